@@ -1,0 +1,83 @@
+# Needs python3 (3.11 or newer) and make; everything else is installed into .venv from the locks in requirements/.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PROFILE ?= default
+WORKERS ?= 2
+COMPILE := pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
+	--no-header --no-annotate --no-emit-package whimbrel
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test soak coverage check format bench lock clean
+.NOTPARALLEL:
+
+help: ## List the targets.
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | awk -F'|' '{ printf "make %-9s %s\n", $$1, $$2 }'
+
+demo: .venv/.demo .venv/.project ## Match the bundled events against the bundled subscriptions and show the result.
+	@$(BIN)/whimbrel demo
+
+test: .venv/.dev .venv/.project ## Run the whole test suite (PROFILE=ci for repeatable random cases).
+	@echo "==> Tests and doctests on $(WORKERS) workers"
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --hypothesis-profile=$(PROFILE)
+
+soak: .venv/.dev .venv/.project ## Run the long randomised tests.
+	@echo "==> Soak tests"
+	@$(BIN)/python -m pytest -m soak --hypothesis-profile=soak; status=$$?; \
+	if [ $$status -eq 5 ]; then echo "==> No soak tests yet"; else exit $$status; fi
+
+coverage: .venv/.dev .venv/.project ## Run the test suite and report the lines it does not reach.
+	@echo "==> Tests with coverage"
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --cov --cov-report=term-missing
+
+check: .venv/.dev .venv/.project ## Lint, formatting, types, import contract.
+	@echo "==> ruff check"
+	@$(BIN)/ruff check .
+	@echo "==> ruff format"
+	@$(BIN)/ruff format --check .
+	@echo "==> mypy --strict"
+	@$(BIN)/mypy --strict src
+	@echo "==> import contract"
+	@$(BIN)/lint-imports
+
+format: .venv/.dev ## Format the code and fix what ruff can fix.
+	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
+
+bench: .venv/.dev .venv/.project ## Run the benchmarks of the command line.
+	@$(BIN)/whimbrel bench
+
+lock: ## Resolve the newest versions into requirements/*.lock.
+	@echo "==> Resolving versions for Python 3.11 (uv in .lock-venv)"
+	@test -x .lock-venv/bin/uv || { $(PYTHON) -m venv .lock-venv && .lock-venv/bin/python -m pip --disable-pip-version-check --quiet install uv; }
+	@.lock-venv/bin/uv $(COMPILE) --upgrade --extra dev pyproject.toml requirements/build.in --output-file requirements/dev.lock
+	@.lock-venv/bin/uv $(COMPILE) --upgrade --constraints requirements/dev.lock pyproject.toml requirements/build.in --output-file requirements/demo.lock
+
+clean: ## Remove the environment, the caches and what builds leave behind.
+	@echo "==> Removing .venv, caches and build output"
+	@rm -rf .venv .lock-venv .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache .coverage htmlcov build dist
+	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp is newer than what it was made from, so a second run installs nothing.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+		{ echo "Whimbrel needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+		{ echo "'$(PYTHON)' cannot create environments: it lacks venv or ensurepip (on Debian and Ubuntu: apt install python3-venv)" >&2; exit 1; }
+	@echo "==> Creating .venv with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv --clear .venv
+
+.venv/.demo: requirements/demo.lock $(BIN)/python
+	@echo "==> Installing $$(grep -c == $<) locked packages for the demo into .venv (first time: about a minute)"
+	@$(PIP) install --requirement $<
+	@touch $@
+
+.venv/.dev: requirements/dev.lock $(BIN)/python
+	@echo "==> Installing $$(grep -c == $<) locked packages for development into .venv (first time: a few minutes, Spark is large)"
+	@$(PIP) install --requirement $<
+	@touch $@
+
+# Built with the locked hatchling, not with one fetched for the occasion.
+.venv/.project: pyproject.toml requirements/demo.lock $(BIN)/python
+	@echo "==> Installing whimbrel itself (editable)"
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
