@@ -1,0 +1,29 @@
+"""Whimbrel: which of millions of standing queries does this event match?
+
+The public face is small: `Index` holds subscriptions and matches events; `Filter` is one standing query.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version as _version
+from typing import TYPE_CHECKING
+
+from whimbrel import language as _language  # registers the dialects that Filter.parse finds
+from whimbrel.model.errors import WhimbrelError
+from whimbrel.model.filter import Filter
+
+if TYPE_CHECKING:
+    from whimbrel.engine.index import Index
+
+__all__ = ["Filter", "Index", "WhimbrelError", "parse"]
+__version__ = _version("whimbrel")
+
+parse = _language.parse
+
+
+def __getattr__(name: str) -> object:
+    if name == "Index":  # brings Arrow and the compiled kernels: only for those who use it
+        from whimbrel.engine.index import Index
+
+        return Index
+    raise AttributeError(f"module 'whimbrel' has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""The default matcher behind `whimbrel.Index`."""

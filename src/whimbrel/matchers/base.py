@@ -1,0 +1,206 @@
+"""The matcher role: add, remove, replace, match; one role, many algorithms.
+
+`Matcher` does what all members share: it turns filters into conjunctions, stores equal conjunctions once, keeps the
+filters that hold always or never out of the structure, and maps conjunctions back to subscription ids in order of
+addition. A member sees numbered conjunctions only: `_insert`, `_delete`, `_search`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+from whimbrel.matchers.events import read_events
+from whimbrel.matchers.fragment import Fragment
+from whimbrel.model.conjunction import Conjunction
+from whimbrel.model.errors import DuplicateId, IdKindError, UnknownId
+from whimbrel.model.event import Event
+from whimbrel.model.filter import Filter
+from whimbrel.model.subscription import Id, Subscription, id_kind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Stats = dict[str, int | float | str]
+
+
+class Matcher(ABC):
+    """A set of subscriptions that finds those an event matches.
+
+    `timestamps` names attributes whose strings are read as timestamps. Not thread-safe: one thread at a time.
+    """
+
+    name: ClassVar[str]
+    fragment: ClassVar[Fragment]
+
+    def __init__(self, timestamps: Iterable[str] = ()) -> None:
+        self.timestamps = frozenset(timestamps)
+        self._kind: str | None = None
+        self._next_place = 0
+        self._places: dict[Id, int] = {}
+        self._subscriptions: dict[int, Subscription] = {}  # by place: the order of addition
+        self._always: set[int] = set()
+        self._numbers: dict[Conjunction, int] = {}
+        self._holders: dict[int, set[int]] = {}  # conjunction number -> places
+        self._next_number = 0
+        self._uses: Counter[str] = Counter()  # how many conjunctions mention each attribute
+
+    def add(self, id: Id, filter: object, dialect: str = "sql") -> None:
+        """Add a subscription; DuplicateId if the id is there, UnsupportedFilter outside the fragment."""
+        self._check_kind(id)
+        if id in self._places:
+            raise DuplicateId(id)
+        parsed = self._prepare(filter, dialect)
+        self._kind = id_kind(id)
+        self._places[id] = self._next_place
+        self._put(self._next_place, Subscription(id, parsed))
+        self._next_place += 1
+
+    def remove(self, id: Id) -> None:
+        """Remove a subscription; UnknownId if it is not there."""
+        self._take(self._place(id))
+        del self._places[id]
+
+    def replace(self, id: Id, filter: object, dialect: str = "sql") -> None:
+        """Give a subscription another filter; it keeps its place in the order."""
+        place = self._place(id)
+        parsed = self._prepare(filter, dialect)
+        self._take(place)
+        self._put(place, Subscription(id, parsed))
+
+    def match(self, event: Event | Mapping[str, object]) -> list[Id]:
+        """The ids of the subscriptions that the event matches, each once, in order of addition."""
+        return [self._subscriptions[place].id for place in sorted(self._match_places(event))]
+
+    def match_batch(self, events: object) -> pa.Table:
+        """Match many events (dicts, Arrow, pandas or polars): a table of event row and subscription."""
+        from whimbrel.matchers.results import pairs_table
+
+        def pairs() -> Iterator[tuple[int, Id]]:
+            for row, event in enumerate(read_events(events, self.attributes(), self.timestamps)):
+                for place in self._match_places(event):
+                    yield row, self._subscriptions[place].id
+
+        return pairs_table(pairs(), self._kind or "int64")
+
+    def attributes(self) -> frozenset[str]:
+        """The attributes that some filter mentions."""
+        return frozenset(self._uses)
+
+    def stats(self) -> Stats:
+        """Counts of what is stored; members add the work that they counted."""
+        return {
+            "matcher": self.name,
+            "subscriptions": len(self._places),
+            "conjunctions": len(self._numbers),
+            "always_true": len(self._always),
+            **self._member_stats(),
+        }
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._places and not isinstance(id, bool)
+
+    def __getitem__(self, id: Id) -> Subscription:
+        return self._subscriptions[self._place(id)]
+
+    def __iter__(self) -> Iterator[Id]:
+        return (self._subscriptions[place].id for place in sorted(self._subscriptions))
+
+    def _match_places(self, event: Event | Mapping[str, object]) -> set[int]:
+        event = Event.of(event, self.timestamps)
+        self.fragment.check_event(self.name, event, self._mentioned)
+        places = set(self._always)
+        for number in self._search(event):
+            places |= self._holders[number]
+        return places
+
+    def _mentioned(self, attribute: str) -> bool:
+        return attribute in self._uses
+
+    def _prepare(self, filter: object, dialect: str) -> Filter:
+        parsed = filter if isinstance(filter, Filter) else Filter.parse(filter, dialect)
+        for conjunction in parsed.conjunctions:
+            self.fragment.check(self.name, conjunction)
+            self._accept(conjunction)
+        return parsed
+
+    def _put(self, place: int, subscription: Subscription) -> None:
+        self._subscriptions[place] = subscription
+        for conjunction in subscription.filter.conjunctions:
+            if conjunction.is_true():
+                self._always.add(place)
+                continue
+            number = self._numbers.get(conjunction)
+            if number is None:
+                number = self._next_number
+                self._insert(number, conjunction)
+                self._next_number += 1
+                self._numbers[conjunction] = number
+                self._uses.update(conjunction.attributes)
+                self._holders[number] = set()
+            self._holders[number].add(place)
+
+    def _take(self, place: int) -> None:
+        subscription = self._subscriptions.pop(place)
+        self._always.discard(place)
+        for conjunction in subscription.filter.conjunctions:
+            number = self._numbers.get(conjunction)
+            if number is None:
+                continue
+            holders = self._holders[number]
+            holders.discard(place)
+            if not holders:
+                del self._numbers[conjunction], self._holders[number]
+                self._delete(number, conjunction)
+                for attribute in conjunction.attributes:
+                    self._uses[attribute] -= 1
+                    if not self._uses[attribute]:
+                        del self._uses[attribute]
+
+    def _place(self, id: object) -> int:
+        self._check_kind(id)
+        place = self._places.get(id)  # type: ignore[call-overload]
+        if place is None:
+            raise UnknownId(id)
+        return int(place)
+
+    def _check_kind(self, id: object) -> None:
+        if self._kind not in (None, id_kind(id)):
+            raise IdKindError(id, str(self._kind))
+
+    def _check(self) -> None:
+        """Assert every invariant; for tests."""
+        assert len(self._places) == len(self._subscriptions)
+        for place, subscription in self._subscriptions.items():
+            assert self._places[subscription.id] == place
+            for conjunction in subscription.filter.conjunctions:
+                if not conjunction.is_true():
+                    assert place in self._holders[self._numbers[conjunction]]
+        for number, holders in self._holders.items():
+            assert holders and number < self._next_number
+        assert set(self._numbers.values()) == set(self._holders)
+        assert self._uses == Counter(attribute for c in self._numbers for attribute in c.attributes)
+
+    def _accept(self, conjunction: Conjunction) -> None:  # noqa: B027 - most members have no further limits
+        """Raise a typed error if this member cannot hold the conjunction; nothing has changed yet."""
+
+    @abstractmethod
+    def _insert(self, number: int, conjunction: Conjunction) -> None:
+        """Store a conjunction under its number; it has at least one constraint or link."""
+
+    @abstractmethod
+    def _delete(self, number: int, conjunction: Conjunction) -> None:
+        """Forget a conjunction."""
+
+    @abstractmethod
+    def _search(self, event: Event) -> Iterable[int]:
+        """The numbers of the conjunctions that the event satisfies."""
+
+    def _member_stats(self) -> Stats:
+        """The member's own counts."""
+        return {}

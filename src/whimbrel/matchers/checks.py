@@ -1,0 +1,198 @@
+"""The conformance checks that every member of the family runs: `yield_checks(make)` yields named functions.
+
+A check gets a maker of empty matchers and asserts one sentence about behaviour. Checks use the part of the language
+that all members support (an equality on 0/1 values), unless the member's fragment says that it can do more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from whimbrel.matchers.base import Matcher
+from whimbrel.model.errors import DuplicateId, IdKindError, UnknownId, UnsupportedEvent, UnsupportedFilter
+from whimbrel.model.filter import Filter
+
+Maker = Callable[[], Matcher]
+Check = Callable[[Maker], None]
+
+_SAMPLES = (
+    "a = 1",
+    "a = 0 AND b = 1",
+    "a = 1 OR b = 1",
+    "a > 0",
+    "a >= 0 AND a < 1 AND b = 1",
+    "a != 1",
+    "a IN (0, 1)",
+    "b LIKE '%x_'",
+    "a CONTAINS 1",
+    "a IS NULL",
+    "a IS NOT MISSING",
+    "a < b",
+    "TRUE",
+    "FALSE",
+)
+_EVENTS: tuple[dict[str, object], ...] = (
+    {},
+    {"a": 1},
+    {"a": 0, "b": 1},
+    {"a": 1, "b": 1},
+    {"a": 0, "b": 0, "c": 1},
+    {"a": "1", "b": "axb"},
+    {"a": True, "b": None},
+    {"a": 0.5, "b": 2},
+    {"a": [0, 1], "b": 1},
+    {"a": [], "b": [None]},
+)
+
+
+def yield_checks(make: Maker) -> Iterator[Check]:
+    """The checks that apply to a member: all of them."""
+    yield from (
+        check_empty_matches_nothing,
+        check_each_id_once_in_order_of_addition,
+        check_same_answers_as_the_reference,
+        check_always_true_and_unsatisfiable,
+        check_equal_filters_under_several_ids,
+        check_remove_forgets,
+        check_replace_keeps_the_place,
+        check_errors_change_nothing,
+        check_batch_equals_single_events,
+        check_refusals_are_typed,
+    )
+
+
+def check_empty_matches_nothing(make: Maker) -> None:
+    """An empty matcher matches nothing and has length 0."""
+    matcher = make()
+    assert matcher.match({"a": 1}) == []
+    assert len(matcher) == 0
+    assert matcher.match_batch([]).num_rows == 0
+    matcher._check()
+
+
+def check_each_id_once_in_order_of_addition(make: Maker) -> None:
+    """An id that several conjunctions match is reported once, and ids come in order of addition."""
+    matcher = make()
+    for id, text in (("z", "b = 1"), ("m", "a = 1 OR b = 1"), ("a", "a = 1")):
+        matcher.add(id, text)
+    assert matcher.match({"a": 1, "b": 1}) == ["z", "m", "a"]
+
+
+def check_same_answers_as_the_reference(make: Maker) -> None:
+    """Every supported sample filter gives what `Filter.matches` gives, on every supported sample event."""
+    matcher, filters = _filled(make)
+    for event in _EVENTS:
+        try:
+            found = matcher.match(event)
+        except UnsupportedEvent:
+            continue
+        assert found == [id for id, filter in filters.items() if filter.matches(event)], event
+
+
+def check_always_true_and_unsatisfiable(make: Maker) -> None:
+    """TRUE matches every event, an unsatisfiable filter none; both are held and can be removed."""
+    matcher = make()
+    matcher.add(1, "TRUE")
+    matcher.add(2, "a = 0 AND a = 1")
+    assert len(matcher) == 2
+    assert matcher.match({}) == [1]
+    assert matcher.match({"a": 1}) == [1]
+    matcher.remove(1)
+    matcher.remove(2)
+    assert matcher.match({"a": 1}) == []
+
+
+def check_equal_filters_under_several_ids(make: Maker) -> None:
+    """Equal filters are kept apart by id: removing one leaves the others."""
+    matcher = make()
+    for id in range(5):
+        matcher.add(id, "a = 1 AND b = 0")
+    matcher.remove(2)
+    assert matcher.match({"a": 1, "b": 0}) == [0, 1, 3, 4]
+    matcher._check()
+
+
+def check_remove_forgets(make: Maker) -> None:
+    """After removal nothing matches and the id is free again."""
+    matcher, filters = _filled(make)
+    for id in list(filters):
+        matcher.remove(id)
+        matcher._check()
+    assert len(matcher) == 0
+    assert matcher.match({"a": 1, "b": 1}) == []
+    matcher.add(next(iter(filters)), "a = 1")
+    assert matcher.match({"a": 1}) == [next(iter(filters))]
+
+
+def check_replace_keeps_the_place(make: Maker) -> None:
+    """A replaced filter answers at once, in the place of the old one."""
+    matcher = make()
+    matcher.add("x", "a = 1")
+    matcher.add("y", "a = 1")
+    matcher.replace("x", "b = 1")
+    assert matcher.match({"a": 1}) == ["y"]
+    assert matcher.match({"a": 1, "b": 1}) == ["x", "y"]
+    assert str(matcher["x"].filter) == "b = 1"
+
+
+def check_errors_change_nothing(make: Maker) -> None:
+    """Duplicate and unknown ids, and ids of another kind, are typed errors that change nothing."""
+    matcher = make()
+    matcher.add("x", "a = 1")
+    for call, error in (
+        (lambda: matcher.add("x", "b = 1"), DuplicateId),
+        (lambda: matcher.remove("y"), UnknownId),
+        (lambda: matcher.replace("y", "a = 1"), UnknownId),
+        (lambda: matcher.add(1, "a = 1"), IdKindError),
+        (lambda: matcher.add(True, "a = 1"), IdKindError),
+    ):
+        try:
+            call()
+        except error:
+            pass
+        else:
+            raise AssertionError(f"Expected {error.__name__}")
+    assert matcher.match({"a": 1, "b": 1}) == ["x"]
+    matcher._check()
+
+
+def check_batch_equals_single_events(make: Maker) -> None:
+    """match_batch gives the pairs of match, in event order."""
+    matcher, _ = _filled(make)
+    events = [event for event in _EVENTS if _answers(matcher, event)]
+    pairs = [(row, id) for row, event in enumerate(events) for id in matcher.match(event)]
+    table = matcher.match_batch(events)
+    rows = table.column("event").to_pylist()
+    assert rows == sorted(rows)
+    assert sorted(zip(rows, table.column("subscription").to_pylist(), strict=True)) == sorted(pairs)
+
+
+def check_refusals_are_typed(make: Maker) -> None:
+    """A filter outside the fragment is refused with the construct and the members that can, and nothing changes."""
+    matcher = make()
+    for text in _SAMPLES:
+        before = len(matcher)
+        try:
+            matcher.add(text, text)
+        except UnsupportedFilter as error:
+            assert error.alternatives and error.construct
+            assert len(matcher) == before
+            matcher._check()
+
+
+def _answers(matcher: Matcher, event: dict[str, object]) -> bool:
+    try:
+        matcher.match(event)
+    except UnsupportedEvent:
+        return False
+    return True
+
+
+def _filled(make: Maker) -> tuple[Matcher, dict[int, Filter]]:
+    matcher, filters = make(), {}
+    for id, text in enumerate(_SAMPLES):
+        filter = Filter.parse(text)
+        if all(matcher.fragment.supports(conjunction) for conjunction in filter.conjunctions):
+            matcher.add(id, filter)
+            filters[id] = filter
+    return matcher, filters

@@ -1,0 +1,49 @@
+"""Naive matching: every conjunction, constraint by constraint, until one fails. The judge of all others.
+
+[Survey] Figure 5 and [LeSub] Figure 1 (ALGORITHMS.md section 1). Plain Python over `Conjunction.matches`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from whimbrel.matchers.base import Matcher, Stats
+from whimbrel.matchers.fragment import Fragment
+from whimbrel.model.conjunction import Conjunction
+from whimbrel.model.event import Event
+
+
+class Naive(Matcher):
+    """Checks every conjunction against the event.
+
+    >>> from whimbrel.matchers import make
+    >>> naive = make("naive")
+    >>> naive.add("cheap", "price < 5")
+    >>> naive.match({"price": 3})
+    ['cheap']
+    """
+
+    name = "naive"
+    fragment = Fragment()
+
+    def __init__(self, timestamps: tuple[str, ...] = ()) -> None:
+        super().__init__(timestamps)
+        self._conjunctions: dict[int, Conjunction] = {}
+        self._evaluations = 0
+
+    def _insert(self, number: int, conjunction: Conjunction) -> None:
+        self._conjunctions[number] = conjunction
+
+    def _delete(self, number: int, conjunction: Conjunction) -> None:
+        del self._conjunctions[number]
+
+    def _search(self, event: Event) -> Iterator[int]:
+        self._evaluations += len(self._conjunctions)
+        return (number for number, conjunction in self._conjunctions.items() if conjunction.matches(event))
+
+    def _member_stats(self) -> Stats:
+        return {"conjunctions_checked": self._evaluations}
+
+    def _check(self) -> None:
+        super()._check()
+        assert self._conjunctions == {number: c for c, number in self._numbers.items()}

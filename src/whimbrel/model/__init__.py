@@ -1,0 +1,1 @@
+"""What things are, pure and without I/O: values, intervals, constraints, filters, events, subscriptions."""

@@ -1,0 +1,260 @@
+"""A constraint: what one attribute's set of values must be for a conjunction to hold.
+
+An attribute is in one of three states: missing, null only, or with some non-null value. A constraint says which of
+the first two it admits and, for the third, which value a binding may pick (intervals and string patterns) and which
+members the whole set must and must not have. That is closed under intersection, which is all a conjunction needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+from whimbrel.model.intervals import ALL, EMPTY, STRINGS, IntervalSet
+from whimbrel.model.patterns import Pattern, pattern_key
+from whimbrel.model.values import STRING, SortKey
+
+Group: TypeAlias = frozenset[SortKey]
+
+NULL_KEY: SortKey = (-1, 0)
+"""The key of null, which only set tests see."""
+
+_NO_GROUPS: frozenset[Group] = frozenset()
+_NO_KEYS: Group = frozenset()
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """One attribute's part of a conjunction.
+
+    `missing`, `null`: whether it holds on a missing attribute, on one with nothing but nulls.
+    `values`, `include`, `exclude`: the values that a binding may pick; a string must match every included pattern
+    and no excluded one. `bound` says that a value must be picked (it is False only for `IS NOT NULL` and set tests).
+    `required`: groups of members, of each of which the set has at least one. `forbidden`: members it has not.
+    """
+
+    missing: bool = False
+    null: bool = False
+    values: IntervalSet = ALL
+    bound: bool = True
+    include: tuple[Pattern, ...] = ()
+    exclude: tuple[Pattern, ...] = ()
+    required: frozenset[Group] = _NO_GROUPS
+    forbidden: Group = _NO_KEYS
+
+    @staticmethod
+    def of(
+        values: IntervalSet, include: Iterable[Pattern] = (), exclude: Iterable[Pattern] = (), bound: bool = True
+    ) -> Constraint:
+        """The constraint that some value is in the set."""
+        return Constraint(
+            values=values,
+            bound=bound,
+            include=tuple(sorted(set(include), key=pattern_key)),
+            exclude=tuple(sorted(set(exclude), key=pattern_key)),
+        ).simplified()
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether it is only a set of values to pick from: no states, no patterns, no members."""
+        return self.bound and not (
+            self.missing or self.null or self.include or self.exclude or self.required or self.forbidden
+        )
+
+    @cached_property
+    def sort_key(self) -> tuple[object, ...]:
+        """A key that orders constraints the same way in every process."""
+        return (
+            self.values.cuts,
+            (self.missing, self.null, self.bound),
+            tuple(map(pattern_key, self.include)),
+            tuple(map(pattern_key, self.exclude)),
+            tuple(sorted(tuple(sorted(group)) for group in self.required)),
+            tuple(sorted(self.forbidden)),
+        )
+
+    def is_empty(self) -> bool:
+        """Whether no set of values satisfies it (False may mean: not known, where patterns are involved)."""
+        return not (self.missing or self.null or self.values)
+
+    def is_anything(self) -> bool:
+        """Whether every set of values satisfies it."""
+        return self.missing and self.null and self == UNCONSTRAINED
+
+    def simplified(self) -> Constraint:
+        """The canonical form: patterns decided where values are points, contradictions made empty."""
+        values, include, exclude = self.values, self.include, self.exclude
+        if include:
+            values = values.intersect(STRINGS)
+        if include or exclude:
+            points = values.as_points()
+            if points is not None:
+                values = IntervalSet.points(key for key in points if _fits(key, include, exclude))
+                include = exclude = ()
+            elif not values.overlaps(STRINGS):
+                exclude = ()
+            elif any(kept.covers(pattern) for pattern in include for kept in exclude):
+                values = EMPTY
+            else:
+                include = _strongest(include)
+                exclude = _weakest(exclude)
+        required = _minimal(self.required)
+        forbidden = self.forbidden
+        if forbidden:
+            required = _minimal(frozenset(group - forbidden for group in required))
+            if not values.minus(IntervalSet.points(key for key in forbidden if key != NULL_KEY)):
+                values = EMPTY
+        if not all(required):
+            values = EMPTY
+        if not values:
+            return Constraint(self.missing, self.null, EMPTY)
+        bound = self.bound or values != ALL or bool(include or exclude)
+        return Constraint(self.missing, self.null, values, bound, include, exclude, required, forbidden)
+
+    def intersect(self, other: Constraint) -> Constraint:
+        """The constraint that both hold, under one binding."""
+        missing, null = self.missing and other.missing, self.null and other.null
+        if not self.values or not other.values:
+            return Constraint(missing, null, EMPTY)
+        if self.is_plain and other.is_plain:
+            return Constraint(values=self.values.intersect(other.values))
+        return Constraint(
+            missing,
+            null,
+            self.values.intersect(other.values),
+            self.bound or other.bound,
+            tuple(sorted({*self.include, *other.include}, key=pattern_key)),
+            tuple(sorted({*self.exclude, *other.exclude}, key=pattern_key)),
+            self.required | other.required,
+            self.forbidden | other.forbidden,
+        ).simplified()
+
+    def union(self, other: Constraint) -> Constraint | None:
+        """The constraint that either holds, or None where that is not one constraint."""
+        missing, null = self.missing or other.missing, self.null or other.null
+        for one, two in ((self, other), (other, self)):
+            if not two.values:
+                return Constraint(
+                    missing, null, one.values, one.bound, one.include, one.exclude, one.required, one.forbidden
+                )
+        if (self.required, self.forbidden) != (other.required, other.forbidden):
+            return None
+        if not (self.bound and other.bound):  # IS NOT NULL has every binding's value
+            return Constraint(missing, null, ALL, False, (), (), self.required, self.forbidden)
+        if (self.include, self.exclude) != (other.include, other.exclude):
+            return None
+        return Constraint(
+            missing,
+            null,
+            self.values.union(other.values),
+            True,
+            self.include,
+            self.exclude,
+            self.required,
+            self.forbidden,
+        ).simplified()
+
+    def minus(self, other: Constraint) -> Constraint:
+        """The values that self's binding may pick and other's may not; both must be plain."""
+        if not (self.is_plain and other.is_plain):
+            raise ValueError("Expected constraints of values only, but got states, patterns or members")
+        return Constraint(values=self.values.minus(other.values))
+
+    def overlaps(self, other: Constraint) -> bool:
+        """Whether one set of values and one binding can satisfy both (True may mean: not known)."""
+        return not self.intersect(other).is_empty()
+
+    def coexists(self, other: Constraint) -> bool:
+        """Whether one set of values can satisfy both, each under a binding of its own (True may mean: not known)."""
+        if (self.missing and other.missing) or (self.null and other.null):
+            return True
+        if not self.values or not other.values:
+            return False
+        required, forbidden = self.required | other.required, self.forbidden | other.forbidden
+        return all(
+            Constraint(False, False, one.values, one.bound, one.include, one.exclude, required, forbidden)
+            .simplified()
+            .values
+            for one in (self, other)
+        )
+
+    def covers(self, other: Constraint) -> bool:
+        """Whether self holds wherever other does, under the same binding (False may mean: not known)."""
+        if (other.missing and not self.missing) or (other.null and not self.null):
+            return False
+        if not other.values:
+            return True
+        if not self.values or (self.bound and not other.bound):
+            return False
+        points = other.values.as_points() if other.bound else None
+        known = other.required if points is None else other.required | {frozenset(points)}
+        if not all(any(theirs <= group for theirs in known) for group in self.required):
+            return False
+        if not self.forbidden <= other.forbidden:
+            return False
+        if points is not None:
+            return all(self.admits_value(key) for key in points)
+        if not self.values.covers(other.values):
+            return False
+        if not all(any(kept.covers(pattern) for pattern in other.include) for kept in self.include):
+            return False
+        return all(
+            any(theirs.covers(pattern) for theirs in other.exclude) or not other.values.overlaps(STRINGS)
+            for pattern in self.exclude
+        )
+
+    def admits(self, keys: Collection[SortKey]) -> bool:
+        """Whether it holds on the whole set of an attribute's values, some value being free to pick."""
+        if not self.admits_members(keys):
+            return False
+        if not self.bound or not any(key != NULL_KEY for key in keys):
+            return True
+        return any(self.admits_value(key) for key in keys)
+
+    def admits_members(self, keys: Collection[SortKey]) -> bool:
+        """The part that ignores the binding: the state of the attribute and the members of its set."""
+        if not keys:
+            return self.missing
+        if all(key == NULL_KEY for key in keys):
+            return self.null
+        if not self.values:
+            return False
+        if self.forbidden and any(key in self.forbidden for key in keys):
+            return False
+        return all(any(key in group for key in keys) for group in self.required)
+
+    def admits_value(self, key: SortKey) -> bool:
+        """The part of the binding: whether this value may be picked."""
+        return key[0] >= 0 and key in self.values and _fits(key, self.include, self.exclude)
+
+
+UNCONSTRAINED = Constraint(missing=True, null=True, bound=False)
+
+
+def _fits(key: SortKey, include: tuple[Pattern, ...], exclude: tuple[Pattern, ...]) -> bool:
+    rank, value = key
+    if rank != STRING:
+        return not include
+    assert isinstance(value, str)
+    return all(pattern.matches(value) for pattern in include) and not any(
+        pattern.matches(value) for pattern in exclude
+    )
+
+
+def _strongest(patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
+    """Without the patterns that another one implies."""
+    return tuple(p for p in patterns if not any(q != p and p.covers(q) for q in patterns))
+
+
+def _weakest(patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
+    """Without the excluded patterns that lie inside another excluded one."""
+    return tuple(p for p in patterns if not any(q != p and q.covers(p) for q in patterns))
+
+
+def _minimal(groups: frozenset[Group]) -> frozenset[Group]:
+    """Without the groups that contain another group."""
+    if len(groups) < 2:
+        return groups
+    return frozenset(group for group in groups if not any(other < group for other in groups))

@@ -1,0 +1,140 @@
+"""The errors of Whimbrel: one class per kind, with typed fields and a formed sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class WhimbrelError(Exception):
+    """The base of every error that Whimbrel raises on purpose."""
+
+
+class FilterError(WhimbrelError):
+    """A filter was refused: `text`, the `position` (code point) of the trouble, and what was wrong."""
+
+    def __init__(self, problem: str, text: str = "", position: int = 0) -> None:
+        self.problem = problem
+        self.text = text
+        self.position = position
+        super().__init__(f"{problem}{self._pointer()}")
+
+    @property
+    def line(self) -> int:
+        """The line of the trouble, from 1."""
+        return self.text.count("\n", 0, self.position) + 1
+
+    @property
+    def column(self) -> int:
+        """The column of the trouble, from 1."""
+        return self.position - (self.text.rfind("\n", 0, self.position) + 1) + 1
+
+    def _pointer(self) -> str:
+        if not self.text:
+            return ""
+        start = self.text.rfind("\n", 0, self.position) + 1
+        end = self.text.find("\n", self.position)
+        line = self.text[start : end if end >= 0 else len(self.text)]
+        column = self.position - start
+        if len(line) > 120:  # show a window around the place
+            left = max(0, column - 60)
+            line, column = line[left : left + 120], column - left
+        return f" at line {self.line}, column {self.column}\n  {line}\n  {' ' * column}^"
+
+
+class FilterSyntaxError(FilterError):
+    """The text is not a filter: what was `expected` there, and what was `found`."""
+
+    def __init__(self, expected: str, found: str, text: str, position: int) -> None:
+        self.expected = expected
+        self.found = found
+        super().__init__(f"Expected {expected}, but got {found}", text, position)
+
+
+class LimitExceeded(WhimbrelError):
+    """Something is larger than its limit in `whimbrel.model.limits`."""
+
+    def __init__(self, limit: str, size: int, maximum: int, unit: str, where: str = "") -> None:
+        self.limit = limit
+        self.size = size
+        self.maximum = maximum
+        self.unit = unit
+        self.where = where
+        place = f" - at {where}" if where else ""
+        super().__init__(f"Expected at most {maximum:,} {unit}, but got {size:,} (limit: {limit}){place}")
+
+
+class EventError(WhimbrelError):
+    """An event was refused: what was `expected` at `path`, and what was `found`."""
+
+    def __init__(self, expected: str, found: str, path: str = "$") -> None:
+        self.expected = expected
+        self.found = found
+        self.path = path
+        super().__init__(f"Expected {expected}, but got {found} - at {path}")
+
+
+class UnknownDialect(WhimbrelError):
+    """A filter dialect that is not there; `available` lists those that are."""
+
+    def __init__(self, dialect: str, available: Sequence[str]) -> None:
+        self.dialect = dialect
+        self.available = tuple(available)
+        super().__init__(f"Expected a dialect of {', '.join(self.available)}, but got {dialect!r}")
+
+
+class DuplicateId(WhimbrelError):
+    """A subscription id that is already in the index."""
+
+    def __init__(self, id: int | str) -> None:
+        self.id = id
+        super().__init__(f"Expected a new subscription id, but {id!r} is already there (use replace)")
+
+
+class UnknownId(WhimbrelError, KeyError):
+    """A subscription id that is not in the index."""
+
+    def __init__(self, id: object) -> None:
+        self.id = id
+        super().__init__(f"Expected the id of a subscription, but {id!r} is not there")
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class IdKindError(WhimbrelError, TypeError):
+    """A subscription id of another kind than the index holds (`expected`: int64 or string)."""
+
+    def __init__(self, id: object, expected: str) -> None:
+        self.id = id
+        self.expected = expected
+        super().__init__(f"Expected a subscription id of kind {expected}, but got {type(id).__name__} {id!r}")
+
+
+class UnsupportedFilter(WhimbrelError):
+    """A filter outside the fragment of a matcher; `alternatives` name members that support it."""
+
+    def __init__(self, matcher: str, construct: str, alternatives: Sequence[str] = ()) -> None:
+        self.matcher = matcher
+        self.construct = construct
+        self.alternatives = tuple(alternatives)
+        others = f"; supported by {', '.join(self.alternatives)}" if self.alternatives else ""
+        super().__init__(f"Matcher {matcher!r} does not support {construct}{others}")
+
+
+class UnsupportedEvent(WhimbrelError):
+    """An event outside the fragment of a matcher."""
+
+    def __init__(self, matcher: str, construct: str, attribute: str) -> None:
+        self.matcher = matcher
+        self.construct = construct
+        self.attribute = attribute
+        super().__init__(f"Matcher {matcher!r} does not support {construct} - at {attribute}")
+
+
+class MissingExtra(WhimbrelError, ImportError):
+    """An optional dependency that is not installed, and the extra that brings it."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        self.package = package
+        self.extra = extra
+        super().__init__(f"{package} is not installed; run: pip install 'whimbrel[{extra}]'")

@@ -1,0 +1,146 @@
+"""An event: its attributes, each with its set of values, and which values come from the same array element.
+
+Nested keys are joined by dots, lists flatten into the set, and every value remembers the elements of arrays of
+objects that it lies in (`Occurrence.elements`), because a binding takes values from one element of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from whimbrel.model.constraint import NULL_KEY
+from whimbrel.model.errors import EventError
+from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_DEPTH, EVENT_VALUES
+from whimbrel.model.values import SortKey, Timestamp, Value, from_key, sort_key, to_value
+
+Elements = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One non-null value of an attribute, and the (array, element) pairs that it lies in."""
+
+    key: SortKey
+    elements: Elements
+
+
+class Event:
+    """The attributes of one event. Immutable.
+
+    >>> event = Event({"price": 3, "tags": ["new", "toy"], "shop": {"city": "Oslo"}})
+    >>> event.values("tags"), event.values("shop.city"), event.values("color")
+    (('new', 'toy'), ('Oslo',), ())
+    """
+
+    __slots__ = ("_keys", "_occurrences", "has_elements")
+
+    def __init__(self, attributes: Mapping[str, object], timestamps: Iterable[str] = ()) -> None:
+        if not isinstance(attributes, Mapping):
+            raise EventError("an object", type(attributes).__name__)
+        reader = _Reader(frozenset(timestamps))
+        reader.read_object("", attributes, (), 0)
+        self._keys: dict[str, tuple[SortKey, ...]] = {
+            name: tuple(dict.fromkeys(key for key, _ in found)) for name, found in reader.found.items()
+        }
+        self.has_elements = reader.arrays > 0
+        self._occurrences = reader.found if self.has_elements else None
+
+    @staticmethod
+    def of(event: Event | Mapping[str, object], timestamps: Iterable[str] = ()) -> Event:
+        """The event itself, or a new one of a mapping."""
+        return event if isinstance(event, Event) else Event(event, timestamps)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The names of the attributes that are not missing."""
+        return tuple(self._keys)
+
+    def keys(self, name: str) -> tuple[SortKey, ...]:
+        """The sort keys of an attribute's values, each once, null as `NULL_KEY`; empty if it is missing."""
+        return self._keys.get(name, ())
+
+    def values(self, name: str) -> tuple[Value | None, ...]:
+        """An attribute's values, each once; empty if it is missing."""
+        return tuple(None if key == NULL_KEY else from_key(key) for key in self.keys(name))
+
+    def has_value(self, name: str) -> bool:
+        """Whether the attribute has a non-null value."""
+        return any(key != NULL_KEY for key in self.keys(name))
+
+    def occurrences(self, name: str) -> list[Occurrence]:
+        """The non-null values of an attribute with the array elements that they lie in."""
+        if self._occurrences is None:
+            return [Occurrence(key, ()) for key in self.keys(name) if key != NULL_KEY]
+        found = self._occurrences.get(name, ())
+        return [Occurrence(key, elements) for key, elements in dict.fromkeys(found) if key != NULL_KEY]
+
+    def __repr__(self) -> str:
+        return f"Event({ {name: list(self.values(name)) for name in self._keys} })"
+
+
+class _Reader:
+    """Collects the (key, elements) pairs of every attribute."""
+
+    def __init__(self, timestamps: frozenset[str]) -> None:
+        self.found: dict[str, list[tuple[SortKey, Elements]]] = {}
+        self.timestamps = timestamps
+        self.arrays = 0
+        self.count = 0
+        self._array_ids: dict[tuple[str, Elements], int] = {}
+        self._lengths: dict[int, int] = {}
+
+    def read_object(self, prefix: str, item: Mapping[str, object], elements: Elements, depth: int) -> None:
+        """Reads the members of an object whose attribute name is `prefix`."""
+        EVENT_DEPTH.check(depth, prefix or "$")
+        for key, value in item.items():
+            if not isinstance(key, str):
+                raise EventError("a text as key", f"{type(key).__name__} {key!r}", prefix or "$")
+            self.read(f"{prefix}.{key}" if prefix else key, value, elements, depth + 1)
+
+    def read(self, name: str, item: object, elements: Elements, depth: int) -> None:
+        """Reads one value, list or object of an attribute."""
+        if isinstance(item, Mapping):
+            self.read_object(name, item, elements, depth)
+        elif isinstance(item, list | tuple):
+            EVENT_DEPTH.check(depth, name)
+            for member in item:
+                if isinstance(member, Mapping):
+                    self.read_object(name, member, (*elements, self._next_element(name, elements)), depth + 1)
+                else:
+                    self.read(name, member, elements, depth + 1)
+        else:
+            self._add(name, item, elements)
+
+    def _next_element(self, name: str, elements: Elements) -> tuple[int, int]:
+        """Arrays of objects at the same attribute below the same element are one array."""
+        array = self._array_ids.setdefault((name, elements), len(self._array_ids))
+        self.arrays = len(self._array_ids)
+        element = self._lengths.get(array, 0)
+        self._lengths[array] = element + 1
+        return array, element
+
+    def _add(self, name: str, item: object, elements: Elements) -> None:
+        value = to_value(item, name)
+        if isinstance(value, str) and name in self.timestamps:
+            try:
+                value = Timestamp.parse(value)
+            except ValueError as error:
+                raise EventError("a timestamp", repr(item), name) from error
+        self.count += 1
+        EVENT_VALUES.check(self.count, name)
+        found = self.found.get(name)
+        if found is None:
+            check_name(name)
+            found = self.found[name] = []
+            EVENT_ATTRIBUTES.check(len(self.found))
+        found.append((NULL_KEY if value is None else sort_key(value), elements))
+
+
+def check_name(name: str) -> None:
+    """Raise EventError for a name with a lone surrogate."""
+    if not name.isascii():
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise EventError("a key without lone surrogates", repr(name), "$") from None

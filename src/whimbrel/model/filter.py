@@ -1,0 +1,78 @@
+"""A filter: a boolean expression over attributes, and the reference evaluator that defines what matching means.
+
+`Filter.matches` is the semantics: a plain check of each conjunction of the normal form, with no index. Every
+matcher is tested against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+from whimbrel.model import dialects
+from whimbrel.model.conjunction import Conjunction
+from whimbrel.model.event import Event
+from whimbrel.model.expression import Expression
+from whimbrel.model.normal import normal_form
+
+
+class Filter:
+    """A filter over events. Immutable; equal filters have equal canonical normal forms.
+
+    >>> toys = Filter.parse("category = 'Toy' AND price < 5")
+    >>> toys.matches({"category": "Toy", "price": 3})
+    True
+    """
+
+    def __init__(self, expression: Expression, text: str | None = None, dialect: str = "sql") -> None:
+        self.expression = expression
+        self.text = text
+        self.dialect = dialect
+
+    @staticmethod
+    def parse(source: object, dialect: str = "sql") -> Filter:
+        """The filter that a text stands for in a dialect."""
+        return dialects.get(dialect).parse(source)
+
+    @cached_property
+    def conjunctions(self) -> tuple[Conjunction, ...]:
+        """The normal form: the filter holds iff one of these does. Empty if it is unsatisfiable."""
+        return normal_form(self.expression)
+
+    @cached_property
+    def attributes(self) -> frozenset[str]:
+        """The attributes that the normal form mentions."""
+        return frozenset().union(*(c.attributes for c in self.conjunctions))
+
+    def matches(self, event: Event | Mapping[str, object], timestamps: Iterable[str] = ()) -> bool:
+        """Whether the event satisfies the filter: whether it is true under some binding."""
+        event = Event.of(event, timestamps)
+        return any(c.matches(event) for c in self.conjunctions)
+
+    def is_satisfiable(self) -> bool:
+        """Whether some event can match (True may mean: not known, where string patterns meet)."""
+        return bool(self.conjunctions)
+
+    def is_always_true(self) -> bool:
+        """Whether every event matches."""
+        return any(c.is_true() for c in self.conjunctions)
+
+    def covers(self, other: Filter) -> bool:
+        """Whether every event that matches other surely matches self (False may mean: not known)."""
+        return all(any(mine.covers(theirs) for mine in self.conjunctions) for theirs in other.conjunctions)
+
+    def intersects(self, other: Filter) -> bool:
+        """Whether some event can match both (True may mean: not known)."""
+        return any(mine.coexists(theirs) for mine in self.conjunctions for theirs in other.conjunctions)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Filter) and self.conjunctions == other.conjunctions
+
+    def __hash__(self) -> int:
+        return hash(self.conjunctions)
+
+    def __str__(self) -> str:
+        return dialects.get("sql").print(self)
+
+    def __repr__(self) -> str:
+        return f"Filter.parse({str(self)!r})"

@@ -1,0 +1,216 @@
+"""The normal form of an expression: a bounded OR of conjunctions.
+
+NOT is pushed to the predicates, which is exact because each has a true-set and a false-set; AND multiplies, OR
+collects and merges conjunctions that differ in one attribute only, so that `a = 1 OR a = 2` is one conjunction.
+"""
+
+from __future__ import annotations
+
+from whimbrel.model.conjunction import TRUE, Conjunction
+from whimbrel.model.constraint import NULL_KEY, Constraint, Group
+from whimbrel.model.expression import (
+    NEGATED,
+    And,
+    Compare,
+    CompareAttributes,
+    Constant,
+    Contains,
+    EndsWith,
+    Expression,
+    In,
+    InCidr,
+    IsMissing,
+    IsNull,
+    Like,
+    Not,
+    Or,
+    Predicate,
+    RLike,
+    StartsWith,
+)
+from whimbrel.model.intervals import ALL, EMPTY, ORDERED, STRINGS, IntervalSet, compare_set
+from whimbrel.model.limits import EXPRESSION_DEPTH, FILTER_CONJUNCTIONS, FILTER_PREDICATES
+from whimbrel.model.patterns import Cidr, Pattern, Regex, Suffix, parse_like
+from whimbrel.model.values import SortKey, Value, canonical_number, sort_key
+
+ABSORB_UP_TO = 64
+"""Conjunctions up to which covered ones are dropped: the check is quadratic."""
+
+_IS_NULL = Constraint(missing=True, null=True, values=EMPTY)
+_IS_NOT_NULL = Constraint(bound=False)
+_IS_MISSING = Constraint(missing=True, values=EMPTY)
+_IS_NOT_MISSING = Constraint(null=True, bound=False)
+
+
+def normal_form(expression: Expression) -> tuple[Conjunction, ...]:
+    """The canonical OR of conjunctions; empty if unsatisfiable, (TRUE,) if always true."""
+    check_size(expression)
+    conjunctions = _absorb(_expand(expression, positive=True))
+    return tuple(sorted(conjunctions, key=lambda c: c.sort_key)) if len(conjunctions) > 1 else tuple(conjunctions)
+
+
+def check_size(expression: Expression) -> None:
+    """Raise `LimitExceeded` if the tree is too deep or has too many predicates. Runs without recursion."""
+    level: list[Expression] = [expression]
+    depth = predicates = 0
+    while level:
+        EXPRESSION_DEPTH.check(depth)
+        following: list[Expression] = []
+        for node in level:
+            if isinstance(node, And | Or):
+                following += node.terms
+            elif isinstance(node, Not):
+                following.append(node.term)
+            else:
+                predicates += 1
+        FILTER_PREDICATES.check(predicates)
+        level, depth = following, depth + 1
+
+
+def _expand(node: Expression, positive: bool) -> list[Conjunction]:
+    if isinstance(node, Not):
+        return _expand(node.term, not positive)
+    if isinstance(node, And | Or):
+        parts: list[list[Conjunction]] = []
+        for term in node.terms:  # a loop, not a comprehension: one frame per level
+            parts.append(_expand(term, positive))
+        return _product(parts) if isinstance(node, And) == positive else _collect(parts)
+    return _predicate(node, positive)
+
+
+def _product(parts: list[list[Conjunction]]) -> list[Conjunction]:
+    out = [TRUE]
+    for part in sorted(parts, key=len):
+        FILTER_CONJUNCTIONS.check(len(out) * len(part))
+        merged = (left.and_(right) for left in out for right in part)
+        out = list(dict.fromkeys(c for c in merged if c is not None))
+    return _merge(out)
+
+
+def _collect(parts: list[list[Conjunction]]) -> list[Conjunction]:
+    out = _merge(list(dict.fromkeys(c for part in parts for c in part)))
+    FILTER_CONJUNCTIONS.check(len(out))
+    return out
+
+
+def _merge(conjunctions: list[Conjunction]) -> list[Conjunction]:
+    """Unites conjunctions that are equal but for one attribute, until none are left."""
+    changed = len(conjunctions) > 1
+    while changed:
+        changed = False
+        for name in sorted({name for c in conjunctions for name, _ in c.constraints}):
+            groups: dict[object, list[Conjunction]] = {}
+            for c in conjunctions:
+                rest = tuple(item for item in c.constraints if item[0] != name) if name in c.by_attribute else c
+                groups.setdefault((rest, c.links), []).append(c)
+            if all(len(group) == 1 for group in groups.values()):
+                continue
+            merged = [c for group in groups.values() for c in _unite(name, group)]
+            changed = changed or len(merged) < len(conjunctions)
+            conjunctions = list(dict.fromkeys(merged))
+    return conjunctions
+
+
+def _unite(name: str, group: list[Conjunction]) -> list[Conjunction]:
+    if len(group) == 1:
+        return group
+    rest, links = {k: v for k, v in group[0].constraints if k != name}, group[0].links
+    kept: list[Constraint] = []
+    for constraint in (c.by_attribute[name] for c in group):
+        for i, earlier in enumerate(kept):
+            union = earlier.union(constraint)
+            if union is not None:
+                kept[i] = union
+                break
+        else:
+            kept.append(constraint)
+    united = (Conjunction.of({**rest, name: constraint}, links) for constraint in kept)
+    return [c for c in united if c is not None]
+
+
+def _absorb(conjunctions: list[Conjunction]) -> list[Conjunction]:
+    if any(c.is_true() for c in conjunctions):
+        return [TRUE]
+    if not 1 < len(conjunctions) <= ABSORB_UP_TO:
+        return conjunctions
+    kept: list[Conjunction] = []
+    for c in sorted(conjunctions, key=lambda c: (len(c.constraints) + len(c.links), c.sort_key)):
+        if not any(other.covers(c) for other in kept):
+            kept = [other for other in kept if not c.covers(other)]
+            kept.append(c)
+    return kept
+
+
+def key_of(value: Value) -> SortKey:
+    """The sort key of a literal, numbers in canonical form."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = canonical_number(value)
+    return sort_key(value)
+
+
+def _one(name: str, constraint: Constraint) -> list[Conjunction]:
+    conjunction = Conjunction.of({name: constraint})
+    return [] if conjunction is None else [conjunction]
+
+
+def _predicate(node: Predicate, positive: bool) -> list[Conjunction]:
+    match node:
+        case Constant(value):
+            return [TRUE] if value is positive else []
+        case Compare(name, op, value):
+            if value is None:
+                return []
+            return _one(name, Constraint.of(compare_set(op if positive else NEGATED[op], key_of(value))))
+        case CompareAttributes():
+            return _link(node, positive)
+        case In(name, members):
+            points = IntervalSet.points(key_of(m) for m in members if m is not None)
+            if not positive:
+                points = EMPTY if None in members else points.complement()
+            return _one(name, Constraint.of(points))
+        case Like(name, pattern, escape):
+            return _one(name, _pattern(*parse_like(pattern, escape), positive))
+        case StartsWith(name, text):
+            return _one(name, _pattern(IntervalSet.prefix(text), None, positive))
+        case EndsWith(name, text):
+            return _one(name, _pattern(STRINGS, Suffix(text) if text else None, positive))
+        case RLike(name, regex):
+            return _one(name, _pattern(STRINGS, Regex(regex), positive))
+        case InCidr(name, network):
+            return _one(name, _pattern(STRINGS, Cidr(network), positive))
+        case Contains():
+            return _contains(node, positive)
+        case IsNull(name):
+            return _one(name, _IS_NULL if positive else _IS_NOT_NULL)
+        case IsMissing(name):
+            return _one(name, _IS_MISSING if positive else _IS_NOT_MISSING)
+
+
+def _pattern(values: IntervalSet, pattern: Pattern | None, positive: bool) -> Constraint:
+    if pattern is None:
+        return Constraint.of(values if positive else values.complement())
+    return Constraint.of(values, include=[pattern]) if positive else Constraint.of(ALL, exclude=[pattern])
+
+
+def _contains(node: Contains, positive: bool) -> list[Conjunction]:
+    keys: Group = frozenset(NULL_KEY if value is None else key_of(value) for value in node.values)
+    every = node.quantifier == "ALL"
+    if (node.quantifier == "NONE") == positive:  # none of them
+        return _one(node.attribute, Constraint(bound=False, forbidden=keys).simplified())
+    if every and not positive:  # some of them is not there
+        parts = [_one(node.attribute, Constraint(bound=False, forbidden=frozenset([key]))) for key in keys]
+        return _collect(parts)
+    groups = frozenset(frozenset([key]) for key in keys) if every else frozenset([keys])
+    null = all(NULL_KEY in group for group in groups)
+    return _one(node.attribute, Constraint(null=null, bound=False, required=groups).simplified())
+
+
+def _link(node: CompareAttributes, positive: bool) -> list[Conjunction]:
+    op = node.op if positive else NEGATED[node.op]
+    if node.left == node.right:
+        if op in ("!=", "<", ">"):
+            return []
+        return _one(node.left, Constraint.of(ALL if op == "=" else ORDERED))
+    conjunction = Conjunction.of({}, [CompareAttributes(node.left, op, node.right)])
+    assert conjunction is not None
+    return [conjunction]

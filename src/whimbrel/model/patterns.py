@@ -1,0 +1,233 @@
+"""String patterns that are not intervals: suffix, substring, LIKE, regular expression, CIDR.
+
+A LIKE pattern is reduced first (`parse_like`): without wildcards it is a point, with one % at the end a prefix,
+which is an interval. Matching searches literal segments from left to right, so it never backtracks.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Protocol, TypeAlias
+
+from whimbrel.model.errors import FilterError, MissingExtra
+from whimbrel.model.intervals import IntervalSet
+from whimbrel.model.limits import LIKE_BYTES, LIKE_WILDCARDS, REGEX_BYTES
+from whimbrel.model.values import STRING
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Suffix:
+    """Strings that end with `text`."""
+
+    text: str
+
+    def matches(self, value: str) -> bool:
+        """Whether the string is in the set."""
+        return value.endswith(self.text)
+
+    def covers(self, other: Pattern) -> bool:
+        """Whether every string of other is surely in self (False may mean: not known)."""
+        return isinstance(other, Suffix) and other.text.endswith(self.text)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Substring:
+    """Strings that have `text` somewhere."""
+
+    text: str
+
+    def matches(self, value: str) -> bool:
+        """Whether the string is in the set."""
+        return self.text in value
+
+    def covers(self, other: Pattern) -> bool:
+        """Whether every string of other is surely in self (False may mean: not known)."""
+        if isinstance(other, Suffix | Substring):
+            return self.text in other.text
+        return isinstance(other, Like) and any(self.text in piece for segment in other.segments for piece in segment)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Like:
+    """A LIKE pattern: segments joined by %; within a segment, literal pieces joined by _ (one code point)."""
+
+    segments: tuple[tuple[str, ...], ...]
+
+    def matches(self, value: str) -> bool:
+        """Whether the string is in the set: first and last segment are anchored, the others found leftmost."""
+        first, *middle = self.segments
+        if not middle:
+            return _length(first) == len(value) and _fits(first, value, 0)
+        *middle, last = middle
+        start, end = _length(first), len(value) - _length(last)
+        if start > end or not _fits(first, value, 0) or not _fits(last, value, end):
+            return False
+        for segment in middle:
+            start = _find(segment, value, start, end)
+            if start < 0:
+                return False
+        return True
+
+    def covers(self, other: Pattern) -> bool:
+        """Whether every string of other is surely in self (False may mean: not known)."""
+        return self == other
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Regex:
+    """Strings in which a regular expression is found, by a linear-time engine."""
+
+    regex: str
+
+    def __post_init__(self) -> None:
+        REGEX_BYTES.check(len(self.regex.encode()))
+        _compile(self.regex)
+
+    def matches(self, value: str) -> bool:
+        """Whether the string is in the set."""
+        return _compile(self.regex).search(value) is not None
+
+    def covers(self, other: Pattern) -> bool:
+        """Whether every string of other is surely in self (False may mean: not known)."""
+        return self == other
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cidr:
+    """Strings that are addresses of an IP network."""
+
+    network: str
+    _parsed: ipaddress.IPv4Network | ipaddress.IPv6Network = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        try:
+            parsed = ipaddress.ip_network(self.network, strict=False)
+        except ValueError:
+            raise FilterError(f"Expected an IP network such as 10.0.0.0/8, but got {self.network!r}") from None
+        object.__setattr__(self, "network", str(parsed))
+        object.__setattr__(self, "_parsed", parsed)
+
+    def matches(self, value: str) -> bool:
+        """Whether the string is in the set."""
+        if len(value) > 64:
+            return False
+        try:
+            return ipaddress.ip_address(value) in self._parsed
+        except ValueError:
+            return False
+
+    def covers(self, other: Pattern) -> bool:
+        """Whether every string of other is surely in self (False may mean: not known)."""
+        if not isinstance(other, Cidr) or self._parsed.version != other._parsed.version:
+            return False
+        inner, outer = other._parsed, self._parsed
+        return outer.network_address <= inner.network_address and inner.broadcast_address <= outer.broadcast_address  # type: ignore[operator]
+
+
+Pattern: TypeAlias = Suffix | Substring | Like | Regex | Cidr
+
+
+def pattern_key(pattern: Pattern) -> tuple[str, str]:
+    """A key to sort patterns of all kinds."""
+    return type(pattern).__name__, repr(pattern)
+
+
+def parse_like(pattern: str, escape: str = "\\") -> tuple[IntervalSet, Pattern | None]:
+    """The set of strings that LIKE accepts, as an interval set and, where that is not exact, a pattern too.
+
+    >>> parse_like("%.txt")[1]
+    Suffix(text='.txt')
+    """
+    LIKE_BYTES.check(len(pattern.encode()))
+    segments: list[list[str]] = [[""]]
+    wildcards, characters = 0, iter(pattern)
+    for character in characters:
+        if escape and character == escape:
+            following = next(characters, None)
+            if following is None:
+                raise FilterError(f"Expected a character after the escape {escape!r} of LIKE {pattern!r}")
+            segments[-1][-1] += following
+        elif character == "%":
+            wildcards += 1
+            segments.append([""])
+        elif character == "_":
+            wildcards += 1
+            segments[-1].append("")
+        else:
+            segments[-1][-1] += character
+    LIKE_WILDCARDS.check(wildcards)
+    return _reduce(_canonical(segments))
+
+
+def _canonical(segments: list[list[str]]) -> tuple[tuple[str, ...], ...]:
+    """Moves every _ that touches a % to the segment before, and drops the segments left empty between two %."""
+    out: list[list[str]] = [segments[0]]
+    for segment in segments[1:]:
+        pieces = list(segment)
+        if len(out) > 1 and out[-1] == [""]:  # %% is %
+            out.pop()
+        while len(pieces) > 1 and not pieces[0]:  # %_x is _%x
+            pieces.pop(0)
+            out[-1].append("")
+        out.append(pieces)
+    return tuple(tuple(segment) for segment in out)
+
+
+def _reduce(segments: tuple[tuple[str, ...], ...]) -> tuple[IntervalSet, Pattern | None]:
+    head = segments[0][0]
+    if len(segments) == 1:
+        if len(segments[0]) == 1:
+            return IntervalSet.points([(STRING, head)]), None
+        return IntervalSet.prefix(head), Like(segments)
+    if all(len(segment) == 1 for segment in segments):
+        texts = [segment[0] for segment in segments]
+        if len(texts) == 2 and not texts[1]:
+            return IntervalSet.prefix(head), None
+        if len(texts) == 2 and not head:
+            return IntervalSet.prefix(""), Suffix(texts[1])
+        if len(texts) == 3 and not head and not texts[2]:
+            return IntervalSet.prefix(""), Substring(texts[1])
+    return IntervalSet.prefix(head), Like(segments)
+
+
+def _length(segment: tuple[str, ...]) -> int:
+    return sum(map(len, segment)) + len(segment) - 1
+
+
+def _fits(segment: tuple[str, ...], value: str, at: int) -> bool:
+    for piece in segment:
+        if not value.startswith(piece, at):
+            return False
+        at += len(piece) + 1
+    return True
+
+
+def _find(segment: tuple[str, ...], value: str, start: int, end: int) -> int:
+    """Where the leftmost occurrence of the segment within value[start:end] ends, or -1."""
+    first, length = segment[0], _length(segment)
+    while True:
+        at = value.find(first, start, end)
+        if at < 0 or at + length > end:
+            return -1
+        if len(segment) == 1 or _fits(segment, value, at):
+            return at + length
+        start = at + 1
+
+
+class _Compiled(Protocol):
+    def search(self, text: str) -> object: ...
+
+
+@lru_cache(maxsize=4_096)
+def _compile(regex: str) -> _Compiled:
+    try:
+        import re2  # optional: only filters with RLIKE need it
+    except ImportError:
+        raise MissingExtra("google-re2", "regex") from None
+    try:
+        compiled: _Compiled = re2.compile(regex)
+        return compiled
+    except re2.error as error:
+        raise FilterError(f"Expected a regular expression, but got {regex!r}: {error}") from None

@@ -1,0 +1,55 @@
+"""Every member of the family runs every conformance check, and agrees with the reference on generated input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import events, filters
+from whimbrel.matchers import MATCHERS, make
+from whimbrel.matchers.checks import Check, yield_checks
+from whimbrel.model.errors import LimitExceeded, UnsupportedEvent, UnsupportedFilter
+from whimbrel.model.filter import Filter
+
+CHECKS = [
+    pytest.param(name, check, id=f"{name}-{check.__name__}")
+    for name in MATCHERS
+    for check in yield_checks(lambda name=name: make(name))  # type: ignore[misc]
+]
+
+
+@pytest.mark.parametrize(("name", "check"), CHECKS)
+def test_conformance(name: str, check: Check) -> None:
+    check(lambda: make(name))
+
+
+@pytest.mark.parametrize("name", MATCHERS)
+@given(data=st.data())
+def test_agrees_with_the_reference_on_its_fragment(name: str, data: st.DataObject) -> None:
+    matcher = make(name)
+    kept: dict[int, Filter] = {}
+    for id, filter in enumerate(data.draw(st.lists(filters, max_size=8))):
+        try:
+            matcher.add(id, filter)
+        except (UnsupportedFilter, LimitExceeded):
+            continue
+        kept[id] = filter
+    matcher._check()
+    for event in data.draw(st.lists(events(), min_size=1, max_size=4)):
+        _agree(matcher, kept, event)
+    for id in data.draw(st.lists(st.sampled_from(sorted(kept)), unique=True)) if kept else []:
+        matcher.remove(id)
+        del kept[id]
+    matcher._check()
+    _agree(matcher, kept, data.draw(events()))
+
+
+def _agree(matcher: Any, kept: dict[int, Filter], event: dict[str, Any]) -> None:
+    try:
+        found = matcher.match(event)
+    except UnsupportedEvent:
+        return
+    assert found == [id for id, filter in kept.items() if filter.matches(event)]
