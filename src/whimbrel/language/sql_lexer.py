@@ -1,0 +1,146 @@
+"""The tokens of the SQL dialect: one compiled pattern cuts the text, and positions are found only when an error needs one.
+
+`tokens` is a plain list of strings because almost every text is good: what a token is shows from its first
+character, and where it stood is found by cutting again. A character that starts no token is a token of its own,
+which the parser refuses with the place.
+"""
+
+from __future__ import annotations
+
+import re
+
+from whimbrel.model.errors import FilterSyntaxError
+from whimbrel.model.limits import FILTER_BYTES, INTEGER_DIGITS
+from whimbrel.model.values import canonical_number
+
+STRING_PATTERN = r"'[^']*+(?:''[^']*+)*+'"
+_QUOTED = r'"[^"]*+(?:""[^"]*+)*+"|`[^`]*+(?:``[^`]*+)*+`'
+_NAME = rf"(?:[^\W\d]\w*+|{_QUOTED})(?:\.(?:\w++|{_QUOTED}))*+"
+_EXPONENT = r"(?:[eE][+-]?[0-9]++)?(?![\w.])"
+_NUMBER = rf"(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++){_EXPONENT}"
+_MALFORMED = r"\.?[0-9][\w.]*+"
+
+_TOKEN = re.compile(rf"{_NAME}|{STRING_PATTERN}|{_NUMBER}|{_MALFORMED}|[<>!]=|<>|\S")
+_PART = re.compile(rf"{_QUOTED}|\w++")
+_IS_NUMBER = re.compile(_NUMBER).fullmatch
+_STARTS_NAME = re.compile(r"[^\W\d]|[\"`][\s\S]").match
+
+# The same numbers, found in running text: the class comes first, so that the search can skip to it, and the
+# look-behind keeps the digits of names out.
+NUMBER_IN_TEXT_PATTERN = rf"[0-9.](?<![\w.][0-9.])(?:(?<=\.)[0-9]++|(?<=[0-9])[0-9]*+(?:\.[0-9]*+)?){_EXPONENT}"
+
+NUMBER_STARTS = frozenset("0123456789.")
+RESERVED = frozenset({"AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "IS", "NULL", "TRUE", "FALSE"})
+_ALWAYS_SHORT = FILTER_BYTES.value // 4
+_ALWAYS_INT64 = 18
+
+
+def check_text(text: str) -> None:
+    """Refuses what is not text, is too long, or has a lone surrogate."""
+    if not isinstance(text, str):
+        raise FilterSyntaxError("the text of a filter", type(text).__name__, "", 0)
+    if text.isascii():
+        if len(text) > _ALWAYS_SHORT:
+            FILTER_BYTES.check(len(text))
+        return
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        shown = text.encode(errors="replace").decode()
+        raise FilterSyntaxError("text without lone surrogates", repr(text[error.start]), shown, error.start) from None
+    FILTER_BYTES.check(size)
+
+
+def tokens(text: str) -> list[str]:
+    """The tokens of the text, then an empty one that stands for its end."""
+    found: list[str] = _TOKEN.findall(text)
+    found.append("")
+    return found
+
+
+def position_of(text: str, index: int) -> int:
+    """Where the token of this index starts."""
+    for number, match in enumerate(_TOKEN.finditer(text)):
+        if number == index:
+            return match.start()
+    return len(text)
+
+
+def position_of_literal(text: str, slot: int) -> int:
+    """Where the string or number literal of this number starts."""
+    places = (match.start() for match in _TOKEN.finditer(text) if is_literal(match.group()))
+    return next(place for number, place in enumerate(places) if number == slot)
+
+
+def place(text: str, position: int) -> str:
+    """The position as people count it."""
+    newline = text.rfind("\n", 0, position)
+    return f"line {text.count(chr(10), 0, position) + 1}, column {position - newline}"
+
+
+def is_literal(token: str) -> bool:
+    """Whether the token is a whole string or number."""
+    first = token[:1]
+    return (first == "'" and len(token) > 1) or (first in NUMBER_STARTS and is_number(token))
+
+
+def is_number(token: str) -> bool:
+    """Whether a token that starts like a number is one (`5x` and `1.2.3` are not)."""
+    return (token.isascii() and token.isdigit()) or _IS_NUMBER(token) is not None
+
+
+def is_name(token: str) -> bool:
+    """Whether the token is a name, quoted or bare; a keyword may be one too."""
+    return _STARTS_NAME(token) is not None
+
+
+def name_of(token: str) -> str:
+    """The attribute that a name token means: its parts joined by dots, quotes removed.
+
+    >>> name_of('a."b c".d')
+    'a.b c.d'
+    """
+    if '"' not in token and "`" not in token:
+        return token
+    parts: list[str] = _PART.findall(token)
+    return ".".join(part[1:-1].replace(part[0] * 2, part[0]) if part[0] in '"`' else part for part in parts)
+
+
+def literal_value(raw: str) -> str | int | float:
+    """The value of a literal token; a number has no sign here.
+
+    >>> literal_value("'it''s'"), literal_value("5"), literal_value("1e2"), literal_value(".5")
+    ("it's", 5, 100, 0.5)
+    """
+    if raw[0] == "'":
+        return raw[1:-1].replace("''", "'")
+    if raw.isdigit():
+        if len(raw) > _ALWAYS_INT64:
+            raw = raw.lstrip("0") or "0"
+            INTEGER_DIGITS.check(len(raw))
+            return canonical_number(int(raw))
+        return int(raw)
+    return canonical_number(float(raw))
+
+
+def is_too_long(raw: str) -> bool:
+    """Whether a literal token is an integer of more digits than allowed."""
+    return raw.isdigit() and len(raw.lstrip("0")) > INTEGER_DIGITS.value
+
+
+def describe(token: str) -> str:
+    """What a token is, for the sentence of an error."""
+    shown = token if len(token) <= 40 else f"{token[:39]}…"
+    if not token:
+        return "the end of the filter"
+    if token == "'":
+        return "text without its closing '"
+    if token in ('"', "`"):
+        return f"a name without its closing {token}"
+    if token[0] == "'":
+        return f"the text {shown}"
+    if token[0] in NUMBER_STARTS and len(token) + token[0].isdigit() > 1:
+        return f"the number {shown}" if is_number(token) else f"the malformed number {shown}"
+    if is_name(token):
+        return f"the keyword {token.upper()}" if token.upper() in RESERVED else f"the name {shown}"
+    return repr(token)
