@@ -1,0 +1,1 @@
+"""The lab: frozen workloads, experiments on them, plots and reports."""

@@ -1,0 +1,83 @@
+"""What a workload is: subscriptions and events as Arrow tables, with the call that made them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import msgspec
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+Format = Literal["parquet", "jsonl", "csv"]
+
+JSON_ROWS = 16_384
+"""Rows turned into Python objects at a time while JSON lines are written."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Subscriptions, events and their origin: `make(name, seed=seed, **parameters)` gives the same bytes again.
+
+    `subscriptions` has the columns id (int64, 0..n-1) and filter (text in the SQL dialect). `events` has one typed
+    column per attribute; a null cell is a missing attribute.
+    """
+
+    name: str
+    parameters: dict[str, int | float]
+    seed: int
+    subscriptions: pa.Table
+    events: pa.Table
+
+    def write(self, directory: str | Path, format: Format = "parquet") -> tuple[Path, Path]:
+        """Write `subscriptions.<format>` and `events.<format>` into the directory, and return their paths.
+
+        The directory is created when it is not there. JSON lines leave nulls out; in CSV a null is an empty cell, and a
+        workload with a list column is refused, as CSV has no lists.
+        """
+        if format not in get_args(Format):
+            raise ValueError(f"Expected a format of {', '.join(get_args(Format))}, but got {format!r}")
+        lists = [field.name for field in self.events.schema if pa.types.is_list(field.type)]
+        if format == "csv" and lists:
+            raise ValueError(f"CSV has no lists, but {self.name} has some in {', '.join(lists)}: use parquet or jsonl")
+        folder = Path(directory)
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = folder / f"subscriptions.{format}", folder / f"events.{format}"
+        for table, path in zip((self.subscriptions, self.events), paths, strict=True):
+            _write(table, path, format)
+        return paths
+
+
+def check(workload: str, *rules: tuple[bool, str]) -> None:
+    """Raise one ValueError with the text of every rule that does not hold."""
+    problems = [problem for holds, problem in rules if not holds]
+    if problems:
+        raise ValueError(f"{workload}: {'; '.join(problems)}")
+
+
+def check_counts(workload: str, *more: tuple[bool, str], **counts: int) -> None:
+    """Check that counts such as n and events are integers of at least 1, the seed one of at least 0, and more rules."""
+    rules = []
+    for name, value in counts.items():
+        least = 0 if name == "seed" else 1
+        good = isinstance(value, int) and not isinstance(value, bool) and value >= least
+        rules.append((good, f"expected {name} to be an integer of at least {least}, but got {value!r}"))
+    check(workload, *rules, *more)
+
+
+def _write(table: pa.Table, path: Path, format: Format) -> None:
+    if format == "parquet":
+        pa.parquet.write_table(table, path)
+    elif format == "csv":
+        pa.csv.write_csv(table, path)
+    else:
+        encoder = msgspec.json.Encoder()
+        with path.open("wb") as file:
+            for batch in table.to_batches(max_chunksize=JSON_ROWS):
+                file.write(encoder.encode_lines(list(_present(batch))))
+
+
+def _present(batch: pa.RecordBatch) -> Iterator[dict[str, object]]:
+    for row in batch.to_pylist():
+        yield {name: value for name, value in row.items() if value is not None}

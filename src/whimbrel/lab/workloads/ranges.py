@@ -1,0 +1,45 @@
+"""The range workload: a few intervals of one width over uniform numbers, what the range matchers are measured on.
+
+Every subscription takes the same number of distinct attributes; the measurements in DESIGN.md section 5 are for 5 of 20
+attributes with width 0.1 and 0.5.
+"""
+
+import numpy as np
+import pyarrow as pa
+
+from whimbrel.lab.workloads.base import Workload, check_counts
+from whimbrel.lab.workloads.draws import Draws, zipf
+from whimbrel.lab.workloads.text import concat, conjunctions, float_text, pick, subscriptions
+
+
+def ranges(
+    n: int, attributes: int = 20, predicates: int = 5, width: float = 0.1, *, events: int = 10_000, seed: int = 0
+) -> Workload:
+    """Subscriptions of `predicates` intervals `aI BETWEEN lo AND lo + width`, lo uniform in [0, 1 - width].
+
+    The attributes are a1, a2, ...; events bind them all, uniform in [0, 1). An event is expected to match
+    n * width ** predicates subscriptions: 10 at n = 1,000,000 with the defaults.
+    """
+    fits = isinstance(predicates, int) and isinstance(attributes, int) and predicates <= attributes
+    check_counts(
+        "ranges",
+        (fits, f"expected at most as many predicates as attributes ({attributes!r}), but got {predicates!r}"),
+        (isinstance(width, int | float) and 0 <= width <= 1, f"expected width in [0, 1], but got {width!r}"),
+        n=n, attributes=attributes, predicates=predicates, events=events, seed=seed,
+    )  # fmt: skip
+    names = [f"a{i}" for i in range(1, attributes + 1)]
+    draws = Draws(seed, 0)
+    table = subscriptions(n, lambda rows: _filters(draws, rows, names, predicates, width))
+    others = Draws(seed, 1)
+    event_table = pa.table({name: others.uniform(events) for name in names})
+    parameters = {"n": n, "attributes": attributes, "predicates": predicates, "width": width, "events": events}
+    return Workload("ranges", parameters, seed, table, event_table)
+
+
+def _filters(draws: Draws, rows: int, names: list[str], predicates: int, width: float) -> pa.Array:
+    attribute = draws.weighted_distinct(zipf(len(names), 0), rows, predicates)
+    attribute.sort(axis=1)
+    low = draws.uniform(rows * predicates) * (1 - width)
+    openings = pick([f"{name} BETWEEN " for name in names], attribute.ravel())
+    texts = concat(openings, float_text(low), " AND ", float_text(low + width))
+    return conjunctions(texts, np.full(rows, predicates, dtype=np.int64))
