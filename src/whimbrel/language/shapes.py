@@ -18,7 +18,7 @@ from whimbrel.language.template import Template
 from whimbrel.model.expression import Expression
 from whimbrel.model.limits import Limit
 
-SHAPES = Limit("cached shapes", 8_192, "shapes", "a shape takes a few kilobytes, and a service sees few of them")
+SHAPES = Limit("cached shapes", 4_096, "shapes", "a shape takes a few kilobytes, and a service sees few of them")
 SHAPE_LENGTH = Limit("cached shape length", 4_096, "characters", "one huge filter must not cost what many small do")
 
 Key: TypeAlias = tuple[str | bool, ...]
@@ -85,7 +85,7 @@ class ShapeCache:
         template = self.get(key)
         if template is None:
             template, literals = parse_template(text)
-            if sum(map(len, (part for part in key if isinstance(part, str)))) <= SHAPE_LENGTH.value:
+            if len(text) <= SHAPE_LENGTH.value:
                 self.put(key, template)
         return template, literals
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+import string
 
 from whimbrel.language.sql_lexer import (
     NUMBER_STARTS,
@@ -17,9 +17,12 @@ from whimbrel.language.sql_lexer import (
 )
 from whimbrel.language.template import FALSE, NULL, TRUE, SlotType
 from whimbrel.model.errors import FilterSyntaxError, LimitExceeded
-from whimbrel.model.limits import Limit
+from whimbrel.model.limits import IN_MEMBERS, Limit
 
 OPERAND = "an attribute or a literal"
+_KINDS = dict.fromkeys(string.ascii_letters + "_", "name")
+_KINDS |= dict.fromkeys(NUMBER_STARTS, "number")
+_KINDS |= {"'": "string", "+": "sign", "-": "sign", "": "end"}
 _CONSTANTS = {"TRUE": TRUE, "FALSE": FALSE, "NULL": NULL}
 
 
@@ -37,71 +40,90 @@ class Operand:
 class OperandReader:
     """A place in a list of tokens, the literals seen up to there, and how to read one operand."""
 
-    __slots__ = ("at", "literals", "negatives", "text", "tokens", "types")
+    __slots__ = ("at", "literals", "negatives", "text", "tokens", "types", "words")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens = tokens(text)
+        self.words = [token.upper() if token.isascii() else token for token in self.tokens]
         self.at = 0
         self.literals: list[str] = []
         self.types: list[SlotType] = []
         self.negatives: list[int] = []
 
-    def keyword(self) -> str:
-        """The token here in upper case; letters outside ASCII never make a keyword."""
-        token = self.tokens[self.at]
-        return token.upper() if token.isascii() else token
-
     def operand(self, expected: str = OPERAND) -> Operand:
         """The attribute or literal that starts here."""
+        return self.bare_operand(expected)
+
+    def bare_operand(self, expected: str) -> Operand:
+        """The attribute or literal that starts here, without parentheses."""
         at = self.at
         token = self.tokens[at]
-        first = token[:1]
-        if first == "'" and len(token) > 1:
-            return self._literal(token, "string", at)
-        if first in NUMBER_STARTS and first:
-            if not is_number(token):
-                self.expected("a number")
-            return self._literal(token, "number", at)
-        if is_name(token):
-            return self._word(token, at)
-        if first == "-" or first == "+":
-            self.at = at + 1
-            number = self.tokens[at + 1]
-            if number[:1] not in NUMBER_STARTS or not is_number(number):
-                self.expected("a number")
-            if first == "-":
-                self.negatives.append(len(self.types))
-            return self._literal(number, "number", at)
-        self.expected(expected)
-
-    def _word(self, token: str, at: int) -> Operand:
+        kind = _KINDS.get(token[:1])
+        if kind == "name" or (kind is None and is_name(token)):
+            return self._named(token, at)
         self.at = at + 1
-        if token.isascii():
-            word = token.upper()
-            if word in RESERVED:
-                slot = _CONSTANTS.get(word)
-                if slot is None:
-                    self.expected(OPERAND, at)
-                return Operand(None, slot, at)
-            if word == "TIMESTAMP" and self.tokens[at + 1][:1] == "'":
-                if len(self.tokens[at + 1]) == 1:
-                    self.expected("text")
-                return self._literal(self.tokens[at + 1], "timestamp", at)
+        if kind == "string" and len(token) > 1:
+            return Operand(None, self._slot(token, "string"), at)
+        if kind == "number" and is_number(token):
+            return Operand(None, self._slot(token, "number"), at)
+        if kind == "sign":
+            return Operand(None, self._signed(token), at)
+        raise self.error("a number" if kind == "number" else expected, at)
+
+    def _named(self, token: str, at: int) -> Operand:
+        self.at = at + 1
+        word = self.words[at]
+        if word in RESERVED:
+            slot = _CONSTANTS.get(word)
+            if slot is None:
+                raise self.error(OPERAND, at)
+            return Operand(None, slot, at)
+        if word == "TIMESTAMP" and len(self.tokens[at + 1]) > 1 and self.tokens[at + 1][0] == "'":
+            self.at = at + 2
+            return Operand(None, self._slot(self.tokens[at + 1], "timestamp"), at)
         return Operand(name_of(token), 0, at)
 
-    def _literal(self, token: str, kind: SlotType, at: int) -> Operand:
+    def _signed(self, sign: str) -> int:
+        number = self.tokens[self.at]
+        if _KINDS.get(number[:1]) != "number" or not is_number(number):
+            raise self.error("a number")
+        if sign == "-":
+            self.negatives.append(len(self.types))
         self.at += 1
-        slot = len(self.types)
+        return self._slot(number, "number")
+
+    def _slot(self, token: str, kind: SlotType) -> int:
         self.types.append(kind)
         self.literals.append(token)
-        return Operand(None, slot, at)
+        return len(self.types) - 1
+
+    def literals_in_list(self) -> tuple[int, ...]:
+        """The slots of the literals from here to the closing parenthesis; a loop, as lists may be long."""
+        slots: list[int] = []
+        while True:
+            token = self.tokens[self.at]
+            if token[:1] == "'" and len(token) > 1:  # what most lists hold
+                self.at += 1
+                slots.append(self._slot(token, "string"))
+            else:
+                slots.append(self.literal("a literal").slot)
+            following = self.tokens[self.at]
+            if following == ")":
+                break
+            if following != ",":
+                raise self.error("',' or ')'")
+            self.at += 1
+        if len(slots) > IN_MEMBERS.value:
+            raise self.too_large(IN_MEMBERS, len(slots))
+        self.at += 1
+        return tuple(slots)
 
     def literal(self, expected: str) -> Operand:
         """The literal that starts here."""
         operand = self.operand(expected)
         if operand.name is not None:
-            self._expected_literal(operand, expected)
+            raise self._not_literal(operand, expected)
         return operand
 
     def text_literal(self, operator: str) -> int:
@@ -109,28 +131,28 @@ class OperandReader:
         expected = f"text after {operator}"
         operand = self.literal(expected)
         if operand.slot != NULL and (operand.slot < 0 or self.types[operand.slot] != "string"):
-            self.expected(expected, operand.token)
+            raise self.error(expected, operand.token)
         return operand.slot
 
     def attribute(self, operand: Operand, operator: str) -> str:
         """The name of the operand before an operator that takes attributes only."""
         if operand.name is None:
-            self.expected(f"an attribute before {operator}", operand.token)
+            raise self.error(f"an attribute before {operator}", operand.token)
         return operand.name
 
-    def expected(self, expected: str, at: int | None = None) -> NoReturn:
-        """Raises the syntax error for the token here, or at `at`."""
+    def error(self, expected: str, at: int | None = None) -> FilterSyntaxError:
+        """The syntax error for the token here, or at `at`."""
         at = self.at if at is None else at
         found = describe(self.tokens[at])
-        raise FilterSyntaxError(expected, found, self.text, position_of(self.text, at))
+        return FilterSyntaxError(expected, found, self.text, position_of(self.text, at))
 
-    def _expected_literal(self, operand: Operand, expected: str) -> NoReturn:
+    def _not_literal(self, operand: Operand, expected: str) -> FilterSyntaxError:
         token = self.tokens[operand.token]
         found = describe(token)
         if token[0] == '"':
             quoted = name_of(token).replace("'", "''")
             found += f" (text is written '{quoted}')"
-        raise FilterSyntaxError(expected, found, self.text, position_of(self.text, operand.token))
+        return FilterSyntaxError(expected, found, self.text, position_of(self.text, operand.token))
 
     def too_large(self, limit: Limit, size: int) -> LimitExceeded:
         """The error for a limit that is passed at the token here."""

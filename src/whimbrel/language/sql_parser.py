@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from whimbrel.language.sql_lexer import position_of
 from whimbrel.language.sql_operands import OPERAND, Operand, OperandReader
 from whimbrel.language.template import (
     FALSE,
@@ -29,7 +30,6 @@ from whimbrel.language.template import (
     TextSlot,
 )
 from whimbrel.model.errors import FilterSyntaxError
-from whimbrel.language.sql_lexer import position_of
 from whimbrel.model.expression import (
     FLIPPED,
     CompareAttributes,
@@ -39,7 +39,7 @@ from whimbrel.model.expression import (
     IsNull,
     Quantifier,
 )
-from whimbrel.model.limits import FILTER_DEPTH, FILTER_PREDICATES, IN_MEMBERS
+from whimbrel.model.limits import FILTER_DEPTH, FILTER_PREDICATES
 
 _COMPARISONS: dict[str, Comparison] = {"=": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _QUANTIFIERS: dict[str, Quantifier] = {"ALL": "ALL", "ANY": "ANY", "NONE": "NONE"}
@@ -68,17 +68,23 @@ class _Parser(OperandReader):
         """The template of the whole text."""
         root = self.condition(self.expression(0))
         if self.tokens[self.at]:
-            self.expected("AND, OR or the end of the filter")
+            raise self.error("AND, OR or the end of the filter")
         timestamps = tuple([slot for slot, kind in enumerate(self.types) if kind == "timestamp"])
         return Template(root, tuple(self.types), tuple(self.negatives), timestamps)
 
     def expression(self, power: int) -> Operand | Node:
         """The longest expression whose joins bind tighter than `power`."""
-        left = self._prefix()
+        word = self.words[self.at]
+        if word == "(":
+            left = self._parenthesised()
+        elif word == "NOT":
+            left = self._negation()
+        else:
+            left = self.bare_operand("an attribute, a literal, NOT or '('")
         if isinstance(left, Operand):
             left = self._predicate(left)
         while True:
-            join = _JOINS.get(self.keyword())
+            join = _JOINS.get(self.words[self.at])
             if join is None or join[0] <= power:
                 return left
             left = self._chain(left, *join)
@@ -91,31 +97,26 @@ class _Parser(OperandReader):
         if term.name is not None:
             return CompareSlot(term.name, "=", TRUE)
         if term.slot >= 0:
-            self.expected("a condition", term.token)
+            raise self.error("a condition", term.token)
         return _CONSTANTS[term.slot]
 
-    def _prefix(self) -> Operand | Node:
-        token = self.tokens[self.at]
-        if token == "(":
-            return self._parenthesised()
-        if self.keyword() == "NOT":
-            self._deeper()
-            term = self.condition(self.expression(_NOT))
-            self.depth -= 1
-            return Negation(term)
-        return super().operand("an attribute, a literal, NOT or '('")
+    def _negation(self) -> Node:
+        self._deeper()
+        term = self.condition(self.expression(_NOT))
+        self.depth -= 1
+        return Negation(term)
 
     def _parenthesised(self) -> Operand | Node:
         self._deeper()
         inside = self.expression(0)
         if self.tokens[self.at] != ")":
-            self.expected("an operator or ')'" if isinstance(inside, Operand) else "AND, OR or ')'")
+            raise self.error("an operator or ')'" if isinstance(inside, Operand) else "AND, OR or ')'")
         self.at += 1
         self.depth -= 1
         return inside
 
     def _chain(self, left: Operand | Node, power: int, kind: type[AllOf] | type[AnyOf]) -> Node:
-        word = self.keyword()
+        word = self.words[self.at]
         terms: list[Node] = []
         term = self.condition(left)
         while True:
@@ -123,7 +124,7 @@ class _Parser(OperandReader):
                 terms += term.terms
             else:
                 terms.append(term)
-            if self.keyword() != word:
+            if self.words[self.at] != word:
                 return kind(tuple(terms))
             self.at += 1
             term = self.condition(self.expression(power))
@@ -143,7 +144,7 @@ class _Parser(OperandReader):
         """An operand, which may stand in parentheses."""
         at = self.at
         if self.tokens[at] != "(":
-            return super().operand(expected)
+            return self.bare_operand(expected)
         inside = self._parenthesised()
         if not isinstance(inside, Operand):
             raise FilterSyntaxError(expected, "a condition", self.text, position_of(self.text, at))
@@ -155,7 +156,7 @@ class _Parser(OperandReader):
         if op is not None:
             self.at += 1
             return self._compare(left, op, self.operand())
-        rule = _RULES.get(self.keyword())
+        rule = _RULES.get(self.words[self.at])
         if rule is None:
             return left
         self.at += 1
@@ -172,23 +173,23 @@ class _Parser(OperandReader):
         return CompareSlots(left.slot, op, right.slot)
 
     def _negated(self, left: Operand) -> Node:
-        word = self.keyword()
+        word = self.words[self.at]
         rule = _RULES.get(word)
         if rule is None or word in ("NOT", "IS"):
-            self.expected("IN, BETWEEN, LIKE, RLIKE, CONTAINS, STARTS WITH or ENDS WITH after NOT")
+            raise self.error("IN, BETWEEN, LIKE, RLIKE, CONTAINS, STARTS WITH or ENDS WITH after NOT")
         self.at += 1
         return Negation(rule(self, left))
 
     def _between(self, left: Operand) -> Node:
         low = self.operand()
-        if self.keyword() != "AND":
-            self.expected("AND of BETWEEN")
+        if self.words[self.at] != "AND":
+            raise self.error("AND of BETWEEN")
         self.at += 1
         high = self.operand()
         return AllOf((self._compare(left, ">=", low), self._compare(left, "<=", high)))
 
     def _in(self, left: Operand) -> Node:
-        if self.keyword() == "CIDR":
+        if self.words[self.at] == "CIDR":
             self.at += 1
             return self._text(left, "CIDR", "IN CIDR")
         attribute = self.attribute(left, "IN")
@@ -198,23 +199,13 @@ class _Parser(OperandReader):
         """The slots of a parenthesised list of literals."""
         self._count()
         if self.tokens[self.at] != "(":
-            self.expected(f"'(' after {operator}")
-        slots: list[int] = []
-        while True:
-            self.at += 1
-            slots.append(self.literal("a literal").slot)
-            if self.tokens[self.at] != ",":
-                break
-        if self.tokens[self.at] != ")":
-            self.expected("',' or ')'")
-        if len(slots) > IN_MEMBERS.value:
-            raise self.too_large(IN_MEMBERS, len(slots))
+            raise self.error(f"'(' after {operator}")
         self.at += 1
-        return tuple(slots)
+        return self.literals_in_list()
 
     def _contains(self, left: Operand) -> Node:
         attribute = self.attribute(left, "CONTAINS")
-        quantifier = _QUANTIFIERS.get(self.keyword())
+        quantifier = _QUANTIFIERS.get(self.words[self.at])
         if quantifier is None:
             self._count()
             return ContainsSlots(attribute, "ALL", (self.literal("a literal, ALL, ANY or NONE").slot,))
@@ -224,23 +215,23 @@ class _Parser(OperandReader):
     def _is(self, left: Operand) -> Node:
         attribute = self.attribute(left, "IS")
         self._count()
-        negated = self.keyword() == "NOT"
+        negated = self.words[self.at] == "NOT"
         self.at += negated
-        word = self.keyword()
-        if word != "NULL" and word != "MISSING":
-            self.expected("NULL or MISSING" if negated else "NULL, MISSING or NOT")
+        word = self.words[self.at]
+        if word not in {"NULL", "MISSING"}:
+            raise self.error("NULL or MISSING" if negated else "NULL, MISSING or NOT")
         self.at += 1
         test = Ready(IsNull(attribute) if word == "NULL" else IsMissing(attribute))
         return Negation(test) if negated else test
 
     def _like(self, left: Operand) -> Node:
         test = self._text(left, "LIKE", "LIKE")
-        if self.keyword() != "ESCAPE":
+        if self.words[self.at] != "ESCAPE":
             return test
         self.at += 1
         at, escape = self.at, self.text_literal("ESCAPE")
         if escape == NULL:
-            self.expected("text after ESCAPE", at)
+            raise self.error("text after ESCAPE", at)
         return TextSlot("LIKE", test.attribute, test.slot, escape)
 
     def _starts(self, left: Operand) -> Node:
@@ -253,8 +244,8 @@ class _Parser(OperandReader):
         return self._text(left, "RLIKE", "RLIKE")
 
     def _with(self, left: Operand, operator: TextOperator) -> Node:
-        if self.keyword() != "WITH":
-            self.expected(f"WITH after {operator}")
+        if self.words[self.at] != "WITH":
+            raise self.error(f"WITH after {operator}")
         self.at += 1
         return self._text(left, operator, f"{operator} WITH")
 
