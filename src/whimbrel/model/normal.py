@@ -195,7 +195,7 @@ def _pattern(values: IntervalSet, pattern: Pattern | None, positive: bool) -> Co
 def _contains(node: Contains, positive: bool) -> list[Conjunction]:
     keys: Group = frozenset(NULL_KEY if value is None else key_of(value) for value in node.values)
     every = node.quantifier == "ALL"
-    if (node.quantifier == "NONE") == positive:  # none of them
+    if not every and (node.quantifier == "NONE") == positive:  # none of them
         return _one(node.attribute, Constraint(bound=False, forbidden=keys).simplified())
     if every and not positive:  # some of them is not there
         parts = [_one(node.attribute, Constraint(bound=False, forbidden=frozenset([key]))) for key in keys]
