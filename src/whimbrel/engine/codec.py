@@ -1,0 +1,203 @@
+"""The codec of a segment: events in any shape become ranks, which are all that the kernels see.
+
+Tables are encoded column by column (`columns`), single events attribute by attribute; both look ranks up in the
+same dictionary (`lookup`). Attributes that no filter of the segment mentions are dropped here.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+
+from whimbrel.engine.columns import Layout, Leaf, layout, leaf_array, rank_column, rank_lists
+from whimbrel.engine.dictionary import build_dictionary, ranks_of_numbers, ranks_of_strings, ranks_of_times
+from whimbrel.engine.encode_kernels import pack
+from whimbrel.engine.lookup import Lookup, fixed
+from whimbrel.matchers.events import read_events
+from whimbrel.model.errors import EventError
+from whimbrel.model.event import Event, check_name
+from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_VALUES
+from whimbrel.model.values import SortKey, Timestamp, sort_key, to_value
+
+__all__ = ["Codec", "Encoded", "build_dictionary", "ranks_of_numbers", "ranks_of_strings", "ranks_of_times"]
+
+
+@dataclass(slots=True)
+class Encoded:
+    """Events as ranks: event e has the entries offsets[e]:offsets[e + 1], those of one attribute side by side.
+
+    Null is rank 0; a missing attribute has no entry. `coupled[e]` says that an attribute of the segment lies in an
+    array of objects, so that ranks alone do not decide.
+    """
+
+    count: int
+    offsets: np.ndarray
+    attrs: np.ndarray
+    ranks: np.ndarray
+    coupled: np.ndarray
+
+
+class Codec:
+    """Gives the values of events their ranks in one segment. Safe to use from many threads.
+
+    >>> arrays, meta = build_dictionary({0: {"numbers": [3, 5]}}, ["price"], [])
+    >>> codec = Codec(arrays, meta)
+    >>> codec.encode_event({"price": 4, "color": "red"}).ranks, codec.value(0, 9)
+    (array([8], dtype=int32), (1, 5))
+    """
+
+    def __init__(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, object]) -> None:
+        self._arrays = arrays
+        self._meta = meta
+        self._lookups: dict[int, Lookup] = {}
+        self._layout: tuple[pa.Schema, frozenset[str], Layout] | None = None
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return {name: attr for attr, name in enumerate(cast(Sequence[str], self._meta["attributes"]))}
+
+    @cached_property
+    def _above(self) -> set[str]:
+        """The names that some attribute lies below."""
+        return {name[:at] for name in self._ids for at, letter in enumerate(name) if letter == "."}
+
+    def _lookup(self, attr: int) -> Lookup:
+        found = self._lookups.get(attr)
+        if found is None:
+            found = self._lookups[attr] = Lookup(self._arrays, self._meta, attr)
+        return found
+
+    def rank(self, attr: int, key: SortKey) -> int:
+        """The rank of a value, or of null, exactly."""
+        return self._lookup(attr).rank(key)
+
+    def value(self, attr: int, rank: int) -> SortKey | None:
+        """The constant that has this rank; None for null and for the gaps between constants."""
+        return self._lookup(attr).value(rank)
+
+    def encode_table(self, table: pa.Table | pa.RecordBatch, timestamps: Collection[str] = ()) -> Encoded:
+        """The rows of a table or a slice of one; texts of the attributes in `timestamps` are read as timestamps."""
+        found = self._layout_of(table.schema, frozenset(timestamps))
+        if len(found.flat) + len(found.lists) > EVENT_ATTRIBUTES.value:
+            return self.encode_events(list(read_events(table, self._ids, timestamps)))
+        rows = table.num_rows
+        columns = _columns(table)
+        cells = np.empty((len(found.flat), (-(-rows // 16) | 1) * 16), np.int32)  # odd in cache lines: see `pack`
+        for leaf, line in zip(found.flat, cells, strict=True):
+            rank_column(leaf_array(columns, leaf), self._lookup(leaf.attr), leaf.is_time, line[:rows])
+        attrs = np.array([leaf.attr for leaf in found.flat], np.int32)
+        offsets, attrs, ranks = pack(cells, rows, attrs, *self._lists(columns, found.lists, attrs, rows))
+        encoded = Encoded(rows, offsets, attrs, ranks, np.zeros(rows, np.uint8))
+        if found.odd:
+            encoded = _united(encoded, self._odd(table, found.odd, timestamps), len(self._ids))
+        if found.lists or found.odd:
+            EVENT_VALUES.check(int(np.diff(encoded.offsets).max(initial=0)))
+        return encoded
+
+    def _layout_of(self, schema: pa.Schema, timestamps: frozenset[str]) -> Layout:
+        last = self._layout
+        if last is not None and last[1] == timestamps and last[0].equals(schema):
+            return last[2]
+        found = layout(schema, self._ids.get, self._above, timestamps)
+        self._layout = schema, timestamps, found
+        return found
+
+    def _lists(
+        self, columns: Callable[[int], pa.Array], leaves: list[Leaf], attrs: np.ndarray, rows: int
+    ) -> tuple[np.ndarray, ...]:
+        """The list columns in the form that `pack` reads."""
+        starts = np.empty((len(leaves), rows), np.int64)
+        ends = np.empty((len(leaves), rows), np.int64)
+        parts = [np.empty(0, np.int32)]
+        first = 0
+        for k, leaf in enumerate(leaves):
+            ranks, start, end = rank_lists(leaf_array(columns, leaf), self._lookup(leaf.attr), leaf.is_time)
+            starts[k], ends[k] = start + first, end + first
+            first += len(ranks)
+            parts.append(ranks)
+        own = np.array([leaf.attr for leaf in leaves], np.int32)
+        places = np.searchsorted(attrs, own, "right")
+        return own, places, starts, ends, np.concatenate(parts)
+
+    def _odd(self, table: pa.Table | pa.RecordBatch, columns: list[int], timestamps: Collection[str]) -> Encoded:
+        """The columns that only the plain reader understands."""
+        events: list[Event] = []
+        try:
+            events.extend(read_events(table.select(columns), self._ids, timestamps))
+        except EventError as error:
+            if not events:
+                raise
+            raise EventError(error.expected, error.found, f"event {len(events)}: {error.path}") from error
+        return self.encode_events(events)
+
+    def encode_events(
+        self, events: Sequence[Event | Mapping[str, object]], timestamps: Collection[str] = ()
+    ) -> Encoded:
+        """Many events; `timestamps` is for those that are plain mappings."""
+        attrs: list[int] = []
+        ranks: list[int] = []
+        sizes = [0]
+        coupled = np.zeros(len(events), np.uint8)
+        for row, event in enumerate(events):
+            try:
+                coupled[row] = self._append(event, timestamps, attrs, ranks)
+            except EventError as error:
+                raise EventError(error.expected, error.found, f"event {row}: {error.path}") from error
+            sizes.append(len(attrs))
+        return Encoded(
+            len(events), np.array(sizes, np.int64), np.array(attrs, np.int32), np.array(ranks, np.int32), coupled
+        )
+
+    def encode_event(self, event: Event | Mapping[str, object], timestamps: Collection[str] = ()) -> Encoded:
+        """One event."""
+        attrs: list[int] = []
+        ranks: list[int] = []
+        coupled = self._append(event, timestamps, attrs, ranks)
+        return Encoded(
+            1,
+            np.array((0, len(attrs)), np.int64),
+            np.frombuffer(array("i", attrs), np.int32),
+            np.frombuffer(array("i", ranks), np.int32),
+            np.array((coupled,), np.uint8),
+        )
+
+    def _append(
+        self, event: Event | Mapping[str, object], timestamps: Collection[str], attrs: list[int], ranks: list[int]
+    ) -> bool:
+        event = Event.of(event, timestamps)
+        names = [name for name in event.attributes if name in self._ids]
+        for name in names:
+            attr = self._ids[name]
+            lookup = self._lookup(attr)
+            for key in event.keys(name):
+                attrs.append(attr)
+                ranks.append(lookup.rank(key))
+        return event.has_elements and any(one.elements for name in names for one in event.occurrences(name))
+
+
+def _columns(table: pa.Table | pa.RecordBatch) -> Callable[[int], pa.Array]:
+    """How to get a column as one array."""
+
+    def column(index: int) -> pa.Array:
+        found = table.column(index)
+        if not isinstance(found, pa.ChunkedArray):
+            return found
+        return found.chunk(0) if found.num_chunks == 1 else found.combine_chunks()
+
+    return column
+
+
+def _united(one: Encoded, two: Encoded, attributes: int) -> Encoded:
+    """The entries of both, event by event, those of one attribute side by side."""
+    keys = np.concatenate(
+        [np.repeat(np.arange(e.count), np.diff(e.offsets)) * attributes + e.attrs for e in (one, two)]
+    )
+    order = np.argsort(keys, kind="stable")
+    attrs, ranks = (np.concatenate(pair)[order] for pair in ((one.attrs, two.attrs), (one.ranks, two.ranks)))
+    return Encoded(one.count, one.offsets + two.offsets, attrs, ranks, one.coupled | two.coupled)
