@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from whimbrel.language.hints import suspicious_names
 from whimbrel.language.sql import SQL
 from whimbrel.model import dialects
 from whimbrel.model.dialects import Dialect
@@ -22,4 +23,4 @@ def parse(source: object, dialect: str = "sql") -> Filter:
     return dialects.get(dialect).parse(source)
 
 
-__all__ = ["DIALECTS", "parse"]
+__all__ = ["DIALECTS", "parse", "suspicious_names"]

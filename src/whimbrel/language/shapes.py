@@ -1,18 +1,20 @@
 """The shape cache: a text that differs from an earlier one in its literals only is bound, not parsed.
 
-One `re.split` cuts the literals out. What is left, and the kind of each literal, is the key of the shape: between
-two literals the tokens do not depend on what the literals are, because a string ends at its quote and a number is
-never next to a letter, a digit or a dot. Only quoted names could hide a quote or a digit; a text with one is
-keyed by its tokens, which is exact too and slower.
+Strings are cut out at their quotes, then numbers with one pattern. What is left, with a mark for each literal, is
+the key of the shape: between two literals the tokens do not depend on what the literals are, because a string ends
+at its quote and a number is never next to a letter, a digit or a dot. A mark is one quote for a number and two for
+a string, which nothing else in the rest can be. Texts with quoted names or doubled quotes, where a quote may mean
+something else, are keyed by their tokens, which is exact too and slower.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
 from threading import Lock
-from typing import TypeAlias
+from typing import NamedTuple
 
-from whimbrel.language.sql_lexer import NUMBER_IN_TEXT_PATTERN, STRING_PATTERN, check_text, is_literal, tokens
+from whimbrel.language.sql_lexer import NUMBER_IN_TEXT_PATTERN, check_text, is_literal, string_value, tokens
 from whimbrel.language.sql_parser import parse_template
 from whimbrel.language.template import Template
 from whimbrel.model.expression import Expression
@@ -21,29 +23,46 @@ from whimbrel.model.limits import Limit
 SHAPES = Limit("cached shapes", 4_096, "shapes", "a shape takes a few kilobytes, and a service sees few of them")
 SHAPE_LENGTH = Limit("cached shape length", 4_096, "characters", "one huge filter must not cost what many small do")
 
-Key: TypeAlias = tuple[str | bool, ...]
-
-_split = re.compile(f"({STRING_PATTERN}|{NUMBER_IN_TEXT_PATTERN})").split
+_split_numbers = re.compile(f"({NUMBER_IN_TEXT_PATTERN})").split
 
 
-def split(text: str) -> tuple[Key, list[str]]:
-    """The key of the text's shape, and its literals.
+class Cut(NamedTuple):
+    """A text taken apart: what is left without its literals, the contents of its strings, and its numbers."""
 
-    >>> split("a = 5 AND b < 'x'")
-    (('a = \\x00 AND b < \\x00', False, True), ['5', "'x'"])
+    rest: Hashable
+    strings: list[str]
+    numbers: list[str]
+
+
+def cut(text: str) -> Cut:
+    """The text taken apart.
+
+    >>> cut("a = 5 AND b < 'x'")
+    Cut(rest="a = ' AND b < ''", strings=['x'], numbers=['5'])
     """
-    parts = _split(text)
-    literals = parts[1::2]
-    rest = "\0".join(parts[::2])
-    if '"' in rest or "`" in rest:
-        return _split_tokens(text)
-    return (rest, *[literal < "." for literal in literals]), literals  # a quote sorts before digits and dot
+    pieces = text.split("'")
+    rest = "''".join(pieces[::2])
+    if len(pieces) % 2 == 0 or "''''" in rest or '"' in rest or "`" in rest:
+        return cut_tokens(text)
+    parts = _split_numbers(rest)
+    return Cut("'".join(parts[::2]), pieces[1::2], parts[1::2])
 
 
-def _split_tokens(text: str) -> tuple[Key, list[str]]:
-    cut = tokens(text)
-    literals = [token for token in cut if is_literal(token)]
-    return tuple([token < "." if is_literal(token) else token for token in cut]), literals
+def cut_tokens(text: str) -> Cut:
+    """The text taken apart token by token, whatever its quotes mean."""
+    rest: list[str] = []
+    strings: list[str] = []
+    numbers: list[str] = []
+    for token in tokens(text):
+        if not is_literal(token):
+            rest.append(token)
+        elif token[0] == "'":
+            rest.append("''")
+            strings.append(string_value(token))
+        else:
+            rest.append("'")
+            numbers.append(token)
+    return Cut(tuple(rest), strings, numbers)
 
 
 class ShapeCache:
@@ -55,14 +74,14 @@ class ShapeCache:
 
     def __init__(self, size: int = SHAPES.value) -> None:
         self._half = max(1, size // 2)
-        self._newest: dict[Key, Template] = {}
-        self._older: dict[Key, Template] = {}
+        self._newest: dict[Hashable, Template] = {}
+        self._older: dict[Hashable, Template] = {}
         self._turn = Lock()
 
     def __len__(self) -> int:
         return len(self._newest.keys() | self._older.keys())
 
-    def get(self, key: Key) -> Template | None:
+    def get(self, key: Hashable) -> Template | None:
         """The template of the shape, if it is there."""
         template = self._newest.get(key)
         if template is None:
@@ -71,35 +90,35 @@ class ShapeCache:
                 self.put(key, template)
         return template
 
-    def put(self, key: Key, template: Template) -> None:
+    def put(self, key: Hashable, template: Template) -> None:
         """Keep the template of a shape."""
         with self._turn:
             if len(self._newest) >= self._half:
                 self._older, self._newest = self._newest, {}
             self._newest[key] = template
 
-    def template(self, text: str) -> tuple[Template, list[str]]:
-        """The template of a text and its literals, parsed only if the shape is new."""
+    def template(self, text: str) -> tuple[Template, Cut]:
+        """The template of a text, parsed only if the shape is new, and the text taken apart."""
         check_text(text)
-        key, literals = split(text)
-        template = self.get(key)
+        parts = cut(text)
+        template = self.get(parts.rest)
         if template is None:
-            template, literals = parse_template(text)
+            template = parse_template(text)
             if len(text) <= SHAPE_LENGTH.value:
-                self.put(key, template)
-        return template, literals
+                self.put(parts.rest, template)
+        return template, parts
 
     def parse(self, text: str) -> Expression:
         """The expression of a text."""
-        template, literals = self.template(text)
-        return template.bind(literals, text)
+        template, (_, strings, numbers) = self.template(text)
+        return template.bind(strings, numbers, text)
 
     def _check(self) -> None:
         assert len(self._newest) <= self._half and len(self._older) <= self._half
 
 
 def parse_uncached(text: str) -> Expression:
-    """The expression of a text, parsed without the cache: what the cache must agree with."""
+    """The expression of a text, without the cache: what the cache must agree with."""
     check_text(text)
-    template, literals = parse_template(text)
-    return template.bind(literals, text)
+    _, strings, numbers = cut_tokens(text)
+    return parse_template(text).bind(strings, numbers, text)

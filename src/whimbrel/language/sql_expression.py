@@ -33,7 +33,7 @@ _CONSTANTS = {True: "TRUE", False: "FALSE", None: "NULL"}
 def expression_text(expression: Expression) -> str:
     """The text of an expression, which parses to an equal filter.
 
-    >>> expression_text(And((Compare("a", "<", 5), Not(Or((IsNull("b"), In("c", (1, "x")))))))
+    >>> expression_text(And((Compare("a", "<", 5), Not(Or((IsNull("b"), In("c", (1, "x"))))))))
     "a < 5 AND NOT (b IS NULL OR c IN (1, 'x'))"
     """
     return _text(expression).text

@@ -8,12 +8,13 @@ which the parser refuses with the place.
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from whimbrel.model.errors import FilterSyntaxError
 from whimbrel.model.limits import FILTER_BYTES, INTEGER_DIGITS
 from whimbrel.model.values import canonical_number
 
-STRING_PATTERN = r"'[^']*+(?:''[^']*+)*+'"
+_STRING = r"'[^']*+(?:''[^']*+)*+'"
 _QUOTED = r'"[^"]*+(?:""[^"]*+)*+"|`[^`]*+(?:``[^`]*+)*+`'
 _NAME = rf"(?:[^\W\d]\w*+|{_QUOTED})(?:\.(?:\w++|{_QUOTED}))*+"
 _EXPONENT = r"(?:[eE][+-]?[0-9]++)?(?![\w.])"
@@ -23,7 +24,7 @@ _MALFORMED = r"\.?[0-9][\w.]*+"
 # What is frequent and known by its first character comes first, which halves the time. Space is skipped after a token,
 # never before one, so that a text that ends in much space is not searched from every place in it.
 _PLAIN_NAME = r"[A-Za-z_]\w*+(?:\.\w++)*+(?!\.)"
-_TOKEN = re.compile(rf"({_PLAIN_NAME}|{STRING_PATTERN}|[(),=]|[<>!]=|<>|{_NUMBER}|{_MALFORMED}|{_NAME}|\S)\s*+")
+_TOKEN = re.compile(rf"({_PLAIN_NAME}|{_STRING}|[(),=]|[<>!]=|<>|{_NUMBER}|{_MALFORMED}|{_NAME}|\S)\s*+")
 _PART = re.compile(rf"{_QUOTED}|\w++")
 _IS_NUMBER = re.compile(_NUMBER).fullmatch
 _STARTS_NAME = re.compile(r"[^\W\d]|[\"`][\s\S]").match
@@ -69,10 +70,11 @@ def position_of(text: str, index: int) -> int:
     return len(text)
 
 
-def position_of_literal(text: str, slot: int) -> int:
-    """Where the string or number literal of this number starts."""
-    places = (match.start() for match in _TOKEN.finditer(text) if is_literal(match.group(1)))
-    return next(place for number, place in enumerate(places) if number == slot)
+def position_of_literal(text: str, kind: Literal["string", "number"], index: int) -> int:
+    """Where the string or number of this index among its kind starts."""
+    found = (match for match in _TOKEN.finditer(text) if is_literal(match.group(1)))
+    places = [match.start() for match in found if (match.group(1)[0] == "'") == (kind == "string")]
+    return places[index]
 
 
 def place(text: str, position: int) -> str:
@@ -107,6 +109,11 @@ def name_of(token: str) -> str:
         return token
     parts: list[str] = _PART.findall(token)
     return ".".join(part[1:-1].replace(part[0] * 2, part[0]) if part[0] in '"`' else part for part in parts)
+
+
+def string_value(token: str) -> str:
+    """The content of a string token."""
+    return token[1:-1].replace("''", "'")
 
 
 def number_value(raw: str) -> int | float:

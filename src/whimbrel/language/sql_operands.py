@@ -15,7 +15,7 @@ from whimbrel.language.sql_lexer import (
     position_of,
     tokens,
 )
-from whimbrel.language.template import FALSE, NULL, TRUE, SlotType
+from whimbrel.language.template import FALSE, FIRST_NUMBER, NULL, TRUE, StringType
 from whimbrel.model.errors import FilterSyntaxError, LimitExceeded
 from whimbrel.model.limits import IN_MEMBERS, Limit
 
@@ -40,15 +40,15 @@ class Operand:
 class OperandReader:
     """A place in a list of tokens, the literals seen up to there, and how to read one operand."""
 
-    __slots__ = ("at", "literals", "negatives", "text", "tokens", "types", "words")
+    __slots__ = ("at", "negatives", "numbers", "strings", "text", "tokens", "words")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens = tokens(text)
         self.words = [token.upper() if token.isascii() else token for token in self.tokens]
         self.at = 0
-        self.literals: list[str] = []
-        self.types: list[SlotType] = []
+        self.strings: list[StringType] = []
+        self.numbers = 0
         self.negatives: list[int] = []
 
     def operand(self, expected: str = OPERAND) -> Operand:
@@ -64,9 +64,9 @@ class OperandReader:
             return self._named(token, at)
         self.at = at + 1
         if kind == "string" and len(token) > 1:
-            return Operand(None, self._slot(token, "string"), at)
+            return Operand(None, self._string("string"), at)
         if kind == "number" and is_number(token):
-            return Operand(None, self._slot(token, "number"), at)
+            return Operand(None, self._number(), at)
         if kind == "sign":
             return Operand(None, self._signed(token), at)
         raise self.error("a number" if kind == "number" else expected, at)
@@ -81,22 +81,26 @@ class OperandReader:
             return Operand(None, slot, at)
         if word == "TIMESTAMP" and len(self.tokens[at + 1]) > 1 and self.tokens[at + 1][0] == "'":
             self.at = at + 2
-            return Operand(None, self._slot(self.tokens[at + 1], "timestamp"), at)
+            return Operand(None, self._string("timestamp"), at)
         return Operand(name_of(token), 0, at)
 
     def _signed(self, sign: str) -> int:
         number = self.tokens[self.at]
         if _KINDS.get(number[:1]) != "number" or not is_number(number):
             raise self.error("a number")
-        if sign == "-":
-            self.negatives.append(len(self.types))
         self.at += 1
-        return self._slot(number, "number")
+        slot = self._number()
+        if sign == "-":
+            self.negatives.append(slot)
+        return slot
 
-    def _slot(self, token: str, kind: SlotType) -> int:
-        self.types.append(kind)
-        self.literals.append(token)
-        return len(self.types) - 1
+    def _string(self, kind: StringType) -> int:
+        self.strings.append(kind)
+        return len(self.strings) - 1
+
+    def _number(self) -> int:
+        self.numbers += 1
+        return FIRST_NUMBER + 1 - self.numbers
 
     def literals_in_list(self) -> tuple[int, ...]:
         """The slots of the literals from here to the closing parenthesis; a loop, as lists may be long."""
@@ -105,7 +109,7 @@ class OperandReader:
             token = self.tokens[self.at]
             if token[:1] == "'" and len(token) > 1:  # what most lists hold
                 self.at += 1
-                slots.append(self._slot(token, "string"))
+                slots.append(self._string("string"))
             else:
                 slots.append(self.literal("a literal").slot)
             following = self.tokens[self.at]
@@ -130,7 +134,7 @@ class OperandReader:
         """The slot of the text that an operator takes; NULL may stand for it."""
         expected = f"text after {operator}"
         operand = self.literal(expected)
-        if operand.slot != NULL and (operand.slot < 0 or self.types[operand.slot] != "string"):
+        if operand.slot != NULL and (operand.slot < 0 or self.strings[operand.slot] != "string"):
             raise self.error(expected, operand.token)
         return operand.slot
 

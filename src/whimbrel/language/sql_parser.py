@@ -48,10 +48,9 @@ _NOT = 3
 _CONSTANTS = {TRUE: Ready(Constant(True)), FALSE: Ready(Constant(False)), NULL: Ready(Constant(None))}
 
 
-def parse_template(text: str) -> tuple[Template, list[str]]:
-    """The template of a text and its literal tokens; FilterSyntaxError or LimitExceeded with the place."""
-    parser = _Parser(text)
-    return parser.template(), parser.literals
+def parse_template(text: str) -> Template:
+    """The template of a text; FilterSyntaxError or LimitExceeded with the place."""
+    return _Parser(text).template()
 
 
 class _Parser(OperandReader):
@@ -69,8 +68,7 @@ class _Parser(OperandReader):
         root = self.condition(self.expression(0))
         if self.tokens[self.at]:
             raise self.error("AND, OR or the end of the filter")
-        timestamps = tuple([slot for slot, kind in enumerate(self.types) if kind == "timestamp"])
-        return Template(root, tuple(self.types), tuple(self.negatives), timestamps)
+        return Template(root, tuple(self.strings), self.numbers, tuple(self.negatives))
 
     def expression(self, power: int) -> Operand | Node:
         """The longest expression whose joins bind tighter than `power`."""
@@ -96,9 +94,10 @@ class _Parser(OperandReader):
         self._count()
         if term.name is not None:
             return CompareSlot(term.name, "=", TRUE)
-        if term.slot >= 0:
+        constant = _CONSTANTS.get(term.slot)
+        if constant is None:
             raise self.error("a condition", term.token)
-        return _CONSTANTS[term.slot]
+        return constant
 
     def _negation(self) -> Node:
         self._deeper()

@@ -4,8 +4,9 @@ A template is what one parse of a text gives, and it serves every text that diff
 depends on the value of a literal (folding `1 < 2`, a valid LIKE pattern, a real date) is therefore done when the
 literals are bound, never in the parser.
 
-A slot is an index into the list of bound values: literals in the order of the text, then `CONSTANTS`, so that
-TRUE, FALSE and NULL are slots from the end and need no case of their own.
+A slot is an index into the list of bound values: the strings in the order of the text, then the numbers backwards,
+then `CONSTANTS`. So a string is 0 or above, a constant is -1 to -3, a number is -4 or below, and each is known when
+its token is met.
 
 Nodes are never changed once made. They are not frozen, because that would make their construction, which is most
 of the cost of a new shape, twice as slow.
@@ -40,12 +41,12 @@ from whimbrel.model.expression import (
 from whimbrel.model.patterns import Cidr, Regex, parse_like
 from whimbrel.model.values import Timestamp, Value, canonical_number, type_of
 
-SlotType: TypeAlias = Literal["number", "string", "timestamp"]
+StringType: TypeAlias = Literal["string", "timestamp"]
 TextOperator: TypeAlias = Literal["LIKE", "STARTS", "ENDS", "RLIKE", "CIDR"]
 Values: TypeAlias = Sequence[Value | None]
 
 CONSTANTS: tuple[Value | None, ...] = (None, False, True)
-TRUE, FALSE, NULL = -1, -2, -3
+TRUE, FALSE, NULL, FIRST_NUMBER = -1, -2, -3, -4
 
 
 class BadLiteral(Exception):
@@ -214,45 +215,52 @@ def fold(left: Value | None, op: Comparison, right: Value | None) -> bool | None
     return not fold(left, NEGATED[op], right)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Template:
-    """A parsed shape: the tree with slots, and for each slot its type and whether a minus stands before it."""
+    """A parsed shape: the tree with slots, the types of the strings, and which slots a minus stands before."""
 
     root: Node
-    types: tuple[SlotType, ...]
+    strings: tuple[StringType, ...]
+    numbers: int
     negatives: tuple[int, ...]
-    timestamps: tuple[int, ...]
 
-    def bind(self, literals: Sequence[str], text: str) -> Expression:
-        """The expression with these literal tokens in the slots; `text` is for the place of an error."""
+    def bind(self, strings: Sequence[str], numbers: Sequence[str], text: str) -> Expression:
+        """The expression with these literals in the slots; `text` is for the place of an error."""
         try:
-            return self.root.bind(self.values(literals))
+            return self.root.bind(self._values(strings, numbers))
         except BadLiteral as bad:
             raise _placed(bad, text) from None
 
-    def values(self, literals: Sequence[str]) -> list[Value | None]:
-        """The values of the slots, with the constants after them."""
+    def _values(self, strings: Sequence[str], numbers: Sequence[str]) -> list[Value | None]:
+        values: list[Value | None] = list(strings)
+        if "timestamp" in self.strings:
+            self._read_timestamps(values)
         try:
-            values: list[Value | None] = [
-                raw[1:-1].replace("''", "'") if raw[0] == "'" else number_value(raw) for raw in literals
-            ]
+            values += [number_value(raw) for raw in reversed(numbers)]
         except LimitExceeded as error:
-            raise BadLiteral(next(filter(lambda i: is_too_long(literals[i]), range(len(literals)))), error) from None
+            index = next(index for index, raw in enumerate(numbers) if is_too_long(raw))
+            raise BadLiteral(FIRST_NUMBER - index, error) from None
+        values += CONSTANTS
         for slot in self.negatives:
             values[slot] = canonical_number(-values[slot])  # type: ignore[operator]
-        for slot in self.timestamps:
-            try:
-                values[slot] = Timestamp.parse(values[slot])  # type: ignore[arg-type]
-            except ValueError as error:
-                raise BadLiteral(slot, FilterError(str(error))) from None
-        values += CONSTANTS
         return values
+
+    def _read_timestamps(self, values: list[Value | None]) -> None:
+        for slot, kind in enumerate(self.strings):
+            if kind == "timestamp":
+                try:
+                    values[slot] = Timestamp.parse(str(values[slot]))
+                except ValueError as error:
+                    raise BadLiteral(slot, FilterError(str(error))) from None
 
 
 def _placed(bad: BadLiteral, text: str) -> FilterError | LimitExceeded:
     """The error of a literal, with its place in the text."""
-    position = position_of_literal(text, bad.slot)
-    if isinstance(bad.error, LimitExceeded):
-        error = bad.error
+    slot, error = bad.slot, bad.error
+    if slot >= 0:
+        position = position_of_literal(text, "string", slot)
+    else:
+        position = position_of_literal(text, "number", FIRST_NUMBER - slot)
+    if isinstance(error, LimitExceeded):
         return LimitExceeded(error.limit, error.size, error.maximum, error.unit, place(text, position))
-    return FilterError(bad.error.problem, text, position)
+    return FilterError(error.problem, text, position)
