@@ -1,39 +1,52 @@
 """An independent judge: DESIGN's semantics by brute force over every binding, on the expression tree itself.
 
-Shares nothing with the product but the expression classes and the scalar conversion. Slow on purpose.
+Shares nothing with the product but the expression classes and `Timestamp`. Slow on purpose.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import itertools
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from whimbrel.model import expression as x
-from whimbrel.model.values import Timestamp, sort_key, to_value
+from whimbrel.model.values import Timestamp
 
 Scope = tuple[dict[str, list[Any]], dict[str, list[Any]]]
 
 
 def matches(expression: x.Expression, event: dict[str, Any]) -> bool:
-    scope = _scope(event)
+    """Whether the expression is true under some binding of the event."""
+    return True in outcomes(expression, event)
+
+
+def outcomes(expression: x.Expression, event: dict[str, Any]) -> set[bool | None]:
+    """What the expression comes to under each binding: True, False or None for unknown."""
+    scope: Scope = ({}, {})
+    for key, value in event.items():
+        _read(key, value, scope)
     whole: dict[str, list[Any]] = {}
     _whole(scope, whole)
+    found = set()
     for world in _worlds(scope):
         names = [name for name, values in world.items() if any(v is not None for v in values)]
         for picks in itertools.product(*([v for v in world[name] if v is not None] for name in names)):
-            if _eval(expression, dict(zip(names, picks, strict=True)), whole) is True:
-                return True
-    return False
+            found.add(_eval(expression, dict(zip(names, picks, strict=True)), whole))
+    return found
 
 
-def _scope(item: dict[str, Any]) -> Scope:
-    scope: Scope = ({}, {})
-    for key, value in item.items():
-        _read(key, value, scope)
-    return scope
+def same(left: Any, right: Any) -> bool:
+    """Whether two values are one: of the same type and equal by exact value."""
+    return _type(left) == _type(right) and bool(left == right)
+
+
+def _type(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    return {int: "number", float: "number", str: "string", Timestamp: "timestamp"}[type(value)]
 
 
 def _read(name: str, value: Any, scope: Scope) -> None:
@@ -50,7 +63,8 @@ def _read(name: str, value: Any, scope: Scope) -> None:
             else:
                 _read(name, member, scope)
     else:
-        scope[0].setdefault(name, []).append(to_value(value))
+        is_null = value is None or (isinstance(value, float) and math.isnan(value))
+        scope[0].setdefault(name, []).append(None if is_null else value)
 
 
 def _whole(scope: Scope, out: dict[str, list[Any]]) -> None:
@@ -103,20 +117,23 @@ def _leaf(e: x.Predicate, binding: dict[str, Any], whole: dict[str, list[Any]]) 
         return None
     value = binding[e.attribute]
     if isinstance(e, x.Compare):
-        return None if e.value is None else _compare(value, e.op, to_value(e.value))
+        return None if e.value is None else _compare(value, e.op, e.value)
     if isinstance(e, x.In):
-        results = [None if m is None else _compare(value, "=", to_value(m)) for m in e.values]
+        results = [None if m is None else same(value, m) for m in e.values]
         return True if True in results else (None if None in results else False)
-    if not isinstance(value, str):
-        return False
+    return isinstance(value, str) and _text(e, value)
+
+
+def _text(e: x.Predicate, value: str) -> bool:
     if isinstance(e, x.Like):
-        return re.fullmatch(_like(e.pattern, e.escape), value, re.DOTALL) is not None
+        return re.fullmatch(like_regex(e.pattern, e.escape), value, re.DOTALL) is not None
     if isinstance(e, x.StartsWith):
-        return value.startswith(e.text)
+        return value[: len(e.text)] == e.text
     if isinstance(e, x.EndsWith):
-        return value.endswith(e.text)
+        return value[len(value) - len(e.text) :] == e.text if len(e.text) <= len(value) else False
     if isinstance(e, x.RLike):
         return re.search(e.regex, value) is not None
+    assert isinstance(e, x.InCidr)
     try:
         return ipaddress.ip_address(value) in ipaddress.ip_network(e.network, strict=False)
     except ValueError:
@@ -124,12 +141,10 @@ def _leaf(e: x.Predicate, binding: dict[str, Any], whole: dict[str, list[Any]]) 
 
 
 def _contains(e: x.Contains, values: list[Any], some: list[Any]) -> bool | None:
-    keys = [None if v is None else sort_key(v) for v in values]
-
     def one(member: Any) -> bool | None:
         if not values or (member is not None and not some):
             return None
-        return (None if member is None else sort_key(to_value(member))) in keys
+        return None in values if member is None else any(same(v, member) for v in some)
 
     results = [one(m) for m in e.values]
     if e.quantifier == "ALL":
@@ -140,15 +155,14 @@ def _contains(e: x.Contains, values: list[Any], some: list[Any]) -> bool | None:
 
 def _compare(left: Any, op: str, right: Any) -> bool | None:
     if op in ("=", "!="):
-        return (sort_key(left) == sort_key(right)) == (op == "=")
-    if sort_key(left)[0] != sort_key(right)[0] or isinstance(left, bool):
+        return same(left, right) == (op == "=")
+    if _type(left) != _type(right) or isinstance(left, bool):
         return None
-    if isinstance(left, Timestamp):
-        left, right = left.nanoseconds, right.nanoseconds
-    return {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[op]
+    return bool({"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[op])
 
 
-def _like(pattern: str, escape: str) -> str:
+def like_regex(pattern: str, escape: str) -> str:
+    """The regular expression that a LIKE pattern stands for."""
     out, characters = "", iter(pattern)
     for c in characters:
         if escape and c == escape:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from hypothesis import strategies as st
@@ -13,15 +14,29 @@ from whimbrel.model.intervals import IntervalSet, compare_set
 from whimbrel.model.normal import key_of
 from whimbrel.model.values import Timestamp
 
-NAMES = ["a", "b", "c", "d.x", "d.y"]
-NUMBERS = [-1, 0, 1, 2, 3, 5, 0.5, 2.5, -0.0, 2**53, 2**53 + 1, 1e300, 10**30, float("inf"), float("-inf")]
-STRINGS = ["", "a", "ab", "abc", "b", "ba", "z", "a\0", "%", "_", "\U0001f600", "10.1.2.3", "10.9.0.1"]
-TIMESTAMPS = [Timestamp(0), Timestamp(1), Timestamp.parse("2026-01-31T12:00:00Z"), Timestamp.parse("9999-12-31")]
+NAMES = ["a", "b", "c", "d", "d.x", "d.y", "d.e.x"]
+NUMBERS = [
+    *(-1, 0, 1, 2, 3, 5, 0.5, 2.5, -0.0),
+    *(math.nextafter(1, 2), math.nextafter(1, 0), 5e-324, -5e-324),
+    *(2**53 - 1, 2**53, 2**53 + 1, float(2**53 + 2), -(2**53) - 1, 2**63, 2**63 - 1, 10**30, 1e30, 1e300),
+    *(10**1000 - 1, math.inf, -math.inf),
+]
+STRINGS = [
+    *("", "a", "ab", "abc", "b", "ba", "z", "\0", "a\0", "a\0\0", "%", "_"),
+    *("\ud7ff", "\ue000", "\U0001f600", "\U0010ffff", "a\U0010ffff", "10.1.2.3", "10.9.0.1", "1"),
+]
+TIMESTAMPS = [
+    *map(Timestamp, (-1, 0, 1, 2)),
+    Timestamp.parse("2026-01-31T12:00:00Z"),
+    Timestamp.parse("9999-12-31"),
+    Timestamp.parse("0001-01-01"),
+]
 
-names = st.sampled_from(NAMES)
-numbers = st.sampled_from(NUMBERS)
+names = st.one_of(st.sampled_from(["a", "d.x"]), st.sampled_from(NAMES))
+numbers = st.one_of(st.sampled_from(NUMBERS), st.integers(-2, 6))
 strings = st.sampled_from(STRINGS)
-values = st.one_of(st.booleans(), numbers, numbers, strings, strings, st.sampled_from(TIMESTAMPS))
+_odd = st.one_of(st.booleans(), numbers, numbers, strings, strings, st.sampled_from(TIMESTAMPS))
+values = st.one_of(st.sampled_from([1, 2, "a", "ab"]), st.sampled_from([True, 1, "1", Timestamp(1)]), _odd)
 literals = st.one_of(values, values, values, values, st.none())
 comparisons = st.sampled_from(["=", "!=", "<", "<=", ">", ">="])
 patterns = st.text(alphabet="ab%_", max_size=5)
@@ -34,9 +49,10 @@ predicates = st.one_of(
     st.builds(x.CompareAttributes, names, comparisons, names),
     st.builds(x.In, names, st.lists(literals, min_size=1, max_size=3).map(tuple)),
     st.builds(x.Like, names, patterns),
-    st.builds(x.StartsWith, names, st.sampled_from(["", "a", "ab", "\U0010ffff"])),
+    st.builds(x.StartsWith, names, st.sampled_from(["", "a", "ab", "\ud7ff", "\U0010ffff"])),
     st.builds(x.EndsWith, names, st.sampled_from(["", "a", "b", "bc"])),
-    st.builds(x.InCidr, names, st.sampled_from(["10.0.0.0/8", "10.1.0.0/16", "10.1.2.3/32"])),
+    st.builds(x.RLike, names, st.sampled_from(["", "a", "^a", "b$", "a.c", "[0-9]+"])),
+    st.builds(x.InCidr, names, st.sampled_from(["10.0.0.0/8", "10.1.0.0/16", "10.1.2.3/32", "::/0"])),
     st.builds(
         x.Contains,
         names,
@@ -57,10 +73,24 @@ def _nested(inner: st.SearchStrategy[x.Expression]) -> st.SearchStrategy[x.Expre
 expressions: st.SearchStrategy[x.Expression] = st.recursive(predicates, _nested, max_leaves=6)
 filters = expressions.map(Filter)
 
-scalars = st.one_of(values, values, values, st.none(), st.just(float("nan")))
+scalars = st.one_of(values, values, values, st.none(), st.just(math.nan))
 attribute_values = st.one_of(scalars, scalars, st.lists(st.one_of(scalars, st.lists(scalars, max_size=2)), max_size=3))
-elements = st.dictionaries(st.sampled_from(["x", "y"]), attribute_values, max_size=2)
-nested_values = st.one_of(elements, st.lists(st.one_of(elements, elements, scalars), max_size=3))
+_inner = st.dictionaries(st.just("x"), attribute_values, max_size=1)
+_arrays = st.lists(st.one_of(_inner, scalars), max_size=2)
+
+
+@st.composite
+def elements(draw: st.DrawFn) -> dict[str, Any]:
+    """An object under d: x and y, and at times e, an object or an array of objects, or a dotted key beside it."""
+    out: dict[str, Any] = draw(st.dictionaries(st.sampled_from(["x", "y"]), attribute_values, max_size=2))
+    if draw(st.integers(0, 3)) == 0:
+        out["e"] = draw(st.one_of(_inner, _arrays))
+    if draw(st.integers(0, 7)) == 0:
+        out["e.x"] = draw(attribute_values)
+    return out
+
+
+nested_values = st.one_of(elements(), st.lists(st.one_of(elements(), elements(), scalars), max_size=3))
 
 
 @st.composite
@@ -71,6 +101,8 @@ def events(draw: st.DrawFn) -> dict[str, Any]:
         event["d"] = draw(nested_values)
     if draw(st.integers(0, 4)) == 0:
         event["d.x"] = draw(attribute_values)
+    if draw(st.integers(0, 9)) == 0:
+        event["d.e"] = draw(_arrays)
     return event
 
 
@@ -79,7 +111,11 @@ def interval_sets(draw: st.DrawFn) -> IntervalSet:
     """Unions of true-sets of comparisons, sometimes complemented."""
     out = IntervalSet(())
     for _ in range(draw(st.integers(0, 3))):
-        out = out.union(compare_set(draw(comparisons), key_of(draw(values))))
+        if draw(st.integers(0, 5)) == 0:
+            part = IntervalSet.prefix(draw(strings))
+        else:
+            part = compare_set(draw(comparisons), key_of(draw(values)))
+        out = out.union(part) if draw(st.booleans()) or not out else out.intersect(part)
     return out.complement() if draw(st.booleans()) else out
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -127,9 +127,27 @@ class Conjunction:
         return _search(order, candidates, self.links)
 
 
-def _search(
-    order: list[str], candidates: dict[str, list[Occurrence]], links: tuple[CompareAttributes, ...]
-) -> bool:
+def all_of(conjunctions: Sequence[Conjunction]) -> Conjunction | None:
+    """All of them, or None if that is unsatisfiable."""
+    if len(conjunctions) == 1:
+        return conjunctions[0]
+    gathered: dict[str, list[Constraint]] = {}
+    for conjunction in conjunctions:
+        for name, constraint in conjunction.constraints:
+            gathered.setdefault(name, []).append(constraint)
+    links = [link for conjunction in conjunctions for link in conjunction.links]
+    return Conjunction.of({name: _intersection(parts) for name, parts in gathered.items()}, links)
+
+
+def _intersection(constraints: list[Constraint]) -> Constraint:
+    """The constraint that all hold, by halves: many small ones never meet one that has grown large."""
+    if len(constraints) == 1:
+        return constraints[0]
+    middle = len(constraints) // 2
+    return _intersection(constraints[:middle]).intersect(_intersection(constraints[middle:]))
+
+
+def _search(order: list[str], candidates: dict[str, list[Occurrence]], links: tuple[CompareAttributes, ...]) -> bool:
     position = {name: i for i, name in enumerate(order)}
     due: list[list[CompareAttributes]] = [[] for _ in order]
     for link in links:

@@ -7,8 +7,9 @@ members the whole set must and must not have. That is closed under intersection,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -20,6 +21,9 @@ Group: TypeAlias = frozenset[SortKey]
 
 NULL_KEY: SortKey = (-1, 0)
 """The key of null, which only set tests see."""
+
+COMPARED_PATTERNS = 256
+"""Patterns of one constraint up to which those that others imply are dropped: the check is quadratic."""
 
 _NO_GROUPS: frozenset[Group] = frozenset()
 _NO_KEYS: Group = frozenset()
@@ -95,9 +99,9 @@ class Constraint:
                 include = exclude = ()
             elif not values.overlaps(STRINGS):
                 exclude = ()
-            elif any(kept.covers(pattern) for pattern in include for kept in exclude):
-                values = EMPTY
-            else:
+            elif len(include) + len(exclude) <= COMPARED_PATTERNS:
+                if any(kept.covers(pattern) for pattern in include for kept in exclude):
+                    values = EMPTY
                 include = _strongest(include)
                 exclude = _weakest(exclude)
         required = _minimal(self.required)
@@ -133,28 +137,8 @@ class Constraint:
 
     def union(self, other: Constraint) -> Constraint | None:
         """The constraint that either holds, or None where that is not one constraint."""
-        missing, null = self.missing or other.missing, self.null or other.null
-        for one, two in ((self, other), (other, self)):
-            if not two.values:
-                return Constraint(
-                    missing, null, one.values, one.bound, one.include, one.exclude, one.required, one.forbidden
-                )
-        if (self.required, self.forbidden) != (other.required, other.forbidden):
-            return None
-        if not (self.bound and other.bound):  # IS NOT NULL has every binding's value
-            return Constraint(missing, null, ALL, False, (), (), self.required, self.forbidden)
-        if (self.include, self.exclude) != (other.include, other.exclude):
-            return None
-        return Constraint(
-            missing,
-            null,
-            self.values.union(other.values),
-            True,
-            self.include,
-            self.exclude,
-            self.required,
-            self.forbidden,
-        ).simplified()
+        united = unite([self, other])
+        return united[0] if len(united) == 1 else None
 
     def minus(self, other: Constraint) -> Constraint:
         """The values that self's binding may pick and other's may not; both must be plain."""
@@ -190,7 +174,9 @@ class Constraint:
             return False
         points = other.values.as_points() if other.bound else None
         known = other.required if points is None else other.required | {frozenset(points)}
-        if not all(any(theirs <= group for theirs in known) for group in self.required):
+        if not all(
+            group in known or (len(group) > 1 and any(theirs <= group for theirs in known)) for group in self.required
+        ):
             return False
         if not self.forbidden <= other.forbidden:
             return False
@@ -233,14 +219,46 @@ class Constraint:
 UNCONSTRAINED = Constraint(missing=True, null=True, bound=False)
 
 
+def unite(constraints: Iterable[Constraint]) -> list[Constraint]:
+    """Constraints of which one holds iff one of the given does, under one binding; as few as are easily found.
+
+    The result does not depend on the order, and the time is linear but for sorting.
+    """
+    missing = null = False
+    classes: dict[tuple[frozenset[Group], Group], list[Constraint]] = {}
+    for constraint in constraints:
+        missing, null = missing or constraint.missing, null or constraint.null
+        if constraint.values:
+            classes.setdefault((constraint.required, constraint.forbidden), []).append(constraint)
+    united = [constraint for members in classes.values() for constraint in _unite_values(members)]
+    if not united:
+        return [Constraint(missing, null, EMPTY)]
+    # One of them takes the states that all of them admit: CONTAINS NULL has the null state by itself.
+    united.sort(key=lambda c: (not (c.required and all(NULL_KEY in group for group in c.required)), c.sort_key))
+    united[0] = replace(united[0], missing=missing, null=null)
+    return united
+
+
+def _unite_values(constraints: list[Constraint]) -> Iterator[Constraint]:
+    """The union of constraints that agree in members, without the states."""
+    required, forbidden = constraints[0].required, constraints[0].forbidden
+    if not all(constraint.bound for constraint in constraints):  # IS NOT NULL has every binding's value
+        yield Constraint(bound=False, required=required, forbidden=forbidden)
+        return
+    classes: dict[tuple[tuple[Pattern, ...], tuple[Pattern, ...]], list[IntervalSet]] = {}
+    for constraint in constraints:
+        classes.setdefault((constraint.include, constraint.exclude), []).append(constraint.values)
+    for (include, exclude), sets in classes.items():
+        values = EMPTY.union(*sets)
+        yield Constraint(False, False, values, True, include, exclude, required, forbidden).simplified()
+
+
 def _fits(key: SortKey, include: tuple[Pattern, ...], exclude: tuple[Pattern, ...]) -> bool:
     rank, value = key
     if rank != STRING:
         return not include
     assert isinstance(value, str)
-    return all(pattern.matches(value) for pattern in include) and not any(
-        pattern.matches(value) for pattern in exclude
-    )
+    return all(pattern.matches(value) for pattern in include) and not any(pattern.matches(value) for pattern in exclude)
 
 
 def _strongest(patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
@@ -255,6 +273,12 @@ def _weakest(patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
 
 def _minimal(groups: frozenset[Group]) -> frozenset[Group]:
     """Without the groups that contain another group."""
-    if len(groups) < 2:
+    if len(groups) < 2 or not all(groups) or all(len(group) == 1 for group in groups):
         return groups
-    return frozenset(group for group in groups if not any(other < group for other in groups))
+    uses = Counter(key for group in groups for key in group)
+    by_rarest: dict[SortKey, list[Group]] = {}  # a group inside another has its rarest member there
+    for group in groups:
+        by_rarest.setdefault(min(group, key=lambda key: (uses[key], key)), []).append(group)
+    return frozenset(
+        group for group in groups if not any(other < group for key in group for other in by_rarest.get(key, ()))
+    )

@@ -61,8 +61,8 @@ def _next_number(value: int | float) -> int | float:
     """The smallest number above `value` that an event can hold."""
     if -_EXACT < value < _EXACT:
         return math.nextafter(value, math.inf)
-    if math.isinf(value):
-        return -_LARGEST if value < 0 else value
+    if value == -math.inf:
+        return -_LARGEST
     return int(value) + 1 if value < _LARGEST else math.inf
 
 
@@ -154,10 +154,10 @@ class IntervalSet:
                 j += 2
         return IntervalSet(tuple(out))
 
-    def union(self, other: IntervalSet) -> IntervalSet:
-        """The values in either."""
+    def union(self, *others: IntervalSet) -> IntervalSet:
+        """The values in any."""
         cuts: list[Cut] = []
-        for low, high in sorted([*self.pairs(), *other.pairs()]):
+        for low, high in sorted(pair for each in (self, *others) for pair in each.pairs()):
             if cuts and low <= cuts[-1]:
                 cuts[-1] = max(cuts[-1], high)
             else:

@@ -32,6 +32,9 @@ FILTER_PREDICATES = Limit("filter predicates", 10_000, "predicates", "bounds the
 FILTER_CONJUNCTIONS = Limit(
     "filter conjunctions", 1_024, "conjunctions", "the normal form of AND over OR is exponential"
 )
+FILTER_CONSTRAINTS = Limit(
+    "filter constraints", 100_000, "constraints of all conjunctions", "each conjunction repeats what all share"
+)
 IN_MEMBERS = Limit("list members", 50_000, "members of IN or CONTAINS", "every member is an entry of the index")
 LIKE_WILDCARDS = Limit("LIKE wildcards", 64, "% and _ in one pattern", "bounds the search of one value")
 LIKE_BYTES = Limit("LIKE bytes", 8_192, "bytes of UTF-8", "bounds the search of one value")
@@ -51,6 +54,7 @@ LIMITS: tuple[Limit, ...] = (
     EXPRESSION_DEPTH,
     FILTER_PREDICATES,
     FILTER_CONJUNCTIONS,
+    FILTER_CONSTRAINTS,
     IN_MEMBERS,
     LIKE_WILDCARDS,
     LIKE_BYTES,

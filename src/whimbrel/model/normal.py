@@ -6,8 +6,8 @@ collects and merges conjunctions that differ in one attribute only, so that `a =
 
 from __future__ import annotations
 
-from whimbrel.model.conjunction import TRUE, Conjunction
-from whimbrel.model.constraint import NULL_KEY, Constraint, Group
+from whimbrel.model.conjunction import TRUE, Conjunction, all_of
+from whimbrel.model.constraint import NULL_KEY, Constraint, Group, unite
 from whimbrel.model.expression import (
     NEGATED,
     And,
@@ -29,7 +29,7 @@ from whimbrel.model.expression import (
     StartsWith,
 )
 from whimbrel.model.intervals import ALL, EMPTY, ORDERED, STRINGS, IntervalSet, compare_set
-from whimbrel.model.limits import EXPRESSION_DEPTH, FILTER_CONJUNCTIONS, FILTER_PREDICATES
+from whimbrel.model.limits import EXPRESSION_DEPTH, FILTER_CONJUNCTIONS, FILTER_CONSTRAINTS, FILTER_PREDICATES
 from whimbrel.model.patterns import Cidr, Pattern, Regex, Suffix, parse_like
 from whimbrel.model.values import SortKey, Value, canonical_number, sort_key
 
@@ -79,11 +79,17 @@ def _expand(node: Expression, positive: bool) -> list[Conjunction]:
 
 
 def _product(parts: list[list[Conjunction]]) -> list[Conjunction]:
-    out = [TRUE]
-    for part in sorted(parts, key=len):
+    if not all(parts):
+        return []
+    common = all_of([part[0] for part in parts if len(part) == 1])
+    out = [] if common is None else [TRUE]
+    for part in sorted((part for part in parts if len(part) > 1), key=len):
         FILTER_CONJUNCTIONS.check(len(out) * len(part))
         merged = (left.and_(right) for left in out for right in part)
         out = list(dict.fromkeys(c for c in merged if c is not None))
+    if common is not None and not common.is_true():
+        FILTER_CONSTRAINTS.check(len(out) * len(common.constraints))
+        out = list(dict.fromkeys(c for c in (common.and_(rest) for rest in out) if c is not None))
     return _merge(out)
 
 
@@ -94,37 +100,54 @@ def _collect(parts: list[list[Conjunction]]) -> list[Conjunction]:
 
 
 def _merge(conjunctions: list[Conjunction]) -> list[Conjunction]:
-    """Unites conjunctions that are equal but for one attribute, until none are left."""
-    changed = len(conjunctions) > 1
-    while changed:
-        changed = False
-        for name in sorted({name for c in conjunctions for name, _ in c.constraints}):
-            groups: dict[object, list[Conjunction]] = {}
-            for c in conjunctions:
-                rest = tuple(item for item in c.constraints if item[0] != name) if name in c.by_attribute else c
-                groups.setdefault((rest, c.links), []).append(c)
-            if all(len(group) == 1 for group in groups.values()):
-                continue
-            merged = [c for group in groups.values() for c in _unite(name, group)]
-            changed = changed or len(merged) < len(conjunctions)
-            conjunctions = list(dict.fromkeys(merged))
-    return conjunctions
+    """Unites conjunctions that are equal but for one attribute, until none are left; their order does not matter."""
+    if len(conjunctions) < 2:
+        return conjunctions
+    FILTER_CONSTRAINTS.check(sum(len(c.constraints) for c in conjunctions))
+    merged = sorted(conjunctions, key=lambda c: c.sort_key)
+    while True:
+        before, merged = merged, _merge_once(merged)
+        if merged == before:
+            return merged
+
+
+def _merge_once(conjunctions: list[Conjunction]) -> list[Conjunction]:
+    """One round: every conjunction is united at most once, by the first attribute that allows it."""
+    done: set[int] = set()
+    united: set[Conjunction] = set()
+    for name, group in _equal_but_for_one(conjunctions):
+        if not done.isdisjoint(group):
+            continue
+        done.update(group)
+        united.update(_unite(name, [conjunctions[i] for i in group]))
+    united.update(c for i, c in enumerate(conjunctions) if i not in done)
+    return sorted(united, key=lambda c: c.sort_key)
+
+
+def _equal_but_for_one(conjunctions: list[Conjunction]) -> list[tuple[str, list[int]]]:
+    """Groups of conjunctions that differ in one attribute's constraint only, in order of its name."""
+    buckets: dict[tuple[str, int], list[int]] = {}
+    for i, c in enumerate(conjunctions):
+        hashes = [hash(item) for item in c.constraints]
+        total = sum(hashes) + hash(c.links)
+        for (name, _), part in zip(c.constraints, hashes, strict=True):
+            buckets.setdefault((name, total - part), []).append(i)
+    groups: list[tuple[str, list[int]]] = []
+    for (name, _), bucket in buckets.items():
+        if len(bucket) > 1:
+            exact: dict[object, list[int]] = {}
+            for i in bucket:
+                c = conjunctions[i]
+                rest = tuple(item for item in c.constraints if item[0] != name)
+                exact.setdefault((rest, c.links), []).append(i)
+            groups += ((name, group) for group in exact.values() if len(group) > 1)
+    return sorted(groups)
 
 
 def _unite(name: str, group: list[Conjunction]) -> list[Conjunction]:
-    if len(group) == 1:
-        return group
     rest, links = {k: v for k, v in group[0].constraints if k != name}, group[0].links
-    kept: list[Constraint] = []
-    for constraint in (c.by_attribute[name] for c in group):
-        for i, earlier in enumerate(kept):
-            union = earlier.union(constraint)
-            if union is not None:
-                kept[i] = union
-                break
-        else:
-            kept.append(constraint)
-    united = (Conjunction.of({**rest, name: constraint}, links) for constraint in kept)
+    constraints = unite([c.by_attribute[name] for c in group])
+    united = (Conjunction.of({**rest, name: constraint}, links) for constraint in constraints)
     return [c for c in united if c is not None]
 
 
