@@ -1,0 +1,48 @@
+"""The program `whimbrel`: its commands, and how it ends when something goes wrong."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from whimbrel.cli.bench import bench
+from whimbrel.cli.console import say, say_json
+from whimbrel.cli.demo import demo
+from whimbrel.cli.explain import explain
+from whimbrel.cli.lint import lint
+from whimbrel.cli.match import match
+from whimbrel.cli.version import version
+from whimbrel.model.errors import WhimbrelError
+
+app = typer.Typer(
+    name="whimbrel",
+    help="Which of many standing queries does each event match?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for command in (match, explain, lint, demo, version):
+    app.command()(command)
+app.add_typer(bench, name="bench")
+
+
+def main() -> None:
+    """Run the command line; errors of the library and of the system end it with a sentence and status 1."""
+    try:
+        app()
+    except BrokenPipeError:  # the reader of our output has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except (WhimbrelError, OSError) as error:
+        if "--json" in sys.argv:
+            say_json({"error": type(error).__name__, "message": str(error)})
+        else:
+            say(f"whimbrel: {error}")
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

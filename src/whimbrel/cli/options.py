@@ -1,0 +1,31 @@
+"""The options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from whimbrel.cli.readers.source import Format
+from whimbrel.cli.report import OnError
+
+Json = Annotated[bool, typer.Option("--json", help="For machines: summary and errors as JSON lines.")]
+From = Annotated[
+    Format | None, typer.Option("--from", help="Format of input whose name does not tell (default: jsonl).")
+]
+OnErrorOption = Annotated[
+    OnError, typer.Option("--on-error", help="What to do with input that is refused: skip it or stop there.")
+]
+Rejects = Annotated[
+    Path | None,
+    typer.Option("--rejects", metavar="FILE", help="Write what was refused, and why, to FILE as JSON lines."),
+]
+Timestamps = Annotated[
+    str, typer.Option("--timestamps", metavar="A,B", help="Attributes whose strings are timestamps.")
+]
+
+
+def names_of(option: str) -> tuple[str, ...]:
+    """The names of a list with commas."""
+    return tuple(name for part in option.split(",") if (name := part.strip()))

@@ -1,0 +1,127 @@
+"""What can be wrong with an input file: one class per kind, each with the place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from whimbrel.model.errors import EventError, FilterError, LimitExceeded, WhimbrelError
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in which file: a `line` from 1 where lines are known, the `row` from 0 that output would name."""
+
+    file: str
+    line: int | None = None
+    column: int | None = None
+    row: int | None = None
+    path: str | None = None
+
+    def __str__(self) -> str:
+        text = self.file
+        if self.line is not None:
+            text += f":{self.line}"
+            if self.column is not None:
+                text += f":{self.column}"
+        elif self.row is not None:
+            text += f": row {self.row}"
+        return text
+
+
+class InputError(WhimbrelError):
+    """Something in a file was refused: the `place`, the `problem`, and what stood there, if it is known."""
+
+    def __init__(self, place: Place, problem: str, text: str | None = None) -> None:
+        self.place = place
+        self.problem = problem
+        self.text = text
+        super().__init__(f"{place}: {problem}")
+
+    @property
+    def kind(self) -> str:
+        """The name of the kind of error."""
+        return type(self).__name__
+
+    def to_dict(self) -> dict[str, object]:
+        """The error as JSON-ready data, without the fields that are not known."""
+        place = self.place
+        known: dict[str, object | None] = {
+            "error": self.kind,
+            "file": place.file,
+            "line": place.line,
+            "column": place.column,
+            "row": place.row,
+            "path": place.path,
+            "message": self.problem,
+        }
+        return {name: value for name, value in known.items() if value is not None}
+
+
+class FileMissing(InputError):
+    """No file has that name."""
+
+
+class FileUnreadable(InputError):
+    """The file is there, but is a folder, or may not be read, or reading it failed."""
+
+
+class FileEmpty(InputError):
+    """The file has nothing in it."""
+
+
+class FileTruncated(InputError):
+    """The file ends too early."""
+
+
+class WrongEncoding(InputError):
+    """The text is not UTF-8."""
+
+
+class WrongFormat(InputError):
+    """The file is not in the format that its name or `--from` says."""
+
+
+class NotJson(InputError):
+    """A line is not JSON."""
+
+
+class NotAnObject(InputError):
+    """A line is JSON, but not an object."""
+
+
+class DuplicateKey(InputError):
+    """An object has a key twice, or a table a column."""
+
+
+class MissingField(InputError):
+    """A subscription has no id or no filter."""
+
+
+class WrongColumns(InputError):
+    """A row of a CSV file has too few or too many cells."""
+
+
+class Refused(InputError):
+    """The library refused what was read: the `cause` says why, and gives its name to the kind."""
+
+    def __init__(self, place: Place, cause: WhimbrelError, text: str | None = None) -> None:
+        self.cause = cause
+        path = None
+        if isinstance(cause, EventError):
+            path = cause.path
+        elif isinstance(cause, LimitExceeded):
+            path = cause.where or None
+        placed = Place(place.file, place.line, place.column, place.row, path)
+        super().__init__(placed, str(cause), text)
+
+    @property
+    def kind(self) -> str:
+        """The name of the cause's kind."""
+        return type(self.cause).__name__
+
+    def to_dict(self) -> dict[str, object]:
+        """The error as JSON-ready data; of a filter, the place within its text too."""
+        out = super().to_dict()
+        if isinstance(self.cause, FilterError) and self.cause.text:
+            out |= {"filter_line": self.cause.line, "filter_column": self.cause.column}
+        return out
