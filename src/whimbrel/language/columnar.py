@@ -25,7 +25,7 @@ from whimbrel.model.values import Timestamp, Value, canonical_number
 
 __all__ = ["Operand", "ParsedMany", "Shape", "ShapeGroup", "Term", "parse_many"]
 
-CHUNK = 1 << 17
+CHUNK = 1 << 16
 """Rows whose literals are held as text at one time: enough for long columns, little enough for memory."""
 
 

@@ -17,6 +17,7 @@ Numbers: TypeAlias = Int64s | Float64s | list[int | float]
 Column: TypeAlias = Numbers | list[str]
 
 _EXACT = 1 << 53
+_SATURATED = (1 << 63) - 1
 
 
 def strings_column(strings: Sequence[str], shared: dict[str, str]) -> list[str]:
@@ -33,13 +34,12 @@ def timestamps_column(strings: Sequence[str]) -> Numbers:
 
 def numbers_column(raws: Sequence[str], negative: bool) -> Numbers:
     """The numbers, in the fastest way that is exact; LimitExceeded if one is too long."""
-    try:
-        integers = np.array(list(map(int, raws)), dtype=np.int64)
-    except (ValueError, OverflowError):  # some number is not an integer, or too large
-        pass
-    else:
-        return -integers if negative else integers
-    floats = np.array(list(map(float, raws)), dtype=np.float64)
+    line = " ".join(raws)
+    if line.replace(" ", "").isdigit():
+        integers = np.fromstring(line, dtype=np.int64, sep=" ")
+        if integers.max() < _SATURATED:  # where a number too large ends up
+            return -integers if negative else integers
+    floats = np.fromstring(line, dtype=np.float64, sep=" ")
     if (np.abs(floats) < _EXACT).all():
         floats = 0.0 - floats if negative else floats
         return floats.astype(np.int64) if (floats == np.floor(floats)).all() else floats

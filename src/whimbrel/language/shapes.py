@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable
 from threading import Lock
-from typing import NamedTuple
+from typing import TypeAlias
 
 from whimbrel.language.sql_lexer import NUMBER_IN_TEXT_PATTERN, check_text, is_literal, string_value, tokens
 from whimbrel.language.sql_parser import parse_template
@@ -26,26 +26,22 @@ SHAPE_LENGTH = Limit("cached shape length", 4_096, "characters", "one huge filte
 _split_numbers = re.compile(f"({NUMBER_IN_TEXT_PATTERN})").split
 
 
-class Cut(NamedTuple):
-    """A text taken apart: what is left without its literals, the contents of its strings, and its numbers."""
-
-    rest: Hashable
-    strings: list[str]
-    numbers: list[str]
+# A text taken apart: what is left without its literals, the contents of its strings, and its numbers.
+Cut: TypeAlias = tuple[Hashable, list[str], list[str]]
 
 
 def cut(text: str) -> Cut:
     """The text taken apart.
 
     >>> cut("a = 5 AND b < 'x'")
-    Cut(rest="a = ' AND b < ''", strings=['x'], numbers=['5'])
+    ("a = ' AND b < ''", ['x'], ['5'])
     """
     pieces = text.split("'")
     rest = "''".join(pieces[::2])
     if len(pieces) % 2 == 0 or "''''" in rest or '"' in rest or "`" in rest:
         return cut_tokens(text)
     parts = _split_numbers(rest)
-    return Cut("'".join(parts[::2]), pieces[1::2], parts[1::2])
+    return "'".join(parts[::2]), pieces[1::2], parts[1::2]
 
 
 def cut_tokens(text: str) -> Cut:
@@ -62,20 +58,22 @@ def cut_tokens(text: str) -> Cut:
         else:
             rest.append("'")
             numbers.append(token)
-    return Cut(tuple(rest), strings, numbers)
+    return tuple(rest), strings, numbers
 
 
 class ShapeCache:
     """Templates by key: the newest half of the places, and the older half until the newest is full.
 
-    A template found among the older moves to the newest, so what is in use stays. Reads take no lock: a dict is
-    replaced whole, never emptied, and the worst a race can do is to parse a text once more.
+    A template found among the older moves to the newest, so what is in use stays. A shape is kept when it is met for
+    the second time: a stream of shapes that never come again then neither displaces the others nor costs memory.
+    Reads take no lock: a dict is replaced whole, never emptied, and the worst a race can do is one more parse.
     """
 
     def __init__(self, size: int = SHAPES.value) -> None:
         self._half = max(1, size // 2)
         self._newest: dict[Hashable, Template] = {}
         self._older: dict[Hashable, Template] = {}
+        self._met: set[int] = set()  # hashes of keys met once
         self._turn = Lock()
 
     def __len__(self) -> int:
@@ -87,11 +85,21 @@ class ShapeCache:
         if template is None:
             template = self._older.get(key)
             if template is not None:
-                self.put(key, template)
+                self._keep(key, template)
         return template
 
-    def put(self, key: Hashable, template: Template) -> None:
-        """Keep the template of a shape."""
+    def offer(self, key: Hashable, template: Template) -> None:
+        """Keep the template of a shape, if the shape has been met before."""
+        mark = hash(key)
+        if mark in self._met:
+            self._keep(key, template)
+            return
+        with self._turn:
+            if len(self._met) >= self._half:
+                self._met = set()
+            self._met.add(mark)
+
+    def _keep(self, key: Hashable, template: Template) -> None:
         with self._turn:
             if len(self._newest) >= self._half:
                 self._older, self._newest = self._newest, {}
@@ -101,11 +109,11 @@ class ShapeCache:
         """The template of a text, parsed only if the shape is new, and the text taken apart."""
         check_text(text)
         parts = cut(text)
-        template = self.get(parts.rest)
+        template = self.get(parts[0])
         if template is None:
             template = parse_template(text)
             if len(text) <= SHAPE_LENGTH.value:
-                self.put(parts.rest, template)
+                self.offer(parts[0], template)
         return template, parts
 
     def parse(self, text: str) -> Expression:
@@ -114,7 +122,7 @@ class ShapeCache:
         return template.bind(strings, numbers, text)
 
     def _check(self) -> None:
-        assert len(self._newest) <= self._half and len(self._older) <= self._half
+        assert max(len(self._newest), len(self._older), len(self._met)) <= self._half
 
 
 def parse_uncached(text: str) -> Expression:
