@@ -1,15 +1,18 @@
 """Events in any shape that users have: dicts, Arrow tables and batches, pandas and polars frames.
 
 A null cell of a column, or of a struct's field, is missing (and so is a NaN, which is read as null); a null inside
-a list or a map is a value.
+a list or a map is a value. A column of a type that has no values (binary, time, duration) is refused only where a
+filter mentions it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import count
+from math import isnan
 from typing import TYPE_CHECKING
 
-from whimbrel.model.errors import EventError
+from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.model.event import Event
 from whimbrel.model.values import Timestamp
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 _ROWS = 4_096
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+_DAY = 86_400_000_000_000
 
 
 def read_events(events: object, attributes: Collection[str], timestamps: Collection[str] = ()) -> Iterator[Event]:
@@ -29,10 +33,7 @@ def read_events(events: object, attributes: Collection[str], timestamps: Collect
     if isinstance(events, Mapping) or not isinstance(events, Iterable):
         raise EventError("a list of objects, an Arrow table or a data frame", type(events).__name__)
     for row, event in enumerate(events):
-        try:
-            yield Event.of(event, timestamps)
-        except EventError as error:
-            raise EventError(error.expected, error.found, f"event {row}: {error.path}") from error
+        yield _placed(row, Event.of, event, timestamps)
 
 
 def as_arrow(events: object) -> pa.Table | None:
@@ -52,99 +53,180 @@ def as_arrow(events: object) -> pa.Table | None:
         if module == "pandas":
             return pa.Table.from_pandas(events, preserve_index=False)
         return pa.table(events)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
-        raise EventError("columns of one type each", str(error), type(events).__name__) from None
+    except (pa.ArrowException, AttributeError, TypeError, ValueError) as error:
+        raise EventError("a table with columns of one type each", str(error), type(events).__name__) from None
 
 
 def needed_columns(names: Iterable[str], attributes: Collection[str]) -> list[str]:
     """The columns that hold a mentioned attribute, or a part of one."""
-    return [name for name in names if any(a == name or a.startswith(f"{name}.") for a in attributes)]
+    wanted = _Wanted(attributes)
+    return [name for name in names if name in wanted.names or name in wanted.above]
+
+
+class _Wanted:
+    """The mentioned attributes, and the names above them: `d` and `d.e` are above `d.e.x`."""
+
+    def __init__(self, attributes: Collection[str]) -> None:
+        self.names = frozenset(attributes)
+        self.above = {name[:dot] for name in self.names for dot in _dots(name)}
+
+    def reads(self, name: str) -> bool:
+        """Whether the column of that name is above, at or below a mentioned attribute."""
+        return name in self.above or name in self.names or any(name[:dot] in self.names for dot in _dots(name))
+
+
+def _dots(name: str) -> Iterator[int]:
+    return (i for i, character in enumerate(name) if character == ".")
 
 
 def _table_events(table: pa.Table, attributes: Collection[str], timestamps: Collection[str]) -> Iterator[Event]:
-    names = needed_columns(table.column_names, attributes)
+    wanted = _Wanted(attributes)
+    columns = [i for i, name in enumerate(table.column_names) if name in wanted.names or name in wanted.above]
+    names = [table.column_names[i] for i in columns]
     if not names:
         yield from (Event({}) for _ in range(table.num_rows))
         return
-    for batch in table.select(names).to_batches(max_chunksize=_ROWS):
-        columns = [_cells(batch.column(i), name) for i, name in enumerate(names)]
-        for cells in zip(*columns, strict=True):
-            yield _row_event(names, cells, timestamps)
+    rows = count()
+    for batch in table.select(columns).to_batches(max_chunksize=_ROWS):
+        cells = [_cells(batch.column(i), name, wanted) for i, name in enumerate(names)]
+        for of_row in zip(*cells, strict=True):
+            yield _placed(next(rows), _row_event, names, of_row, timestamps)
+
+
+def _placed(row: int, read: Callable[..., Event], *arguments: object) -> Event:
+    """What `read` gives; its errors say which event they are in."""
+    try:
+        return read(*arguments)
+    except EventError as error:
+        raise EventError(error.expected, error.found, f"event {row}: {error.path}") from error
+    except LimitExceeded as error:
+        where = f"event {row}: {error.where or '$'}"
+        raise LimitExceeded(error.limit, error.size, error.maximum, error.unit, where) from error
 
 
 def _row_event(names: list[str], cells: tuple[object, ...], timestamps: Collection[str]) -> Event:
     present = [(name, cell) for name, cell in zip(names, cells, strict=True) if cell is not None]
-    if len(dict(present)) == len(present):
-        return Event(dict(present), timestamps)
-    merged: dict[str, object] = {}
-    for name, cell in present:  # columns of the same name unite
-        merged[name] = [merged[name], cell] if name in merged else cell
-    return Event(merged, timestamps)
+    return Event(_object(present), timestamps)
 
 
-def _cells(array: pa.Array, name: str) -> list[object]:
-    """A column as Python objects, None where it is missing."""
+def _object(pairs: list[tuple[str, object]]) -> Mapping[str, object]:
+    """An object of these members; names that come twice unite, as an attribute's values do."""
+    members = dict(pairs)
+    return members if len(members) == len(pairs) else _Pairs(pairs)
+
+
+class _Pairs(Mapping[str, object]):
+    """An object that has some key more than once, for `Event` to read."""
+
+    def __init__(self, pairs: list[tuple[str, object]]) -> None:
+        self._pairs = pairs
+
+    def items(self) -> list[tuple[str, object]]:  # type: ignore[override]
+        return self._pairs
+
+    def __getitem__(self, key: str) -> object:
+        return dict(self._pairs)[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return (key for key, _ in self._pairs)
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+
+def _cells(array: pa.Array, name: str, wanted: _Wanted | None) -> list[object]:
+    """A column as Python objects, None where it is missing or not `wanted` (None: all of it is)."""
     import pyarrow as pa
 
-    kind = array.type
-    types = pa.types
+    kind, types = array.type, pa.types
     if isinstance(kind, pa.BaseExtensionType):
-        return _cells(array.storage, name)
+        if kind.extension_name == "arrow.bool8":
+            return array.to_pylist()  # type: ignore[no-any-return]
+        return _cells(array.storage, name, wanted)
     if types.is_dictionary(kind):
-        return _cells(array.dictionary_decode(), name)
+        return _cells(array.dictionary_decode(), name, wanted)
     if types.is_run_end_encoded(kind):
-        return _cells(pa.compute.run_end_decode(array), name)
-    if types.is_boolean(kind) or types.is_integer(kind) or types.is_null(kind) or _is_text(kind):
+        import pyarrow.compute as pc
+
+        return _cells(pc.run_end_decode(array), name, wanted)
+    if types.is_nested(kind) and not types.is_union(kind):
+        return _nested_cells(array, name, wanted)
+    if wanted is not None and not wanted.reads(name):
+        return [None] * len(array)
+    scalars = _scalar_cells(array, name)
+    if scalars is not None:
+        return scalars
+    if wanted is not None and name not in wanted.names:
+        return [None] * len(array)
+    raise EventError("a column of booleans, numbers, text, timestamps, lists, structs or maps", str(kind), name)
+
+
+def _scalar_cells(array: pa.Array, name: str) -> list[object] | None:
+    """A column of scalars, or None if its type has no values."""
+    import pyarrow as pa
+
+    kind, types = array.type, pa.types
+    if types.is_boolean(kind) or types.is_integer(kind) or types.is_null(kind):
         return array.to_pylist()  # type: ignore[no-any-return]
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        try:
+            return array.to_pylist()  # type: ignore[no-any-return]
+        except UnicodeDecodeError as error:
+            raise EventError("text in UTF-8", repr(error.object), name) from None
     if types.is_floating(kind):
-        return [None if cell is None or cell != cell else cell for cell in array.to_pylist()]
+        return [None if cell is None or isnan(cell) else cell for cell in array.to_pylist()]
     if types.is_decimal(kind):
         return [None if cell is None else float(cell) for cell in array.to_pylist()]
     if types.is_timestamp(kind):
         factor = _NANOSECONDS[kind.unit]
         return [None if cell is None else Timestamp(cell * factor) for cell in array.cast(pa.int64()).to_pylist()]
-    if types.is_date(kind):
-        days = array.cast(pa.date32()).cast(pa.int32()).to_pylist()
-        return [None if day is None else Timestamp(day * 86_400_000_000_000) for day in days]
-    return _nested_cells(array, name)
+    if types.is_date32(kind):
+        days = array.cast(pa.int32()).to_pylist()
+        return [None if day is None else Timestamp(day * _DAY) for day in days]
+    if types.is_date64(kind):  # milliseconds, by the specification of whole days
+        moments = array.cast(pa.int64()).to_pylist()
+        return [None if moment is None else Timestamp(moment * 1_000_000 // _DAY * _DAY) for moment in moments]
+    return None
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def _nested_cells(array: pa.Array, name: str) -> list[object]:
+def _nested_cells(array: pa.Array, name: str, wanted: _Wanted | None) -> list[object]:
     import pyarrow as pa
 
     kind, types = array.type, pa.types
+    valid = array.is_valid().to_pylist()
     if types.is_struct(kind):
-        columns = [(f.name, _cells(array.field(i), f"{name}.{f.name}")) for i, f in enumerate(kind)]
-        valid = array.is_valid().to_pylist()
+        fields = [(i, f.name) for i, f in enumerate(kind) if wanted is None or wanted.reads(f"{name}.{f.name}")]
+        columns = [(field, _cells(array.field(i), f"{name}.{field}", wanted)) for i, field in fields]
         return [
-            {field: cells[row] for field, cells in columns if cells[row] is not None} if valid[row] else None
+            _object([(field, cells[row]) for field, cells in columns if cells[row] is not None]) if valid[row] else None
             for row in range(len(array))
         ]
     if types.is_map(kind):
-        items = _lists(array, array.keys, name)
-        values = _lists(array, array.items, name)
+        keys = _lists(array, array.keys, name, None)
+        below = None if wanted is None or name in wanted.above else wanted
+        items = _lists(array, array.items, name, below)
         return [
-            None if keys is None or cells is None else dict(zip(keys, cells, strict=True))
-            for keys, cells in zip(items, values, strict=True)
+            dict(zip(names, cells, strict=True)) if there else None
+            for names, cells, there in zip(keys, items, valid, strict=True)
         ]
-    if types.is_list(kind) or types.is_large_list(kind):
-        return list(_lists(array, array.values, name))
-    if types.is_fixed_size_list(kind):
-        return list(_lists(array.cast(pa.list_(kind.value_type)), None, name))
-    if types.is_list_view(kind) or types.is_large_list_view(kind):
-        return list(_lists(array.cast(pa.large_list(kind.value_type)), None, name))
-    raise EventError("a column of booleans, numbers, text, timestamps, lists, structs or maps", str(kind), name)
+    lists = _lists(array, array.values, name, wanted)
+    return [members if there else None for members, there in zip(lists, valid, strict=True)]
 
 
-def _lists(array: pa.Array, values: pa.Array | None, name: str) -> list[list[object] | None]:
+def _lists(array: pa.Array, values: pa.Array, name: str, wanted: _Wanted | None) -> list[list[object]]:
     """The members of each list cell, converted like a column; a missing member is null."""
-    members = _cells(array.values if values is None else values, name)
-    offsets = array.offsets.to_pylist()
-    valid = array.is_valid().to_pylist()
-    return [members[offsets[row] : offsets[row + 1]] if valid[row] else None for row in range(len(array))]
+    import pyarrow as pa
+
+    kind, types = array.type, pa.types
+    if types.is_fixed_size_list(kind):
+        starts = [row * kind.list_size for row in range(array.offset, array.offset + len(array) + 1)]
+        starts, ends = starts[:-1], starts[1:]
+    elif types.is_list_view(kind) or types.is_large_list_view(kind):
+        starts = array.offsets.to_pylist()
+        ends = [start + size for start, size in zip(starts, array.sizes.to_pylist(), strict=True)]
+    else:
+        starts = array.offsets.to_pylist()
+        starts, ends = starts[:-1], starts[1:]
+    first, last = min(starts, default=0), max(ends, default=0)
+    members = _cells(values.slice(first, last - first), name, wanted)  # a batch is a slice: not the whole column
+    return [members[start - first : end - first] for start, end in zip(starts, ends, strict=True)]

@@ -9,6 +9,7 @@ from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.errors import UnsupportedEvent, UnsupportedFilter
 from whimbrel.model.event import Event
+from whimbrel.model.intervals import edge
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +47,11 @@ class Fragment:
         """Raise `UnsupportedEvent` for lists or arrays of objects on a mentioned attribute outside the fragment."""
         if self.lists and self.elements:
             return
-        for name in event.attributes:
-            if not self.lists and len(event.keys(name)) > 1 and mentioned(name):
+        for name in filter(mentioned, event.attributes):
+            if not self.lists and len(event.keys(name)) > 1:
                 raise UnsupportedEvent(matcher, "several values of an attribute", name)
             if not self.elements and event.has_elements and any(o.elements for o in event.occurrences(name)):
-                if mentioned(name):
-                    raise UnsupportedEvent(matcher, "arrays of objects", name)
+                raise UnsupportedEvent(matcher, "arrays of objects", name)
 
     def summary(self) -> list[str]:
         """The names of the supported constructs."""
@@ -97,6 +97,7 @@ def shape_of(constraint: Constraint) -> str:
     points = constraint.values.as_points()
     if points is not None:
         return "equality" if len(points) == 1 else "unions"
-    if len(constraint.values.cuts) == 2 and constraint.values.cuts[0][0] >= constraint.values.cuts[1][0] - 1:
+    cuts = constraint.values.cuts
+    if len(cuts) == 2 and (cuts[0][0] == cuts[1][0] or cuts[1] == edge(cuts[0][0] + 1)):  # within one type
         return "ranges"
     return "exclusions" if constraint.values.complement().as_points() is not None else "unions"

@@ -6,7 +6,17 @@ from collections.abc import Sequence
 
 
 class WhimbrelError(Exception):
-    """The base of every error that Whimbrel raises on purpose."""
+    """The base of every error that Whimbrel raises on purpose. Errors survive the way between processes."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[WhimbrelError], arguments: tuple[object, ...], fields: dict[str, object]) -> WhimbrelError:
+    error = kind.__new__(kind, *arguments)
+    error.args = arguments
+    error.__dict__.update(fields)
+    return error
 
 
 class FilterError(WhimbrelError):

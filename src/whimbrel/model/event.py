@@ -39,7 +39,7 @@ class Event:
         if not isinstance(attributes, Mapping):
             raise EventError("an object", type(attributes).__name__)
         reader = _Reader(frozenset(timestamps))
-        reader.read_object("", attributes, (), 0)
+        reader.read_object(None, attributes, (), 0)
         self._keys: dict[str, tuple[SortKey, ...]] = {
             name: tuple(dict.fromkeys(key for key, _ in found)) for name, found in reader.found.items()
         }
@@ -90,13 +90,12 @@ class _Reader:
         self._array_ids: dict[tuple[str, Elements], int] = {}
         self._lengths: dict[int, int] = {}
 
-    def read_object(self, prefix: str, item: Mapping[str, object], elements: Elements, depth: int) -> None:
-        """Reads the members of an object whose attribute name is `prefix`."""
+    def read_object(self, prefix: str | None, item: Mapping[str, object], elements: Elements, depth: int) -> None:
+        """Reads the members of an object whose attribute name is `prefix` (None: of the event itself)."""
         EVENT_DEPTH.check(depth, prefix or "$")
         for key, value in item.items():
-            if not isinstance(key, str):
-                raise EventError("a text as key", f"{type(key).__name__} {key!r}", prefix or "$")
-            self.read(f"{prefix}.{key}" if prefix else key, value, elements, depth + 1)
+            text = key if type(key) is str and key.isascii() else check_key(key, prefix or "$")
+            self.read(text if prefix is None else f"{prefix}.{text}", value, elements, depth + 1)
 
     def read(self, name: str, item: object, elements: Elements, depth: int) -> None:
         """Reads one value, list or object of an attribute."""
@@ -131,16 +130,17 @@ class _Reader:
         EVENT_VALUES.check(self.count, name)
         found = self.found.get(name)
         if found is None:
-            check_name(name)
             found = self.found[name] = []
             EVENT_ATTRIBUTES.check(len(self.found))
         found.append((NULL_KEY if value is None else sort_key(value), elements))
 
 
-def check_name(name: str) -> None:
-    """Raise EventError for a name with a lone surrogate."""
-    if not name.isascii():
-        try:
-            name.encode()
-        except UnicodeEncodeError:
-            raise EventError("a key without lone surrogates", repr(name), "$") from None
+def check_key(key: object, path: str) -> str:
+    """The key of an object as plain text; EventError if it is none or has a lone surrogate."""
+    if not isinstance(key, str):
+        raise EventError("a text as key", f"{type(key).__name__} {key!r}", path)
+    try:
+        key.encode()
+    except UnicodeEncodeError:
+        raise EventError("a key without lone surrogates", repr(key), path) from None
+    return str.__str__(key)

@@ -21,7 +21,7 @@ from whimbrel.model.values import BOOLEAN, NUMBER, STRING, TIMESTAMP, SortKey
 # (type, 0, None, 0) is the edge below a type; (type, 1, value, 0) is before a value and (type, 1, value, 1) after it.
 Cut: TypeAlias = tuple[int, int, bool | int | float | str | None, int]
 
-_LARGEST = 10**INTEGER_DIGITS.value - 1
+_LARGEST: int = 10**INTEGER_DIGITS.value - 1
 _EXACT = 1 << 53
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from whimbrel.model.errors import EventError
 from whimbrel.model.limits import INTEGER_DIGITS
@@ -41,13 +41,14 @@ class Timestamp:
         if found is None:
             raise ValueError(f"Expected a timestamp such as 2026-01-31T12:00:00Z, but got {text!r}")
         year, month, day, hour, minute, second, fraction, zone = found.groups()
+        cycle, year_of_cycle = divmod(int(year) - 1, 400)
         try:
             whole = datetime(
-                int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0), tzinfo=UTC
+                year_of_cycle + 1, int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0)
             )
         except ValueError as error:
             raise ValueError(f"Expected a timestamp, but got {text!r}: {error}") from None
-        seconds = _epoch_seconds(whole)
+        seconds = cycle * _CYCLE_DAYS * 86_400 + _seconds(whole)
         if zone and zone not in "Zz":
             sign = -1 if zone[0] == "-" else 1
             digits = zone[1:].replace(":", "")
@@ -59,15 +60,19 @@ class Timestamp:
         """The instant of a datetime or date; without a zone it is UTC."""
         if not isinstance(moment, datetime):
             return Timestamp((moment.toordinal() - _EPOCH_DAY) * 86_400_000_000_000)
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        return Timestamp(_epoch_seconds(moment) * 1_000_000_000 + moment.microsecond * 1_000)
+        offset = moment.utcoffset() or timedelta()
+        seconds = _seconds(moment) - offset.days * 86_400 - offset.seconds
+        microseconds = seconds * 1_000_000 + moment.microsecond - offset.microseconds
+        return Timestamp(microseconds * 1_000 + getattr(moment, "nanosecond", 0))  # pandas has nanoseconds
 
     def __str__(self) -> str:
         seconds, fraction = divmod(self.nanoseconds, 1_000_000_000)
         days, rest = divmod(seconds, 86_400)
-        day = date.fromordinal(_EPOCH_DAY + days).isoformat()
-        text = f"{day}T{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
+        cycle, day_of_cycle = divmod(_EPOCH_DAY + days - 1, _CYCLE_DAYS)
+        day = date.fromordinal(day_of_cycle + 1)
+        year = day.year + 400 * cycle
+        text = f"{year:04}" if 0 <= year <= 9999 else f"{year:+06}"  # ISO 8601 gives long years a sign
+        text += f"-{day.month:02}-{day.day:02}T{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
         return text + (f".{fraction:09}".rstrip("0") if fraction else "") + "Z"
 
 
@@ -75,18 +80,18 @@ Value: TypeAlias = bool | int | float | str | Timestamp
 SortKey: TypeAlias = tuple[int, bool | int | float | str]
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
+_CYCLE_DAYS = 146_097
+"""Days in 400 years, after which the calendar repeats."""
 _ISO = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)"
-    r"(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?\s?([Zz]|[+-]\d\d(?::?\d\d)?)?)?",
+    r"(\d{4}|[+-]\d{5,12})-(\d\d)-(\d\d)"
+    r"(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)? ?([Zz]|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?)?)?",
     re.ASCII,
 )
 
 
-def _epoch_seconds(moment: datetime) -> int:
-    offset = moment.utcoffset()
-    seconds = (moment.toordinal() - _EPOCH_DAY) * 86_400
-    seconds += moment.hour * 3600 + moment.minute * 60 + moment.second
-    return seconds - (int(offset.total_seconds()) if offset is not None else 0)
+def _seconds(moment: datetime) -> int:
+    """Seconds since 1970-01-01 of the date and time as written."""
+    return (moment.toordinal() - _EPOCH_DAY) * 86_400 + moment.hour * 3600 + moment.minute * 60 + moment.second
 
 
 def canonical_number(number: int | float) -> int | float:
@@ -136,7 +141,7 @@ def from_key(key: SortKey) -> Value:
 
 
 def to_value(item: object, path: str = "$") -> Value | None:
-    """The value that a Python scalar stands for; None for null and NaN; EventError for anything else."""
+    """The value that a Python scalar stands for; None for null, NaN and NaT; EventError for anything else."""
     if item is None or isinstance(item, bool):
         return item
     if isinstance(item, str):
@@ -144,21 +149,37 @@ def to_value(item: object, path: str = "$") -> Value | None:
             item.encode()
         except UnicodeEncodeError:
             raise EventError("text without lone surrogates", repr(item), path) from None
-        return str(item)
+        return str.__str__(item)  # the text itself, where a subclass prints itself otherwise
     if isinstance(item, int):
         if not -_MAX_INTEGER < item < _MAX_INTEGER:
-            raise EventError(f"an integer of at most {INTEGER_DIGITS.value:,} digits", "a longer one", path)
+            digits = int(item.bit_length() * math.log10(2))
+            INTEGER_DIGITS.check(max(digits, INTEGER_DIGITS.value + 1), path)
         return canonical_number(int(item))
-    if isinstance(item, float | Decimal):
-        number = float(item)
-        return None if math.isnan(number) else canonical_number(number)
+    if isinstance(item, float):
+        return None if math.isnan(item) else canonical_number(float(item))
+    if isinstance(item, Decimal):
+        return None if item.is_nan() else canonical_number(float(item))
     if isinstance(item, Timestamp):
         return item
     if isinstance(item, date):
-        return Timestamp.of(item)
-    unboxed = getattr(item, "item", None)  # NumPy scalars
-    if callable(unboxed):
-        plain = unboxed()
-        if type(plain) is not type(item):
-            return to_value(plain, path)
-    raise EventError("a boolean, number, string, timestamp, list or object", type(item).__name__, path)
+        return Timestamp.of(item) if item == item else None  # noqa: PLR0124 - NaT of pandas is a date
+    if getattr(item, "shape", None) == ():
+        return _from_numpy(item, path)
+    raise EventError(_EXPECTED, type(item).__name__, path)
+
+
+_EXPECTED = "a boolean, number, string, timestamp, list or object"
+
+
+def _from_numpy(item: Any, path: str) -> Value | None:
+    """The value of a NumPy scalar."""
+    kind = item.dtype.kind
+    if kind in "biuf":
+        return to_value({"b": bool, "f": float}.get(kind, int)(item), path)
+    if kind != "M":
+        raise EventError(_EXPECTED, type(item).__name__, path)
+    if item != item:  # noqa: PLR0124 - NaT
+        return None
+    seconds = item.astype("datetime64[s]")
+    rest = (item - seconds).astype("timedelta64[ns]")
+    return Timestamp(int(seconds.astype("int64")) * 1_000_000_000 + int(rest.astype("int64")))
