@@ -239,16 +239,24 @@ def _constants(conjunction: Conjunction) -> Iterator[tuple[str, SortKey | None]]
 
 
 def _distinct(parts: Sequence[Constants]) -> list[Any] | npt.NDArray[Any]:
-    """The values of all parts, each once, in order: an array if all parts are arrays of one exact type."""
+    """The values of all parts, each once, in order: an array if all parts are arrays that one type holds exactly."""
     filled = [part for part in parts if len(part)]
     arrays = [part for part in filled if isinstance(part, np.ndarray)]
-    if arrays and len(arrays) == len(filled) and len({array.dtype for array in arrays}) == 1:
-        unique: npt.NDArray[Any] = np.unique(np.concatenate(arrays))
-        return unique
+    if arrays and len(arrays) == len(filled):
+        if len({array.dtype for array in arrays}) > 1 and all(map(_is_exact, arrays)):
+            arrays = [array.astype(np.float64) for array in arrays]
+        if len({array.dtype for array in arrays}) == 1:
+            unique: npt.NDArray[Any] = np.unique(np.concatenate(arrays))
+            return unique
     values: set[Any] = set()
     for part in filled:
         values.update(part.tolist() if isinstance(part, np.ndarray) else part)
     return sorted(values)
+
+
+def _is_exact(array: npt.NDArray[Any]) -> bool:
+    """Whether binary64 holds every number of the array."""
+    return array.dtype.kind == "f" or bool(np.all((array >= -_EXACT) & (array <= _EXACT)))
 
 
 def _as_array(constants: list[Any] | npt.NDArray[Any], dtype: type[np.generic]) -> npt.NDArray[Any] | None:
@@ -256,7 +264,7 @@ def _as_array(constants: list[Any] | npt.NDArray[Any], dtype: type[np.generic]) 
     if isinstance(constants, np.ndarray) and constants.dtype == dtype:
         return constants
     if isinstance(constants, np.ndarray):
-        if constants.dtype.kind == "i" and len(constants) and constants[0] >= -_EXACT and constants[-1] <= _EXACT:
+        if constants.dtype.kind == "i" and _is_exact(constants):
             return constants.astype(dtype)
         constants = constants.tolist()
     try:
