@@ -20,11 +20,12 @@ from whimbrel.model.errors import EventError
 from whimbrel.model.limits import EVENT_DEPTH
 from whimbrel.model.values import Timestamp
 
-MISSING, NULL = -1, 0
-"""What an empty cell of a column is, and what an empty member of a list is."""
+MISSING, NULL, BAD = -1, 0, -2
+"""What an empty cell of a column is, what an empty member of a list is, and a text that is no timestamp."""
 
 _UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _DAY = 86_400_000_000_000
+_DAY_MILLISECONDS = 86_400_000
 _EXACT_POWER = 22
 """Up to here every power of ten is a binary64."""
 
@@ -38,7 +39,6 @@ class Leaf:
     attr: int
     name: str
     path: tuple[int, ...]
-    is_list: bool
     is_time: bool
 
 
@@ -58,30 +58,23 @@ def layout(
     found = Layout()
 
     def walk(name: str, kind: pa.DataType, path: tuple[int, ...]) -> bool:
+        """Notes the leaves of a column or field; False if the plain reader must take the column."""
         kind = _plain(kind)
+        if name in above and _types.is_struct(kind):
+            inner = [walk(f"{name}.{child.name}", child.type, (*path, i)) for i, child in enumerate(kind)]
+            return all(inner) and len(path) < EVENT_DEPTH.value
         attr = find(name)
-        if _types.is_struct(kind):
-            names = [child.name for child in kind]
-            if name not in above:
-                return True
-            if not name or len(set(names)) < len(names) or len(path) >= EVENT_DEPTH.value:
+        if _is_nested(kind) and (name in above or attr is not None):
+            member = _plain(kind.value_type) if _is_list(kind) else None
+            if member is None or _is_nested(member):
                 return False
-            return all(walk(f"{name}.{child.name}", child.type, (*path, i)) for i, child in enumerate(kind))
-        if attr is None and name not in above:
-            return True
-        if _is_list(kind):
-            member = _plain(kind.value_type)
-            if _is_nested(member):
-                return False
-            _check_scalar(member, name)
-            if attr is not None:
-                found.lists.append(Leaf(attr, name, path, True, name in timestamps))
-            return True
-        if _is_nested(kind):
-            return False
-        _check_scalar(kind, name)
-        if attr is not None and not _types.is_null(kind):
-            found.flat.append(Leaf(attr, name, path, False, name in timestamps))
+            kind = member
+            leaves = found.lists
+        else:
+            leaves = found.flat
+        if attr is not None and not _types.is_struct(kind):
+            _check_scalar(kind, name)
+            leaves.append(Leaf(attr, name, path, name in timestamps))
         return True
 
     for index, column in enumerate(schema):
@@ -102,37 +95,47 @@ def leaf_array(columns: Callable[[int], pa.Array], leaf: Leaf) -> pa.Array:
     return array
 
 
+def rank_column(array: pa.Array, lookup: Lookup, is_time: bool, out: np.ndarray) -> None:
+    """The ranks of a flat column, MISSING where it has none."""
+    rank_array(array, lookup, is_time, MISSING, out)
+    if is_time:
+        for row in np.flatnonzero(out == BAD).tolist():
+            raise EventError("a timestamp", repr(array[row].as_py()), f"event {row}: {lookup.name}")
+
+
 def rank_lists(array: pa.Array, lookup: Lookup, is_time: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The ranks of all members of a list column, and where those of each row start and end."""
-    kind = array.type
-    if _types.is_fixed_size_list(kind) or _types.is_list_view(kind) or _types.is_large_list_view(kind):
-        array = array.cast(pa.large_list(kind.value_type))
-    if not len(array):
-        nothing = np.empty(0, np.int64)
-        return np.empty(0, np.int32), nothing, nothing
-    offsets = np.asarray(array.offsets).astype(np.int64)
-    first, last = int(offsets[0]), int(offsets[-1])
-    ranks = np.empty(last - first, np.int32)
-    starts, ends = offsets[:-1] - first, offsets[1:] - first
-    try:
-        rank_array(_storage(array.values.slice(first, last - first)), lookup, is_time, NULL, ranks)
-    except _BadTime as error:
-        raise error.at(int(np.searchsorted(ends, error.index, "right"))) from None
+    starts, ends = _bounds(array)
     if array.null_count:
         ends = np.where(np.asarray(array.is_valid()), ends, starts)
+    first, last = int(starts.min(initial=0)), int(ends.max(initial=0))
+    if len(starts):
+        first = int(starts.min())
+    ranks = np.empty(last - first, np.int32)
+    members = _storage(array.values.slice(first, last - first))
+    rank_array(members, lookup, is_time, NULL, ranks)
+    starts, ends = starts - first, ends - first
+    if is_time:
+        for member in np.flatnonzero(ranks == BAD).tolist():
+            for row in np.flatnonzero((starts <= member) & (member < ends)).tolist():
+                raise EventError("a timestamp", repr(members[member].as_py()), f"event {row}: {lookup.name}")
     return ranks, starts, ends
 
 
-def rank_column(array: pa.Array, lookup: Lookup, is_time: bool, out: np.ndarray) -> None:
-    """The ranks of a flat column, MISSING where it has none."""
-    try:
-        rank_array(array, lookup, is_time, MISSING, out)
-    except _BadTime as error:
-        raise error.at(error.index) from None
+def _bounds(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Where the members of each list start and end in the array of all."""
+    kind = array.type
+    if _types.is_fixed_size_list(kind):
+        starts = np.arange(array.offset, array.offset + len(array)) * kind.list_size
+        return starts, starts + kind.list_size
+    offsets = np.asarray(array.offsets).astype(np.int64)
+    if _types.is_list_view(kind) or _types.is_large_list_view(kind):
+        return offsets, offsets + np.asarray(array.sizes)
+    return offsets[:-1], offsets[1:]
 
 
 def rank_array(array: pa.Array, lookup: Lookup, is_time: bool, missing: int, out: np.ndarray) -> None:
-    """Writes the rank of every value, and `missing` for nulls and NaN."""
+    """Writes the rank of every value, `missing` for nulls and NaN, and BAD for texts that are no timestamps."""
     kind = array.type
     if not len(array):
         return
@@ -143,19 +146,20 @@ def rank_array(array: pa.Array, lookup: Lookup, is_time: bool, missing: int, out
     elif _types.is_boolean(kind):
         out[:] = 2 * np.asarray(array.cast(pa.uint8()).fill_null(0)) + 2
     elif _types.is_uint64(kind):
-        _rank_unsigned(_values(array, np.dtype(np.uint64)), lookup, out)
+        _rank_unsigned(_values(array, np.uint64), lookup, out)
     elif _types.is_integer(kind):
-        lookup.rank_integers(_values(array, np.dtype(kind.to_pandas_dtype())).astype(np.int64), out)
+        lookup.rank_integers(_values(array, kind.to_pandas_dtype()).astype(np.int64, copy=False), out)
     elif _types.is_floating(kind):
-        values = _values(array, np.dtype(kind.to_pandas_dtype())).astype(np.float64, copy=False)
+        values = _values(array, kind.to_pandas_dtype()).astype(np.float64, copy=False)
         lookup.rank_floats(values, missing, out)
     elif _types.is_decimal(kind):
         lookup.rank_floats(_decimals(array), missing, out)
     elif _types.is_timestamp(kind):
-        _rank_moments(_values(array, np.dtype(np.int64)), _UNITS[kind.unit], array, lookup, out)
-    elif _types.is_date(kind):
-        days = _values(array.cast(pa.date32()), np.dtype(np.int32)).astype(np.int64)
-        _rank_moments(days, _DAY, array, lookup, out)
+        _rank_moments(_values(array, np.int64), _UNITS[kind.unit], lookup, out)
+    elif _types.is_date32(kind):
+        _rank_moments(_values(array, np.int32).astype(np.int64), _DAY, lookup, out)
+    elif _types.is_date64(kind):
+        _rank_moments(_values(array, np.int64) // _DAY_MILLISECONDS, _DAY, lookup, out)
     else:
         out[:] = missing  # the null type
     if array.null_count and not _types.is_dictionary(kind):
@@ -169,9 +173,9 @@ def _rank_dictionary(array: pa.Array, lookup: Lookup, is_time: bool, missing: in
         rank_array(_storage(array.dictionary_decode()), lookup, is_time, missing, out)
         return
     ranks = np.full(max(len(known), 1), missing, np.int32)
-    rank_array(_storage(known), lookup, is_time, missing, ranks)
+    rank_array(_storage(known), lookup, is_time, missing, ranks[: len(known)])
     indices = array.indices
-    places = _values(indices, np.dtype(indices.type.to_pandas_dtype()))
+    places = _values(indices, indices.type.to_pandas_dtype())
     if array.null_count:
         places = np.where(np.asarray(indices.is_valid()), places, 0)
     np.take(ranks, places, out=out)
@@ -180,7 +184,11 @@ def _rank_dictionary(array: pa.Array, lookup: Lookup, is_time: bool, missing: in
 
 
 def _rank_texts(array: pa.Array, lookup: Lookup, is_time: bool, out: np.ndarray) -> None:
+    if _types.is_string_view(array.type):
+        array = array.cast(pa.large_string())
     offsets, data = _text_buffers(array)
+    if data[offsets[0] : offsets[-1]].max(initial=0) > 127:
+        _check_utf8(array, lookup.name)
     if not is_time:
         lookup.rank_strings(offsets, data, out)
         return
@@ -194,7 +202,15 @@ def _rank_texts(array: pa.Array, lookup: Lookup, is_time: bool, out: np.ndarray)
             try:
                 out[index] = lookup.rank_time(Timestamp.parse(text).nanoseconds)
             except ValueError:
-                raise _BadTime(index, text, lookup.name) from None
+                out[index] = BAD
+
+
+def _check_utf8(array: pa.Array, name: str) -> None:
+    """Arrow promises UTF-8, but whoever filled the buffers may not have kept it."""
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise EventError("text in UTF-8", str(error), name) from None
 
 
 def _rank_unsigned(values: np.ndarray, lookup: Lookup, out: np.ndarray) -> None:
@@ -203,7 +219,7 @@ def _rank_unsigned(values: np.ndarray, lookup: Lookup, out: np.ndarray) -> None:
         out[index] = lookup.rank_number(int(values[index]))
 
 
-def _rank_moments(values: np.ndarray, unit: int, array: pa.Array, lookup: Lookup, out: np.ndarray) -> None:
+def _rank_moments(values: np.ndarray, unit: int, lookup: Lookup, out: np.ndarray) -> None:
     """Ranks of instants counted in a unit of so many nanoseconds, of which some may be beyond int64."""
     if unit == 1:
         lookup.rank_times(values, out)
@@ -235,25 +251,12 @@ def _decimals(array: pa.Array) -> np.ndarray:
     return floats
 
 
-class _BadTime(Exception):
-    """A text that is no timestamp, at an index of the array."""
-
-    def __init__(self, index: int, text: str, name: str) -> None:
-        self.index, self.text, self.name = index, text, name
-
-    def at(self, row: int) -> EventError:
-        """The error that names the row and the attribute."""
-        return EventError("a timestamp", repr(self.text), f"event {row}: {self.name}")
-
-
-def _values(array: pa.Array, dtype: np.dtype) -> np.ndarray:
+def _values(array: pa.Array, dtype: type) -> np.ndarray:
     """The data buffer of a primitive array as NumPy sees it; null cells hold anything."""
     return np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)]
 
 
 def _text_buffers(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    if _types.is_string_view(array.type):
-        array = array.cast(pa.large_string())
     _, offsets, data = array.buffers()
     dtype = np.int64 if _types.is_large_string(array.type) else np.int32
     found = np.frombuffer(offsets, dtype)[array.offset : array.offset + len(array) + 1]
@@ -269,9 +272,11 @@ def _mask(array: pa.Array, missing: int, out: np.ndarray) -> None:
 def _storage(array: pa.Array) -> pa.Array:
     """Without extension types and runs."""
     while True:
-        if isinstance(array.type, pa.BaseExtensionType):
-            array = array.storage
-        elif _types.is_run_end_encoded(array.type):
+        kind = array.type
+        if isinstance(kind, pa.BaseExtensionType):
+            is_bool = kind.extension_name == "arrow.bool8"
+            array = pc.not_equal(array.storage, 0) if is_bool else array.storage
+        elif _types.is_run_end_encoded(kind):
             array = pc.run_end_decode(array)
         else:
             return array

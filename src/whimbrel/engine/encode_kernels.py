@@ -14,6 +14,7 @@ from numba import njit
 _FNV_START = np.uint64(14695981039346656037)
 _FNV_PRIME = np.uint64(1099511628211)
 _HALF = np.uint64(32)
+_TWO_63 = 2.0**63
 
 NANOSECONDS = 1_000_000_000
 _LAST_SECOND = 9_223_372_035
@@ -49,7 +50,7 @@ def rank_by_search(
     last = buckets.shape[0] - 2
     for i in range(values.shape[0]):
         value = values[i]
-        if value != value:
+        if np.isnan(value):
             out[i] = missing
             continue
         place = (np.float64(value) - origin) * scale
@@ -64,6 +65,59 @@ def rank_by_search(
             else:
                 length = half
         out[i] = base + 2 * low + (low < count and constants[low] == value)
+
+
+@njit(nogil=True, cache=True)
+def rank_cells(
+    attrs: np.ndarray,
+    cells: np.ndarray,
+    kinds: np.ndarray,
+    starts: np.ndarray,
+    integers: np.ndarray,
+    floats: np.ndarray,
+    bases: np.ndarray,
+    out: np.ndarray,
+) -> None:  # pragma: no cover
+    """Ranks of the entries of single events: a cell is a rank already, or a number where `~attr` stands for `attr`.
+
+    `integers` and `floats` are two views of the numbers of all attributes; `kinds` says which one is an attribute's.
+    """
+    for i in range(attrs.shape[0]):
+        value = cells[i]
+        if attrs[i] >= 0:
+            out[i] = np.int32(value)
+            continue
+        attr = ~attrs[i]
+        attrs[i] = attr
+        if np.isnan(value):
+            out[i] = 0
+            continue
+        low, high = starts[attr], starts[attr + 1]
+        if kinds[attr] == 2:
+            while low < high:
+                middle = (low + high) >> 1
+                if floats[middle] < value:
+                    low = middle + 1
+                else:
+                    high = middle
+            equal = low < starts[attr + 1] and floats[low] == value
+        else:
+            below = np.floor(value)
+            whole = np.int64(below) if -_TWO_63 <= below < _TWO_63 else np.int64(0)
+            if below >= _TWO_63:
+                low = high
+            elif below < -_TWO_63:
+                high = low
+            while low < high:
+                middle = (low + high) >> 1
+                if integers[middle] < whole:
+                    low = middle + 1
+                else:
+                    high = middle
+            equal = low < starts[attr + 1] and integers[low] == whole and -_TWO_63 <= below < _TWO_63
+            if equal and below != value:  # the constant is the floor of the value, hence below it
+                low, equal = low + 1, False
+        out[i] = bases[attr, 1] + 2 * (low - starts[attr]) + equal
 
 
 @njit(nogil=True, cache=True, inline="always")

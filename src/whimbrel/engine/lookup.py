@@ -7,9 +7,11 @@ constants follows from the place of its rounding; a float's place among integers
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -30,9 +32,7 @@ TABLE_SPARSENESS = 8
 BUCKETED = 16
 """Fewer constants than this are searched without buckets."""
 LISTED = 1 << 14
-"""Up to so many constants of an attribute are kept as Python objects for single events; it costs about 1 MB."""
-MEMO = 1 << 14
-"""Remembered single values of an attribute."""
+"""Up to so many values of an attribute are kept as Python objects for single events; they take about 1 MB."""
 
 
 def fixed(array: np.ndarray) -> np.ndarray:
@@ -102,7 +102,6 @@ class Lookup:
         self.string_first = int(arrays["string_start"][attr])
         self.string_count = int(arrays["string_start"][attr + 1]) - self.string_first
         self.ordered = int(arrays["ordered_strings"][attr])
-        self.memo: dict[str | int, int] = {}
 
     def _exact(self, kind: str) -> list[str] | list[int] | None:
         table = cast(Mapping[str, list[str]], self._meta.get(kind) or {})
@@ -131,6 +130,20 @@ class Lookup:
         """The constants as Python integers."""
         exact = self._exact("exact_times")
         return cast(list[int], exact) if exact is not None else _numbers_of(self._time_array)
+
+    @cached_property
+    def _listed_texts(self) -> list[str] | None:
+        """The strings in order, unless they are many."""
+        if self.string_count > LISTED:
+            return None
+        _, offsets, data = self._strings
+        cuts = offsets[self.string_first : self.string_first + self.string_count + 1].tolist()
+        return [data[start:end].tobytes().decode() for start, end in pairwise(cuts)]
+
+    @cached_property
+    def texts(self) -> dict[str, int]:
+        """The ranks of all strings, or of the last ones that events had if they are many."""
+        return {text: self.string_base + 2 * index + 1 for index, text in enumerate(self._listed_texts or ())}
 
     @cached_property
     def _table(self) -> Table | None:
@@ -186,7 +199,7 @@ class Lookup:
         if self.number_kind == NO_NUMBERS:
             out[:] = np.where(np.isnan(values), missing, self.number_base)
         elif self.number_kind == EXACT:
-            out[:] = [self.rank_number(value) if value == value else missing for value in values.tolist()]
+            out[:] = [missing if math.isnan(value) else self.rank_number(value) for value in values.tolist()]
         elif self._floats is not None:
             rank_by_search(fixed(values), *self._floats, self.number_base, missing, out)
         else:
@@ -238,19 +251,19 @@ class Lookup:
         return self.time_base + 2 * index + (index < len(times) and times[index] == value)
 
     def rank_string(self, value: str) -> int:
-        """The rank of one string."""
-        if not self.string_count:
-            return self.string_base
+        """The rank of one string, remembered where the strings are many."""
+        known = self.texts.get(value)
+        if known is not None:
+            return known
+        if self._listed_texts is not None:
+            return self.string_base + (2 * bisect_left(self._listed_texts, value) if self.ordered else 0)
         data = value.encode()
         out = np.empty(1, np.int32)
         self.rank_strings(np.array([0, len(data)], np.int64), np.frombuffer(data, np.uint8), out)
-        return int(out[0])
-
-    def remember(self, value: str | int, rank: int) -> None:
-        """Keeps the rank of a single value for the next event that has it."""
-        if len(self.memo) >= MEMO:
-            self.memo = {}
-        self.memo[value] = rank
+        if len(self.texts) >= LISTED:
+            self.texts.clear()
+        self.texts[value] = rank = int(out[0])
+        return rank
 
     def rank(self, key: SortKey) -> int:
         """The rank of any value, or of null."""
