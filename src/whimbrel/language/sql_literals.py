@@ -11,8 +11,6 @@ from whimbrel.model.patterns import Cidr, Pattern, Regex, Substring, Suffix
 from whimbrel.model.values import Timestamp, Value
 
 _BARE = re.compile(r"[^\W\d]\w*+(?:\.\w++)*+").fullmatch
-_WIDEST_ZONE = (99 * 60 + 99) * 60 * 1_000_000_000
-_YEAR_1, _YEAR_10000 = -62_135_596_800_000_000_000, 253_402_300_800_000_000_000
 
 
 def name_text(name: str) -> str:
@@ -44,19 +42,10 @@ def value_text(value: Value | None) -> str:
     if isinstance(value, str):
         return string_text(value)
     if isinstance(value, Timestamp):
-        return f"TIMESTAMP '{_timestamp_text(value)}'"
+        return f"TIMESTAMP '{value}'"
     if isinstance(value, float) and math.isinf(value):
         return "1e999" if value > 0 else "-1e999"
     return repr(value)
-
-
-def _timestamp_text(moment: Timestamp) -> str:
-    """A zone can move an instant out of the years that have four digits; then a zone moves it back."""
-    if moment.nanoseconds < _YEAR_1:
-        return f"{str(Timestamp(moment.nanoseconds + _WIDEST_ZONE))[:-1]}+99:99"
-    if moment.nanoseconds >= _YEAR_10000:
-        return f"{str(Timestamp(moment.nanoseconds - _WIDEST_ZONE))[:-1]}-99:99"
-    return str(moment)
 
 
 def pattern_text(pattern: Pattern) -> str:
