@@ -46,10 +46,10 @@ class Model(RuleBasedStateMachine):
         self._add_batch(data.draw(st.lists(self.ids, max_size=30)), form)
 
     @precondition(lambda self: self.ids is INTS)
-    @rule(gap=st.integers(0, 2), count=st.integers(0, 300))
+    @rule(gap=st.integers(0, 2), count=st.integers(0, 40))
     def add_a_run(self, gap: int, count: int) -> None:
         last = self.names[-1] if self.names else 7
-        self._add_batch(list(range(min(last + gap + 1, HIGH - 300), min(last + gap + 1, HIGH - 300) + count)), "arrow")
+        self._add_batch(list(range(min(last + gap + 1, HIGH - 40), min(last + gap + 1, HIGH - 40) + count)), "arrow")
 
     @rule(data=st.data())
     def remove(self, data: st.DataObject) -> None:

@@ -1,0 +1,255 @@
+"""The source text and dialect of every slot, apart from all that matching touches.
+
+Texts lie in chunks that never change: UTF-8 with int32 offsets, and a dialect code for each text or one for all. New
+texts gather in a small tail, which becomes a chunk when it is full; a chunk swallows the ones before it while those are
+small, so that there are few. Replaced texts lie beside the chunks until there are enough to write those chunks anew.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Arrays = dict[str, NDArray[Any]]
+Bytes = NDArray[np.uint8]
+
+_TAIL = 4096  # texts
+_CHUNK = 1 << 24  # bytes of text, unless one text is longer
+_REPLACED = 4096  # texts, at least; else one in 32
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """The texts of adjacent slots, and their dialect codes, or one code for all of them."""
+
+    offsets: NDArray[np.int32]
+    text: Bytes
+    codes: Bytes
+
+    def __len__(self) -> int:
+        return self.offsets.size - 1
+
+    def get(self, place: int) -> tuple[bytes, int]:
+        start, stop = self.offsets[place : place + 2]
+        return self.text[start:stop].tobytes(), int(self.codes[place if self.codes.size > 1 else 0])
+
+    def all_codes(self) -> Bytes:
+        return self.codes if self.codes.size == len(self) else np.repeat(self.codes, len(self))
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What readers see, swapped at once. Of it only the tail and the replaced texts gain members."""
+
+    chunks: tuple[_Chunk, ...] = ()
+    starts: tuple[int, ...] = (0,)  # the first slot of each chunk, and of the tail
+    tail: list[tuple[bytes, int]] = field(default_factory=list)
+    replaced: dict[int, tuple[bytes, int]] = field(default_factory=dict)
+
+
+class TextStore:
+    """Source text and dialect by slot, in order of addition.
+
+    One thread writes: append, append_many, replace, arrays. Any thread may `get` slots that it was told of, and never
+    waits. Nothing is durable until what `arrays` returns is saved.
+
+    >>> texts = TextStore()
+    >>> texts.append(0, "price < 5", "sql")
+    >>> texts.get(0)
+    ('price < 5', 'sql')
+    """
+
+    def __init__(self) -> None:
+        self._state = _State()
+        self._dialects: list[str] = []
+
+    def __len__(self) -> int:
+        return self._state.starts[-1] + len(self._state.tail)
+
+    def append(self, slot: int, text: str, dialect: str) -> None:
+        """Add the text of the next slot. Below 1 us; a full tail costs some 100 us, merging chunks up to 10 ms."""
+        self._expect(slot)
+        self._state.tail.append((text.encode(), self._code(dialect)))
+        if len(self._state.tail) >= _TAIL:
+            self._freeze_tail()
+
+    def append_many(
+        self, first_slot: int, texts: pa.Array | pa.ChunkedArray | Sequence[str], dialect: str | Iterable[str]
+    ) -> None:
+        """Add the texts of the next slots, with one dialect for all or one for each."""
+        self._expect(first_slot)
+        offsets, text = _buffers(_arrow(texts))
+        codes = np.array([self._code(dialect)], np.uint8) if isinstance(dialect, str) else self._codes(dialect)
+        if not isinstance(dialect, str) and codes.size != offsets.size - 1:
+            raise ValueError(f"Expected {offsets.size - 1} dialects, but got {codes.size}")
+        self._freeze_tail()
+        self._push(_split(offsets, text, codes))
+
+    def get(self, slot: int) -> tuple[str, str]:
+        """The text and dialect of a slot."""
+        state = self._state
+        found = state.replaced.get(slot)
+        if found is None:
+            if not 0 <= slot < state.starts[-1] + len(state.tail):
+                raise IndexError(f"Expected a slot below {len(self)}, but got {slot}")
+            number = bisect_right(state.starts, slot) - 1
+            place = slot - state.starts[number]
+            found = state.tail[place] if number == len(state.chunks) else state.chunks[number].get(place)
+        return found[0].decode(), self._dialects[found[1]]
+
+    def replace(self, slot: int, text: str, dialect: str) -> None:
+        """Give a slot another text."""
+        if not 0 <= slot < len(self):
+            raise IndexError(f"Expected a slot below {len(self)}, but got {slot}")
+        self._state.replaced[slot] = text.encode(), self._code(dialect)
+        if len(self._state.replaced) > max(_REPLACED, len(self) // 32):
+            self._fold()
+
+    def memory_bytes(self) -> int:
+        """Bytes of all texts and what finds them, mapped ones included; an estimate for those not yet in chunks."""
+        state = self._state
+        chunks = sum(chunk.offsets.nbytes + chunk.text.nbytes + chunk.codes.nbytes for chunk in state.chunks)
+        return chunks + sum(len(text) + 100 for text, _ in (*state.tail, *state.replaced.copy().values()))
+
+    def arrays(self) -> Arrays:
+        """A snapshot to save, without copying: it stays as it is while the writer goes on."""
+        self._freeze_tail()
+        self._fold()
+        out: Arrays = {"dialects": np.frombuffer(json.dumps(self._dialects).encode(), np.uint8)}
+        for number, chunk in enumerate(self._state.chunks):
+            out |= {f"{number}.offsets": chunk.offsets, f"{number}.text": chunk.text, f"{number}.codes": chunk.codes}
+        return out
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> TextStore:
+        """A store on saved arrays, in no time; they are never written to."""
+        store = cls()
+        store._dialects = json.loads(arrays["dialects"].tobytes())
+        parts = ("offsets", "text", "codes")
+        store._push(_Chunk(*(arrays[f"{number}.{part}"] for part in parts)) for number in range(len(arrays) // 3))
+        return store
+
+    def _expect(self, slot: int) -> None:
+        if slot != len(self):
+            raise ValueError(f"Expected the next slot, {len(self)}, but got {slot}")
+
+    def _code(self, dialect: str) -> int:
+        try:
+            return self._dialects.index(dialect)
+        except ValueError:
+            if len(self._dialects) == 256:
+                raise ValueError(f"Expected at most 256 dialects, but got one more: {dialect!r}") from None
+            self._dialects.append(dialect)
+            return len(self._dialects) - 1
+
+    def _codes(self, dialects: Iterable[str]) -> Bytes:
+        encoded = _arrow(dialects).dictionary_encode()
+        known = np.array([self._code(dialect) for dialect in encoded.dictionary.to_pylist()], np.uint8)
+        return known.take(np.asarray(encoded.indices))
+
+    def _push(self, chunks: Iterable[_Chunk], keep: int | None = None) -> None:
+        """Put chunks behind the first `keep` of the others. The tail is in them, or empty."""
+        every = (*self._state.chunks[:keep], *chunks)
+        self._state = _State(every, tuple(accumulate(map(len, every), initial=0)), replaced=self._state.replaced)
+
+    def _freeze_tail(self) -> None:
+        """Make the tail a chunk, with the chunks before it that are not much larger."""
+        state = self._state
+        if not state.tail:
+            return
+        texts, codes = zip(*state.tail, strict=True)
+        offsets = np.fromiter(accumulate(map(len, texts), initial=0), np.int64)
+        fresh = list(_split(offsets, np.frombuffer(b"".join(texts), np.uint8), np.array(codes, np.uint8)))
+        size, keep = int(offsets[-1]), len(state.chunks)
+        while keep and state.chunks[keep - 1].text.size <= min(2 * size, _CHUNK - size):
+            keep -= 1
+            size += state.chunks[keep].text.size
+        if keep < len(state.chunks):
+            fresh = [_merged((*state.chunks[keep:], *fresh))]
+        self._push(fresh, keep)
+
+    def _fold(self) -> None:
+        """Write the chunks that have replaced texts anew."""
+        state = self._state
+        if not state.replaced:
+            return
+        self._freeze_tail()
+        state = self._state
+        slots = sorted(state.replaced)
+        every: list[_Chunk] = []
+        for chunk, (start, stop) in zip(state.chunks, pairwise(state.starts), strict=True):
+            ours = slots[bisect_left(slots, start) : bisect_left(slots, stop)]
+            every += _patched(chunk, {slot - start: state.replaced[slot] for slot in ours}) if ours else [chunk]
+        self._state = _State(tuple(every), tuple(accumulate(map(len, every), initial=0)))
+
+    def _check(self) -> None:
+        """Assert every invariant; for tests."""
+        state = self._state
+        assert state.starts == tuple(accumulate(map(len, state.chunks), initial=0))
+        assert len(state.tail) < _TAIL and all(0 <= slot < len(self) for slot in state.replaced)
+        for chunk in state.chunks:
+            assert len(chunk) and chunk.offsets[0] == 0 and chunk.offsets[-1] == chunk.text.size
+            assert (np.diff(chunk.offsets) >= 0).all() and chunk.codes.size in (1, len(chunk))
+
+
+def _arrow(texts: pa.Array | pa.ChunkedArray | Iterable[str]) -> pa.LargeStringArray:
+    """Texts as one Arrow array; ValueError for nulls."""
+    import pyarrow as pa
+
+    if isinstance(texts, pa.ChunkedArray):
+        texts = texts.cast(pa.large_string()).combine_chunks()
+    array = texts.cast(pa.large_string()) if isinstance(texts, pa.Array) else pa.array(texts, pa.large_string())
+    if array.null_count:
+        raise ValueError(f"Expected a text for every slot, but {array.null_count} are null")
+    return array
+
+
+def _buffers(array: pa.LargeStringArray) -> tuple[NDArray[np.int64], Bytes]:
+    """Offsets from 0, and the UTF-8 that they cut."""
+    _, offsets, text = array.buffers()
+    cuts = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+    return cuts - cuts[0], np.frombuffer(text or b"", np.uint8)[cuts[0] : cuts[-1]]
+
+
+def _split(offsets: NDArray[np.int64], text: Bytes, codes: Bytes) -> Iterator[_Chunk]:
+    """Copies of texts, in chunks of at most the usual size."""
+    start = 0
+    while start < offsets.size - 1:
+        stop = max(start + 1, int(np.searchsorted(offsets, offsets[start] + _CHUNK, "right")) - 1)
+        cuts = offsets[start : stop + 1]
+        own = codes[start:stop] if codes.size > 1 else codes
+        own = own[:1] if (own == own[0]).all() else own
+        yield _Chunk((cuts - cuts[0]).astype(np.int32), text[cuts[0] : cuts[-1]].copy(), own.copy())
+        start = stop
+
+
+def _merged(chunks: Sequence[_Chunk]) -> _Chunk:
+    lengths = np.concatenate([[0], *(np.diff(chunk.offsets) for chunk in chunks)])
+    codes = np.concatenate([chunk.all_codes() for chunk in chunks])
+    text = np.concatenate([chunk.text for chunk in chunks])
+    return next(_split(np.cumsum(lengths), text, codes))
+
+
+def _patched(chunk: _Chunk, replaced: dict[int, tuple[bytes, int]]) -> list[_Chunk]:
+    """A chunk with other texts at some places, given in ascending order."""
+    lengths = np.diff(chunk.offsets, prepend=0).astype(np.int64)
+    codes = chunk.all_codes().copy()
+    pieces: list[bytes | memoryview] = []
+    done = 0
+    for place, (text, code) in replaced.items():
+        pieces += [chunk.text[done : chunk.offsets[place]].data, text]
+        done = int(chunk.offsets[place + 1])
+        lengths[place + 1] = len(text)
+        codes[place] = code
+    pieces.append(chunk.text[done:].data)
+    return list(_split(np.cumsum(lengths), np.frombuffer(b"".join(pieces), np.uint8), codes))
