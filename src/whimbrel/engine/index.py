@@ -1,12 +1,32 @@
-"""The public index: subscriptions in, events in, ids out."""
+"""The public index: subscriptions in, events in, ids out.
+
+One thread at a time changes the index (a lock sees to it); any number of threads match, each on the snapshot that it
+finds, and never wait. A change is visible to the next match. Additions go to the head, full heads become segments,
+and a background thread merges segments of like size.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
-from whimbrel.matchers.explain import Explanation, NearMiss, explain, near_misses
-from whimbrel.matchers.naive import Naive
+import numpy as np
+
+from whimbrel.engine import persistence, report, writer
+from whimbrel.engine.blocks import Units, match_units
+from whimbrel.engine.ids import IdTable
+from whimbrel.engine.layout import SLOT_MASK, VERIFY_BIT
+from whimbrel.engine.misses import nearest
+from whimbrel.engine.pairs import pairs_of
+from whimbrel.engine.segment import Segment, Workspace
+from whimbrel.engine.snapshot import HeadEntry, Snapshot
+from whimbrel.engine.subscriptions import read_subscriptions
+from whimbrel.engine.texts import TextStore
+from whimbrel.matchers.explain import Explanation, NearMiss, explain
+from whimbrel.model.errors import UnknownId
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
 from whimbrel.model.subscription import Id, Subscription
@@ -14,9 +34,22 @@ from whimbrel.model.subscription import Id, Subscription
 if TYPE_CHECKING:
     import pyarrow as pa
 
+HEAD = 1_024
+"""Subscriptions that the head holds before it becomes a segment."""
+HEAD_CHECKED = 32
+"""Entries of the head that a match checks one by one; with more, it makes a segment of them first."""
+FANOUT = 4
+"""Segments of like size that are merged into one."""
+FILTERS_KEPT = 16_384
+"""Parsed filters kept for verifying and explaining."""
+SAMPLE_EVENTS = 10_000
+"""Events of a sample that the planner looks at."""
+
 
 class Index:
     """A set of subscriptions that finds those an event matches.
+
+    `timestamps` names attributes whose strings are read as timestamps.
 
     >>> index = Index()
     >>> index.add("toy-deals", "category = 'Toy' AND price < 5")
@@ -25,11 +58,26 @@ class Index:
     """
 
     def __init__(self, timestamps: Iterable[str] = ()) -> None:
-        self._matcher = Naive(tuple(timestamps))
+        self.timestamps = frozenset(timestamps)
+        self._ids = IdTable()
+        self._texts = TextStore()
+        self._places: dict[int, int] = {}  # slots of replaced filters: the place in the order of results
+        self._snapshot = Snapshot()
+        self._sample: pa.Table | list[Event] | None = None
+        self._filters: dict[int, Filter] = {}
+        self._lock = threading.RLock()
+        self._merger: threading.Thread | None = None
+        self._workspaces: list[Workspace] = []
+        self._counts = np.zeros(5, np.int64)  # events, and what the workspaces count
 
     def add(self, id: Id, filter: object, dialect: str = "sql") -> None:
         """Add a subscription; DuplicateId if the id is there. Visible to the next match."""
-        self._matcher.add(id, filter, dialect)
+        parsed = _parsed(filter, dialect)
+        with self._lock:
+            slot = self._ids.add(id)
+            self._append(slot, parsed)
+            if self._snapshot.head_size >= HEAD:
+                self._flush()
 
     def add_many(
         self,
@@ -37,59 +85,304 @@ class Index:
         dialect: str = "sql",
         progress: Callable[[int], None] | None = None,
     ) -> None:
-        """Add many: pairs of id and filter, or an Arrow table with columns id, filter and optionally dialect."""
-        for count, (id, filter, its_dialect) in enumerate(_rows(subscriptions, dialect), 1):
-            self.add(id, filter, its_dialect)
-            if progress is not None:
-                progress(count)
+        """Add many: pairs of id and filter, or an Arrow table with columns id, filter and optionally dialect.
+
+        All or nothing: the first bad filter, duplicate id or id of another kind is raised and nothing is added.
+        Large loads are parsed on all cores; `progress` is told how many are parsed.
+        """
+        batch = read_subscriptions(subscriptions, dialect)
+        parsed = batch.parse(progress)
+        with self._lock:
+            first = self._ids.add_many(batch.ids)
+            slots = np.arange(first, first + len(batch.texts), dtype=np.int32)
+            self._texts.append_many(first, batch.texts, batch.dialects)
+            try:
+                segment = writer.build_from_parsed(
+                    [part for _, part in parsed], [slots[row : row + part.count] for row, part in parsed], self._sample
+                )
+            except BaseException:
+                for slot in slots.tolist():
+                    self._ids.remove(self._ids.name(slot))
+                raise
+            old = self._snapshot
+            self._snapshot = replace(old, segments=(*old.segments, segment), slots=self._ids.slots)
+            self._merge_soon()
 
     def remove(self, id: Id) -> None:
         """Remove a subscription; UnknownId if it is not there."""
-        self._matcher.remove(id)
+        with self._lock:
+            slot = self._ids.remove(id)
+            self._snapshot = self._with_death(self._snapshot, slot)
+            self._places.pop(slot, None)
 
     def replace(self, id: Id, filter: object, dialect: str = "sql") -> None:
         """Give a subscription another filter, atomically; it keeps its place in the order of results."""
-        self._matcher.replace(id, filter, dialect)
+        parsed = _parsed(filter, dialect)
+        with self._lock:
+            old_slot = self._ids.remove(id)
+            slot = self._ids.add(id)
+            self._places[slot] = self._places.pop(old_slot, old_slot)
+            self._append(slot, parsed, died=old_slot)
+            if self._snapshot.head_size >= HEAD:
+                self._flush()
 
     def match(self, event: Event | Mapping[str, object]) -> list[Id]:
         """The ids of the subscriptions that the event matches, each once, in order of addition."""
-        return self._matcher.match(event)
+        snapshot = self._ready(HEAD_CHECKED)
+        workspace = self._take_workspace()
+        try:
+            found = self._match_segments(snapshot, event, workspace)
+        finally:
+            self._release_workspace(workspace)
+        if snapshot.head_size:
+            whole = Event.of(event, self.timestamps)
+            found += [entry.slot for entry in snapshot.head_entries() if entry.filter.matches(whole)]
+        places = self._places
+        found.sort(key=(lambda slot: places.get(slot, slot)) if places else None)
+        self._counts[0] += 1
+        return cast("list[Id]", self._ids.name_list(np.array(found, np.int64)))
 
-    def match_batch(self, events: object) -> pa.Table:
+    def match_batch(self, events: object, threads: int | None = None) -> pa.Table:
         """Match many events: a table of `event` (row number) and `subscription` (id), in event order."""
-        return self._matcher.match_batch(events)
+        return pairs_of(self.match_blocks(events, threads), self._ids)
+
+    def match_blocks(self, events: object, threads: int | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The fast lane: yields (offsets, rows) for a run of events at a time, in event order.
+
+        Event e of the run has rows[offsets[e]:offsets[e + 1]]; `ids(rows)` names them. Both arrays are reused: copy
+        what must outlive the next step. Memory stays bounded however many pairs match.
+        """
+        snapshot = self._ready(0)
+        units = Units(events, self.attributes(), self.timestamps)
+        workers = threads if threads is not None else os.cpu_count() or 1
+        for result in match_units(
+            snapshot, units, self.timestamps, self._judge, self._take_workspace, self._release_workspace, workers
+        ):
+            self._counts[0] += len(result[0]) - 1
+            yield result
+
+    def ids(self, rows: np.ndarray) -> np.ndarray | pa.Array:
+        """The ids of rows that `match_blocks` gave: int64, or an Arrow array of strings."""
+        return self._ids.names(rows)
 
     def explain(self, id: Id, event: Event | Mapping[str, object]) -> Explanation:
         """Why a subscription matches an event or not: each constraint, held or not, and the values seen."""
-        return explain(self[id].filter, Event.of(event, self._matcher.timestamps))
+        return explain(self[id].filter, Event.of(event, self.timestamps))
 
     def near_misses(self, event: Event | Mapping[str, object], limit: int = 10) -> list[NearMiss]:
         """The subscriptions that almost match: fewest failed constraints first, then order of addition."""
-        subscriptions = (self[id] for id in self)
-        return near_misses(subscriptions, Event.of(event, self._matcher.timestamps), limit)
+        snapshot = self._ready(0)
+        places = self._places
+        return nearest(
+            snapshot, Event.of(event, self.timestamps), limit,
+            lambda slot: places.get(slot, slot), self._filter_of, self._ids.name,
+        )  # fmt: skip
 
-    def stats(self) -> dict[str, int | float | str]:
-        """Counts of what the index holds and has done."""
-        return self._matcher.stats()
+    def analyze(self, sample: object) -> None:
+        """Plan anew for events like these (any shape that match_batch takes); the first 10,000 are looked at."""
+        taken = Units(sample, self.attributes(), self.timestamps)
+        taken.size = SAMPLE_EVENTS
+        with self._lock:
+            self._sample = taken.take()
+            self._flush()
+            old = self._snapshot
+            segments = tuple(writer.merge([segment], old.dead, self._sample) for segment in old.segments)
+            self._snapshot = replace(old, segments=segments)
+
+    def merge(self) -> None:
+        """Merge everything into one segment now."""
+        with self._lock:
+            self._flush()
+            old = self._snapshot
+            if len(old.segments) > 1 or (old.segments and old.died is not None):
+                self._snapshot = replace(old, segments=(writer.merge(old.segments, old.dead, self._sample),))
+
+    def stats(self) -> dict[str, object]:
+        """What the index holds, how it is indexed, what it costs in memory, and the work counted so far."""
+        return report.stats(self._snapshot, self._ids, self._texts, self._counts)
+
+    def plan(self, id: Id) -> dict[str, object]:
+        """How one subscription is indexed: per conjunction the kind of key and the share of events that reach it."""
+        slot = self._slot(id)
+        return report.plan(self._ready(0), slot, id)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save to a directory, atomically: whatever happens, it holds the old index or the new one."""
+        with self._lock:
+            self._flush()
+            persistence.save(path, self._snapshot, self._ids, self._texts, self._places, self.timestamps)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], verify: bool = True) -> Index:
+        """Open a saved index, memory-mapped; a file that is torn, foreign or newer is refused.
+
+        `verify=False` skips the checksums of the data, for files that were verified before.
+        """
+        saved = persistence.open(path, verify)
+        index = cls(saved.timestamps)
+        index._ids, index._texts, index._places = saved.ids, saved.texts, saved.places
+        index._snapshot = saved.snapshot
+        return index
+
+    def attributes(self) -> frozenset[str]:
+        """The attributes that some filter mentions."""
+        snapshot = self._snapshot
+        names = {name for segment in snapshot.segments for name in segment.attributes}
+        return frozenset(names.union(*(entry.filter.attributes for entry in snapshot.head_entries())))
 
     def __len__(self) -> int:
-        return len(self._matcher)
+        return len(self._ids)
 
     def __contains__(self, id: object) -> bool:
-        return id in self._matcher
+        return id in self._ids
 
     def __getitem__(self, id: Id) -> Subscription:
-        return self._matcher[id]
+        return Subscription(id, self._filter_of(self._slot(id)))
 
     def __iter__(self) -> Iterator[Id]:
-        return iter(self._matcher)
+        if not self._places:
+            return iter(self._ids)
+        live = self._ids.live().tolist()
+        live.sort(key=lambda slot: self._places.get(slot, slot))
+        return iter(cast("list[Id]", self._ids.name_list(np.array(live, np.int64))))
+
+    def _slot(self, id: Id) -> int:
+        slot = self._ids.find(id)
+        if slot < 0:
+            raise UnknownId(id)
+        return slot
+
+    def _append(self, slot: int, filter: Filter, died: int | None = None) -> None:
+        """Put a filter into the head, and kill the slot that it replaces, in one step."""
+        self._texts.append(slot, filter.text if filter.text is not None else str(filter), filter.dialect)
+        old = self._snapshot if died is None else self._with_death(self._snapshot, died)
+        old.head.append(HeadEntry(slot, filter))
+        self._snapshot = replace(old, head_size=len(old.head), slots=self._ids.slots)
+
+    def _with_death(self, old: Snapshot, slot: int) -> Snapshot:
+        died = old.died
+        if died is None or len(died) < self._ids.slots:
+            died = np.zeros(max(1_024, 2 * self._ids.slots), np.int32)
+            if old.died is not None:
+                died[: len(old.died)] = old.died
+        died[slot] = old.version + 1
+        self._filters.pop(slot, None)
+        return replace(old, died=died, version=old.version + 1)
+
+    def _ready(self, checked: int) -> Snapshot:
+        """The snapshot, its head made a segment if it has more entries than are to be checked one by one."""
+        if self._snapshot.head_size > checked and self._lock.acquire(blocking=checked == 0):
+            try:
+                self._flush()
+            finally:
+                self._lock.release()
+        return self._snapshot
+
+    def _flush(self) -> None:
+        """Make the head a segment. The lock is held."""
+        old = self._snapshot
+        entries = list(old.head_entries())
+        segments = old.segments
+        if entries:
+            segments = (*segments, writer.build_from_head(entries, self._sample))
+        self._snapshot = replace(old, segments=segments, head=[], head_size=0)
+        self._merge_soon()
+
+    def _merge_soon(self) -> None:
+        """Start the background merge if there are segments of like size. The lock is held."""
+        if self._merger is None and _mergeable(self._snapshot.segments):
+            self._merger = threading.Thread(target=self._merge_in_background, name="whimbrel-merge", daemon=True)
+            self._merger.start()
+
+    def _merge_in_background(self) -> None:
+        while True:
+            with self._lock:
+                snapshot = self._snapshot
+                chosen = _mergeable(snapshot.segments)
+                if not chosen:
+                    self._merger = None
+                    return
+            merged = writer.merge(chosen, snapshot.dead, self._sample)
+            with self._lock:
+                now = self._snapshot
+                if not set(map(id, chosen)) <= set(map(id, now.segments)):
+                    continue  # merge() or analyze() replaced them meanwhile
+                kept = [segment for segment in now.segments if not any(segment is one for one in chosen)]
+                self._snapshot = replace(now, segments=(*kept, merged))
+
+    def _match_segments(
+        self, snapshot: Snapshot, event: Event | Mapping[str, object], workspace: Workspace
+    ) -> list[int]:
+        found: list[int] = []
+        for segment in snapshot.segments:
+            encoded = segment.codec.encode_event(event, self.timestamps)
+            slots = workspace.match_all(segment, encoded, snapshot.slots)[1]
+            dead = snapshot.dead(slots & np.int32(SLOT_MASK)) if snapshot.died is not None else None
+            if dead is not None:
+                slots = slots[~dead]
+            if segment.meta["verified"] or encoded.coupled[0]:
+                whole = Event.of(event, self.timestamps)
+                doubtful = slots if encoded.coupled[0] else slots[(slots & VERIFY_BIT) != 0]
+                sure = slots[:0] if encoded.coupled[0] else slots[(slots & VERIFY_BIT) == 0]
+                found += sure.tolist()
+                found += [slot for slot in (doubtful & SLOT_MASK).tolist() if self._judge(slot, whole)]
+            else:
+                found += slots.tolist()
+        return found
+
+    def _judge(self, slot: int, event: Event) -> bool:
+        return self._filter_of(slot).matches(event)
+
+    def _filter_of(self, slot: int) -> Filter:
+        found = self._filters.get(slot)
+        if found is None:
+            text, dialect = self._texts.get(slot)
+            found = Filter.parse(text, dialect)
+            if len(self._filters) >= FILTERS_KEPT:
+                self._filters.clear()
+            self._filters[slot] = found
+        return found
+
+    def _take_workspace(self) -> Workspace:
+        try:
+            return self._workspaces.pop()
+        except IndexError:
+            return Workspace()
+
+    def _release_workspace(self, workspace: Workspace) -> None:
+        self._counts[1:] += workspace.counts
+        workspace.counts[:] = 0
+        self._workspaces.append(workspace)
+
+    def _check(self) -> None:
+        """Assert every invariant; for tests."""
+        snapshot = self._snapshot
+        held: list[int] = [entry.slot for entry in snapshot.head_entries()]
+        for segment in snapshot.segments:
+            dead = snapshot.dead(segment.slots)
+            held += segment.slots[~dead].tolist() if dead is not None else segment.slots.tolist()
+        satisfiable = {slot for slot in self._ids.live().tolist() if self._filter_of(slot).is_satisfiable()}
+        assert satisfiable <= set(held), "a live subscription is in no segment"
+        assert len(held) == len(set(held)), "a slot is in two segments"
+        assert set(held) <= set(self._ids.live().tolist()), "a dead slot is alive in a segment"
 
 
-def _rows(subscriptions: Iterable[tuple[Id, object]] | pa.Table, dialect: str) -> Iterator[tuple[Id, object, str]]:
-    if hasattr(subscriptions, "column_names"):
-        for batch in subscriptions.to_batches():
-            ids, filters = batch.column("id").to_pylist(), batch.column("filter").to_pylist()
-            dialects = batch.column("dialect").to_pylist() if "dialect" in batch.schema.names else [dialect] * len(ids)
-            yield from zip(ids, filters, (d or dialect for d in dialects), strict=True)
-    else:
-        yield from ((id, filter, dialect) for id, filter in subscriptions)
+def _parsed(filter: object, dialect: str) -> Filter:
+    parsed = filter if isinstance(filter, Filter) else Filter.parse(filter, dialect)
+    _ = parsed.conjunctions  # too many of them is refused here, not at a later match
+    return parsed
+
+
+def _mergeable(segments: Sequence[Segment]) -> list[Segment]:
+    """Segments of like size that should be one, or none."""
+    tiers: dict[int, list[Segment]] = {}
+    for segment in segments:
+        size = cast("int", segment.meta["subscriptions"])
+        tier = max(0, (size // HEAD).bit_length() // 2)
+        tiers.setdefault(tier, []).append(segment)
+    for tier in sorted(tiers):
+        if len(tiers[tier]) >= FANOUT:
+            return tiers[tier]
+    return []
+
+

@@ -1,0 +1,184 @@
+"""Matching many events: units of rows, encoded and matched by one thread each, handed out in event order.
+
+A unit is a slice of the input; its result is `offsets` (where each event's slots end) and `slots`. One segment with
+nothing to filter writes straight into the unit's buffer; otherwise each segment's slots are filtered (dead slots
+dropped, doubtful ones verified by the filter itself) and then interleaved event by event.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
+
+import numba
+import numpy as np
+import pyarrow as pa
+
+from whimbrel.engine.codec import Encoded
+from whimbrel.engine.layout import SLOT_MASK, VERIFY_BIT
+from whimbrel.engine.segment import Segment, Workspace
+from whimbrel.engine.snapshot import Snapshot
+from whimbrel.matchers.events import as_arrow, read_events
+from whimbrel.model.event import Event
+
+UNIT = 4_096
+"""Events of a unit, at most."""
+UNIT_PAIRS = 1 << 21
+"""Pairs of a unit to aim at: units shrink while they give more."""
+
+Judge = Callable[[int, Event], bool]
+Result = tuple[np.ndarray, np.ndarray]
+
+
+class Units:
+    """Cuts the input into units whose size follows the number of matches."""
+
+    def __init__(self, events: object, attributes: Collection[str], timestamps: Collection[str]) -> None:
+        self._table = as_arrow(events)
+        self._events = None if self._table is not None else read_events(events, attributes, timestamps)
+        self._next = 0
+        self.size = 16
+
+    def take(self) -> pa.Table | list[Event] | None:
+        """The next unit, or None at the end."""
+        if self._events is not None:
+            return list(islice(self._events, self.size)) or None
+        assert self._table is not None
+        if self._next >= self._table.num_rows:
+            return None
+        unit = self._table.slice(self._next, self.size)
+        self._next += self.size
+        return unit
+
+    def learn(self, events: int, pairs: int) -> None:
+        """Let the next units be larger or smaller."""
+        ideal = UNIT_PAIRS * max(1, events) // max(1, pairs)
+        self.size = int(min(UNIT, max(1, ideal), 2 * self.size))
+
+
+def match_units(
+    snapshot: Snapshot,
+    units: Units,
+    timestamps: Collection[str],
+    judge: Judge,
+    workspaces: Callable[[], Workspace],
+    release: Callable[[Workspace], None],
+    threads: int,
+) -> Iterator[Result]:
+    """The results of all units in order. A result's arrays are valid until the next one is asked for."""
+    if threads <= 1:
+        workspace = workspaces()
+        try:
+            while (unit := units.take()) is not None:
+                result = match_unit(snapshot, unit, timestamps, judge, workspace)
+                units.learn(len(result[0]) - 1, len(result[1]))
+                yield result
+        finally:
+            release(workspace)
+        return
+    free = [workspaces() for _ in range(threads + 1)]
+    running: deque[tuple[Workspace, Future[Result]]] = deque()
+    with ThreadPoolExecutor(threads, "whimbrel-match") as pool:
+        try:
+            while True:
+                while free and (unit := units.take()) is not None:
+                    workspace = free.pop()
+                    future = pool.submit(match_unit, snapshot, unit, timestamps, judge, workspace)
+                    running.append((workspace, future))
+                if not running:
+                    return
+                workspace, future = running.popleft()
+                result = future.result()
+                units.learn(len(result[0]) - 1, len(result[1]))
+                yield result
+                free.append(workspace)
+        finally:
+            for workspace, future in running:
+                future.cancel()
+                free.append(workspace)
+            pool.shutdown(wait=True, cancel_futures=True)
+            for workspace in free:
+                release(workspace)
+
+
+def match_unit(
+    snapshot: Snapshot, unit: pa.Table | list[Event], timestamps: Collection[str], judge: Judge, workspace: Workspace
+) -> Result:
+    """The slots that each event of a unit matches."""
+    count = unit.num_rows if isinstance(unit, pa.Table) else len(unit)
+    if len(snapshot.segments) == 1 and snapshot.died is None and not snapshot.segments[0].meta["verified"]:
+        encoded = _encode(snapshot.segments[0], unit, timestamps)
+        if not encoded.coupled.any():
+            return workspace.match_all(snapshot.segments[0], encoded, snapshot.slots)
+    offsets = np.zeros(count + 1, np.int64)
+    parts: list[Result] = []
+    for segment in snapshot.segments:
+        encoded = _encode(segment, unit, timestamps)
+        its_offsets, slots = workspace.match_all(segment, encoded, snapshot.slots)
+        its_offsets, slots = its_offsets.copy(), slots.copy()
+        if segment.meta["verified"] or snapshot.died is not None or encoded.coupled.any():
+            slots = _filtered(its_offsets, slots, encoded, unit, timestamps, snapshot, judge)
+        parts.append((its_offsets, slots))
+        offsets += its_offsets
+    if len(parts) == 1:
+        return parts[0]
+    out = np.empty(int(offsets[-1]), np.int32)
+    fill = offsets[:-1].copy()
+    for its_offsets, slots in parts:
+        _interleave(its_offsets, slots, fill, out)
+    return offsets, out
+
+
+def _encode(segment: Segment, unit: pa.Table | list[Event], timestamps: Collection[str]) -> Encoded:
+    if isinstance(unit, pa.Table):
+        return segment.codec.encode_table(unit, timestamps)
+    return segment.codec.encode_events(unit)
+
+
+def _filtered(
+    offsets: np.ndarray,
+    slots: np.ndarray,
+    encoded: Encoded,
+    unit: pa.Table | list[Event],
+    timestamps: Collection[str],
+    snapshot: Snapshot,
+    judge: Judge,
+) -> np.ndarray:
+    """Without dead slots and those whose filter says no; changes `offsets` in place."""
+    dead = snapshot.dead(slots & np.int32(SLOT_MASK))
+    keep = np.ones(len(slots), bool) if dead is None else ~dead
+    doubtful = (slots & np.int32(VERIFY_BIT)) != 0
+    if encoded.coupled.any():
+        doubtful |= np.repeat(encoded.coupled != 0, np.diff(offsets))
+    asked = np.flatnonzero(doubtful & keep)
+    if len(asked):
+        rows = np.searchsorted(offsets, asked, "right") - 1
+        events = _events_of(unit, np.unique(rows), snapshot, timestamps)
+        keep[asked] = [
+            judge(int(slot) & SLOT_MASK, events[int(row)]) for slot, row in zip(slots[asked], rows, strict=True)
+        ]
+    kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep)])
+    offsets[:] = kept[offsets]
+    return slots[keep] & np.int32(SLOT_MASK)
+
+
+def _events_of(
+    unit: pa.Table | list[Event], rows: np.ndarray, snapshot: Snapshot, timestamps: Collection[str]
+) -> dict[int, Event]:
+    if not isinstance(unit, pa.Table):
+        return {int(row): unit[int(row)] for row in rows}
+    attributes = frozenset(name for segment in snapshot.segments for name in segment.attributes)
+    return dict(zip(rows.tolist(), read_events(unit.take(rows), attributes, timestamps), strict=True))
+
+
+@numba.njit(cache=True, nogil=True)
+def _interleave(offsets, slots, fill, out):  # type: ignore[no-untyped-def]
+    for e in range(offsets.size - 1):
+        at = fill[e]
+        for i in range(offsets[e], offsets[e + 1]):
+            out[at] = slots[i]
+            at += 1
+        fill[e] = at
+

@@ -1,0 +1,268 @@
+"""Chunks of 512 conjunctions with "certainly dead in this bucket" bits: the access path of dense ranges.
+
+Conjunctions are sorted so that neighbours constrain the same attributes with near values. Per chunk a *zone* says
+which ranks of one attribute all of its conjunctions need, so most chunks are skipped with one comparison; in the
+others, an event's bucket per attribute selects eight words of dead bits, OR-ed until all are dead. What survives is
+checked exactly. An attribute with few ranks has one bucket per rank: then its items need no check.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from whimbrel.engine.clauses import RANGE, SET, Clauses
+from whimbrel.engine.planner import BITMAP, Plan, Weights
+
+CHUNK = 512
+WORDS = CHUNK // 64
+BUCKETS = 32
+"""Buckets of an attribute with many ranks."""
+IDENTITY = 80
+"""Ranks up to which every rank has a bucket of its own."""
+SLOTS = 40
+"""Attributes per chunk that have dead bits; the others are only checked."""
+ZONE_BELOW = 0.9
+
+Arrays = dict[str, np.ndarray]
+
+
+def build_chunks(clauses: Clauses, plan: Plan, weights: Weights, slot: np.ndarray, shares: np.ndarray) -> Arrays:
+    """The bits_* arrays of a segment."""
+    mine = np.flatnonzero(plan.kind == BITMAP)
+    attrs, compact = _used_attributes(clauses, mine)
+    bucket_start, bucket_high, identity = _buckets(clauses, weights, attrs)
+    mine = mine[_order(clauses, mine)]
+    chunks = -(-len(mine) // CHUNK)
+    sizing = _plan_chunks(
+        mine, clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, shares, compact, chunks, len(attrs),
+    )  # fmt: skip
+    slot_start, slot_attr, zone_attr, zone_low, zone_high = sizing
+    rows = np.diff(bucket_start)[slot_attr] + 1
+    offset = np.concatenate([np.zeros(1, np.int64), np.cumsum(rows.astype(np.int64) * WORDS)])
+    bits = np.zeros(int(offset[-1]), np.uint64)
+    items = int(np.diff(clauses.start)[mine].sum())
+    item_start = np.zeros(len(mine) + 1, np.int32)
+    item_check = np.zeros(len(mine), np.int32)
+    item_attr, item_low, item_high = (np.empty(items, np.int32) for _ in range(3))
+    _fill_chunks(
+        mine, clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, shares,
+        clauses.set_start, clauses.set_low, clauses.set_high, compact, bucket_start, bucket_high, identity,
+        slot_start, slot_attr, offset, bits, item_start, item_check, item_attr, item_low, item_high,
+    )  # fmt: skip
+    return {
+        "bits_attrs": attrs.astype(np.int32),
+        "bits_bucket_start": bucket_start,
+        "bits_bucket_high": bucket_high,
+        "bits_slot_start": slot_start,
+        "bits_slot_attr": slot_attr,
+        "bits_slot_offset": offset[:-1],
+        "bits_words": bits,
+        "bits_zone_attr": zone_attr,
+        "bits_zone_low": zone_low,
+        "bits_zone_high": zone_high,
+        "bits_slot": slot[mine],
+        "bits_item_start": item_start,
+        "bits_item_check": item_check,
+        "bits_item_attr": item_attr,
+        "bits_item_low": item_low,
+        "bits_item_high": item_high,
+    }
+
+
+def _used_attributes(clauses: Clauses, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The attributes of these conjunctions, and the number of each among them."""
+    uses = np.zeros(len(clauses.attributes), bool)
+    _mark(mine, clauses.start, clauses.attr, uses)
+    attrs = np.flatnonzero(uses)
+    compact = np.full(len(uses), -1, np.int32)
+    compact[attrs] = np.arange(len(attrs), dtype=np.int32)
+    return attrs, compact
+
+
+def _buckets(clauses: Clauses, weights: Weights, attrs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Per attribute the last rank of each bucket; null is alone in bucket 0."""
+    highs: list[np.ndarray] = []
+    identity = np.zeros(len(attrs), bool)
+    for i, attr in enumerate(attrs):
+        total = int(weights.total[attr])
+        if total <= IDENTITY:
+            identity[i] = True
+            highs.append(np.arange(total))
+        elif weights.cumulative.size:
+            below = weights.cumulative[weights.start[attr] : weights.start[attr] + total + 1]
+            marks = np.searchsorted(below, below[-1] * np.arange(1, BUCKETS) / BUCKETS) - 1
+            highs.append(np.unique(np.concatenate([[0], np.clip(marks, 1, total - 1), [total - 1]])))
+        else:
+            highs.append(np.unique(np.concatenate([[0], np.linspace(0, total - 1, BUCKETS + 1)[1:].astype(np.int64)])))
+    lengths = np.array([0, *map(len, highs)])
+    return (
+        np.cumsum(lengths).astype(np.int32),
+        (np.concatenate(highs) if highs else np.empty(0)).astype(np.int32),
+        identity,
+    )
+
+
+def _order(clauses: Clauses, mine: np.ndarray) -> np.ndarray:
+    """Sorts by the three most used attributes of each conjunction and the ranks that they start at."""
+    uses = np.bincount(clauses.attr, minlength=len(clauses.attributes))
+    place = np.empty(len(uses), np.int64)
+    place[np.argsort(-uses, kind="stable")] = np.arange(len(uses))
+    keys = np.full((3, len(mine)), np.int64(1) << 62, np.int64)
+    _sort_keys(
+        mine, clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.set_start, clauses.set_low, place, keys
+    )
+    return np.lexsort((keys[2], keys[1], keys[0]))
+
+
+@numba.njit(cache=True, nogil=True)
+def _mark(mine, start, attr, uses):  # type: ignore[no-untyped-def]
+    for c in mine:
+        for k in range(start[c], start[c + 1]):
+            uses[attr[k]] = True
+
+
+@numba.njit(cache=True, nogil=True)
+def _sort_keys(mine, start, attr, kind, low, set_start, set_low, place, keys):  # type: ignore[no-untyped-def]
+    for i in range(mine.size):
+        c = mine[i]
+        for k in range(start[c], start[c + 1]):
+            if kind[k] > SET:
+                continue
+            first = low[k] if kind[k] == RANGE else set_low[set_start[low[k]]]
+            key = (place[attr[k]] << 32) | np.int64(first)
+            for j in range(3):
+                if key < keys[j, i]:
+                    key, keys[j, i] = keys[j, i], key
+
+
+@numba.njit(cache=True, nogil=True)
+def _plan_chunks(mine, start, attr, kind, low, high, shares, compact, chunks, count):  # type: ignore[no-untyped-def]
+    """Per chunk the attributes that get bits, strongest first, and the zone."""
+    slot_start = np.zeros(chunks + 1, np.int32)
+    slot_attr = np.empty(chunks * min(SLOTS, count), np.int32)
+    zone_attr = np.full(chunks, -1, np.int32)
+    zone_low = np.zeros(chunks, np.int32)
+    zone_high = np.zeros(chunks, np.int32)
+    power = np.zeros(count, np.float64)
+    having = np.zeros(count, np.int32)
+    lowest = np.zeros(count, np.int32)
+    highest = np.zeros(count, np.int32)
+    touched = np.empty(count, np.int32)
+    at = 0
+    for chunk in range(chunks):
+        first, last = chunk * CHUNK, min((chunk + 1) * CHUNK, mine.size)
+        n = 0
+        for p in range(first, last):
+            c = mine[p]
+            for k in range(start[c], start[c + 1]):
+                if kind[k] > SET:
+                    continue
+                a = compact[attr[k]]
+                if power[a] == 0.0:
+                    touched[n] = a
+                    n += 1
+                    having[a] = 0
+                    lowest[a] = 2147483647
+                    highest[a] = -1
+                power[a] += 1.0001 - shares[k]
+                earlier = False
+                for other in range(start[c], k):
+                    earlier |= attr[other] == attr[k]
+                if kind[k] == RANGE and not earlier:
+                    having[a] += 1
+                    lowest[a] = min(lowest[a], low[k])
+                    highest[a] = max(highest[a], high[k])
+        order = touched[:n][np.argsort(-power[touched[:n]])]
+        best = 1e30
+        for a in order[: min(SLOTS, n)]:
+            slot_attr[at] = a
+            at += 1
+            if having[a] >= last - first and lowest[a] > 0:
+                width = float(highest[a] - lowest[a])
+                if width < best:
+                    best = width
+                    zone_attr[chunk] = a
+                    zone_low[chunk] = lowest[a]
+                    zone_high[chunk] = highest[a]
+        slot_start[chunk + 1] = at
+        for a in touched[:n]:
+            power[a] = 0.0
+    return slot_start, slot_attr[:at].copy(), zone_attr, zone_low, zone_high
+
+
+@numba.njit(cache=True, nogil=True)
+def bucket_of(rank, first, last, bucket_high):  # type: ignore[no-untyped-def]
+    """The bucket of a rank: the first whose last rank is not below it, counted from `first`."""
+    low, high = first, last
+    while low < high:
+        middle = (low + high) >> 1
+        if bucket_high[middle] < rank:
+            low = middle + 1
+        else:
+            high = middle
+    return low - first
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_chunks(  # type: ignore[no-untyped-def]  # noqa: PLR0912, PLR0915
+    mine, start, attr, kind, low, high, shares, set_start, set_low, set_high, compact, bucket_start, bucket_high,
+    identity, slot_start, slot_attr, offset, bits, item_start, item_check, item_attr, item_low, item_high,
+):  # fmt: skip
+    """Sets the dead bits and writes the items: first those to check, most selective first, then those bits decide."""
+    slot_of = np.full(bucket_start.size - 1, -1, np.int32)
+    order = np.empty(64, np.int64)
+    alive = np.zeros(512, np.bool_)
+    at = 0
+    for chunk in range(slot_start.size - 1):
+        for s in range(slot_start[chunk], slot_start[chunk + 1]):
+            slot_of[slot_attr[s]] = s
+        for p in range(chunk * CHUNK, min((chunk + 1) * CHUNK, mine.size)):
+            c = mine[p]
+            word, bit = (p % CHUNK) >> 6, np.uint64(1) << np.uint64(p & 63)
+            n = decided = 0
+            if start[c + 1] - start[c] > order.size:
+                order = np.empty(2 * (start[c + 1] - start[c]), np.int64)
+            for k in range(start[c], start[c + 1]):
+                a = compact[attr[k]]
+                s = slot_of[a]
+                earlier = False
+                for other in range(start[c], k):
+                    earlier |= attr[other] == attr[k] and kind[other] <= SET
+                has_bits = kind[k] <= SET and s >= 0 and not earlier
+                if has_bits and identity[a]:
+                    decided += 1
+                    order[start[c + 1] - start[c] - decided] = k
+                else:
+                    j = n
+                    while j > 0 and shares[order[j - 1]] > shares[k]:
+                        order[j] = order[j - 1]
+                        j -= 1
+                    order[j] = k
+                    n += 1
+                if not has_bits:
+                    continue
+                b0, b1 = bucket_start[a], bucket_start[a + 1]
+                alive[: b1 - b0] = False
+                if kind[k] == RANGE:
+                    alive[bucket_of(low[k], b0, b1, bucket_high) : bucket_of(high[k], b0, b1, bucket_high) + 1] = True
+                else:
+                    for i in range(set_start[low[k]], set_start[low[k] + 1]):
+                        x = bucket_of(set_low[i], b0, b1, bucket_high)
+                        y = bucket_of(set_high[i], b0, b1, bucket_high)
+                        alive[x : y + 1] = True
+                base = offset[s] + word
+                bits[base] |= bit  # row 0: the attribute is missing
+                for b in range(b1 - b0):
+                    if not alive[b]:
+                        bits[base + (b + 1) * WORDS] |= bit
+            item_check[p] = at + n
+            for i in range(n + decided):
+                k = order[i]
+                item_attr[at] = compact[attr[k]] | (np.int32(kind[k]) << 28)
+                item_low[at] = low[k]
+                item_high[at] = high[k]
+                at += 1
+            item_start[p + 1] = at
+        for s in range(slot_start[chunk], slot_start[chunk + 1]):
+            slot_of[slot_attr[s]] = -1

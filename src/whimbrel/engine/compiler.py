@@ -1,0 +1,230 @@
+"""The compiler: filters, in whatever form they come, to clauses in rank space.
+
+Three sources feed it: columns of literals that share a shape (bulk loads), single filters, and segments that are
+merged. Each first gives its constants, then, when the dictionary of ranks is made of all of them, its items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from whimbrel.engine.clauses import NO_RANGE, NO_SET, RANGE, SET, SHARED, VERIFY, Clauses, Item, split
+from whimbrel.engine.constants import Constants
+from whimbrel.engine.dictionary import build_dictionary
+from whimbrel.engine.lookup import Lookup
+from whimbrel.model.filter import Filter
+from whimbrel.model.intervals import Cut
+
+
+class Ranks:
+    """The ranks of constants, while a segment is compiled."""
+
+    def __init__(self, dictionary: dict[str, np.ndarray], meta: dict[str, object], attributes: dict[str, int]) -> None:
+        self.dictionary, self.meta = dictionary, meta
+        self.attributes = attributes
+        self._base = dictionary["rank_base"]
+        self._lookups: dict[int, Lookup] = {}
+
+    def base(self, attr: int, type: int) -> int:
+        """The first rank of a type, or past the last type the number of ranks."""
+        return int(self._base[attr, type])
+
+    def lookup(self, attr: int) -> Lookup:
+        """The constants of an attribute."""
+        found = self._lookups.get(attr)
+        if found is None:
+            found = self._lookups[attr] = Lookup(self.dictionary, self.meta, attr)
+        return found
+
+    def low(self, attr: int, cut: Cut) -> int:
+        """The first rank above a cut."""
+        rank, finite, value, after = cut
+        if not finite:
+            return self.base(attr, rank)
+        assert value is not None
+        return self.lookup(attr).rank((rank, value)) + after
+
+    def high(self, attr: int, cut: Cut) -> int:
+        """The last rank below a cut."""
+        rank, finite, value, after = cut
+        if not finite:
+            return self.base(attr, rank) - 1
+        assert value is not None
+        return self.lookup(attr).rank((rank, value)) - (1 - after)
+
+
+class Sets:
+    """Sets of several rank intervals, equal ones stored once."""
+
+    def __init__(self) -> None:
+        self.lows: list[np.ndarray] = []
+        self.highs: list[np.ndarray] = []
+        self.lengths: list[np.ndarray] = []
+        self.count = 0
+        self._known: dict[tuple[tuple[int, int], ...], int] = {}
+
+    def add(self, spans: tuple[tuple[int, int], ...]) -> int:
+        """The number of one set."""
+        known = self._known.get(spans)
+        if known is None:
+            known = self._known[spans] = self.add_rows(np.array([spans], dtype=np.int32))
+        return known
+
+    def add_rows(self, spans: np.ndarray) -> int:
+        """Add sets of the same length, spans[i] = its (low, high) pairs; the number of the first."""
+        first = self.count
+        self.count += len(spans)
+        self.lows.append(spans[:, :, 0].ravel())
+        self.highs.append(spans[:, :, 1].ravel())
+        self.lengths.append(np.full(len(spans), spans.shape[1], dtype=np.int64))
+        return first
+
+    def add_ragged(self, start: np.ndarray, low: np.ndarray, high: np.ndarray) -> int:
+        """Add sets of any length; the number of the first."""
+        first = self.count
+        self.count += len(start) - 1
+        self.lows.append(low)
+        self.highs.append(high)
+        self.lengths.append(np.diff(start))
+        return first
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """start, low and high of all sets."""
+        lengths = np.concatenate([np.zeros(1, np.int64), *self.lengths])
+        return np.cumsum(lengths), _concat(self.lows, np.int32), _concat(self.highs, np.int32)
+
+
+class Part:
+    """The items of some conjunctions, in rank space."""
+
+    def __init__(
+        self,
+        slot: np.ndarray,
+        flags: np.ndarray,
+        counts: np.ndarray,
+        attr: np.ndarray,
+        kind: np.ndarray,
+        low: np.ndarray,
+        high: np.ndarray,
+    ) -> None:
+        self.slot, self.flags, self.counts = slot, flags, counts
+        self.attr, self.kind, self.low, self.high = attr, kind, low, high
+
+
+class Source(Protocol):
+    """Something that has conjunctions to compile."""
+
+    def constants(self, attributes: dict[str, int], gathered: list[Constants]) -> None:
+        """Number the attributes and give the constants."""
+
+    def parts(self, ranks: Ranks, sets: Sets) -> list[Part]:
+        """The items, once ranks exist."""
+
+
+def compile_clauses(sources: Sequence[Source], always: Sequence[int] | np.ndarray = ()) -> Clauses:
+    """The clauses of all sources with one dictionary of ranks."""
+    attributes: dict[str, int] = {}
+    gathered: list[Constants] = []
+    for source in sources:
+        source.constants(attributes, gathered)
+    names = list(attributes)
+    dictionary, meta = build_dictionary(
+        {
+            attr: {"numbers": c.all_numbers(), "strings": c.all_strings(), "times": c.all_times()}
+            for attr, c in enumerate(gathered)
+        },
+        names,
+        [attr for attr, c in enumerate(gathered) if c.ordered],
+    )
+    ranks = Ranks(dictionary, meta, attributes)
+    sets = Sets()
+    parts = [part for source in sources for part in source.parts(ranks, sets)]
+    counts = _concat([part.counts for part in parts], np.int64)
+    set_start, set_low, set_high = sets.arrays()
+    return Clauses(
+        attributes=names,
+        slot=_concat([part.slot for part in parts], np.int32),
+        flags=_concat([part.flags for part in parts], np.uint8),
+        start=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+        attr=_concat([part.attr for part in parts], np.int32),
+        kind=_concat([part.kind for part in parts], np.uint8),
+        low=_concat([part.low for part in parts], np.int32),
+        high=_concat([part.high for part in parts], np.int32),
+        set_start=set_start,
+        set_low=set_low,
+        set_high=set_high,
+        always=np.asarray(always, dtype=np.int32),
+        dictionary=dictionary,
+        meta=meta,
+    )
+
+
+def attribute_number(name: str, attributes: dict[str, int], gathered: list[Constants]) -> int:
+    """The number of an attribute, new ones next."""
+    number = attributes.setdefault(name, len(attributes))
+    if number == len(gathered):
+        gathered.append(Constants())
+    return number
+
+
+class FilterSource:
+    """Single filters, one subscription each."""
+
+    def __init__(self, slots: Sequence[int], filters: Sequence[Filter]) -> None:
+        self._rows: list[tuple[int, int, list[Item]]] = []
+        self.always: list[int] = []
+        for slot, filter in zip(slots, filters, strict=True):
+            self._add(slot, filter)
+
+    def _add(self, slot: int, filter: Filter) -> None:
+        if filter.is_always_true():
+            self.always.append(slot)
+            return
+        alternatives = [(items, verify) for c in filter.conjunctions for ways, verify in [split(c)] for items in ways]
+        shared = SHARED if len(alternatives) > 1 else 0
+        for items, verify in alternatives:
+            self._rows.append((slot, shared | (VERIFY if verify else 0), items))
+
+    def constants(self, attributes: dict[str, int], gathered: list[Constants]) -> None:
+        """Number the attributes and give the constants."""
+        for _, _, items in self._rows:
+            for item in items:
+                gathered[attribute_number(item.attribute, attributes, gathered)].add_item(item)
+
+    def parts(self, ranks: Ranks, sets: Sets) -> list[Part]:
+        """The items, once ranks exist."""
+        if not self._rows:
+            return []
+        flat = [_item_ranks(ranks, item, sets) for _, _, items in self._rows for item in items]
+        columns = np.array(flat, dtype=np.int32).reshape(-1, 4)
+        return [
+            Part(
+                np.array([slot for slot, _, _ in self._rows], dtype=np.int32),
+                np.array([flags for _, flags, _ in self._rows], dtype=np.uint8),
+                np.array([len(items) for _, _, items in self._rows], dtype=np.int64),
+                columns[:, 0].copy(),
+                columns[:, 1].astype(np.uint8),
+                columns[:, 2].copy(),
+                columns[:, 3].copy(),
+            )
+        ]
+
+
+def _item_ranks(ranks: Ranks, item: Item, sets: Sets) -> tuple[int, int, int, int]:
+    attr = ranks.attributes[item.attribute]
+    spans = [(ranks.low(attr, low), ranks.high(attr, high)) for low, high in item.values.pairs()]
+    if item.null:
+        if spans and spans[0][0] == 1:
+            spans[0] = (0, spans[0][1])
+        else:
+            spans.insert(0, (0, 0))
+    if len(spans) == 1:
+        return attr, NO_RANGE if item.negated else RANGE, *spans[0]
+    return attr, NO_SET if item.negated else SET, sets.add(tuple(spans)), 0
+
+
+def _concat(arrays: Sequence[np.ndarray], dtype: type) -> np.ndarray:
+    return np.concatenate(arrays).astype(dtype, copy=False) if arrays else np.empty(0, dtype)

@@ -1,0 +1,229 @@
+"""Segments back to clauses, so that they can be merged: the source of the compiler that reads other segments.
+
+Everything a conjunction says is in the arrays: the hash key gives back its equalities, a run its range, and the other
+items are stored as they are. Only ranks must be translated from the old dictionary to the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+import pyarrow as pa
+
+from whimbrel.engine.clauses import SHARED, VERIFY
+from whimbrel.engine.compiler import Part, Ranks, Sets, attribute_number
+from whimbrel.engine.constants import Constants
+from whimbrel.engine.dictionary import ranks_of_numbers, ranks_of_strings, ranks_of_times
+from whimbrel.engine.layout import ATTR_MASK, KIND_SHIFT, SHARED_BIT, SLOT_MASK, VERIFY_BIT
+from whimbrel.engine.lookup import EXACT, FLOATS, parse_number
+from whimbrel.engine.segment import Segment
+
+
+@dataclass(slots=True)
+class Decoded:
+    """The conjunctions of a segment in its own ranks and attributes."""
+
+    slot: np.ndarray
+    flags: np.ndarray
+    counts: np.ndarray
+    attr: np.ndarray
+    kind: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def decode(segment: Segment, is_dead: Callable[[np.ndarray], np.ndarray | None] | None = None) -> Decoded:
+    """All conjunctions whose slot is not dead; `is_dead` masks an array of slots."""
+    parts = [_hash_part(segment), _sorted_part(segment), _bits_part(segment)]
+    packed = np.concatenate([part[0] for part in parts])
+    counts = np.concatenate([part[1] for part in parts])
+    attr, low, high = (np.concatenate([part[i] for part in parts]) for i in (2, 3, 4))
+    slot = packed & np.int32(SLOT_MASK)
+    dead = None if is_dead is None else is_dead(slot)
+    if dead is not None and dead.any():
+        keep = ~dead
+        items = np.repeat(keep, counts)
+        slot, packed, counts = slot[keep], packed[keep], counts[keep]
+        attr, low, high = attr[items], low[items], high[items]
+    flags = np.where(packed & VERIFY_BIT, VERIFY, 0) | np.where(packed & SHARED_BIT, SHARED, 0)
+    kind = (attr >> KIND_SHIFT).astype(np.uint8)
+    return Decoded(slot, flags.astype(np.uint8), counts, attr & np.int32(ATTR_MASK), kind, low, high)
+
+
+def _hash_part(segment: Segment) -> tuple[np.ndarray, ...]:
+    a = segment.arrays
+    order = np.argsort(a["hash_base"], kind="stable")
+    entries = len(a["hash_slot"])
+    schema = np.empty(entries, np.int64)
+    key = np.empty(entries, np.int64)
+    used = a["hash_table"][a["hash_table"][:, 0] >= 0]
+    _spread(used, schema, key)
+    schema = order[np.searchsorted(a["hash_base"][order], key, "right") - 1] if entries else schema
+    width = np.where(a["hash_present"][schema] != 0, 0, (a["hash_attrs"][schema] >= 0).sum(axis=1))
+    residual = np.diff(a["hash_item_start"])
+    counts = (width + residual).astype(np.int64)
+    attr, low, high = (np.empty(int(counts.sum()), np.int32) for _ in range(3))
+    _join(
+        schema, key, width, a["hash_base"], a["hash_attrs"], a["hash_radix"], a["hash_item_start"], a["hash_item_attr"],
+        a["hash_item_low"], a["hash_item_high"], attr, low, high,
+    )  # fmt: skip
+    return a["hash_slot"], counts, attr, low, high
+
+
+@numba.njit(cache=True, nogil=True)
+def _spread(used, schema, key):  # type: ignore[no-untyped-def]
+    for i in range(used.shape[0]):
+        start = used[i, 1] >> 32
+        for e in range(start, start + (used[i, 1] & 0xFFFFFFFF)):
+            key[e] = used[i, 0]
+
+
+@numba.njit(cache=True, nogil=True)
+def _join(schema, key, width, base, attrs, radix, start, item_attr, item_low, item_high, attr, low, high):  # type: ignore[no-untyped-def]
+    at = 0
+    for e in range(schema.size):
+        s = schema[e]
+        rest = key[e] - base[s]
+        for i in range(width[e]):
+            rank = rest // radix[s, i]
+            rest -= rank * radix[s, i]
+            attr[at], low[at], high[at] = attrs[s, i], rank, rank
+            at += 1
+        for k in range(start[e], start[e + 1]):
+            attr[at], low[at], high[at] = item_attr[k], item_low[k], item_high[k]
+            at += 1
+
+
+def _sorted_part(segment: Segment) -> tuple[np.ndarray, ...]:
+    a = segment.arrays
+    sizes = np.diff(a["sorted_start"])
+    group_attr = np.repeat(np.arange(len(segment.attributes), dtype=np.int32), np.diff(a["sorted_first"]))
+    attr = np.repeat(group_attr, sizes)
+    upper = np.repeat(a["sorted_upper"] != 0, sizes)
+    fixed = np.repeat(a["sorted_fixed"], sizes)
+    low, high = np.where(upper, fixed, a["sorted_bound"]), np.where(upper, a["sorted_bound"], fixed)
+    return a["sorted_slot"], np.ones(len(attr), np.int64), attr, low.astype(np.int32), high.astype(np.int32)
+
+
+def _bits_part(segment: Segment) -> tuple[np.ndarray, ...]:
+    a = segment.arrays
+    packed = a["bits_item_attr"]
+    attr = a["bits_attrs"][packed & ATTR_MASK] | (packed & ~np.int32(ATTR_MASK)) if len(packed) else packed
+    counts = np.diff(a["bits_item_start"]).astype(np.int64)
+    return a["bits_slot"], counts, attr.astype(np.int32), a["bits_item_low"], a["bits_item_high"]
+
+
+class SegmentSource:
+    """The conjunctions of a segment that are still alive."""
+
+    def __init__(self, segment: Segment, is_dead: Callable[[np.ndarray], np.ndarray | None] | None = None) -> None:
+        self._segment = segment
+        self._decoded = decode(segment, is_dead)
+        always = segment.arrays["always"]
+        dead = None if is_dead is None else is_dead(always)
+        self.always = always if dead is None else always[~dead]
+        self._numbers: list[int] = []
+
+    def constants(self, attributes: dict[str, int], gathered: list[Constants]) -> None:
+        """Number the attributes and give the constants."""
+        a = self._segment.arrays
+        strings = string_column(a)
+        for attr, name in enumerate(self._segment.attributes):
+            number = attribute_number(name, attributes, gathered)
+            self._numbers.append(number)
+            into = gathered[number]
+            numbers, texts, times = _constants_of(self._segment, attr, strings)
+            if isinstance(numbers, list):
+                into.numbers += numbers
+            else:
+                into.arrays.append(numbers)
+            into.strings.append(texts)
+            into.ordered = into.ordered or bool(a["ordered_strings"][attr])
+            into.times.append(times)
+
+    def parts(self, ranks: Ranks, sets: Sets) -> list[Part]:
+        """The items in the new ranks."""
+        a, d = self._segment.arrays, self._decoded
+        lows, highs, start = self._rank_maps(ranks)
+        old = d.attr.astype(np.int64)
+        is_set = (d.kind & 1) == 1
+        low = np.where(is_set, 0, lows[start[old] + np.where(is_set, 0, d.low)])
+        high = np.where(is_set, 0, highs[start[old] + np.where(is_set, 0, d.high)])
+        # A set is named by the items of one attribute only, unless equal ones were stored once: translate per use.
+        used, inverse = np.unique(old[is_set] << 32 | d.low[is_set], return_inverse=True)
+        set_attr, number = used >> 32, used & 0xFFFFFFFF
+        lengths = np.diff(a["set_start"])[number].astype(np.int64)
+        begin = np.repeat(a["set_start"][:-1][number].astype(np.int64), lengths)
+        at = begin + np.arange(len(begin)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        shift = np.repeat(start[set_attr], lengths)
+        first = sets.add_ragged(
+            np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]),
+            lows[shift + a["set_low"][at]],
+            highs[shift + a["set_high"][at]],
+        )
+        low[is_set] = first + inverse
+        attr = np.array(self._numbers, np.int32)[old] if len(old) else old.astype(np.int32)
+        return [Part(d.slot, d.flags, d.counts, attr, d.kind, low.astype(np.int32), high.astype(np.int32))]
+
+    def _rank_maps(self, ranks: Ranks) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Old rank to new, as the first rank of an interval and as its last: gaps widen as constants come between."""
+        lows, highs, start = [], [], [0]
+        strings = string_column(self._segment.arrays)
+        for attr, number in enumerate(self._numbers):
+            low, high = self._rank_map(attr, number, ranks, strings)
+            lows.append(low)
+            highs.append(high)
+            start.append(start[-1] + len(low))
+        empty = [np.zeros(1, np.int32)]
+        return np.concatenate(lows or empty), np.concatenate(highs or empty), np.array(start, np.int64)
+
+    def _rank_map(self, attr: int, number: int, ranks: Ranks, strings: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+        numbers, texts, times = _constants_of(self._segment, attr, strings)
+        dictionary, meta = ranks.dictionary, ranks.meta
+        blocks = [
+            np.array([2, 4], np.int32),
+            ranks_of_numbers(dictionary, meta, number, numbers),
+            ranks_of_strings(dictionary, meta, number, texts),
+            ranks_of_times(dictionary, meta, number, times),
+        ]
+        low, high = [np.zeros(1, np.int32)], [np.zeros(1, np.int32)]  # null stays null
+        for type, constants in enumerate(blocks):
+            first, last = ranks.base(number, type), ranks.base(number, type + 1) - 1
+            lows = np.empty(2 * len(constants) + 1, np.int32)
+            highs = np.empty_like(lows)
+            lows[1::2] = highs[1::2] = constants
+            lows[0], lows[2::2] = first, constants + 1
+            highs[-1], highs[:-1:2] = last, constants - 1
+            low.append(lows)
+            high.append(highs)
+        return np.concatenate(low), np.concatenate(high)
+
+
+def _constants_of(
+    segment: Segment, attr: int, strings: pa.Array
+) -> tuple[np.ndarray | list[int | float], pa.Array, np.ndarray | list[int]]:
+    """The numbers, strings and timestamps of one attribute."""
+    a, meta = segment.arrays, segment.meta
+    exact_numbers, exact_times = meta["exact_numbers"], meta["exact_times"]
+    assert isinstance(exact_numbers, dict) and isinstance(exact_times, dict)
+    numbers: np.ndarray | list[int | float]
+    if a["number_kind"][attr] == EXACT:
+        numbers = [parse_number(text) for text in exact_numbers[str(attr)]]
+    else:
+        numbers = a["numbers"][a["number_start"][attr] : a["number_start"][attr + 1]]
+        numbers = numbers.view(np.float64) if a["number_kind"][attr] == FLOATS else numbers
+    times = exact_times.get(str(attr), a["times"][a["time_start"][attr] : a["time_start"][attr + 1]])
+    begin, end = a["string_start"][attr : attr + 2].tolist()
+    return numbers, strings.slice(begin, end - begin), times
+
+
+def string_column(arrays: object) -> pa.Array:
+    """The strings of all attributes of a segment as one Arrow array, without copying."""
+    offsets, data = arrays["string_offset"], arrays["string_bytes"]  # type: ignore[index]
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets)), pa.py_buffer(np.ascontiguousarray(data))]
+    return pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers)
+
+

@@ -1,0 +1,491 @@
+"""The kernels that match a block of encoded events against one segment.
+
+`match_block` runs the chunks first (chunk outer, events inner, so that a chunk's bits are read once for the block),
+then goes event by event through the always-true slots, the hash keys and the sorted runs. Results are slots, events in
+order, in one buffer; it returns -1 when the buffer is too small. Per event a value per attribute is looked up in
+`scratch.value`: a rank, -1 for missing, or -2 - i for several values, which start at entry i of the block.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from whimbrel.engine.chunks import CHUNK, WORDS, bucket_of
+from whimbrel.engine.layout import ATTR_MASK, KIND_SHIFT, SHARED_BIT, SLOT_MASK, VERIFY_BIT, probe_start
+
+_FULL = np.uint64(0xFFFFFFFFFFFFFFFF)
+_ONE = np.uint64(1)
+_MULTIPLE = -1
+
+
+class SegmentArrays(NamedTuple):
+    """What the kernels read of a segment; the names are those of the stored arrays."""
+
+    always: np.ndarray
+    set_start: np.ndarray
+    set_low: np.ndarray
+    set_high: np.ndarray
+    hash_attrs: np.ndarray
+    hash_present: np.ndarray
+    hash_base: np.ndarray
+    hash_radix: np.ndarray
+    hash_first: np.ndarray
+    hash_table: np.ndarray
+    hash_slot: np.ndarray
+    hash_item_start: np.ndarray
+    hash_item_attr: np.ndarray
+    hash_item_low: np.ndarray
+    hash_item_high: np.ndarray
+    sorted_start: np.ndarray
+    sorted_first: np.ndarray
+    sorted_upper: np.ndarray
+    sorted_fixed: np.ndarray
+    sorted_bound: np.ndarray
+    sorted_slot: np.ndarray
+    bits_compact: np.ndarray
+    bits_bucket_start: np.ndarray
+    bits_bucket_high: np.ndarray
+    bits_slot_start: np.ndarray
+    bits_slot_attr: np.ndarray
+    bits_slot_offset: np.ndarray
+    bits_words: np.ndarray
+    bits_zone_attr: np.ndarray
+    bits_zone_low: np.ndarray
+    bits_zone_high: np.ndarray
+    bits_slot: np.ndarray
+    bits_item_start: np.ndarray
+    bits_item_check: np.ndarray
+    bits_item_attr: np.ndarray
+    bits_item_low: np.ndarray
+    bits_item_high: np.ndarray
+
+
+class Scratch(NamedTuple):
+    """What one thread writes while it matches; reused from block to block."""
+
+    value: np.ndarray  # int32[A], all -1 between events
+    present: np.ndarray  # int32[A]: the attributes of the event
+    stamp: np.ndarray  # uint32[slots]: the last event that reported a slot
+    epoch: np.ndarray  # uint32[1]
+    ranks: np.ndarray  # int32[compact attributes, block]
+    rows: np.ndarray  # int32[compact attributes, block]: first word of the event's row of dead bits, or _MULTIPLE
+    alive: np.ndarray  # int32[block]
+    pair_event: np.ndarray  # int32[p]
+    pair_slot: np.ndarray  # int32[p]
+    run: np.ndarray  # int64[p]: where runs of hash entries lie
+    counts: np.ndarray  # int64[4]: candidates, probes, chunks opened, verifications
+
+
+@intrinsic
+def _trailing_zeros(typingctx, word):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.uint64(types.uint64), codegen
+
+
+# Helpers take the few arrays that they need: a tuple of forty would be copied at every call.
+
+
+@numba.njit(cache=True, nogil=True)
+def _in_set(sets, number, rank):  # type: ignore[no-untyped-def]
+    start, lows, highs = sets
+    low, end = start[number], start[number + 1]
+    high = end
+    while low < high:  # the first interval that does not end below the rank
+        middle = (low + high) >> 1
+        if highs[middle] < rank:
+            low = middle + 1
+        else:
+            high = middle
+    return low < end and lows[low] <= rank
+
+
+@numba.njit(cache=True, nogil=True)
+def holds(sets, kind, low, high, v, attrs, ranks, end):  # type: ignore[no-untyped-def]
+    """Whether an item holds for a value as it is in scratch."""
+    if v >= 0:
+        inside = (low <= v <= high) if kind & 1 == 0 else _in_set(sets, low, v)
+        return inside == (kind < 2)
+    if v == -1:
+        return kind >= 2
+    i = -2 - v
+    a = attrs[i]
+    while i < end and attrs[i] == a:
+        if (low <= ranks[i] <= high) if kind & 1 == 0 else _in_set(sets, low, ranks[i]):
+            return kind < 2
+        i += 1
+    return kind >= 2
+
+
+@numba.njit(cache=True, nogil=True)
+def _load_block(seg, offsets, attrs, ranks, first, count, scratch):  # type: ignore[no-untyped-def]
+    """Ranks and rows of dead bits of the block's events for the attributes of the chunks."""
+    used = seg.bits_bucket_start.size - 1
+    for c in range(used):
+        scratch.ranks[c, :count] = -1
+        scratch.rows[c, :count] = 0
+    for e in range(count):
+        i, end = offsets[first + e], offsets[first + e + 1]
+        while i < end:
+            a = attrs[i]
+            j = i + 1
+            while j < end and attrs[j] == a:
+                j += 1
+            c = seg.bits_compact[a]
+            if c >= 0:
+                if j == i + 1:
+                    scratch.ranks[c, e] = ranks[i]
+                    b = bucket_of(ranks[i], seg.bits_bucket_start[c], seg.bits_bucket_start[c + 1], seg.bits_bucket_high)
+                    scratch.rows[c, e] = (b + 1) * WORDS
+                else:
+                    scratch.ranks[c, e] = -2 - i
+                    scratch.rows[c, e] = _MULTIPLE
+            i = j
+
+
+@numba.njit(cache=True, nogil=True)
+def _multiple_row(seg, s, attrs, ranks, i, end, acc):  # type: ignore[no-untyped-def]
+    """ORs into acc the bits that are dead for every value of a multi-valued attribute."""
+    a = attrs[i]
+    c = seg.bits_slot_attr[s]
+    first, last = seg.bits_bucket_start[c], seg.bits_bucket_start[c + 1]
+    for w in range(WORDS):
+        dead = _FULL
+        j = i
+        while j < end and attrs[j] == a:
+            b = bucket_of(ranks[j], first, last, seg.bits_bucket_high)
+            dead &= seg.bits_words[seg.bits_slot_offset[s] + (b + 1) * WORDS + w]
+            j += 1
+        acc[w] |= dead
+
+
+@numba.njit(cache=True, nogil=True)
+def _match_chunks(seg, offsets, attrs, ranks, first, count, scratch):  # type: ignore[no-untyped-def]
+    """The pairs of (event of the block, packed slot) that the chunks give; -1 if there is no room for them."""
+    sets = (seg.set_start, seg.set_low, seg.set_high)
+    total = seg.bits_slot.size
+    chunks = seg.bits_slot_start.size - 1
+    acc = np.zeros(WORDS, np.uint64)
+    room = scratch.pair_slot.size
+    n = 0
+    words = seg.bits_words
+    rows, block, alive = scratch.rows, scratch.ranks, scratch.alive
+    opened, candidates = 0, 0
+    for chunk in range(chunks):
+        zone = seg.bits_zone_attr[chunk]
+        living = 0
+        if zone >= 0:
+            low = seg.bits_zone_low[chunk]
+            width = np.uint32(seg.bits_zone_high[chunk] - low)
+            for e in range(count):
+                v = block[zone, e]
+                alive[living] = e
+                living += (np.uint32(v - low) <= width) | (v < -1)
+        else:
+            for e in range(count):
+                alive[e] = e
+            living = count
+        if living == 0:
+            continue
+        opened += living
+        s0, s1 = seg.bits_slot_start[chunk], seg.bits_slot_start[chunk + 1]
+        for i in range(living):
+            e = alive[i]
+            a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = np.uint64(0)
+            for s in range(s0, s1):
+                row = rows[seg.bits_slot_attr[s], e]
+                if row >= 0:
+                    at = seg.bits_slot_offset[s] + row
+                    a0 |= words[at]
+                    a1 |= words[at + 1]
+                    a2 |= words[at + 2]
+                    a3 |= words[at + 3]
+                    a4 |= words[at + 4]
+                    a5 |= words[at + 5]
+                    a6 |= words[at + 6]
+                    a7 |= words[at + 7]
+                else:
+                    acc[:] = 0
+                    entry = -2 - block[seg.bits_slot_attr[s], e]
+                    _multiple_row(seg, s, attrs, ranks, entry, offsets[first + e + 1], acc)
+                    a0 |= acc[0]
+                    a1 |= acc[1]
+                    a2 |= acc[2]
+                    a3 |= acc[3]
+                    a4 |= acc[4]
+                    a5 |= acc[5]
+                    a6 |= acc[6]
+                    a7 |= acc[7]
+                if (a0 & a1 & a2 & a3 & a4 & a5 & a6 & a7) == _FULL:
+                    break
+            else:
+                acc[0], acc[1], acc[2], acc[3] = a0, a1, a2, a3
+                acc[4], acc[5], acc[6], acc[7] = a4, a5, a6, a7
+                for w in range(WORDS):
+                    living_bits = ~acc[w]
+                    while living_bits != 0:
+                        p = chunk * CHUNK + w * 64 + np.int64(_trailing_zeros(living_bits))
+                        living_bits &= living_bits - _ONE
+                        if p >= total:
+                            break
+                        candidates += 1
+                        good = True
+                        for k in range(seg.bits_item_start[p], seg.bits_item_check[p]):
+                            packed = seg.bits_item_attr[k]
+                            v = block[packed & ATTR_MASK, e]
+                            low, high = seg.bits_item_low[k], seg.bits_item_high[k]
+                            if packed <= ATTR_MASK and v >= -1:
+                                if low <= v <= high:
+                                    continue
+                            elif holds(
+                                sets, packed >> KIND_SHIFT, low, high, v, attrs, ranks, offsets[first + e + 1]
+                            ):
+                                continue
+                            good = False
+                            break
+                        if good:
+                            if n == room:
+                                return -1
+                            scratch.pair_event[n] = e
+                            scratch.pair_slot[n] = seg.bits_slot[p]
+                            n += 1
+    scratch.counts[0] += candidates
+    scratch.counts[2] += opened
+    return n
+
+
+@numba.njit(cache=True, nogil=True)
+def _find(table, mask, key):  # type: ignore[no-untyped-def]
+    at = probe_start(key, mask)
+    while True:
+        found = table[at, 0]
+        if found == key:
+            return table[at, 1]
+        if found < 0:
+            return np.int64(0)
+        at = (at + 1) & mask
+
+
+@numba.njit(cache=True, nogil=True)
+def _probe(schemas, table, attrs, ranks, end, value, present, count, run, counts):  # type: ignore[no-untyped-def]
+    """Looks up every hash key that the event has: the number of runs of entries found, now in `run`."""
+    first, hash_attrs, is_present, bases, radix = schemas
+    n = 0
+    probes = 0
+    mask = table.shape[0] - 1
+    for x in range(count):
+        a = present[x]
+        v0 = value[a]
+        for s in range(first[a], first[a + 1]):
+            b, c = hash_attrs[s, 1], hash_attrs[s, 2]
+            v1 = value[b] if b >= 0 else 0
+            if v1 == -1:
+                continue
+            v2 = value[c] if c >= 0 else 0
+            if v2 == -1:
+                continue
+            base = bases[s]
+            if is_present[s] or (v0 >= 0 and v1 >= 0 and v2 >= 0):
+                key = base
+                if not is_present[s]:
+                    key += v0 * radix[s, 0] + v1 * radix[s, 1] + v2 * radix[s, 2]
+                probes += 1
+                found = _find(table, mask, key)
+                if found != 0:
+                    if n == run.size:
+                        return -1
+                    run[n] = found
+                    n += 1
+                continue
+            i = -2 - v0 if v0 < 0 else -1  # several values: every combination
+            while True:
+                r0 = ranks[i] if i >= 0 else v0
+                j = -2 - v1 if v1 < 0 else -1
+                while True:
+                    r1 = ranks[j] if j >= 0 else v1
+                    k = -2 - v2 if v2 < 0 else -1
+                    while True:
+                        r2 = ranks[k] if k >= 0 else v2
+                        key = base + r0 * radix[s, 0] + r1 * radix[s, 1] + r2 * radix[s, 2]
+                        probes += 1
+                        found = _find(table, mask, key)
+                        if found != 0:
+                            if n == run.size:
+                                return -1
+                            run[n] = found
+                            n += 1
+                        k += 1
+                        if k == 0 or k >= end or attrs[k] != c:
+                            break
+                    j += 1
+                    if j == 0 or j >= end or attrs[j] != b:
+                        break
+                i += 1
+                if i == 0 or i >= end or attrs[i] != a:
+                    break
+    counts[1] += probes
+    return n
+
+
+@numba.njit(cache=True, nogil=True)
+def _emit(packed, several, stamp, epoch, out, n):  # type: ignore[no-untyped-def]
+    """Appends a slot, once per event where it could come twice; the new length, or -1 without room."""
+    if several or packed & SHARED_BIT:
+        slot = packed & SLOT_MASK
+        if stamp[slot] == epoch:
+            return n
+        stamp[slot] = epoch
+    if n >= out.size:
+        return -1
+    out[n] = packed & (SLOT_MASK | VERIFY_BIT)
+    return n + 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _sorted_end(bound, first, last, is_upper, v):  # type: ignore[no-untyped-def]
+    """Where the run of sorted bounds that rank v satisfies ends."""
+    low, high = first, last
+    while low < high:
+        middle = (low + high) >> 1
+        if (bound[middle] >= v) if is_upper else (bound[middle] <= v):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@numba.njit(cache=True, nogil=True)
+def _match_sorted(runs, a, v, several, stamp, epoch, out, n):  # type: ignore[no-untyped-def]
+    """Appends the runs of the sorted bounds of attribute a that rank v satisfies."""
+    first_group, start, upper, fixed, bound, slot = runs
+    for g in range(first_group[a], first_group[a + 1]):
+        if (v < fixed[g]) if upper[g] else (v > fixed[g]):
+            continue
+        first = start[g]
+        end = _sorted_end(bound, first, start[g + 1], upper[g] != 0, v)
+        if several:
+            for i in range(first, end):
+                n = _emit(slot[i], True, stamp, epoch, out, n)
+                if n < 0:
+                    return -1
+        else:
+            if n + end - first > out.size:
+                return -1
+            for i in range(first, end):
+                out[n + i - first] = slot[i]
+            n += end - first
+    return n
+
+
+@numba.njit(cache=True, nogil=True)
+def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, out):  # type: ignore[no-untyped-def]  # noqa: PLR0912, PLR0915
+    """Match events first .. first + count: slots in `out`, the slots of event e end at out_offsets[e + 1].
+
+    Returns the number of slots, or -1 if a buffer is too small: then nothing is reported.
+    """
+    pairs = 0
+    if seg.bits_slot.size:
+        _load_block(seg, offsets, attrs, ranks, first, count, scratch)
+        pairs = _match_chunks(seg, offsets, attrs, ranks, first, count, scratch)
+        if pairs < 0:
+            return -1
+    pair_start = np.zeros(count + 1, np.int64)
+    by_event = np.empty(pairs, np.int32)
+    for i in range(pairs):
+        pair_start[scratch.pair_event[i] + 1] += 1
+    for e in range(count):
+        pair_start[e + 1] += pair_start[e]
+    fill = pair_start[:-1].copy()
+    for i in range(pairs):
+        e = scratch.pair_event[i]
+        by_event[fill[e]] = scratch.pair_slot[i]
+        fill[e] += 1
+    sets = (seg.set_start, seg.set_low, seg.set_high)
+    schemas = (seg.hash_first, seg.hash_attrs, seg.hash_present, seg.hash_base, seg.hash_radix)
+    runs_of = (
+        seg.sorted_first, seg.sorted_start, seg.sorted_upper, seg.sorted_fixed, seg.sorted_bound, seg.sorted_slot,
+    )  # fmt: skip
+    value, present_attrs, stamp, run = scratch.value, scratch.present, scratch.stamp, scratch.run
+    item_start, item_attr, item_low, item_high = (
+        seg.hash_item_start, seg.hash_item_attr, seg.hash_item_low, seg.hash_item_high,
+    )  # fmt: skip
+    hash_slot, always, table, sorted_first = seg.hash_slot, seg.always, seg.hash_table, seg.sorted_first
+    epoch = scratch.epoch[0]
+    n = 0
+    out_offsets[0] = 0
+    candidates = 0
+    for e in range(count):
+        i, end = offsets[first + e], offsets[first + e + 1]
+        several = False
+        present = 0
+        while i < end:
+            a = attrs[i]
+            j = i + 1
+            while j < end and attrs[j] == a:
+                j += 1
+            value[a] = ranks[i] if j == i + 1 else -2 - i
+            several |= j != i + 1
+            present_attrs[present] = a
+            present += 1
+            i = j
+        epoch += np.uint32(1)
+        if n + always.size > out.size:
+            n = -1
+        else:
+            for i in range(always.size):
+                out[n + i] = always[i]
+            n += always.size
+        for p in range(pair_start[e], pair_start[e + 1]):
+            if n >= 0:
+                n = _emit(by_event[p], False, stamp, epoch, out, n)
+        runs = 0
+        if n >= 0:
+            runs = _probe(schemas, table, attrs, ranks, end, value, present_attrs, present, run, scratch.counts)
+        if runs < 0:
+            n = -1
+        for r in range(runs):
+            start = run[r] >> 32
+            stop = start + (run[r] & 0xFFFFFFFF)
+            candidates += stop - start
+            for t in range(start, stop):
+                good = True
+                for k in range(item_start[t], item_start[t + 1]):
+                    packed = item_attr[k]
+                    v = value[packed & ATTR_MASK]
+                    if packed <= ATTR_MASK and v >= -1:  # a range and at most one value: the common case, in line
+                        if item_low[k] <= v <= item_high[k]:
+                            continue
+                    elif holds(sets, packed >> KIND_SHIFT, item_low[k], item_high[k], v, attrs, ranks, end):
+                        continue
+                    good = False
+                    break
+                if good and n >= 0:
+                    n = _emit(hash_slot[t], several, stamp, epoch, out, n)
+        for x in range(present):
+            a = present_attrs[x]
+            v = value[a]
+            value[a] = -1
+            if n < 0 or sorted_first[a] == sorted_first[a + 1]:
+                continue
+            if v > 0:
+                n = _match_sorted(runs_of, a, v, several, stamp, epoch, out, n)
+            elif v < 0:
+                i = -2 - v
+                while i < end and attrs[i] == a and n >= 0:
+                    if ranks[i] > 0:
+                        n = _match_sorted(runs_of, a, ranks[i], True, stamp, epoch, out, n)
+                    i += 1
+        if n < 0:
+            scratch.epoch[0] = epoch
+            return -1
+        out_offsets[e + 1] = n
+    scratch.epoch[0] = epoch
+    scratch.counts[0] += candidates
+    return n

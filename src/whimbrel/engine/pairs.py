@@ -1,0 +1,49 @@
+"""Blocks of results as one Arrow table of (event row, subscription id)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+
+from whimbrel.engine.ids import IdTable
+
+
+def pairs_of(blocks: Iterable[tuple[np.ndarray, np.ndarray]], ids: IdTable) -> pa.Table:
+    """The table of all pairs; string ids are dictionary-encoded."""
+    events: list[np.ndarray] = []
+    names: list[np.ndarray] = []
+    row = 0
+    as_numbers = ids.kind != "string"
+    for offsets, slots in blocks:
+        count = len(offsets) - 1
+        events.append(np.repeat(np.arange(row, row + count, dtype=np.int64), np.diff(offsets)))
+        names.append(np.asarray(ids.names(slots)) if as_numbers and len(slots) else slots.astype(np.int64))
+        row += count
+    schema = pa.schema({"event": pa.int64(), "subscription": pa.int64() if as_numbers else _TEXT_IDS})
+    if as_numbers:
+        chunks = [pa.record_batch([pa.array(e), pa.array(n)], schema) for e, n in zip(events, names, strict=True)]
+        return pa.Table.from_batches(chunks, schema)
+    return _with_text_ids(events, names, ids, schema)
+
+
+def _with_text_ids(events: list[np.ndarray], slots: list[np.ndarray], ids: IdTable, schema: pa.Schema) -> pa.Table:
+    """One dictionary of the ids that occur, numbered by slot."""
+    occurs = np.zeros(ids.slots, bool)
+    for one in slots:
+        occurs[one] = True
+    used = np.flatnonzero(occurs)
+    number = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
+    texts = ids.names(used) if len(used) else pa.array([], pa.string())
+    texts = texts.cast(pa.string())
+    chunks = [
+        pa.record_batch(
+            [pa.array(e), pa.DictionaryArray.from_arrays(pa.array(number[s], pa.int32()), texts)], schema
+        )
+        for e, s in zip(events, slots, strict=True)
+    ]
+    return pa.Table.from_batches(chunks, schema)
+
+
+_TEXT_IDS = pa.dictionary(pa.int32(), pa.string())

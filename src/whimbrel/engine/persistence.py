@@ -1,0 +1,64 @@
+"""Saving and opening an index: its segments, ids, texts and deaths as the files of one directory."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from whimbrel.engine.ids import IdTable
+from whimbrel.engine.segment import Segment
+from whimbrel.engine.snapshot import Snapshot
+from whimbrel.engine.store import open_directory, save_directory
+from whimbrel.engine.texts import TextStore
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What was in the directory."""
+
+    snapshot: Snapshot
+    ids: IdTable
+    texts: TextStore
+    places: dict[int, int]
+    timestamps: list[str]
+
+
+def save(
+    path: str | os.PathLike[str],
+    snapshot: Snapshot,
+    ids: IdTable,
+    texts: TextStore,
+    places: dict[int, int],
+    timestamps: frozenset[str],
+) -> None:
+    """Write all parts; on return they are on disk, and until then the old index stays."""
+    died = np.zeros(0, np.int32) if snapshot.died is None else snapshot.died[: snapshot.slots]
+    moved = np.array(sorted(places.items()), np.int32).reshape(-1, 2)
+    files: dict[str, tuple[dict[str, np.ndarray], dict[str, object]]] = {
+        f"segment_{number}": (dict(segment.arrays), segment.meta) for number, segment in enumerate(snapshot.segments)
+    }
+    files["ids"] = (ids.arrays(), {})
+    files["texts"] = (texts.arrays(), {})
+    files["state"] = (
+        {"died": died, "moved": moved},
+        {"slots": snapshot.slots, "version": snapshot.version, "timestamps": sorted(timestamps)},
+    )
+    save_directory(os.fspath(path), files, {"segments": len(snapshot.segments), "subscriptions": len(ids)})
+
+
+def open(path: str | os.PathLike[str], verify: bool = True) -> Saved:
+    """Map all parts."""
+    parts, manifest = open_directory(os.fspath(path), verify)
+    state, facts = parts["state"]
+    died = state["died"].copy() if state["died"].size else None
+    segments = tuple(Segment(*parts[f"segment_{number}"]) for number in range(manifest["extra"]["segments"]))
+    return Saved(
+        Snapshot(segments, slots=cast("int", facts["slots"]), version=cast("int", facts["version"]), died=died),
+        IdTable.from_arrays(parts["ids"][0]),
+        TextStore.from_arrays(parts["texts"][0]),
+        {int(slot): int(place) for slot, place in state["moved"].tolist()},
+        cast("list[str]", facts["timestamps"]),
+    )

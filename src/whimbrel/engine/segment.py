@@ -1,0 +1,154 @@
+"""A segment: an immutable, compiled part of the index, and how a block of events is matched against it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from whimbrel.engine.clauses import Clauses
+from whimbrel.engine.codec import Codec, Encoded
+from whimbrel.engine.kernels import Scratch, SegmentArrays, match_block
+from whimbrel.engine.layout import lay_out
+from whimbrel.engine.lookup import fixed
+from whimbrel.engine.planner import KINDS, guess_weights, make_plan, sample_weights
+
+BLOCK = 256
+"""Events that a kernel takes at once."""
+MOST_SLOTS = 1 << 29
+"""Slots must stay below, as their numbers share an int32 with two flags."""
+
+
+class Segment:
+    """Arrays by name, small facts in `meta`, and what is derived from them. Immutable, safe for many threads."""
+
+    def __init__(self, arrays: Mapping[str, np.ndarray], meta: dict[str, object]) -> None:
+        self.arrays = arrays
+        self.meta = meta
+        self.codec = Codec(arrays, meta)
+        compact = np.full(len(self.attributes) + 1, -1, np.int32)
+        compact[arrays["bits_attrs"]] = np.arange(len(arrays["bits_attrs"]), dtype=np.int32)
+        self.kernel_arrays = SegmentArrays(
+            *(fixed(compact if name == "bits_compact" else arrays[name]) for name in SegmentArrays._fields)
+        )
+
+    @staticmethod
+    def build(clauses: Clauses, sample: object = None) -> Segment:
+        """Plan and lay out clauses; `sample`, encoded by the codec, says what events are like."""
+        weights = guess_weights(clauses)
+        if sample is not None:
+            codec = Codec(clauses.dictionary, clauses.meta)
+            encoded = codec.encode_events(sample) if isinstance(sample, list) else codec.encode_table(sample)
+            weights = sample_weights(clauses, encoded.count, encoded.attrs, encoded.ranks)
+        plan = make_plan(clauses, weights)
+        arrays = {**clauses.dictionary, **lay_out(clauses, plan, weights)}
+        slots = np.unique(np.concatenate([clauses.slot, clauses.always]))
+        arrays["slots"] = slots.astype(np.int32)
+        kinds = np.bincount(plan.kind, minlength=len(KINDS)).tolist()
+        meta = {
+            **clauses.meta,
+            "subscriptions": len(slots),
+            "conjunctions": len(clauses.slot),
+            "verified": bool((clauses.flags & 1).any()),
+            "keys": dict(zip(KINDS, kinds, strict=True)),
+        }
+        return Segment(arrays, meta)
+
+    @property
+    def attributes(self) -> list[str]:
+        """The attributes that its filters mention."""
+        names = self.meta["attributes"]
+        assert isinstance(names, list)
+        return names
+
+    @property
+    def slots(self) -> np.ndarray:
+        """The slots of its subscriptions, sorted."""
+        return self.arrays["slots"]
+
+    def nbytes(self) -> int:
+        """The bytes of all arrays."""
+        return sum(array.nbytes for array in self.arrays.values())
+
+
+class Workspace:
+    """The buffers of one thread: what kernels write, reused from block to block and from segment to segment."""
+
+    def __init__(self) -> None:
+        self._values = np.full(0, -1, np.int32)
+        self._present = np.empty(0, np.int32)
+        self._stamp = np.zeros(0, np.uint32)
+        self._epoch = np.zeros(1, np.uint32)
+        self._grid = np.empty((0, BLOCK), np.int32)
+        self._rows = np.empty((0, BLOCK), np.int32)
+        self._alive = np.empty(BLOCK + 1, np.int32)
+        self._pair_event = np.empty(1 << 14, np.int32)
+        self._pair_slot = np.empty(1 << 14, np.int32)
+        self._run = np.empty(1 << 12, np.int64)
+        self.counts = np.zeros(4, np.int64)
+        self.out = np.empty(1 << 16, np.int32)
+        self.offsets = np.zeros(BLOCK + 1, np.int64)
+        self._fitted: tuple[int, Scratch] | None = None
+
+    def scratch(self, segment: Segment, slots: int) -> Scratch:
+        """Buffers large enough for a segment of an index with so many slots."""
+        if self._fitted is not None and self._fitted[0] == id(segment) and len(self._stamp) >= slots:
+            return self._fitted[1]
+        attributes, used = len(segment.attributes) + 1, len(segment.arrays["bits_attrs"])
+        if len(self._values) < attributes:
+            self._values = np.full(attributes, -1, np.int32)
+            self._present = np.empty(attributes, np.int32)
+        if len(self._stamp) < slots:
+            self._stamp = np.zeros(max(slots, 2 * len(self._stamp)), np.uint32)
+        if len(self._grid) < used:
+            self._grid = np.empty((used, BLOCK), np.int32)
+            self._rows = np.empty((used, BLOCK), np.int32)
+        scratch = Scratch(
+            self._values,
+            self._present,
+            self._stamp,
+            self._epoch,
+            self._grid,
+            self._rows,
+            self._alive,
+            self._pair_event,
+            self._pair_slot,
+            self._run,
+            self.counts,
+        )
+        self._fitted = (id(segment), scratch)
+        return scratch
+
+    def _grow(self, used: int) -> None:
+        """Doubles the buffers of results; the first `used` slots stay."""
+        larger = np.empty(2 * len(self.out), np.int32)
+        larger[:used] = self.out[:used]
+        self.out = larger
+        self._pair_event = np.empty(2 * len(self._pair_event), np.int32)
+        self._pair_slot = np.empty(2 * len(self._pair_slot), np.int32)
+        self._run = np.empty(2 * len(self._run), np.int64)
+        self._fitted = None
+
+    def match_all(self, segment: Segment, encoded: Encoded, slots: int) -> tuple[np.ndarray, np.ndarray]:
+        """Match all encoded events: where each event's slots end, and the slots; views of the reused buffers."""
+        if self._epoch[0] > 1 << 31:
+            self._epoch[0] = 0
+            self._stamp[:] = 0
+        if len(self.offsets) <= encoded.count:
+            self.offsets = np.zeros(encoded.count + 1, np.int64)
+        used = first = 0
+        self.offsets[0] = 0
+        while first < encoded.count:
+            count = min(BLOCK, encoded.count - first)
+            found = match_block(
+                segment.kernel_arrays, encoded.offsets, encoded.attrs, encoded.ranks, first, count,
+                self.scratch(segment, slots), self.offsets[first:], self.out[used:],
+            )  # fmt: skip
+            if found < 0:
+                self._grow(used)
+                self.offsets[first] = used
+                continue
+            self.offsets[first : first + count + 1] += used
+            used += int(found)
+            first += count
+        return self.offsets[: encoded.count + 1], self.out[:used]

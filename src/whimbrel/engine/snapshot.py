@@ -1,0 +1,55 @@
+"""A snapshot: what the index is at one moment. Readers take one and never block; the writer replaces it.
+
+A slot names one filter of one subscription and is never used again: replacing a filter kills its slot and takes a new
+one. Segments are immutable. Deaths are written in place with the version at which they happen (`died`), so a
+snapshot sees exactly those up to its own version. The head is a list that only grows; a snapshot knows how much of it
+is its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from whimbrel.engine.segment import Segment
+from whimbrel.model.filter import Filter
+
+
+@dataclass(frozen=True, slots=True)
+class HeadEntry:
+    """A subscription that no segment holds yet."""
+
+    slot: int
+    filter: Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Segments, the first `head_size` entries of the head, and the deaths up to `version`."""
+
+    segments: tuple[Segment, ...] = ()
+    head: list[HeadEntry] = field(default_factory=list)
+    head_size: int = 0
+    slots: int = 0  # all slots are below this number
+    version: int = 0
+    died: np.ndarray | None = None  # int32 by slot: the version of its death, 0 while it lives; None: no deaths
+
+    def is_dead(self, slot: int) -> bool:
+        """Whether the slot was dead at this moment."""
+        return self.died is not None and 0 < int(self.died[slot]) <= self.version
+
+    def dead(self, slots: np.ndarray) -> np.ndarray | None:
+        """Which of the slots were dead at this moment; None if there were no deaths at all."""
+        if self.died is None:
+            return None
+        died = self.died[slots]
+        return (died > 0) & (died <= self.version)
+
+    def head_entries(self) -> Iterator[HeadEntry]:
+        """The living entries of the head."""
+        for place in range(self.head_size):
+            entry = self.head[place]
+            if not self.is_dead(entry.slot):
+                yield entry

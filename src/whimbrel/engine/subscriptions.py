@@ -1,0 +1,100 @@
+"""Many subscriptions in the shapes that users have, for one bulk load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from whimbrel.engine.writer import parse_in_parallel
+from whimbrel.language.columnar import ParsedMany
+from whimbrel.matchers.events import as_arrow
+from whimbrel.model.errors import WhimbrelError
+from whimbrel.model.filter import Filter
+from whimbrel.model.subscription import Id
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class BadSubscriptions(WhimbrelError):
+    """A bulk load was refused: the (row, error) pairs of every bad row."""
+
+    def __init__(self, errors: Sequence[tuple[int, WhimbrelError]]) -> None:
+        self.errors = tuple(errors)
+        row, first = self.errors[0]
+        more = f" (and {len(self.errors) - 1:,} more)" if len(self.errors) > 1 else ""
+        super().__init__(f"Expected filters only, but row {row:,} has a bad one{more}: {first}")
+
+
+@dataclass(slots=True)
+class Batch:
+    """The ids, texts and dialects of a bulk load; a filter object that came without text has its canonical one."""
+
+    ids: pa.Array | list[Id]
+    texts: pa.Array | list[str]
+    dialects: str | list[str]
+
+    def parse(self, progress: Callable[[int], None] | None = None) -> list[tuple[int, ParsedMany]]:
+        """Parse all texts, or raise `BadSubscriptions` with every bad row."""
+        texts = self.texts if isinstance(self.texts, list) else self.texts.to_pylist()
+        if isinstance(self.dialects, str):
+            parsed = parse_in_parallel(texts, self.dialects, progress)
+        else:
+            parsed = [(0, _parse_mixed(texts, self.dialects))]
+        errors = [(first + row, error) for first, part in parsed for row, error in part.errors]
+        if errors:
+            raise BadSubscriptions(errors)
+        return parsed
+
+
+def read_subscriptions(subscriptions: Iterable[tuple[Id, object]] | pa.Table, dialect: str) -> Batch:
+    """The batch of pairs of id and filter, or of a table with columns id, filter and optionally dialect."""
+    table = as_arrow(subscriptions)
+    if table is not None:
+        return _read_table(table, dialect)
+    ids: list[Id] = []
+    texts: list[str] = []
+    dialects: list[str] = []
+    for id, filter in subscriptions:
+        ids.append(id)
+        if isinstance(filter, Filter):
+            texts.append(filter.text if filter.text is not None else str(filter))
+            dialects.append(filter.dialect if filter.text is not None else "sql")
+        else:
+            texts.append(filter)  # type: ignore[arg-type]
+            dialects.append(dialect)
+    return Batch(ids, texts, dialects[0] if len(set(dialects)) == 1 else dialects if dialects else dialect)
+
+
+def _read_table(table: pa.Table, dialect: str) -> Batch:
+    import pyarrow as pa
+
+    missing = [name for name in ("id", "filter") if name not in table.column_names]
+    if missing:
+        raise ValueError(f"Expected the columns id and filter, but got {', '.join(table.column_names)}")
+    ids, texts = (table.column(name).combine_chunks() for name in ("id", "filter"))
+    for name, column in (("id", ids), ("filter", texts)):
+        if column.null_count:
+            row = column.is_null().to_pylist().index(True)
+            raise ValueError(f"Expected a value in column {name}, but row {row:,} has none")
+    if pa.types.is_dictionary(ids.type):
+        ids = ids.dictionary_decode()
+    if pa.types.is_dictionary(texts.type):
+        texts = texts.dictionary_decode()
+    dialects: str | list[str] = dialect
+    if "dialect" in table.column_names:
+        dialects = [name or dialect for name in table.column("dialect").to_pylist()]
+        dialects = dialects[0] if len(set(dialects)) == 1 else dialects
+    return Batch(ids, texts, dialects)
+
+
+def _parse_mixed(texts: Sequence[str], dialects: Sequence[str]) -> ParsedMany:
+    parsed = ParsedMany(len(texts))
+    for row, (text, dialect) in enumerate(zip(texts, dialects, strict=True)):
+        try:
+            parsed.filters[row] = Filter.parse(text, dialect)
+            _ = parsed.filters[row].conjunctions
+        except WhimbrelError as error:
+            parsed.errors.append((row, error))
+    return parsed
