@@ -37,8 +37,8 @@ def explain(
 ) -> None:
     """Explain why an event matches, or why not.
 
-    Shows every constraint, + where it held and - where it did not, with the values seen. With --filter or --id, explains that filter or subscription. With --subscriptions alone, lists the subscriptions
-    that the event matches and those that it misses by least.
+    Shows every constraint of the filter or subscription, + where it held and - where it did not, with the values
+    seen. With --subscriptions alone, lists the subscriptions that the event matches and those it misses by least.
     """
     from whimbrel.cli.matching import load_index
     from whimbrel.cli.readers.single import read_event

@@ -27,7 +27,9 @@ def lint(
     """Check subscriptions for errors and needless filters.
 
     Finds filters that do not parse, never or always match, stand there twice, are covered by another one, or have a
-    name in double quotes where text was meant. Exit status: 1 if there are errors, 0 if there are only warnings or none.
+    name in double quotes where text was meant.
+
+    Exit status: 1 if there are errors, 0 if there are only warnings or none.
     """
     from whimbrel.cli.findings import Finding, find
     from whimbrel.cli.report import open_for_writing

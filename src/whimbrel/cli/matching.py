@@ -12,7 +12,7 @@ from whimbrel.cli.readers.events import EventBatch
 from whimbrel.cli.readers.source import Format
 from whimbrel.cli.readers.subscriptions import Row, read_subscriptions
 from whimbrel.cli.report import Report
-from whimbrel.model.errors import EventError, WhimbrelError
+from whimbrel.model.errors import EventError, LimitExceeded, WhimbrelError
 from whimbrel.model.filter import Filter
 from whimbrel.model.subscription import id_kind
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from whimbrel.engine.index import Index
+
+
+_FIRST = "event 0: "
 
 
 @dataclass(slots=True)
@@ -78,7 +81,10 @@ def match_events(index: Index, batch: EventBatch) -> Iterator[pa.Table | InputEr
 def _alone(error: WhimbrelError) -> WhimbrelError:
     """The error without the number that the event had in its batch of one."""
     if isinstance(error, EventError):
-        return EventError(error.expected, error.found, error.path.removeprefix("event 0: "))
+        return EventError(error.expected, error.found, error.path.removeprefix(_FIRST))
+    if isinstance(error, LimitExceeded):
+        where = error.where.removeprefix(_FIRST)
+        return LimitExceeded(error.limit, error.size, error.maximum, error.unit, where)
     return error
 
 

@@ -79,7 +79,7 @@ def _row(found: pyarrow.csv.InvalidRow) -> int:
 
 def _wrong_columns(file: str, found: pyarrow.csv.InvalidRow) -> InputError:
     place = Place(file, row=_row(found))
-    if '"' in found.text and "\n" in found.text:
+    if found.text.count('"') % 2:
         return FileTruncated(place, "Expected a closing quote, but the file ends without one", found.text[:1_000])
     problem = f"Expected {found.expected_columns} cells, but got {found.actual_columns}"
     return WrongColumns(place, problem, found.text)

@@ -7,6 +7,7 @@ delivers a line now and then gets its answer at once.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from io import BufferedReader
 from typing import NamedTuple
@@ -115,8 +116,10 @@ def parse_object(text: str, place: Place, is_last: bool = False) -> JsonObject |
     except RecursionError:
         return Refused(place, LimitExceeded(EVENT_DEPTH.name, _depth(text), EVENT_DEPTH.value, EVENT_DEPTH.unit), text)
     except ValueError:  # the interpreter's own limit on digits
-        problem = f"Expected integers of at most {INTEGER_DIGITS.value:,} digits, but got a longer one"
-        return NotJson(place, problem, text)
+        digits = max(map(len, re.findall(r"[0-9]+", text)))
+        return Refused(
+            place, LimitExceeded(INTEGER_DIGITS.name, digits, INTEGER_DIGITS.value, INTEGER_DIGITS.unit), text
+        )
     if not isinstance(item, dict):
         return NotAnObject(place, f"Expected a JSON object, but got {_NAMES.get(type(item), 'null')}", text)
     return item

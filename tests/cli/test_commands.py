@@ -1,0 +1,87 @@
+"""The other commands, what help costs, and how the program ends."""
+
+from __future__ import annotations
+
+import random
+import runpy
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+from tests.cli.program import Program
+from whimbrel import Index
+from whimbrel.cli.samples import TIMESTAMPS, sample_events, sample_subscriptions
+
+ROOT = Path(__file__).parents[2]
+SAMPLES = ROOT / "src" / "whimbrel" / "samples"
+
+
+def test_version(program: Program) -> None:
+    assert program("version").stdout.splitlines()[0] == f"whimbrel {metadata.version('whimbrel')}"
+    assert program("version", "--json").lines[0]["whimbrel"] == metadata.version("whimbrel")
+
+
+def test_help_names_every_command_and_loads_nothing_heavy() -> None:
+    program = """
+import sys
+from whimbrel.cli.main import main
+try:
+    main()
+except SystemExit:
+    print(*sorted({name.split('.')[0] for name in sys.modules}), file=sys.stderr)
+"""
+    command = [sys.executable, "-c", program, "--help"]
+    done = subprocess.run(command, capture_output=True, check=True, text=True)
+    for name in ("match", "explain", "lint", "demo", "version", "bench"):
+        assert f"\n  {name}" in done.stdout
+    assert not {"numba", "pyarrow", "pyspark", "numpy"} & set(done.stderr.split())
+
+
+def test_no_command_shows_help_and_an_unknown_one_is_wrong_usage(program: Program) -> None:
+    assert "Commands:" in program(status=2).stdout + program(status=2).stderr
+    assert "No such command" in program("fly", status=2).stderr
+
+
+def test_demo_shows_a_summary_and_ends(program: Program) -> None:
+    text = program("demo").stdout
+    for part in ("Summary", "Most matched subscriptions", "Why it matches", "misses by a little", "1,200"):
+        assert part in text
+    (summary,) = program("demo", "--json").lines
+    assert (summary["events"], summary["subscriptions"], summary["pairs"]) == (1_200, 118, 4_954)
+
+
+def test_the_bundled_sample_matches_as_the_reference_says(program: Program) -> None:
+    program("demo", "--write", "sample")
+    arguments = ("match", "-s", "sample/subscriptions.jsonl", "sample/events.jsonl", "--timestamps", "time")
+    index = Index(timestamps=TIMESTAMPS)
+    index.add_many(sample_subscriptions())
+    filters = {id: index[id].filter for id in index}
+    expected = [
+        (row, id)
+        for row, event in enumerate(sample_events())
+        for id, filter in filters.items()
+        if filter.matches(event, TIMESTAMPS)
+    ]
+    assert program(*arguments).pairs == sorted(expected)
+
+
+def test_the_bundled_sample_is_what_its_maker_writes(tmp_path: Path) -> None:
+    maker = runpy.run_path(str(SAMPLES / "make_samples.py"))
+    maker["write"](tmp_path)
+    for name in ("events.jsonl", "subscriptions.jsonl"):
+        assert (tmp_path / name).read_bytes() == (SAMPLES / name).read_bytes()
+    assert len(list(maker["events"](random.Random(0)))) == maker["EVENTS"]
+
+
+def test_bench_language_measures(program: Program) -> None:
+    result = program("bench", "language", "--count", "1000", "--repeats", "1", "--json")
+    assert '"figures"' in result.stdout
+
+
+def test_a_reader_that_has_had_enough_ends_the_program_quietly(program: Program) -> None:
+    program.write("e.jsonl", '{"price": 100}\n' * 20_000)
+    command = f"{sys.executable} -m whimbrel.cli.main match -s subs.jsonl e.jsonl | head -n 1"
+    done = subprocess.run(command, shell=True, cwd=program.folder, capture_output=True, check=True, text=True)
+    assert done.stdout == '{"event": 0, "subscription": "dear"}\n'
+    assert done.stderr == ""

@@ -1,0 +1,76 @@
+"""`whimbrel lint`, and the index of covering filters behind it."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.cli.program import Program
+from tests.strategies import filters
+from whimbrel import Filter
+from whimbrel.cli.covers import CoverIndex
+
+FILTERS = {
+    "wide": "price < 100 AND kind = 'a'",
+    "inside": "kind = 'a' AND price BETWEEN 5 AND 10 AND color = 'red'",
+    "same": "kind = 'a' AND price < 100",
+    "apart": "kind = 'b' AND price < 100",
+    "never": "price > 5 AND price < 3",
+    "always": "TRUE OR price = 3",
+    "quoted": 'kind = "a"',
+    "wrong": "price <",
+}
+
+
+def test_finds_what_is_wrong_or_needless(program: Program) -> None:
+    program.write_lines("s.jsonl", *({"id": id, "filter": text} for id, text in FILTERS.items()))
+    result = program("lint", "s.jsonl", "--json", status=1)
+    found = {(line["subscription"], line["rule"], line.get("other"), line["line"]) for line in result.lines}
+    assert found == {
+        ("inside", "covered", "wide", 2),
+        ("same", "duplicate", "wide", 3),
+        ("never", "unsatisfiable", None, 5),
+        ("always", "always-true", None, 6),
+        ("quoted", "suspicious-name", None, 7),
+        ("wrong", "error", None, 8),
+    }
+    assert result.error_lines[-1]["subscriptions"] == len(FILTERS)
+    text = program("lint", "s.jsonl", "-o", "findings", status=1)
+    assert text.stdout == ""
+    lines = (program.folder / "findings").read_text().splitlines()
+    assert """s.jsonl:7: suspicious-name: quoted: "a" is the name of an attribute; did you mean 'a'?""" in lines
+    assert any(line.strip() == "^" for line in lines)
+
+
+def test_warnings_alone_end_with_status_0(program: Program) -> None:
+    program.write("s.csv", "id,filter\n1,a = 1\n2,a = 1\n")
+    assert program("lint", "s.csv").stdout.startswith("s.csv:3: duplicate: 2: the same filter as 1: a = 1")
+    assert program("lint", "subs.jsonl").stdout == ""
+
+
+def test_unreadable_files_and_bad_rows_are_errors(program: Program) -> None:
+    assert "missing.csv: error: Expected a file" in program("lint", "missing.csv", status=1).stdout
+    program.write(
+        "s.jsonl", '{"id": 1, "filter": "a = 1"}\n{"id": 1, "filter": "b = 1"}\n{"id": "x", "filter": "c = 1"}\n[]'
+    )
+    rules = [(line["rule"], line["error"]) for line in program("lint", "s.jsonl", "--json", status=1).lines]
+    assert rules == [("error", "DuplicateId"), ("error", "IdKindError"), ("error", "NotAnObject")]
+
+
+@given(st.lists(filters, max_size=10))
+def test_what_is_said_to_cover_does(pool: list[Filter]) -> None:
+    places = {filter: place for place, filter in enumerate(pool)}.values()
+    covers = CoverIndex(pool, places)
+    for place in places:
+        wider = covers.covering(place)
+        if wider is not None:
+            assert wider != place
+            assert pool[wider].covers(pool[place])
+
+
+def test_intervals_are_found_among_many() -> None:
+    texts = [f"kind = 'k{n % 7}' AND price BETWEEN {n} AND {n + 10 + n % 5}" for n in range(2_000)]
+    pool = [Filter.parse(text) for text in [*texts, "kind = 'k3' AND price BETWEEN 500 AND 505 AND size = 2"]]
+    found = CoverIndex(pool, range(len(pool))).covering(2_000)
+    assert found is not None
+    assert pool[found].covers(pool[2_000])
