@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -12,7 +14,7 @@ from whimbrel.model.constraint import Constraint
 from whimbrel.model.filter import Filter
 from whimbrel.model.intervals import IntervalSet, compare_set
 from whimbrel.model.normal import key_of
-from whimbrel.model.values import Timestamp
+from whimbrel.model.values import SortKey, Timestamp
 
 NAMES = ["a", "b", "c", "d", "d.x", "d.y", "d.e.x"]
 NUMBERS = [
@@ -31,6 +33,25 @@ TIMESTAMPS = [
     Timestamp.parse("9999-12-31"),
     Timestamp.parse("0001-01-01"),
 ]
+
+
+def _neighbours() -> list[SortKey]:
+    """The keys of the pools and of what lies next to them: the places where a bound can be wrong."""
+    out: list[Any] = [False, True]
+    for number in NUMBERS:
+        out.append(number)
+        if abs(number) < 1e308:
+            out += (math.nextafter(float(number), math.inf), math.nextafter(float(number), -math.inf))
+            out += (int(number) - 1, int(number) + 1)
+    out += (10**1000 - 2, 1 - 10**1000, sys.float_info.max, -sys.float_info.max)
+    for text in STRINGS:
+        out += (text, text + "\0", text + "\U0010ffff", text[:-1], text + "a")
+    for moment in TIMESTAMPS:
+        out += (moment, Timestamp(moment.nanoseconds - 1), Timestamp(moment.nanoseconds + 1))
+    return list(dict.fromkeys(key_of(value) for value in out))
+
+
+KEYS = _neighbours()
 
 names = st.one_of(st.sampled_from(["a", "d.x"]), st.sampled_from(NAMES))
 numbers = st.one_of(st.sampled_from(NUMBERS), st.integers(-2, 6))
@@ -91,6 +112,15 @@ def elements(draw: st.DrawFn) -> dict[str, Any]:
 
 
 nested_values = st.one_of(elements(), st.lists(st.one_of(elements(), elements(), scalars), max_size=3))
+
+
+one_attribute: st.SearchStrategy[x.Expression] = st.recursive(
+    predicates.filter(lambda p: hasattr(p, "attribute")).map(lambda p: replace(p, attribute="a")),  # type: ignore[type-var, call-arg]
+    _nested,
+    max_leaves=5,
+)
+"""Expressions that mention the attribute a only."""
+value_sets = st.lists(st.one_of(values, values, values, st.none()), max_size=4)
 
 
 @st.composite

@@ -6,6 +6,8 @@ collects and merges conjunctions that differ in one attribute only, so that `a =
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from whimbrel.model.conjunction import TRUE, Conjunction, all_of
 from whimbrel.model.constraint import NULL_KEY, Constraint, Group, unite
 from whimbrel.model.expression import (
@@ -45,7 +47,7 @@ _IS_NOT_MISSING = Constraint(null=True, bound=False)
 def normal_form(expression: Expression) -> tuple[Conjunction, ...]:
     """The canonical OR of conjunctions; empty if unsatisfiable, (TRUE,) if always true."""
     check_size(expression)
-    conjunctions = _absorb(_expand(expression, positive=True))
+    conjunctions = _absorb([_unbound(c) for c in _expand(expression, positive=True)])
     return tuple(sorted(conjunctions, key=lambda c: c.sort_key)) if len(conjunctions) > 1 else tuple(conjunctions)
 
 
@@ -151,6 +153,16 @@ def _unite(name: str, group: list[Conjunction]) -> list[Conjunction]:
     return [c for c in united if c is not None]
 
 
+def _unbound(conjunction: Conjunction) -> Conjunction:
+    """A conjunction of nothing but `a = a` is `a IS NOT NULL`: with no other attribute the pick is free."""
+    if len(conjunction.constraints) != 1 or conjunction.links:
+        return conjunction
+    name, constraint = conjunction.constraints[0]
+    if not constraint.bound or constraint.values != ALL or constraint.include or constraint.exclude:
+        return conjunction
+    return Conjunction.of({name: replace(constraint, bound=False)}) or conjunction
+
+
 def _absorb(conjunctions: list[Conjunction]) -> list[Conjunction]:
     if any(c.is_true() for c in conjunctions):
         return [TRUE]
@@ -221,6 +233,7 @@ def _contains(node: Contains, positive: bool) -> list[Conjunction]:
     if not every and (node.quantifier == "NONE") == positive:  # none of them
         return _one(node.attribute, Constraint(bound=False, forbidden=keys).simplified())
     if every and not positive:  # some of them is not there
+        FILTER_CONJUNCTIONS.check(len(keys))
         parts = [_one(node.attribute, Constraint(bound=False, forbidden=frozenset([key]))) for key in keys]
         return _collect(parts)
     groups = frozenset(frozenset([key]) for key in keys) if every else frozenset([keys])

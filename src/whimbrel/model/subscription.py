@@ -23,8 +23,12 @@ class Subscription:
 
 
 def id_kind(id: object) -> str:
-    """`int64` or `string`; IdKindError for anything else."""
+    """`int64` or `string`; IdKindError for anything else, a text that has no UTF-8 included."""
     if isinstance(id, str):
+        try:
+            id.encode()
+        except UnicodeEncodeError:
+            raise IdKindError(id, "string, without lone surrogates") from None
         return "string"
     if isinstance(id, int) and not isinstance(id, bool) and -_INT64 <= id < _INT64:
         return "int64"
