@@ -7,7 +7,7 @@ same dictionary (`lookup`). Attributes that no filter of the segment mentions ar
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
@@ -15,10 +15,11 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.columns import Layout, Leaf, layout, leaf_array, rank_column, rank_lists
+from whimbrel.engine.columns import rank_column, rank_lists
 from whimbrel.engine.dictionary import build_dictionary, ranks_of_numbers, ranks_of_strings, ranks_of_times
 from whimbrel.engine.encode_kernels import pack, rank_cells
 from whimbrel.engine.flat import Lanes, NotFlat
+from whimbrel.engine.leaves import Layout, Leaf, layout, leaf_array
 from whimbrel.engine.lookup import Lookup, fixed
 from whimbrel.matchers.events import read_events
 from whimbrel.model.errors import EventError, LimitExceeded
@@ -100,12 +101,11 @@ class Codec:
         if len(found.flat) + len(found.lists) > EVENT_ATTRIBUTES.value:
             return self.encode_events(list(read_events(table, self._ids, timestamps)))
         rows = table.num_rows
-        columns = _columns(table)
         cells = np.empty((len(found.flat), (-(-rows // 16) | 1) * 16), np.int32)  # odd in cache lines: see `pack`
         for leaf, line in zip(found.flat, cells, strict=True):
-            rank_column(leaf_array(columns, leaf), self._lookup(leaf.attr), leaf.is_time, line[:rows])
+            rank_column(leaf_array(table, leaf), self._lookup(leaf.attr), leaf.is_time, line[:rows])
         attrs = np.array([leaf.attr for leaf in found.flat], np.int32)
-        offsets, attrs, ranks = pack(cells, rows, attrs, *self._lists(columns, found.lists, attrs, rows))
+        offsets, attrs, ranks = pack(cells, rows, attrs, *self._lists(table, found.lists, attrs, rows))
         encoded = Encoded(rows, offsets, attrs, ranks, np.zeros(rows, np.uint8))
         if found.odd:
             encoded = _united(encoded, self._odd(table, found.odd, timestamps), len(self._ids))
@@ -123,7 +123,7 @@ class Codec:
         return found
 
     def _lists(
-        self, columns: Callable[[int], pa.Array], leaves: list[Leaf], attrs: np.ndarray, rows: int
+        self, table: pa.Table | pa.RecordBatch, leaves: list[Leaf], attrs: np.ndarray, rows: int
     ) -> tuple[np.ndarray, ...]:
         """The list columns in the form that `pack` reads."""
         starts = np.empty((len(leaves), rows), np.int64)
@@ -131,7 +131,7 @@ class Codec:
         parts = [np.empty(0, np.int32)]
         first = 0
         for k, leaf in enumerate(leaves):
-            ranks, start, end = rank_lists(leaf_array(columns, leaf), self._lookup(leaf.attr), leaf.is_time)
+            ranks, start, end = rank_lists(leaf_array(table, leaf), self._lookup(leaf.attr), leaf.is_time)
             starts[k], ends[k] = start + first, end + first
             first += len(ranks)
             parts.append(ranks)
@@ -203,18 +203,6 @@ class Codec:
         if attrs:
             rank_cells(places, np.frombuffer(array("d", cells), np.float64), *self._numbers, ranks)
         return places, ranks
-
-
-def _columns(table: pa.Table | pa.RecordBatch) -> Callable[[int], pa.Array]:
-    """How to get a column as one array."""
-
-    def column(index: int) -> pa.Array:
-        found = table.column(index)
-        if not isinstance(found, pa.ChunkedArray):
-            return found
-        return found.chunk(0) if found.num_chunks == 1 else found.combine_chunks()
-
-    return column
 
 
 def _united(one: Encoded, two: Encoded, attributes: int) -> Encoded:

@@ -1,23 +1,22 @@
-"""Arrow columns to ranks: which columns of a table hold which attributes, and how each type is read.
+"""Arrow arrays to ranks: values are read out of Arrow's buffers as NumPy arrays, without Python objects.
 
-Values are read out of Arrow's buffers with NumPy and ranked by whole arrays, without Python objects. What is rare
-and hard (arrays of objects, maps, lists of lists, repeated fields) is left to the plain reader of events: `layout`
-says which columns those are.
+A kernel ranks whatever a null cell happens to hold; the cell is marked as missing afterwards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+from pyarrow import lib
 
-from whimbrel.engine.encode_kernels import mask_nulls, parse_times
+from whimbrel.engine.encode_kernels import mask_nulls
+from whimbrel.engine.leaves import storage
 from whimbrel.engine.lookup import EXACT_FLOAT, Lookup, fixed
+from whimbrel.engine.text_kernels import parse_times
 from whimbrel.model.errors import EventError
-from whimbrel.model.limits import EVENT_DEPTH
 from whimbrel.model.values import Timestamp
 
 MISSING, NULL, BAD = -1, 0, -2
@@ -28,71 +27,12 @@ _DAY = 86_400_000_000_000
 _DAY_MILLISECONDS = 86_400_000
 _EXACT_POWER = 22
 """Up to here every power of ten is a binary64."""
+_EXACT_DIGITS = 15
+"""Integers of so many digits are binary64."""
+_SCALES = (2, 4, 6, 9, 12)
+"""Digits after the point that values are likely to need, however many the type has."""
 
-_types = pa.types
-
-
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """A column, or a field below it, that holds one attribute."""
-
-    attr: int
-    name: str
-    path: tuple[int, ...]
-    is_time: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Where the attributes of a segment lie in tables of one schema, in order of attributes."""
-
-    flat: list[Leaf] = field(default_factory=list)
-    lists: list[Leaf] = field(default_factory=list)
-    odd: list[int] = field(default_factory=list)
-
-
-def layout(
-    schema: pa.Schema, find: Callable[[str], int | None], above: Container[str], timestamps: Collection[str]
-) -> Layout:
-    """The layout of a schema: `find` gives an attribute's id, `above` has the names that attributes lie below."""
-    found = Layout()
-
-    def walk(name: str, kind: pa.DataType, path: tuple[int, ...]) -> bool:
-        """Notes the leaves of a column or field; False if the plain reader must take the column."""
-        kind = _plain(kind)
-        if name in above and _types.is_struct(kind):
-            inner = [walk(f"{name}.{child.name}", child.type, (*path, i)) for i, child in enumerate(kind)]
-            return all(inner) and len(path) < EVENT_DEPTH.value
-        attr = find(name)
-        if _is_nested(kind) and (name in above or attr is not None):
-            member = _plain(kind.value_type) if _is_list(kind) else None
-            if member is None or _is_nested(member):
-                return False
-            kind = member
-            leaves = found.lists
-        else:
-            leaves = found.flat
-        if attr is not None and not _types.is_struct(kind):
-            _check_scalar(kind, name)
-            leaves.append(Leaf(attr, name, path, name in timestamps))
-        return True
-
-    for index, column in enumerate(schema):
-        sizes = len(found.flat), len(found.lists)
-        if not walk(column.name, column.type, (index,)):
-            found.odd.append(index)
-            del found.flat[sizes[0] :], found.lists[sizes[1] :]
-    found.flat.sort(key=lambda leaf: leaf.attr)
-    found.lists.sort(key=lambda leaf: leaf.attr)
-    return found
-
-
-def leaf_array(columns: Callable[[int], pa.Array], leaf: Leaf) -> pa.Array:
-    """The array of a leaf; a null struct makes its fields null."""
-    array = _storage(columns(leaf.path[0]))
-    for index in leaf.path[1:]:
-        array = _storage(pc.struct_field(array, [index]))
-    return array
+Reader: TypeAlias = Callable[[pa.Array, Lookup, int, np.ndarray], None]
 
 
 def rank_column(array: pa.Array, lookup: Lookup, is_time: bool, out: np.ndarray) -> None:
@@ -108,11 +48,9 @@ def rank_lists(array: pa.Array, lookup: Lookup, is_time: bool) -> tuple[np.ndarr
     starts, ends = _bounds(array)
     if array.null_count:
         ends = np.where(np.asarray(array.is_valid()), ends, starts)
-    first, last = int(starts.min(initial=0)), int(ends.max(initial=0))
-    if len(starts):
-        first = int(starts.min())
-    ranks = np.empty(last - first, np.int32)
-    members = _storage(array.values.slice(first, last - first))
+    first = int(starts.min()) if len(starts) else 0
+    members = storage(array.values.slice(first, int(ends.max(initial=first)) - first))
+    ranks = np.empty(len(members), np.int32)
     rank_array(members, lookup, is_time, NULL, ranks)
     starts, ends = starts - first, ends - first
     if is_time:
@@ -125,44 +63,28 @@ def rank_lists(array: pa.Array, lookup: Lookup, is_time: bool) -> tuple[np.ndarr
 def _bounds(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Where the members of each list start and end in the array of all."""
     kind = array.type
-    if _types.is_fixed_size_list(kind):
+    if kind.id == lib.Type_FIXED_SIZE_LIST:
         starts = np.arange(array.offset, array.offset + len(array)) * kind.list_size
         return starts, starts + kind.list_size
     offsets = np.asarray(array.offsets).astype(np.int64)
-    if _types.is_list_view(kind) or _types.is_large_list_view(kind):
+    if kind.id in (lib.Type_LIST_VIEW, lib.Type_LARGE_LIST_VIEW):
         return offsets, offsets + np.asarray(array.sizes)
     return offsets[:-1], offsets[1:]
 
 
 def rank_array(array: pa.Array, lookup: Lookup, is_time: bool, missing: int, out: np.ndarray) -> None:
     """Writes the rank of every value, `missing` for nulls and NaN, and BAD for texts that are no timestamps."""
-    kind = array.type
     if not len(array):
         return
-    if _types.is_dictionary(kind):
+    kind = array.type.id
+    if kind == lib.Type_DICTIONARY:
         _rank_dictionary(array, lookup, is_time, missing, out)
-    elif _is_text(kind):
-        _rank_texts(array, lookup, is_time, out)
-    elif _types.is_boolean(kind):
-        out[:] = 2 * np.asarray(array.cast(pa.uint8()).fill_null(0)) + 2
-    elif _types.is_uint64(kind):
-        _rank_unsigned(_values(array, np.uint64), lookup, out)
-    elif _types.is_integer(kind):
-        lookup.rank_integers(_values(array, kind.to_pandas_dtype()).astype(np.int64, copy=False), out)
-    elif _types.is_floating(kind):
-        values = _values(array, kind.to_pandas_dtype()).astype(np.float64, copy=False)
-        lookup.rank_floats(values, missing, out)
-    elif _types.is_decimal(kind):
-        lookup.rank_floats(_decimals(array), missing, out)
-    elif _types.is_timestamp(kind):
-        _rank_moments(_values(array, np.int64), _UNITS[kind.unit], lookup, out)
-    elif _types.is_date32(kind):
-        _rank_moments(_values(array, np.int32).astype(np.int64), _DAY, lookup, out)
-    elif _types.is_date64(kind):
-        _rank_moments(_values(array, np.int64) // _DAY_MILLISECONDS, _DAY, lookup, out)
+        return
+    if is_time and kind in _TEXTS:
+        _rank_time_texts(array, lookup, out)
     else:
-        out[:] = missing  # the null type
-    if array.null_count and not _types.is_dictionary(kind):
+        _READERS[kind](array, lookup, missing, out)
+    if array.null_count:
         _mask(array, missing, out)
 
 
@@ -170,10 +92,10 @@ def _rank_dictionary(array: pa.Array, lookup: Lookup, is_time: bool, missing: in
     """Ranks the distinct values once, unless they outnumber the rows."""
     known = array.dictionary
     if len(known) > len(array):
-        rank_array(_storage(array.dictionary_decode()), lookup, is_time, missing, out)
+        rank_array(storage(array.dictionary_decode()), lookup, is_time, missing, out)
         return
     ranks = np.full(max(len(known), 1), missing, np.int32)
-    rank_array(_storage(known), lookup, is_time, missing, ranks[: len(known)])
+    rank_array(storage(known), lookup, is_time, missing, ranks[: len(known)])
     indices = array.indices
     places = _values(indices, indices.type.to_pandas_dtype())
     if array.null_count:
@@ -183,40 +105,73 @@ def _rank_dictionary(array: pa.Array, lookup: Lookup, is_time: bool, missing: in
         _mask(indices, missing, out)
 
 
-def _rank_texts(array: pa.Array, lookup: Lookup, is_time: bool, out: np.ndarray) -> None:
-    if _types.is_string_view(array.type):
-        array = array.cast(pa.large_string())
-    offsets, data = _text_buffers(array)
-    if data[offsets[0] : offsets[-1]].max(initial=0) > 127:
-        _check_utf8(array, lookup.name)
-    if not is_time:
-        lookup.rank_strings(offsets, data, out)
-        return
-    moments = np.empty(len(array), np.int64)
-    odd = np.empty(len(array), np.uint8)
-    parse_times(fixed(offsets), fixed(data), moments, odd)
-    lookup.rank_times(moments, out)
-    for index in np.flatnonzero(odd).tolist():
-        text = array[index].as_py()
-        if text is not None:
-            try:
-                out[index] = lookup.rank_time(Timestamp.parse(text).nanoseconds)
-            except ValueError:
-                out[index] = BAD
+def _rank_booleans(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
+    first = array.offset & ~7
+    bits = np.frombuffer(array.buffers()[1], np.uint8)[first >> 3 : (array.offset + len(array) + 7) >> 3]
+    out[:] = np.unpackbits(bits, bitorder="little")[array.offset - first :][: len(array)]
+    out += out
+    out += 2
 
 
-def _check_utf8(array: pa.Array, name: str) -> None:
-    """Arrow promises UTF-8, but whoever filled the buffers may not have kept it."""
-    try:
-        array.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise EventError("text in UTF-8", str(error), name) from None
+def _integer_reader(dtype: type) -> Reader:
+    def read(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
+        lookup.rank_integers(_values(array, dtype).astype(np.int64, copy=False), out)
+
+    return read
 
 
-def _rank_unsigned(values: np.ndarray, lookup: Lookup, out: np.ndarray) -> None:
+def _rank_unsigned(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
+    values = _values(array, np.uint64)
     lookup.rank_integers(values.view(np.int64), out)
     for index in np.flatnonzero(values > np.uint64((1 << 63) - 1)).tolist():
         out[index] = lookup.rank_number(int(values[index]))
+
+
+def _float_reader(dtype: type) -> Reader:
+    def read(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
+        lookup.rank_floats(_values(array, dtype).astype(np.float64, copy=False), missing, out)
+
+    return read
+
+
+def _rank_decimals(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
+    lookup.rank_floats(_decimals(array), missing, out)
+
+
+def _decimals(array: pa.Array) -> np.ndarray:
+    """The nearest binary64 of each decimal; Arrow's own cast may be off by one unit in the last place.
+
+    The quotient of two exact binary64 is rounded once, hence right. Decimals with more digits than those mostly need
+    fewer: Arrow can drop the zeros. What then remains is read by Python.
+    """
+    if array.type.id == lib.Type_DECIMAL128 and abs(array.type.scale) <= _EXACT_POWER:
+        words = np.frombuffer(array.buffers()[1], np.int64)[2 * array.offset : 2 * (array.offset + len(array))]
+        low, high = words[0::2], words[1::2]
+        is_short = (high == low >> 63) & (low <= EXACT_FLOAT) & (low >= -EXACT_FLOAT)
+        if array.null_count:
+            is_short |= np.asarray(array.is_null())
+        if is_short.all():
+            power = np.float64(10.0 ** abs(array.type.scale))
+            return np.divide(low, power) if array.type.scale >= 0 else np.multiply(low, power)
+    if array.type.precision > _EXACT_DIGITS:
+        for scale in _SCALES:
+            try:
+                return _decimals(array.cast(pa.decimal128(_EXACT_DIGITS, scale)))
+            except pa.ArrowInvalid:
+                continue
+    return np.array([np.nan if value is None else float(value) for value in array.to_pylist()])
+
+
+def _rank_timestamps(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
+    _rank_moments(_values(array, np.int64), _UNITS[array.type.unit], lookup, out)
+
+
+def _rank_dates(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
+    if array.type.id == lib.Type_DATE32:
+        days = _values(array, np.int32).astype(np.int64)
+    else:
+        days = _values(array, np.int64) // _DAY_MILLISECONDS
+    _rank_moments(days, _DAY, lookup, out)
 
 
 def _rank_moments(values: np.ndarray, unit: int, lookup: Lookup, out: np.ndarray) -> None:
@@ -231,36 +186,48 @@ def _rank_moments(values: np.ndarray, unit: int, lookup: Lookup, out: np.ndarray
         out[index] = lookup.rank_time(int(values[index]) * unit)
 
 
-def _decimals(array: pa.Array) -> np.ndarray:
-    """The nearest binary64 of each decimal; Arrow's own cast may be off by one unit in the last place.
+def _rank_texts(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
+    lookup.rank_strings(*_texts(array, lookup), out)
 
-    The quotient of two exact binary64 is rounded once, hence right; the others are read by Python.
-    """
-    kind = array.type
-    floats = np.empty(len(array))
-    odd = np.ones(len(array), bool)
-    if _types.is_decimal128(kind) and abs(kind.scale) <= _EXACT_POWER:
-        words = np.frombuffer(array.buffers()[1], np.int64)[2 * array.offset : 2 * (array.offset + len(array))]
-        low, high = words[0::2], words[1::2]
-        odd = (high != low >> 63) | (low > EXACT_FLOAT) | (low < -EXACT_FLOAT)
-        power = 10.0 ** abs(kind.scale)
-        floats = low / power if kind.scale >= 0 else low * power
+
+def _rank_time_texts(array: pa.Array, lookup: Lookup, out: np.ndarray) -> None:
+    offsets, data = _texts(array, lookup)
+    moments = np.empty(len(array), np.int64)
+    odd = np.empty(len(array), np.uint8)
+    parse_times(fixed(offsets), fixed(data), moments, odd)
+    lookup.rank_times(moments, out)
     for index in np.flatnonzero(odd).tolist():
-        value = array[index].as_py()
-        floats[index] = np.nan if value is None else float(value)
-    return floats
+        text = array[index].as_py()
+        if text is not None:
+            try:
+                out[index] = lookup.rank_time(Timestamp.parse(text).nanoseconds)
+            except ValueError:
+                out[index] = BAD
+
+
+def _texts(array: pa.Array, lookup: Lookup) -> tuple[np.ndarray, np.ndarray]:
+    """The 64-bit offsets and the bytes of strings, which are checked: Arrow promises UTF-8, but trusts who made it."""
+    if array.type.id == lib.Type_STRING_VIEW:
+        array = array.cast(pa.large_string())
+    _, cuts, text = array.buffers()
+    dtype = np.int64 if array.type.id == lib.Type_LARGE_STRING else np.int32
+    offsets = np.frombuffer(cuts, dtype)[array.offset : array.offset + len(array) + 1].astype(np.int64, copy=False)
+    data = np.frombuffer(text or b"", np.uint8)
+    if data[offsets[0] : offsets[-1]].max(initial=0) > 127:
+        try:
+            array.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise EventError("text in UTF-8", str(error), lookup.name) from None
+    return offsets, data
+
+
+def _rank_nulls(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
+    out[:] = missing
 
 
 def _values(array: pa.Array, dtype: type) -> np.ndarray:
     """The data buffer of a primitive array as NumPy sees it; null cells hold anything."""
-    return np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)]
-
-
-def _text_buffers(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    _, offsets, data = array.buffers()
-    dtype = np.int64 if _types.is_large_string(array.type) else np.int32
-    found = np.frombuffer(offsets, dtype)[array.offset : array.offset + len(array) + 1]
-    return found.astype(np.int64, copy=False), np.frombuffer(data or b"", np.uint8)
+    return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * np.dtype(dtype).itemsize)
 
 
 def _mask(array: pa.Array, missing: int, out: np.ndarray) -> None:
@@ -269,50 +236,27 @@ def _mask(array: pa.Array, missing: int, out: np.ndarray) -> None:
         mask_nulls(fixed(np.frombuffer(bitmap, np.uint8)), array.offset, missing, out)
 
 
-def _storage(array: pa.Array) -> pa.Array:
-    """Without extension types and runs."""
-    while True:
-        kind = array.type
-        if isinstance(kind, pa.BaseExtensionType):
-            is_bool = kind.extension_name == "arrow.bool8"
-            array = pc.not_equal(array.storage, 0) if is_bool else array.storage
-        elif _types.is_run_end_encoded(kind):
-            array = pc.run_end_decode(array)
-        else:
-            return array
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    """The type behind extension types, runs and dictionaries."""
-    while True:
-        if isinstance(kind, pa.BaseExtensionType):
-            kind = kind.storage_type
-        elif _types.is_run_end_encoded(kind) or _types.is_dictionary(kind):
-            kind = kind.value_type
-        else:
-            return kind
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(_types.is_string(kind) or _types.is_large_string(kind) or _types.is_string_view(kind))
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(
-        _types.is_list(kind)
-        or _types.is_large_list(kind)
-        or _types.is_fixed_size_list(kind)
-        or _types.is_list_view(kind)
-        or _types.is_large_list_view(kind)
-    )
-
-
-def _is_nested(kind: pa.DataType) -> bool:
-    return bool(_types.is_nested(kind)) and not _types.is_union(kind)
-
-
-def _check_scalar(kind: pa.DataType, name: str) -> None:
-    readable = (_types.is_boolean, _types.is_integer, _types.is_floating, _types.is_decimal, _is_text)
-    if not any(test(kind) for test in (*readable, _types.is_timestamp, _types.is_date, _types.is_null)):
-        expected = "a column of booleans, numbers, text, timestamps, lists, structs or maps"
-        raise EventError(expected, str(kind), name)
+_TEXTS = (lib.Type_STRING, lib.Type_LARGE_STRING, lib.Type_STRING_VIEW)
+_INTEGERS = {
+    lib.Type_INT8: np.int8,
+    lib.Type_INT16: np.int16,
+    lib.Type_INT32: np.int32,
+    lib.Type_INT64: np.int64,
+    lib.Type_UINT8: np.uint8,
+    lib.Type_UINT16: np.uint16,
+    lib.Type_UINT32: np.uint32,
+}
+_FLOATS = {lib.Type_HALF_FLOAT: np.float16, lib.Type_FLOAT: np.float32, lib.Type_DOUBLE: np.float64}
+_DECIMALS = ("Type_DECIMAL32", "Type_DECIMAL64", "Type_DECIMAL128", "Type_DECIMAL256")
+_READERS: dict[int, Reader] = {
+    lib.Type_NA: _rank_nulls,
+    lib.Type_BOOL: _rank_booleans,
+    lib.Type_UINT64: _rank_unsigned,
+    lib.Type_TIMESTAMP: _rank_timestamps,
+    lib.Type_DATE32: _rank_dates,
+    lib.Type_DATE64: _rank_dates,
+    **{kind: _integer_reader(dtype) for kind, dtype in _INTEGERS.items()},
+    **{kind: _float_reader(dtype) for kind, dtype in _FLOATS.items()},
+    **dict.fromkeys(_TEXTS, _rank_texts),
+    **{getattr(lib, name): _rank_decimals for name in _DECIMALS if hasattr(lib, name)},
+}

@@ -12,8 +12,8 @@ from typing import TypeAlias, cast
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.encode_kernels import fill_hash_table, string_words
 from whimbrel.engine.lookup import EXACT, EXACT_FLOAT, FLOATS, INTEGERS, NO_NUMBERS, Lookup, fixed
+from whimbrel.engine.text_kernels import fill_hash_table, string_words
 
 Arrays: TypeAlias = dict[str, np.ndarray]
 Meta: TypeAlias = dict[str, object]
@@ -34,7 +34,11 @@ def build_dictionary(
     kinds = np.zeros(count, np.uint8)
     sizes = np.ones((count, 5), np.int64)
     sizes[:, 1] = 5  # the boolean block
-    numbers, times, offsets, data, tables = ([] for _ in range(5))  # type: list[list[np.ndarray]]
+    numbers: list[np.ndarray] = []
+    times: list[np.ndarray] = []
+    offsets: list[np.ndarray] = []
+    data: list[np.ndarray] = []
+    tables: list[np.ndarray] = []
     exact_numbers: dict[str, list[str]] = {}
     exact_times: dict[str, list[int]] = {}
     for attr in range(count):

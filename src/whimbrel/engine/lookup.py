@@ -16,7 +16,8 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from whimbrel.engine.encode_kernels import rank_by_search, rank_by_table, rank_strings
+from whimbrel.engine.encode_kernels import rank_by_search, rank_by_table
+from whimbrel.engine.text_kernels import rank_strings
 from whimbrel.model.values import BOOLEAN, NUMBER, STRING, TIMESTAMP, SortKey, canonical_number
 
 NO_NUMBERS, INTEGERS, FLOATS, EXACT = 0, 1, 2, 3
@@ -29,8 +30,8 @@ TABLE_ENTRIES = 1 << 16
 """A direct table may always have this many entries: it fits the second-level cache."""
 TABLE_SPARSENESS = 8
 """And so many per constant when there are more constants."""
-BUCKETED = 16
-"""Fewer constants than this are searched without buckets."""
+CACHED = 1 << 17
+"""Up to so many constants, their buckets stay in the cache even if there are four for each."""
 LISTED = 1 << 14
 """Up to so many values of an attribute are kept as Python objects for single events; they take about 1 MB."""
 
@@ -55,19 +56,18 @@ class Buckets(NamedTuple):
 
     @staticmethod
     def of(constants: np.ndarray) -> Buckets:
-        """About one constant per bucket; the outermost 1 % must not stretch the steps, so they share the end ones."""
+        """Steps small enough for a few constants each; the outermost 1 % share the end ones, lest they stretch them."""
         count = len(constants)
-        if count >= BUCKETED:
-            finite = constants[np.isfinite(constants)] if constants.dtype.kind == "f" else constants
-            low, high = (float(finite[int(len(finite) * share)]) for share in (0.01, 0.99)) if len(finite) else (0, 0)
-            with np.errstate(over="ignore"):
-                scale = np.float64(count) / np.float64(high - low) if high > low else np.float64(0)
-            if np.isfinite(scale) and scale > 0:
-                with np.errstate(over="ignore", invalid="ignore"):
-                    places = np.clip((constants.astype(np.float64) - low) * scale, 0, count).astype(np.int64)
-                buckets = np.searchsorted(places, np.arange(count + 2)).astype(np.int32)
-                buckets[-1] = count
-                return Buckets(fixed(constants), fixed(buckets), low, float(scale))
+        steps = (4 if count <= CACHED else 2) * count
+        finite = constants[np.isfinite(constants)] if constants.dtype.kind == "f" else constants
+        if len(finite) > 1:
+            low, high = (float(finite[int(len(finite) * share)]) for share in (0.01, 0.99))
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                scale = float(np.float64(steps) / (np.float64(high) - low))
+                if 0 < scale < math.inf:
+                    places = np.clip((constants.astype(np.float64) - low) * scale, 0, steps).astype(np.int64)
+                    buckets = np.searchsorted(places, np.arange(steps + 2)).astype(np.int32)
+                    return Buckets(fixed(constants), fixed(buckets), low, scale)
         return Buckets(fixed(constants), fixed(np.array([0, count], np.int32)), 0.0, 0.0)
 
 
@@ -97,7 +97,7 @@ class Lookup:
         self._arrays = arrays
         self._meta = meta
         self.number_kind = int(arrays["number_kind"][attr])
-        bases = arrays["rank_base"][attr].tolist()
+        bases: list[int] = arrays["rank_base"][attr].tolist()
         self.number_base, self.string_base, self.time_base, self.total = bases[1:]
         self.string_first = int(arrays["string_start"][attr])
         self.string_count = int(arrays["string_start"][attr + 1]) - self.string_first
@@ -224,6 +224,9 @@ class Lookup:
 
     def rank_strings(self, offsets: np.ndarray, data: np.ndarray, out: np.ndarray) -> None:
         """Ranks of UTF-8 strings: n + 1 int64 offsets into the bytes."""
+        if not self.string_count:
+            out[:] = self.string_base
+            return
         table, known_offsets, known = self._strings
         rank_strings(
             fixed(offsets),
@@ -242,13 +245,13 @@ class Lookup:
         """The rank of one number that is not NaN."""
         numbers = self.numbers
         index = bisect_left(numbers, value)
-        return self.number_base + 2 * index + (index < len(numbers) and numbers[index] == value)
+        return self.number_base + 2 * index + int(index < len(numbers) and numbers[index] == value)
 
     def rank_time(self, value: int) -> int:
         """The rank of one timestamp in nanoseconds."""
         times = self.times
         index = bisect_left(times, value)
-        return self.time_base + 2 * index + (index < len(times) and times[index] == value)
+        return self.time_base + 2 * index + int(index < len(times) and times[index] == value)
 
     def rank_string(self, value: str) -> int:
         """The rank of one string, remembered where the strings are many."""
@@ -302,4 +305,4 @@ def parse_number(text: str) -> int | float:
 def _numbers_of(array: np.ndarray) -> Sequence[int | float]:
     if len(array) <= LISTED:
         return cast(list[int | float], array.tolist())
-    return cast(Sequence[int | float], memoryview(array))
+    return cast(Sequence[int | float], array.data)
