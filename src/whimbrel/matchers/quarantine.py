@@ -1,0 +1,262 @@
+"""Nonequality quarantining: equalities by one lookup per schema, everything else checked only where that succeeds.
+
+The hot loops are Numba on frozen arrays; `add` and `remove` are dynamic (see `_frozen`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from whimbrel.matchers._blocks import Block
+from whimbrel.matchers._clusters import Clusters, build_clusters, check_clusters, event_mask, find_buckets
+from whimbrel.matchers._coding import Int32s, Int64s
+from whimbrel.matchers._frozen import FrozenMatcher
+from whimbrel.matchers._items import admits_some, in_set
+from whimbrel.matchers._rows import (
+    ATTR,
+    EQUAL,
+    HIGH,
+    KIND,
+    LOW,
+    POINTS,
+    Rows,
+    offsets,
+    take_runs,
+    unique_runs,
+)
+from whimbrel.matchers.base import Stats
+from whimbrel.matchers.fragment import Fragment
+
+CHUNK = 1024
+"""Rows of a group that are checked column after column before the next: their marks stay in the first cache."""
+
+
+class Residuals(NamedTuple):
+    """What is left to check of each row, in the order of the clusters, then of the groups."""
+
+    start: Int64s  # [rows + 1]
+    items: Int32s  # [k, 4]
+    set_start: Int64s
+    set_low: Int32s
+    set_high: Int32s
+
+
+class Groups(NamedTuple):
+    """Rows without an equality, g groups of those that test the same attributes."""
+
+    row_start: Int64s  # [g + 1]: the rows of each group
+    attr_start: Int64s  # [g + 1]: the attributes of each group
+    attr: Int32s
+    plain: npt.NDArray[np.bool_]  # [g]: whether all tests are intervals, so that the group has columns
+    column_start: Int64s  # [g + 1]: where the columns of each group start, one per attribute
+    low: Int32s
+    high: Int32s
+
+
+class Quarantine(FrozenMatcher):
+    """Looks equalities up by schema and checks all other predicates of a conjunction only if its equalities hold.
+
+    [LeSub] Figure 5 (ALGORITHMS.md section 14), the best of the paper's three. Clusters are those of
+    `equality_preferred`; the other predicates of a clustered conjunction lie beside it and are checked directly.
+    Conjunctions without an equality are the quarantine. The paper indexes and counts their predicates; here they are
+    grouped by the attributes that they test and scanned column by column without branches, as section 14 advises.
+
+    Lists: every combination of values is looked up, and a constraint holds if one value satisfies it (AMB-10d).
+
+    `count`: count the work (`stats()`). `timestamps`: attributes whose strings are timestamps.
+
+    >>> from whimbrel.matchers import make
+    >>> quarantine = make("quarantine", count=True)
+    >>> quarantine.add("red", "color = 'red' AND price < 20")
+    >>> quarantine.add("any", "price < 10")
+    >>> quarantine.match({"price": 15, "color": "red"})
+    ['red']
+    >>> quarantine.stats()["candidates"], quarantine.stats()["quarantine_scanned"]
+    (1, 1)
+    """
+
+    name = "quarantine"
+    fragment = Fragment(patterns=False, members=False, states=False, links=False, elements=False)
+    counted = ("probes", "predicate_evaluations", "candidates", "false_candidates", "quarantine_scanned")
+
+    def _build(self, rows: Rows) -> Int64s:
+        self._clusters, order = build_clusters(rows)
+        clustered = self._clusters.clustered
+        self._groups, inner = _build_groups(rows, order[clustered:])
+        order = np.concatenate([order[:clustered], order[clustered:][inner]])
+        start, items = take_runs(rows.start, rows.items, order)
+        left = items[:, KIND] != EQUAL
+        lengths = offsets(left)[start[1:]] - offsets(left)[start[:-1]]
+        sets = rows.set_start, rows.set_low, rows.set_high
+        self._residuals = Residuals(offsets(lengths), np.ascontiguousarray(items[left]), *sets)
+        self._buckets = np.zeros(len(self._clusters.row_start), dtype=np.int32)
+        self._ranks = np.zeros(2 * int(np.diff(self._clusters.attr_start).max(initial=0)), dtype=np.int32)
+        self._marks = np.zeros(CHUNK, dtype=np.uint8)
+        return order
+
+    def _run(self, block: Block, event: int, out: Int32s, ends: Int64s) -> int:
+        return int(
+            _quarantine(
+                self._clusters, self._residuals, self._groups, block.first, block.starts, block.more, event,
+                self._buckets, self._ranks, self._marks, out, ends, self._counters,
+            )
+        )  # fmt: skip
+
+    def _sizes(self) -> Stats:
+        arrays = (*self._clusters, *self._residuals, *self._groups)
+        return {
+            "predicates_stored": len(self._residuals.items),
+            "schemas": len(self._clusters.mask),
+            "buckets": len(self._clusters.row_start) - 1,
+            "without_equality": len(self._residuals.start) - 1 - self._clusters.clustered,
+            "groups": len(self._groups.plain),
+            "bytes": sum(array.nbytes for array in arrays),
+        }
+
+    def _check_structure(self) -> None:
+        check_clusters(self._clusters)
+        groups, residuals = self._groups, self._residuals
+        assert groups.row_start[-1] == len(residuals.start) - 1 - self._clusters.clustered
+        assert np.all(np.diff(groups.row_start) > 0)
+        for group in range(len(groups.plain)):
+            attrs = groups.attr[groups.attr_start[group] : groups.attr_start[group + 1]]
+            size = groups.row_start[group + 1] - groups.row_start[group]
+            first = self._clusters.clustered + groups.row_start[group]
+            items = residuals.items[residuals.start[first] : residuals.start[first + size]].reshape(size, len(attrs), 4)
+            assert np.all(items[:, :, ATTR] == attrs)
+            if groups.plain[group]:
+                columns = slice(groups.column_start[group], groups.column_start[group + 1])
+                assert np.array_equal(groups.low[columns].reshape(len(attrs), size), items[:, :, LOW].T)
+                assert np.array_equal(groups.high[columns].reshape(len(attrs), size), items[:, :, HIGH].T)
+
+
+def _build_groups(rows: Rows, chosen: Int64s) -> tuple[Groups, Int64s]:
+    """The groups of the chosen rows, and the order of the chosen rows that they number."""
+    start, items = take_runs(rows.start, rows.items, chosen)
+    is_set = items[:, KIND] >= POINTS
+    with_set = np.diff(offsets(is_set)[start]) > 0
+    cells = np.stack([items[:, ATTR], np.repeat(with_set, np.diff(start))], 1).astype(np.int32)
+    group, leader = unique_runs(start, cells)
+    order = np.argsort(group, kind="stable")
+    attr_start, attrs = take_runs(start, np.ascontiguousarray(items[:, ATTR]), leader)
+    row_start = offsets(np.bincount(group, minlength=len(leader)))
+    plain = ~with_set[leader]
+    column_start = offsets(np.diff(row_start) * np.diff(attr_start) * plain)
+    low, high = (np.empty(column_start[-1], dtype=np.int32) for _ in range(2))
+    start, items = take_runs(start, items, order)
+    for number in np.flatnonzero(plain):
+        part = items[start[row_start[number]] : start[row_start[number + 1]]]
+        width = attr_start[number + 1] - attr_start[number]
+        columns = slice(column_start[number], column_start[number + 1])
+        low[columns] = part[:, LOW].reshape(-1, width).T.ravel()
+        high[columns] = part[:, HIGH].reshape(-1, width).T.ravel()
+    return Groups(row_start, attr_start, attrs, plain, column_start, low, high), order
+
+
+@njit(cache=True, nogil=True)
+def _holds(
+    residuals: Residuals, row: int, first: Int32s, starts: Int64s, more: Int32s, event: int, counters: Int64s | None
+) -> bool:  # pragma: no cover
+    """Whether what is left of a row holds."""
+    items = residuals.items
+    for item in range(residuals.start[row], residuals.start[row + 1]):
+        if counters is not None:
+            counters[1] += 1
+        if starts.size:
+            sets = residuals.set_start, residuals.set_low, residuals.set_high
+            if not admits_some(items, item, first, event, starts, more, sets[0], sets[1], sets[2]):
+                return False
+            continue
+        rank = first[event, items[item, ATTR]]
+        if items[item, KIND] >= POINTS:
+            if not in_set(rank, items[item, LOW], residuals.set_start, residuals.set_low, residuals.set_high):
+                return False
+        elif rank < items[item, LOW] or rank > items[item, HIGH]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _scan_columns(
+    groups: Groups, group: int, values: Int32s, base: int, marks: npt.NDArray[np.uint8], out: Int32s, found: int
+) -> int:  # pragma: no cover
+    """Adds the rows of a group whose intervals all hold; rows are numbered from `base`."""
+    low, high = groups.low, groups.high
+    size = groups.row_start[group + 1] - groups.row_start[group]
+    column = groups.column_start[group]
+    begin, end = groups.attr_start[group], groups.attr_start[group + 1]
+    for chunk in range(0, size, CHUNK):
+        length = min(CHUNK, size - chunk)
+        at = column + chunk
+        for place in range(begin, end):
+            rank = values[groups.attr[place]]
+            if place == begin:
+                for row in range(length):
+                    marks[row] = (low[at + row] <= rank) & (rank <= high[at + row])
+            else:
+                for row in range(length):
+                    marks[row] &= (low[at + row] <= rank) & (rank <= high[at + row])
+            at += size
+        for row in range(length):
+            out[found] = base + chunk + row
+            found += marks[row]
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _quarantine(
+    clusters: Clusters,
+    residuals: Residuals,
+    groups: Groups,
+    first: Int32s,
+    starts: Int64s,
+    more: Int32s,
+    event: int,
+    buckets: Int32s,
+    ranks: Int32s,
+    marks: npt.NDArray[np.uint8],
+    out: Int32s,
+    ends: Int64s,
+    counters: Int64s | None,
+) -> int:  # pragma: no cover
+    rows = residuals.start.size - 1
+    clustered = clusters.row_start[-1]
+    found = 0
+    while event < len(first) and found + rows <= out.size:
+        values = first[event]
+        count = find_buckets(clusters, first, starts, more, event, event_mask(values), ranks, buckets, counters)
+        for place in range(count):
+            start, end = clusters.row_start[buckets[place]], clusters.row_start[buckets[place] + 1]
+            before = found
+            for row in range(start, end):
+                if _holds(residuals, row, first, starts, more, event, counters):
+                    out[found] = row
+                    found += 1
+            if counters is not None:
+                counters[2] += end - start
+                counters[3] += end - start - (found - before)
+        for group in range(groups.plain.size):
+            begin, stop = groups.attr_start[group], groups.attr_start[group + 1]
+            while begin < stop and values[groups.attr[begin]] >= 0:
+                begin += 1
+            if begin < stop:
+                continue
+            start, end = clustered + groups.row_start[group], clustered + groups.row_start[group + 1]
+            if counters is not None:
+                counters[4] += end - start
+            if groups.plain[group] and starts.size == 0:
+                found = _scan_columns(groups, group, values, start, marks, out, found)
+                if counters is not None:
+                    counters[1] += (end - start) * (stop - groups.attr_start[group])
+                continue
+            for row in range(start, end):
+                if _holds(residuals, row, first, starts, more, event, counters):
+                    out[found] = row
+                    found += 1
+        ends[event] = found
+        event += 1
+    return event
