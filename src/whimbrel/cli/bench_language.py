@@ -56,7 +56,7 @@ def run(count: int = 1_000_000, repeats: int = 3, json: bool = False) -> Report:
         _rate("parse_many, 300 shapes", 100_000, [lambda: parse_many(many)] * repeats, count),
         _rate("Filter.parse, known shapes", 30_000, [lambda: parse_each(some)] * repeats, len(some)),
         _rate("Filter.parse, every shape new", 15_000, [lambda s=s: parse_each(s) for s in new], len(some)),  # type: ignore[misc]
-        _import_time(max(repeats, 5)),
+        _import_time(2 * repeats + 1),
     ]
     report = Report(count=count, shapes=SHAPES, python=sys.version.split()[0], figures=figures)
     if json:
