@@ -11,6 +11,7 @@ from whimbrel.cli.bench import bench
 from whimbrel.cli.console import say, say_json
 from whimbrel.cli.demo import demo
 from whimbrel.cli.explain import explain
+from whimbrel.cli.lab import lab
 from whimbrel.cli.lint import lint
 from whimbrel.cli.match import match
 from whimbrel.cli.version import version
@@ -27,6 +28,7 @@ app = typer.Typer(
 for command in (match, explain, lint, demo, version):
     app.command()(command)
 app.add_typer(bench, name="bench")
+app.add_typer(lab, name="lab")
 
 
 def main() -> None:

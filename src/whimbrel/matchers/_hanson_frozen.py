@@ -139,7 +139,7 @@ def stab_and_check(
     found: Int32s,
     counts: Int64s,
 ) -> int:  # pragma: no cover
-    """Walk a tree for every (root, whole interval, rank), check what its marks give, and write what holds to `found`."""
+    """Walk a tree for every (root, whole interval, rank), check what its marks give, write what holds to `found`."""
     matched, visited, candidates, evaluated = 0, 0, 0, 0
     for probe in range(probes.shape[0]):
         node, whole, value = probes[probe, 0], probes[probe, 1], probes[probe, 2]

@@ -42,6 +42,7 @@ class PropertyMatcher(Matcher):
     fragment = Fragment(
         ranges=False, exclusions=False, unions=False, patterns=False, members=False, states=False, links=False
     )
+    remark = "equality with 0, 1, FALSE and TRUE only"
     mirrored = False
     """Whether there is a zeros-forest beside the ones-forest."""
 

@@ -1,0 +1,228 @@
+"""The advisor: which matcher suits these subscriptions and events? It measures them all and says why.
+
+Every member of the family that takes the sample is filled with it and answers its events one by one, on the same
+`Event` objects, within a share of the time that was given. Answers are compared with the reference; a member that
+refuses the sample, runs out of time or answers wrongly is listed with the reason and not recommended.
+"""
+
+from __future__ import annotations
+
+import inspect
+import statistics
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+
+from whimbrel.lab.features import Features, features_of
+from whimbrel.matchers import MATCHERS, Matcher, make
+from whimbrel.model.errors import UnsupportedFilter, WhimbrelError
+from whimbrel.model.event import Event
+from whimbrel.model.filter import Filter
+from whimbrel.model.subscription import Id
+
+Progress = Callable[[str, float], None]
+"""Told the member at work and the share of the work that is done."""
+
+_REFERENCE = "naive"
+_WARM = 3  # events before the clock runs: they compile what a member compiles late
+_FEWEST = 5  # events that are timed even if that takes longer than it should
+_STEP = 256  # subscriptions between two looks at the clock
+_LEAST_SHARE = 0.5  # of an equal part of the time, for a member that comes after slow ones
+_CLOSE = 1.1  # members within a tenth of the fastest are as fast
+
+
+class NothingToAdvise(WhimbrelError, ValueError):
+    """No subscriptions or no events: there is nothing to measure."""
+
+    def __init__(self, subscriptions: int, events: int) -> None:
+        self.subscriptions = subscriptions
+        self.events = events
+        super().__init__(f"Expected at least one subscription and one event, but got {subscriptions:,} and {events:,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What came of one member: `outcome` is measured, refused, too slow or wrong, `reason` why it is not measured."""
+
+    member: str
+    outcome: str
+    reason: str = ""
+    build_seconds: float | None = None
+    median_us: float | None = None
+    events: int = 0
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """The recommended member, why, and what all of that rests on; measured members come first, fastest first."""
+
+    recommended: str | None
+    why: tuple[str, ...]
+    features: Features
+    measurements: tuple[Measurement, ...]
+
+    def to_dict(self) -> dict[str, object]:
+        """The advice as JSON-ready data."""
+        return asdict(self)
+
+    @property
+    def text(self) -> str:
+        """The advice to read."""
+        lines = [f"Recommended: {self.recommended or 'none'}", *(f"  {reason}" for reason in self.why), ""]
+        lines += [self.features.sentence, ""]
+        lines.append(f"{'member':<20} {'us/event':>10} {'build s':>9} {'MB':>8} {'events':>7}")
+        for found in self.measurements:
+            if found.outcome == "measured":
+                size = "-" if found.bytes is None else f"{found.bytes / 1e6:,.2f}"
+                row = f"{found.member:<20} {found.median_us:>10,.1f} {found.build_seconds:>9,.2f}"
+                lines.append(f"{row} {size:>8} {found.events:>7,}")
+        left = [found for found in self.measurements if found.outcome != "measured"]
+        lines += ["", *(f"{found.member}: {found.outcome}: {found.reason}" for found in left)] if left else []
+        return "\n".join(lines)
+
+
+def advise(
+    subscriptions: Iterable[tuple[Id, Filter]],
+    events: Iterable[Event | Mapping[str, object]],
+    seconds: float = 30.0,
+    members: Collection[str] | None = None,
+    timestamps: Collection[str] = (),
+    progress: Progress = lambda member, share: None,
+) -> Advice:
+    """Measure the members (all, unless some are named) on a sample within about that many seconds, and recommend one.
+
+    >>> sample = [(i, Filter.parse(f"a = {i % 50} AND b < {i}")) for i in range(100)]
+    >>> advice = advise(sample, [{"a": 7, "b": i} for i in range(20)], seconds=5, members=["naive", "hanson", "rapid"])
+    >>> advice.recommended, [found.outcome for found in advice.measurements]
+    ('hanson', ['measured', 'measured', 'refused'])
+    """
+    filters = dict(subscriptions)
+    found = [Event.of(event, timestamps) for event in events]
+    if not filters or not found:
+        raise NothingToAdvise(len(filters), len(found))
+    names = [name for name in MATCHERS if members is None or name in members or name == _REFERENCE]
+    names.sort(key=lambda name: name != _REFERENCE)
+    deadline = time.perf_counter() + seconds
+    trial = _Trial(filters, found, tuple(timestamps))
+    measurements = []
+    for done, name in enumerate(names):
+        progress(name, done / len(names))
+        left = deadline - time.perf_counter()
+        measurements.append(trial.run(name, max(left / (len(names) - done), _LEAST_SHARE * seconds / len(names))))
+    progress("", 1.0)
+    measurements.sort(key=lambda m: (m.median_us is None, m.median_us or 0.0, m.member))
+    features = features_of(filters.values(), found, trial.matches_per_event())
+    recommended = _recommended(measurements)
+    why = _reasons(recommended, measurements, features) if recommended else ("No member took the whole sample.",)
+    return Advice(recommended.member if recommended else None, why, features, tuple(measurements))
+
+
+class _Trial:
+    """One sample, and the answers that the reference gave to its first events."""
+
+    def __init__(self, filters: dict[Id, Filter], events: Sequence[Event], timestamps: tuple[str, ...]) -> None:
+        self.filters = filters
+        self.events = events
+        self.timestamps = timestamps
+        self.expected: list[list[Id]] = []
+
+    def matches_per_event(self) -> float | None:
+        return statistics.fmean(map(len, self.expected)) if self.expected else None
+
+    def run(self, name: str, seconds: float) -> Measurement:
+        try:
+            self._load(name)
+            started = time.perf_counter()
+            deadline = started + seconds
+            matcher = self._filled(name, deadline)
+            if matcher is None:
+                return Measurement(name, "too slow", f"still adding subscriptions after {seconds:.1f} s")
+            matcher.match(self.events[0])
+            built = time.perf_counter() - started
+            for event in self.events[:_WARM]:
+                matcher.match(event)
+            times, answers = self._timed(matcher, deadline)
+            size = matcher.stats().get("bytes")
+        except _Refusal as refusal:
+            return Measurement(name, "refused", refusal.reason)
+        except WhimbrelError as error:
+            return Measurement(name, "refused", str(error))
+        if name == _REFERENCE:
+            self.expected = answers
+        for row, (answer, expected) in enumerate(zip(answers, self.expected, strict=False)):
+            if answer != expected:
+                reason = f"on event {row} it found {len(answer):,} subscriptions and the reference {len(expected):,}"
+                return Measurement(name, "wrong", reason)
+        median = round(statistics.median(times) * 1e6, 2)
+        return Measurement(
+            name, "measured", "", round(built, 4), median, len(times), None if size is None else int(size)
+        )
+
+    def _load(self, name: str) -> None:
+        """Load or compile the member's kernels, which is no part of its time."""
+        matcher = make(name, timestamps=self.timestamps)
+        for id, filter in list(self.filters.items())[:_WARM]:
+            with suppress(UnsupportedFilter):
+                matcher.add(id, filter)
+        for event in self.events[:_WARM]:
+            matcher.match(event)
+        matcher.stats()
+
+    def _filled(self, name: str, deadline: float) -> Matcher | None:
+        matcher = make(name, timestamps=self.timestamps)
+        refused: list[UnsupportedFilter] = []
+        for place, (id, filter) in enumerate(self.filters.items()):
+            try:
+                matcher.add(id, filter)
+            except UnsupportedFilter as error:
+                refused.append(error)
+            if place % _STEP == 0 and time.perf_counter() > deadline and not refused:
+                return None
+        if refused:
+            raise _Refusal(f"{len(refused):,} of {len(self.filters):,} subscriptions; the first: {refused[0]}")
+        return matcher
+
+    def _timed(self, matcher: Matcher, deadline: float) -> tuple[list[float], list[list[Id]]]:
+        times: list[float] = []
+        answers: list[list[Id]] = []
+        for event in self.events:
+            started = time.perf_counter()
+            answer = matcher.match(event)
+            ended = time.perf_counter()
+            times.append(ended - started)
+            answers.append(answer)
+            if ended > deadline and len(times) >= _FEWEST:
+                break
+        return times, answers
+
+
+class _Refusal(Exception):
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+def _recommended(measurements: Sequence[Measurement]) -> Measurement | None:
+    """The fastest; of those about as fast, the one that is built soonest."""
+    measured = [m for m in measurements if m.median_us is not None]
+    if not measured:
+        return None
+    fastest = min(m.median_us or 0.0 for m in measured)
+    return min((m for m in measured if (m.median_us or 0.0) <= _CLOSE * fastest), key=lambda m: m.build_seconds or 0.0)
+
+
+def _reasons(best: Measurement, measurements: Sequence[Measurement], features: Features) -> tuple[str, ...]:
+    assert best.median_us is not None
+    about = (inspect.getdoc(inspect.getmodule(MATCHERS[best.member])) or "").partition("\n")[0]
+    times = [f"{best.median_us:,.1f} us per event"]
+    rivals = [m for m in measurements if m.median_us is not None and m is not best]
+    for rival in rivals[:1] + [m for m in rivals[1:] if m.member == _REFERENCE]:
+        assert rival.median_us is not None
+        times.append(f"{rival.median_us / max(best.median_us, 0.01):,.1f} x faster than {rival.member}")
+    out = [", ".join(times) + ".", about]
+    close = [m.member for m in rivals if (m.median_us or 0.0) <= _CLOSE * best.median_us]
+    if close:
+        out.append(f"As fast within a tenth, but longer to build: {', '.join(close)}.")
+    return (*out, *features.remarks)
