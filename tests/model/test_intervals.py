@@ -86,6 +86,13 @@ def test_nothing_lies_between_a_string_and_itself_with_nul() -> None:
         assert where(">", text) == where(">=", text + "\0")
 
 
+def test_points_without_anything_between_them_are_one_interval() -> None:
+    both = IntervalSet.points([(STRING, "a"), (STRING, "a\0")])
+    assert len(both.cuts) == 2
+    assert members(both) == {(STRING, "a"), (STRING, "a\0")}
+    assert both.as_points() is None
+
+
 def test_the_empty_string_is_the_least() -> None:
     assert not where("<", "")
     assert where("<=", "").as_points() == [(STRING, "")]

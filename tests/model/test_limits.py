@@ -1,0 +1,26 @@
+"""Limits: each has a name, a value, a unit and a reason, and says so when it is passed."""
+
+from __future__ import annotations
+
+import pytest
+
+from whimbrel.model import limits
+from whimbrel.model.errors import LimitExceeded
+from whimbrel.model.limits import LIMITS, Limit
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.name)
+def test_a_limit_is_complete_and_raises_just_above_its_value(limit: Limit) -> None:
+    assert limit.name and limit.unit and limit.reason
+    limit.check(limit.value)
+    with pytest.raises(LimitExceeded) as caught:
+        limit.check(limit.value + 1, "here")
+    error = caught.value
+    assert (error.limit, error.size, error.maximum) == (limit.name, limit.value + 1, limit.value)
+    assert (error.unit, error.where) == (limit.unit, "here")
+
+
+def test_every_limit_is_listed_once() -> None:
+    defined = [value for value in vars(limits).values() if isinstance(value, Limit)]
+    assert defined == list(LIMITS)
+    assert len({limit.name for limit in LIMITS}) == len(LIMITS)
