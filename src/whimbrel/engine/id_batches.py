@@ -36,7 +36,8 @@ def read_batch(ids: NDArray[Any] | pa.Array | pa.ChunkedArray | Iterable[Id], ki
 
 def item(batch: Batch, number: int) -> Id:
     """One id of a batch as a Python value."""
-    return batch[number].item() if isinstance(batch, np.ndarray) else batch[number].as_py()  # type: ignore[no-any-return]
+    found: Id = batch[number].item() if isinstance(batch, np.ndarray) else batch[number].as_py()
+    return found
 
 
 def _from_arrow(ids: pa.Array | pa.ChunkedArray) -> NDArray[Any] | pa.LargeStringArray | list[Any]:
@@ -55,7 +56,7 @@ def _from_arrow(ids: pa.Array | pa.ChunkedArray) -> NDArray[Any] | pa.LargeStrin
         except pa.ArrowInvalid:  # not UTF-8
             return [_decoded(id) for id in ids.cast(pa.large_binary()).to_pylist()]
         return ids.cast(pa.large_string())
-    return ids.to_pylist()  # type: ignore[no-any-return]
+    return list(ids.to_pylist())
 
 
 def _decoded(id: bytes) -> str | bytes:

@@ -18,6 +18,8 @@ from whimbrel.engine.id_kernels import (
     Int32s,
     Int64s,
     enter_ints,
+    enter_many_ints,
+    enter_many_strings,
     enter_strings,
     find_int,
     find_string,
@@ -79,9 +81,9 @@ class IntKeys:
         """What to append or find; IdKindError for anything but an id of this kind."""
         if type(id) is int and -_INT64 <= id < _INT64:
             return id
-        if id_kind(id) != self.kind:
-            raise IdKindError(id, self.kind)
-        return int(id)
+        if isinstance(id, int) and id_kind(id) == self.kind:
+            return int(id)
+        raise IdKindError(id, self.kind)
 
     def append(self, batch: Int64s) -> int:
         """Append ids that are not yet in the hash table; how many of them the dense run took in."""
@@ -116,7 +118,8 @@ class IntKeys:
 
     def enter(self, table: Int32s, dead: Bytes, seed: int, first: int, stop: int) -> int:
         """Put entries into the hash table, dead ones excepted; -1, or the first duplicate, and then none is in it."""
-        return int(enter_ints(self.ids, table, dead, self.dense, self.base, seed, first, stop))
+        kernel = enter_ints if stop - first == 1 else enter_many_ints
+        return int(kernel(self.ids, table, dead, self.dense, self.base, seed, first, stop))
 
     def run_slot(self, id: int) -> int:
         """The slot of an id in the dense run, dead or not; -1 outside it."""
@@ -141,7 +144,8 @@ class IntKeys:
 
     def name_list(self, slots: Slots) -> list[int]:
         """The ids of slots as Python integers."""
-        return self.names(slots).tolist()
+        listed: list[int] = self.names(slots).tolist()
+        return listed
 
     def arrays(self) -> Arrays:
         """What to save, without copying."""
@@ -227,7 +231,8 @@ class StringKeys:
 
     def enter(self, table: Int32s, dead: Bytes, seed: int, first: int, stop: int) -> int:
         """Put entries into the hash table, dead ones excepted; -1, or the first duplicate, and then none is in it."""
-        return int(enter_strings(self.text, self.offsets, table, dead, seed, first, stop))
+        kernel = enter_strings if stop - first == 1 else enter_many_strings
+        return int(kernel(self.text, self.offsets, table, dead, seed, first, stop))
 
     def run_slot(self, id: bytes) -> int:
         """Strings have no dense run."""
@@ -275,4 +280,4 @@ class StringKeys:
     def _show(self) -> None:
         """Swap what readers see; memory views write one id faster than NumPy does."""
         self._shown = (frozen(self.text), frozen(self.offsets))
-        self._views = (memoryview(self.text), memoryview(self.offsets))
+        self._views = (self.text.data, self.offsets.data)

@@ -147,11 +147,11 @@ class IdTable:
         """The ids of slots as Python values: for few slots cheaper than `names`. The slots are trusted."""
         return [] if self._keys is None else self._keys.name_list(slots)
 
-    def live(self, first: int = 0, stop: int | None = None) -> Int64s:
+    def live(self, first: int = 0, stop: int | None = None) -> Int32s:
         """The slots that are not removed, ascending, from `first` (a multiple of 8) to `stop`."""
         stop = self._slots if stop is None else min(stop, self._slots)
         bits = np.unpackbits(self._dead[first >> 3 : (stop + 7) >> 3], count=stop - first, bitorder="little")
-        return np.flatnonzero(bits == 0) + first
+        return np.flatnonzero(bits == 0).astype(np.int32) + np.int32(first)
 
     def memory_bytes(self) -> int:
         """Bytes of all arrays, mapped ones included."""
