@@ -114,6 +114,16 @@ def test_canonical_texts_read_as_a_person_would_write_them(text, canonical):
     assert parse(canonical) == parse(text)
 
 
+ANY_TYPE_BUT = "a IN (TRUE, FALSE) OR a LIKE '%' OR a < TIMESTAMP '2020-01-01' OR a >= TIMESTAMP '2020-01-01' OR"
+
+
+@pytest.mark.parametrize("rest", ["", " AND a != 5", " AND a NOT LIKE 'x%'", " AND a < 'b'"])
+@pytest.mark.parametrize("start", ["", ANY_TYPE_BUT])
+def test_sets_with_a_gap_that_no_number_lies_in_print(start, rest):
+    filter = parse(f"({start} a <= 1 OR a >= 1.0000000000000002){rest} AND b = 1")
+    assert parse(str(filter)) == filter
+
+
 @pytest.mark.parametrize("zone", ["+23:00", "-23:00"])
 @pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
 def test_moments_outside_the_years_of_four_digits_print(day, zone):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from whimbrel.language.sql_literals import string_text, value_text
 from whimbrel.model.constraint import NULL_KEY
-from whimbrel.model.intervals import Cut, IntervalSet, edge
+from whimbrel.model.intervals import ALL, Cut, IntervalSet, edge
 from whimbrel.model.limits import IN_MEMBERS
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP, SortKey, Timestamp, from_key
 
@@ -54,10 +54,10 @@ def set_text(name: str, values: IntervalSet) -> Text:
     points = values.as_points()
     if points is not None:
         return _among(name, points)
-    holes = values.complement()
-    if not holes:
+    if values == ALL:
         return Text(f"{name} = {name}")
-    if holes.complement() == values:
+    holes = values.complement()
+    if holes.complement() == values:  # no cuts with nothing between them, which a complement drops
         excluded = _all_but(name, holes)
         if excluded:
             return all_of(excluded)
