@@ -29,7 +29,7 @@ def known(cache: ShapeCache, text: str) -> bool:
 @example(["1 < 2", "2 < 1", "'1' < 2"])
 @example(["a = '''' OR b = ''", "a = '' OR b = ''"])
 @example(['a = "5"', "a = '5'", 'a = "5" OR b = 6', "a = `5` OR b = 7"])
-@example(['"x" = 5', "\"x\" = '5'"])
+@example(["\"x\" = 5 AND y = 'a'", "\"x\" = 'a' AND y = 5"])
 @example(["a LIKE 'x'", "a LIKE 5", "a LIKE 'x\\'"])
 @example(["a.5 = 5", "a = .5", "a.b = 5.", "a5 = 5"])
 def test_a_text_means_the_same_with_the_cache_as_without(batch):
