@@ -159,7 +159,7 @@ class BulkSource:
     def parts(self, ranks: Ranks, sets: Sets) -> list[Part]:
         """The items, once ranks exist."""
         found = [pool.ranks(ranks, column) for pool, column in zip(self._pools, self._columns, strict=True)]
-        base = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(one) for one in found])])
+        base = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(one) for one in found], dtype=np.int64)])
         pooled = np.concatenate([*found, np.empty(0, np.int32)]).astype(np.int32, copy=False)
         blocks = np.array(self._blocks, np.int64).reshape(-1, 4)
         items = np.array(self._items, np.int64).reshape(-1, 10)

@@ -259,7 +259,8 @@ class Lookup:
         if known is not None:
             return known
         if self._listed_texts is not None:
-            return self.string_base + (2 * bisect_left(self._listed_texts, value) if self.ordered else 0)
+            gap = bisect_left(self._listed_texts, value) if self.ordered else self.string_count
+            return self.string_base + 2 * gap
         data = value.encode()
         out = np.empty(1, np.int32)
         self.rank_strings(np.array([0, len(data)], np.int64), np.frombuffer(data, np.uint8), out)

@@ -112,7 +112,7 @@ def rank_strings(
                 slot = (slot + 1) & mask
                 entry = np.int64(table[slot])
                 at = known_offsets[first + entry - (entry > 0)]
-            rank = base
+            rank = base + 2 * count  # above all constants: where any gap will do, this one is in no point's range
             if entry != 0:
                 rank = base + 2 * entry - 1
             elif ordered:
@@ -158,11 +158,11 @@ def string_words(
 
 
 @njit(nogil=True, cache=True)
-def _digits(data, at, count):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """The number that `count` ASCII digits spell, negative if one is not a digit."""
+def _digits(data, start, end):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """The number that ASCII digits spell, negative if one of them is none."""
     number = 0
-    for i in range(count):
-        digit = data[at + i] - 48
+    for at in range(start, end):
+        digit = data[at] - 48
         if digit < 0 or digit > 9:
             return -1
         number = number * 10 + digit
@@ -179,7 +179,11 @@ def parse_times(offsets: np.ndarray, data: np.ndarray, out: np.ndarray, odd: np.
         out[i] = 0
         if size != 10 and size < 19:
             continue
-        year, month, day = _digits(data, start, 4), _digits(data, start + 5, 2), _digits(data, start + 8, 2)
+        year, month, day = (
+            _digits(data, start, start + 4),
+            _digits(data, start + 5, start + 7),
+            _digits(data, start + 8, start + 10),
+        )
         if data[start + 4] != 45 or data[start + 7] != 45 or year < 1 or month < 1 or month > 12 or day < 1:
             continue
         leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
@@ -194,9 +198,9 @@ def parse_times(offsets: np.ndarray, data: np.ndarray, out: np.ndarray, odd: np.
         fraction = 0
         if size > 10:
             hour, minute, second = (
-                _digits(data, start + 11, 2),
-                _digits(data, start + 14, 2),
-                _digits(data, start + 17, 2),
+                _digits(data, start + 11, start + 13),
+                _digits(data, start + 14, start + 16),
+                _digits(data, start + 17, start + 19),
             )
             if (data[start + 10] != 84 and data[start + 10] != 32) or data[start + 13] != 58 or data[start + 16] != 58:
                 continue
@@ -207,7 +211,7 @@ def parse_times(offsets: np.ndarray, data: np.ndarray, out: np.ndarray, odd: np.
                 end -= 1
             width = end - start - 20
             if width >= 0:
-                fraction = _digits(data, start + 20, width) if data[start + 19] == 46 and 0 < width <= 9 else -1
+                fraction = _digits(data, start + 20, end) if data[start + 19] == 46 and 0 < width <= 9 else -1
                 if fraction < 0:
                     continue
                 for _ in range(9 - width):

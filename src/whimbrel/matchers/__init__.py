@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from functools import cache
+from typing import TYPE_CHECKING
 
 from whimbrel.matchers.base import Matcher
 from whimbrel.matchers.fragment import Fragment
@@ -18,6 +20,7 @@ __all__ = ["MATCHERS", "Fragment", "Matcher", "make", "supporting"]
 _SHARED = {"base", "checks", "events", "explain", "fragment", "results"}
 
 
+@cache
 def _discover() -> dict[str, type[Matcher]]:
     found: dict[str, type[Matcher]] = {}
     for module in pkgutil.iter_modules(__path__):
@@ -28,19 +31,27 @@ def _discover() -> dict[str, type[Matcher]]:
     return found
 
 
-MATCHERS: dict[str, type[Matcher]] = _discover()
-"""Every member of the family by name."""
+if TYPE_CHECKING:
+    MATCHERS: dict[str, type[Matcher]]
+    """Every member of the family by name."""
+
+
+def __getattr__(name: str) -> object:
+    if name == "MATCHERS":  # the members are imported only for those who ask: the engine needs none of them
+        return _discover()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def make(name: str, **options: object) -> Matcher:
     """A new, empty matcher; no option is needed."""
+    members = _discover()
     try:
-        member = MATCHERS[name]
+        member = members[name]
     except KeyError:
-        raise ValueError(f"Expected a matcher of {', '.join(MATCHERS)}, but got {name!r}") from None
-    return member(**options)
+        raise ValueError(f"Expected a matcher of {', '.join(members)}, but got {name!r}") from None
+    return member(**options)  # type: ignore[arg-type]
 
 
 def supporting(conjunction: Conjunction) -> list[str]:
     """The members whose fragment holds the conjunction."""
-    return [name for name, member in MATCHERS.items() if member.fragment.supports(conjunction)]
+    return [name for name, member in _discover().items() if member.fragment.supports(conjunction)]
