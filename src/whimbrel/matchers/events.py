@@ -70,9 +70,9 @@ class _Wanted:
         self.names = frozenset(attributes)
         self.above = {name[:dot] for name in self.names for dot in _dots(name)}
 
-    def reads(self, name: str) -> bool:
-        """Whether the column of that name is above, at or below a mentioned attribute."""
-        return name in self.above or name in self.names or any(name[:dot] in self.names for dot in _dots(name))
+    def holds(self, name: str) -> bool:
+        """Whether the attribute of that name, or one that it is a part of, is mentioned."""
+        return name in self.names or any(name[:dot] in self.names for dot in _dots(name))
 
 
 def _dots(name: str) -> Iterator[int]:
@@ -138,20 +138,25 @@ def _cells(array: pa.Array, name: str, wanted: _Wanted | None) -> list[object]:
     """A column as Python objects, None where it is missing or not `wanted` (None: all of it is)."""
     import pyarrow as pa
 
+    if wanted is not None and name not in wanted.above and not wanted.holds(name):
+        return [None] * len(array)
     kind, types = array.type, pa.types
     if isinstance(kind, pa.BaseExtensionType):
         if kind.extension_name == "arrow.bool8":
             return array.to_pylist()  # type: ignore[no-any-return]
         return _cells(array.storage, name, wanted)
     if types.is_dictionary(kind):
-        return _cells(array.dictionary_decode(), name, wanted)
+        dictionary = array.dictionary
+        if types.is_string_view(dictionary.type):  # cannot be taken from
+            dictionary = dictionary.cast(pa.large_string())
+        return _cells(dictionary.take(array.indices), name, wanted)
     if types.is_run_end_encoded(kind):
         import pyarrow.compute as pc
 
         return _cells(pc.run_end_decode(array), name, wanted)
     if types.is_nested(kind) and not types.is_union(kind):
         return _nested_cells(array, name, wanted)
-    if wanted is not None and not wanted.reads(name):
+    if wanted is not None and not wanted.holds(name):
         return [None] * len(array)
     scalars = _scalar_cells(array, name)
     if scalars is not None:
@@ -172,7 +177,7 @@ def _scalar_cells(array: pa.Array, name: str) -> list[object] | None:
         try:
             return array.to_pylist()  # type: ignore[no-any-return]
         except UnicodeDecodeError as error:
-            raise EventError("text in UTF-8", repr(error.object), name) from None
+            raise EventError("text in UTF-8", repr(error.object[error.start : error.end]), name) from None
     if types.is_floating(kind):
         return [None if cell is None or isnan(cell) else cell for cell in array.to_pylist()]
     if types.is_decimal(kind):
@@ -195,8 +200,7 @@ def _nested_cells(array: pa.Array, name: str, wanted: _Wanted | None) -> list[ob
     kind, types = array.type, pa.types
     valid = array.is_valid().to_pylist()
     if types.is_struct(kind):
-        fields = [(i, f.name) for i, f in enumerate(kind) if wanted is None or wanted.reads(f"{name}.{f.name}")]
-        columns = [(field, _cells(array.field(i), f"{name}.{field}", wanted)) for i, field in fields]
+        columns = [(f.name, _cells(array.field(i), f"{name}.{f.name}", wanted)) for i, f in enumerate(kind)]
         return [
             _object([(field, cells[row]) for field, cells in columns if cells[row] is not None]) if valid[row] else None
             for row in range(len(array))
