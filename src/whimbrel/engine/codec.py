@@ -147,7 +147,7 @@ class Codec:
         self, events: Sequence[Event | Mapping[str, object]], timestamps: Collection[str] = ()
     ) -> Encoded:
         """Many events; `timestamps` is for those that are plain mappings."""
-        attrs: list[int] = []
+        attrs = array("i")
         cells: list[float] = []
         sizes = [0]
         coupled = np.zeros(len(events), np.uint8)
@@ -164,7 +164,7 @@ class Codec:
 
     def encode_event(self, event: Event | Mapping[str, object], timestamps: Collection[str] = ()) -> Encoded:
         """One event."""
-        attrs: list[int] = []
+        attrs = array("i")
         cells: list[float] = []
         coupled = self._append(event, timestamps, attrs, cells)
         return Encoded(
@@ -172,13 +172,13 @@ class Codec:
         )
 
     def _append(
-        self, event: Event | Mapping[str, object], timestamps: Collection[str], attrs: list[int], cells: list[float]
+        self, event: Event | Mapping[str, object], timestamps: Collection[str], attrs: array[int], cells: list[float]
     ) -> bool:
         """Adds the entries of one event; whether it is coupled."""
         if type(event) is dict:
             size = len(attrs)
             lanes = self._lanes
-            if len(timestamps) != len(lanes.timestamps) or not lanes.timestamps.issuperset(timestamps):
+            if (timestamps or lanes.timestamps) and lanes.timestamps != frozenset(timestamps):
                 lanes = self._lanes = Lanes(self._find, timestamps)
             try:
                 lanes.append(event, attrs, cells)
@@ -196,9 +196,9 @@ class Codec:
                 cells.append(lookup.rank(key))
         return event.has_elements and any(one.elements for name in names for one in event.occurrences(name))
 
-    def _ranks(self, attrs: list[int], cells: list[float]) -> tuple[np.ndarray, np.ndarray]:
-        """The attributes and ranks of what `_append` has collected: array is several times faster than NumPy here."""
-        places = np.frombuffer(array("i", attrs), np.int32)
+    def _ranks(self, attrs: array[int], cells: list[float]) -> tuple[np.ndarray, np.ndarray]:
+        """The attributes and ranks of what `_append` has collected."""
+        places = np.frombuffer(attrs, np.int32)
         ranks = np.empty(len(attrs), np.int32)
         if attrs:
             rank_cells(places, np.frombuffer(array("d", cells), np.float64), *self._numbers, ranks)

@@ -1,0 +1,128 @@
+"""The dictionary of a segment against the definition of ranks."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import strategies as ws
+from tests.engine.ranks import FLOATS, INT64, Constants, Ranks, constants, make
+from whimbrel.engine.codec import Codec, build_dictionary, ranks_of_numbers, ranks_of_strings, ranks_of_times
+from whimbrel.engine.lookup import LISTED
+from whimbrel.model.constraint import NULL_KEY
+from whimbrel.model.values import NUMBER, STRING, TIMESTAMP, SortKey, Timestamp, canonical_number, sort_key, to_value
+
+
+@given(constants, st.booleans(), ws.values)
+def test_rank_counts_the_constants_below(own: Constants, ordered: bool, value: Any) -> None:
+    codec = make({"a": own}, ["a"] if ordered else [])
+    key = sort_key(to_value(value))  # type: ignore[arg-type]
+    assert codec.rank(0, key) == Ranks(own, ordered).of(key)
+    assert codec.rank(0, NULL_KEY) == 0
+
+
+@given(constants)
+def test_value_is_the_inverse_of_rank(own: Constants) -> None:
+    codec = make({"a": own})
+    keys: list[SortKey] = [(0, False), (0, True)]
+    for kind, name in ((NUMBER, "numbers"), (STRING, "strings"), (TIMESTAMP, "times")):
+        keys += [(kind, value) for value in sorted(set(own.get(name, [])))]
+    ranks = [codec.rank(0, key) for key in keys]
+    assert ranks == sorted(set(ranks))
+    assert [codec.value(0, rank) for rank in ranks] == keys
+    gaps = set(range(-1, max(ranks) + 4)) - set(ranks)
+    assert all(codec.value(0, rank) is None for rank in gaps)
+
+
+@given(constants)
+def test_ranks_of_constants_are_found_in_bulk(own: Constants) -> None:
+    arrays, meta = build_dictionary({1: own}, ["other", "a"], [])
+    codec = Codec(arrays, meta)
+    numbers, strings, times = (own.get(name, []) for name in ("numbers", "strings", "times"))
+    if numbers:
+        expected = [codec.rank(1, (NUMBER, n)) for n in numbers]
+        assert ranks_of_numbers(arrays, meta, 1, numbers).tolist() == expected
+    if strings:
+        expected = [codec.rank(1, (STRING, s)) for s in strings]
+        assert ranks_of_strings(arrays, meta, 1, strings).tolist() == expected
+        assert ranks_of_strings(arrays, meta, 1, pa.chunked_array([strings, strings])).tolist() == expected * 2
+    if times:
+        assert ranks_of_times(arrays, meta, 1, times).tolist() == [codec.rank(1, (TIMESTAMP, t)) for t in times]
+
+
+def test_ranks_of_values_that_are_no_constants_are_refused() -> None:
+    arrays, meta = build_dictionary({0: {"numbers": [1, 2], "strings": ["x"]}}, ["a"], [])
+    with pytest.raises(ValueError, match="constants of attribute 'a'"):
+        ranks_of_numbers(arrays, meta, 0, [1, 3])
+    with pytest.raises(ValueError, match="constants of attribute 'a'"):
+        ranks_of_strings(arrays, meta, 0, ["y"])
+    with pytest.raises(ValueError, match="constants of attribute 'a'"):
+        ranks_of_times(arrays, meta, 0, [1])
+
+
+def test_large_integers_beside_fractions_are_kept_exactly() -> None:
+    arrays, meta = build_dictionary({0: {"numbers": [2**53 + 1, 0.5, 10**30 + 1]}}, ["a"], [])
+    assert arrays["number_kind"].tolist() == [3]
+    assert meta["exact_numbers"] == {"0": ["0.5", str(2**53 + 1), str(10**30 + 1)]}
+    codec = Codec(arrays, meta)
+    values = [0.5, 2**53, 2**53 + 1, float(2**53 + 2), 10**30, 10**30 + 1, 1e30, math.inf]
+    assert [codec.rank(0, (NUMBER, v)) - 6 for v in values] == [1, 2, 3, 4, 4, 5, 6, 6]
+    assert ranks_of_numbers(arrays, meta, 0, [10**30 + 1, 0.5]).tolist() == [11, 7]
+
+
+def test_the_kind_of_numbers_is_the_simplest_that_is_exact() -> None:
+    sets = [[1, 2], np.array([1.0, 2.0]), [1, 2.5], [2**53 + 1, 0.5], [2**63, 1], [1, 2**60, 4.0], np.array([1.5]), []]
+    arrays, _ = build_dictionary({i: {"numbers": s} for i, s in enumerate(sets)}, list("abcdefgh"), [])
+    assert arrays["number_kind"].tolist() == [1, 1, 2, 3, 2, 1, 2, 0]
+
+
+@given(st.lists(st.text(alphabet="ab\0é\U0001f600", max_size=24), max_size=300), st.integers(0, 20))
+def test_strings_are_sorted_and_distinct(texts: list[str], prefix: int) -> None:
+    texts = ["x" * prefix + text for text in texts]
+    arrays, _ = build_dictionary({0: {"strings": pa.array(texts, pa.string())}}, ["a"], [])
+    offsets, data = arrays["string_offset"].tolist(), arrays["string_bytes"].tobytes()
+    assert [data[s:e].decode() for s, e in pairwise(offsets)] == sorted(set(texts))
+
+
+SPREADS = {
+    "uniform": lambda draw, size: draw.random(size),
+    "skewed": lambda draw, size: draw.lognormal(0, 5, size),
+    "wide": lambda draw, size: draw.integers(-(2**63), 2**63 - 1, size),
+    "dense": lambda draw, size: draw.integers(0, 10**5, size),
+    "huge": lambda draw, size: np.concatenate([draw.random(size), [math.inf, -math.inf, 1e308, -1e308, 2.0**60]]),
+}
+
+
+@pytest.mark.parametrize("spread", SPREADS)
+def test_big_dictionaries_have_the_same_ranks(spread: str) -> None:
+    """Beyond the sizes that are kept as tables or Python objects."""
+    draw = np.random.default_rng(7)
+    size, ordered = LISTED + 1, spread in ("uniform", "wide")
+    numbers = SPREADS[spread](draw, size)
+    texts = [f"{x:05}" for x in draw.integers(0, 10**5, size + 10_000)]
+    times = draw.integers(0, 10**18, size)
+    codec = make({"a": {"numbers": numbers, "strings": pa.array(texts), "times": times}}, ["a"] if ordered else [])
+    ranks = Ranks({"numbers": numbers.tolist(), "strings": texts, "times": times.tolist()}, ordered)
+    some = numbers[:50].tolist()
+    floats = [*map(float, some), *FLOATS, *draw.random(50).tolist(), *(np.nextafter(some, math.inf)).tolist()]
+    integers = [*(int(n) for n in some if abs(n) < 2**62), *INT64, *draw.integers(-(2**63), 2**63 - 1, 50).tolist()]
+    strings = [*texts[:50], *ws.STRINGS, *(text[:4] for text in texts[:50]), *(text + "0" for text in texts[:50])]
+    moments = [*times[:50].tolist(), *(times[:50] + 1).tolist(), 0, -1, 2**63 - 1]
+    for kind, values, values_type, scalar in (
+        (NUMBER, floats, pa.float64(), float),
+        (NUMBER, integers, pa.int64(), int),
+        (STRING, strings, pa.string(), str),
+        (TIMESTAMP, moments, pa.timestamp("ns"), Timestamp),
+    ):
+        keys: list[SortKey] = [(kind, canonical_number(v) if kind == NUMBER else v) for v in values]
+        expected = [ranks.of(key) for key in keys]
+        assert codec.encode_table(pa.table({"a": pa.array(values, values_type)})).ranks.tolist() == expected
+        assert codec.encode_events([{"a": scalar(v)} for v in values]).ranks.tolist() == expected
+        assert [codec.rank(0, key) for key in keys] == expected
