@@ -154,16 +154,21 @@ def enter_many_strings(
 @njit(cache=True, nogil=True)
 def gather(text: Bytes, offsets: Int64s, slots: Any, points: bool) -> tuple[Bytes, Int64s]:
     """The texts of slots one after another, and where each starts, counted in bytes or in code points."""
-    size = 0
-    for slot in slots:
-        size += offsets[slot + 1] - offsets[slot]
-    out = np.empty(size, np.uint8)
+    sources = np.empty(slots.size, np.int64)  # a pass of its own: these reads wait for nothing
     starts = np.zeros(slots.size + 1, np.int64)
-    at, following = 0, 0
     for i in range(slots.size):
-        for j in range(offsets[slots[i]], offsets[slots[i] + 1]):
-            out[at] = text[j]
-            at += 1
-            following += (text[j] & 0xC0) == 0x80  # a byte that starts no code point
-        starts[i + 1] = at - following if points else at
+        sources[i] = offsets[slots[i]]
+        starts[i + 1] = starts[i] + offsets[slots[i] + 1] - sources[i]
+    out = np.empty(starts[-1], np.uint8)
+    for i in range(slots.size):
+        source = sources[i] - starts[i]
+        for j in range(starts[i], starts[i + 1]):
+            out[j] = text[source + j]
+    if points:
+        following, at = 0, 0
+        for i in range(slots.size):
+            while at < starts[i + 1]:
+                following += (out[at] & 0xC0) == 0x80  # a byte that starts no code point
+                at += 1
+            starts[i + 1] -= following
     return out, starts
