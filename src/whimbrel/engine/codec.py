@@ -20,7 +20,8 @@ from whimbrel.engine.dictionary import build_dictionary, ranks_of_numbers, ranks
 from whimbrel.engine.encode_kernels import pack, rank_cells
 from whimbrel.engine.flat import Lanes, NotFlat
 from whimbrel.engine.leaves import Layout, Leaf, layout, leaf_array
-from whimbrel.engine.lookup import Lookup, fixed
+from whimbrel.engine.lookup import Lookup
+from whimbrel.engine.search import fixed
 from whimbrel.matchers.events import read_events
 from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.model.event import Event
@@ -139,9 +140,11 @@ class Codec:
         places = np.searchsorted(attrs, own, "right")
         return own, places, starts, ends, np.concatenate(parts)
 
-    def _odd(self, table: pa.Table | pa.RecordBatch, columns: list[int], timestamps: Collection[str]) -> Encoded:
-        """The columns that only the plain reader understands."""
-        return self.encode_events(list(read_events(table.select(columns), self._ids, timestamps)))
+    def _odd(self, table: pa.Table | pa.RecordBatch, leaves: list[Leaf], timestamps: Collection[str]) -> Encoded:
+        """What only the plain reader understands; a dotted column is the same to it as a nested one."""
+        arrays = [leaf_array(table, leaf) for leaf in leaves]
+        odd = pa.Table.from_arrays(arrays, [leaf.name for leaf in leaves])
+        return self.encode_events(list(read_events(odd, self._ids, timestamps)))
 
     def encode_events(
         self, events: Sequence[Event | Mapping[str, object]], timestamps: Collection[str] = ()

@@ -14,7 +14,8 @@ from pyarrow import lib
 
 from whimbrel.engine.encode_kernels import mask_nulls
 from whimbrel.engine.leaves import storage
-from whimbrel.engine.lookup import EXACT_FLOAT, Lookup, fixed
+from whimbrel.engine.lookup import EXACT_FLOAT, Lookup
+from whimbrel.engine.search import fixed
 from whimbrel.engine.text_kernels import parse_times
 from whimbrel.model.errors import EventError
 from whimbrel.model.values import Timestamp

@@ -6,13 +6,14 @@ that are in it, which is what compiling filters needs. Both work on whole arrays
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from typing import TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.lookup import EXACT, EXACT_FLOAT, FLOATS, INTEGERS, NO_NUMBERS, Lookup, fixed
+from whimbrel.engine.lookup import EXACT, EXACT_FLOAT, FLOATS, INTEGERS, NO_NUMBERS, Lookup
+from whimbrel.engine.search import fixed
 from whimbrel.engine.text_kernels import fill_hash_table, string_words
 
 Arrays: TypeAlias = dict[str, np.ndarray]
@@ -86,14 +87,19 @@ def ranks_of_numbers(
     lookup = Lookup(arrays, meta, attr)
     ranks = np.empty(len(values), np.int32)
     if lookup.number_kind == EXACT:
-        places = {number: index for index, number in enumerate(lookup.numbers)}
-        items = values.tolist() if isinstance(values, np.ndarray) else values
-        ranks[:] = [lookup.number_base + 2 * places.get(value, -1) + 1 for value in items]
-        ranks[ranks < lookup.number_base] = lookup.number_base
+        ranks[:] = [lookup.rank_number(v) for v in (values.tolist() if isinstance(values, np.ndarray) else values)]
     elif lookup.number_kind == INTEGERS:
-        lookup.rank_integers(np.asarray(values, np.int64), ranks)
+        integers = np.asarray(values, np.int64)
+        if _are_few(values, lookup.number_array):
+            ranks[:] = _found(integers, lookup.number_array, lookup.number_base)
+        else:
+            lookup.rank_integers(integers, ranks)
     else:
-        lookup.rank_floats(np.asarray(values, np.float64), 0, ranks)
+        floats = np.asarray(values, np.float64)
+        if _are_few(values, lookup.number_array):
+            ranks[:] = _found(floats, lookup.number_array, lookup.number_base)
+        else:
+            lookup.rank_floats(floats, 0, ranks)
     return _checked(ranks, lookup.number_base, lookup)
 
 
@@ -113,12 +119,25 @@ def ranks_of_times(
 ) -> np.ndarray:
     """The int32 ranks of timestamps in nanoseconds that are constants of the attribute; ValueError if one is not."""
     lookup = Lookup(arrays, meta, attr)
-    if str(attr) in cast(Mapping[str, object], meta["exact_times"]):
-        ranks = np.array([lookup.rank_time(int(value)) for value in values], np.int32)
+    ranks = np.empty(len(values), np.int32)
+    if str(attr) in cast(Mapping[str, object], meta.get("exact_times") or {}):
+        ranks[:] = [lookup.rank_time(int(value)) for value in values]
+    elif _are_few(values, lookup.time_array):
+        ranks[:] = _found(np.asarray(values, np.int64), lookup.time_array, lookup.time_base)
     else:
-        ranks = np.empty(len(values), np.int32)
         lookup.rank_times(np.asarray(values, np.int64), ranks)
     return _checked(ranks, lookup.time_base, lookup)
+
+
+def _are_few(values: Sized, constants: np.ndarray) -> bool:
+    """Whether buckets for the constants would cost more than they save."""
+    return 4 * len(values) < len(constants)
+
+
+def _found(values: np.ndarray, constants: np.ndarray, base: int) -> np.ndarray:
+    places = np.searchsorted(constants, values)
+    equal = constants[np.minimum(places, len(constants) - 1)] == values
+    return np.asarray(base + 2 * places + equal)
 
 
 def _checked(ranks: np.ndarray, base: int, lookup: Lookup) -> np.ndarray:

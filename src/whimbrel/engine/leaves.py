@@ -1,7 +1,7 @@
 """Which columns of a table hold which attributes of a segment.
 
 A dotted name and nested fields are the same attribute, so an attribute may lie in several leaves. What is rare and
-hard (arrays of objects, maps, lists of lists) is left to the plain reader of events: `Layout.odd` says which columns.
+hard (arrays of objects, maps, lists of lists) is left to the plain reader of events: those leaves are `Layout.odd`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,15 @@ _types = pa.types
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A column, or a field below it, that holds one attribute; `is_time`: its texts are read as timestamps."""
+    """A column, or a field below it, that holds one attribute (several if it is odd: then `attr` is -1).
+
+    `is_time`: its texts are read as timestamps.
+    """
 
     attr: int
+    name: str
     path: tuple[int, ...]
-    is_time: bool
+    is_time: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class Layout:
 
     flat: list[Leaf] = field(default_factory=list)
     lists: list[Leaf] = field(default_factory=list)
-    odd: list[int] = field(default_factory=list)
+    odd: list[Leaf] = field(default_factory=list)
 
 
 def layout(
@@ -42,32 +46,30 @@ def layout(
     """The layout of a schema: `find` gives an attribute's id, `above` has the names that attributes lie below."""
     found = Layout()
 
-    def walk(name: str, kind: pa.DataType, path: tuple[int, ...]) -> bool:
-        """Notes the leaves of a column or field; False if the plain reader must take the column."""
+    def walk(name: str, kind: pa.DataType, path: tuple[int, ...]) -> None:
         kind = _plain(kind)
         if _types.is_struct(kind):
-            if name not in above:
-                return True
-            inner = [walk(f"{name}.{child.name}", child.type, (*path, i)) for i, child in enumerate(kind)]
-            return all(inner) and len(path) < EVENT_DEPTH.value
+            if len(path) >= EVENT_DEPTH.value:
+                found.odd.append(Leaf(-1, schema.names[path[0]], path[:1]))  # the reader refuses it, if it is there
+            elif name in above:
+                for index, child in enumerate(kind):
+                    walk(f"{name}.{child.name}", child.type, (*path, index))
+            return
         attr = find(name)
         leaves = found.flat
         if _is_nested(kind):
             if attr is None and name not in above:
-                return True
+                return
             if _types.is_map(kind) or _is_nested(_plain(kind.value_type)):
-                return False
+                found.odd.append(Leaf(-1, name, path))
+                return
             kind, leaves = _plain(kind.value_type), found.lists
         if attr is not None:
             _check_scalar(kind, name)
-            leaves.append(Leaf(attr, path, name in timestamps))
-        return True
+            leaves.append(Leaf(attr, name, path, name in timestamps))
 
     for index, column in enumerate(schema):
-        sizes = len(found.flat), len(found.lists)
-        if not walk(column.name, column.type, (index,)):
-            found.odd.append(index)
-            del found.flat[sizes[0] :], found.lists[sizes[1] :]
+        walk(column.name, column.type, (index,))
     found.flat.sort(key=lambda leaf: leaf.attr)
     found.lists.sort(key=lambda leaf: leaf.attr)
     return found

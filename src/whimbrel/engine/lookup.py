@@ -12,11 +12,13 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 
 from whimbrel.engine.encode_kernels import rank_by_search, rank_by_table
+from whimbrel.engine.search import Buckets, Table
+from whimbrel.engine.search import fixed as fixed  # segments take it from here
 from whimbrel.engine.text_kernels import rank_strings
 from whimbrel.model.values import BOOLEAN, NUMBER, STRING, TIMESTAMP, SortKey, canonical_number
 
@@ -26,66 +28,8 @@ NO_NUMBERS, INTEGERS, FLOATS, EXACT = 0, 1, 2, 3
 EXACT_FLOAT = 1 << 53
 """Up to here every integer is a binary64."""
 
-TABLE_ENTRIES = 1 << 16
-"""A direct table may always have this many entries: it fits the second-level cache."""
-TABLE_SPARSENESS = 8
-"""And so many per constant when there are more constants."""
-CACHED = 1 << 17
-"""Up to so many constants, their buckets stay in the cache even if there are four for each."""
 LISTED = 1 << 14
 """Up to so many values of an attribute are kept as Python objects for single events; they take about 1 MB."""
-
-
-def fixed(array: np.ndarray) -> np.ndarray:
-    """A read-only, aligned, plain view: the one kind of input that kernels are compiled for."""
-    array = np.asarray(array)
-    if not (array.flags.aligned and array.flags.c_contiguous):
-        array = np.ascontiguousarray(array).copy()
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
-class Buckets(NamedTuple):
-    """Sorted constants and, for equal steps of magnitude, the index of the first constant of each step."""
-
-    constants: np.ndarray
-    buckets: np.ndarray
-    origin: float
-    scale: float
-
-    @staticmethod
-    def of(constants: np.ndarray) -> Buckets:
-        """Steps small enough for a few constants each; the outermost 1 % share the end ones, lest they stretch them."""
-        count = len(constants)
-        steps = (4 if count <= CACHED else 2) * count
-        finite = constants[np.isfinite(constants)] if constants.dtype.kind == "f" else constants
-        if len(finite) > 1:
-            low, high = (float(finite[int(len(finite) * share)]) for share in (0.01, 0.99))
-            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                scale = float(np.float64(steps) / (np.float64(high) - low))
-                if 0 < scale < math.inf:
-                    places = np.clip((constants.astype(np.float64) - low) * scale, 0, steps).astype(np.int64)
-                    buckets = np.searchsorted(places, np.arange(steps + 2)).astype(np.int32)
-                    return Buckets(fixed(constants), fixed(buckets), low, scale)
-        return Buckets(fixed(constants), fixed(np.array([0, count], np.int32)), 0.0, 0.0)
-
-
-class Table(NamedTuple):
-    """Ranks of all integers from the one below the first constant to the one above the last."""
-
-    table: np.ndarray
-    low: int
-
-    @staticmethod
-    def of(constants: np.ndarray) -> Table | None:
-        """The table, or None where it would be too sparse."""
-        low, high = int(constants[0]) - 1, int(constants[-1]) + 1
-        if high - low >= max(TABLE_ENTRIES, TABLE_SPARSENESS * len(constants)) or low < -(1 << 62) or high > 1 << 62:
-            return None
-        equal = np.zeros(high - low + 1, np.int32)
-        equal[constants - low] = 1
-        return Table(fixed((2 * np.cumsum(equal, dtype=np.int32) - equal).astype(np.int32)), low)
 
 
 class Lookup:
@@ -108,13 +52,15 @@ class Lookup:
         return table.get(str(self.attr))
 
     @cached_property
-    def _number_array(self) -> np.ndarray:
+    def number_array(self) -> np.ndarray:
+        """The constants as int64 or float64, unless they are kept exactly."""
         start, end = self._arrays["number_start"][self.attr : self.attr + 2].tolist()
         array = fixed(self._arrays["numbers"][start:end])
         return array.view(np.float64) if self.number_kind == FLOATS else array
 
     @cached_property
-    def _time_array(self) -> np.ndarray:
+    def time_array(self) -> np.ndarray:
+        """The constants as int64, unless they are kept exactly."""
         start, end = self._arrays["time_start"][self.attr : self.attr + 2].tolist()
         return fixed(self._arrays["times"][start:end])
 
@@ -123,13 +69,13 @@ class Lookup:
         """The constants as Python numbers, which compare exactly: listed, or read one by one if there are many."""
         if self.number_kind == EXACT:
             return [parse_number(text) for text in cast(list[str], self._exact("exact_numbers"))]
-        return _numbers_of(self._number_array)
+        return _numbers_of(self.number_array)
 
     @cached_property
     def times(self) -> Sequence[int | float]:
         """The constants as Python integers."""
         exact = self._exact("exact_times")
-        return cast(list[int], exact) if exact is not None else _numbers_of(self._time_array)
+        return cast(list[int], exact) if exact is not None else _numbers_of(self.time_array)
 
     @cached_property
     def _listed_texts(self) -> list[str] | None:
@@ -147,16 +93,16 @@ class Lookup:
 
     @cached_property
     def _table(self) -> Table | None:
-        return Table.of(self._number_array) if self.number_kind == INTEGERS else None
+        return Table.of(self.number_array) if self.number_kind == INTEGERS else None
 
     @cached_property
     def _integers(self) -> Buckets:
-        return Buckets.of(self._number_array)
+        return Buckets.of(self.number_array)
 
     @cached_property
     def _floats(self) -> Buckets | None:
         """The constants as floats, if each of them is one."""
-        array = self._number_array
+        array = self.number_array
         if self.number_kind == FLOATS:
             return Buckets.of(array)
         if len(array) and (array[0] < -EXACT_FLOAT or array[-1] > EXACT_FLOAT):
@@ -165,7 +111,7 @@ class Lookup:
 
     @cached_property
     def _times(self) -> Buckets:
-        return Buckets.of(self._time_array)
+        return Buckets.of(self.time_array)
 
     @cached_property
     def _strings(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -212,7 +158,7 @@ class Lookup:
         rank_by_search(fixed(integers), *self._integers, self.number_base, 0, out)
         step = (out - self.number_base) & 1  # a constant that equals the floor is below a value with a fraction
         out += np.where(floors == values, 0, step)
-        end = self.number_base + 2 * len(self._number_array)
+        end = self.number_base + 2 * len(self.number_array)
         out[~inside] = np.where(np.isnan(values), missing, np.where(values > 0, end, self.number_base))[~inside]
 
     def rank_times(self, values: np.ndarray, out: np.ndarray) -> None:

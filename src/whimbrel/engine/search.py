@@ -1,0 +1,70 @@
+"""Sorted constants, made quick to search: a table of all integers in their range, or buckets of equal width.
+
+Both are built from the constants when the first column comes, and kept beside them; a segment does not store them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+TABLE_ENTRIES = 1 << 16
+"""A direct table may always have this many entries: it fits the second-level cache."""
+TABLE_SPARSENESS = 8
+"""And so many per constant when there are more constants."""
+CACHED = 1 << 17
+"""Up to so many constants, their buckets stay in the cache even if there are four for each."""
+
+
+def fixed(array: np.ndarray) -> np.ndarray:
+    """A read-only, aligned, plain view: the one kind of input that kernels are compiled for."""
+    array = np.asarray(array)
+    if not (array.flags.aligned and array.flags.c_contiguous):
+        array = np.ascontiguousarray(array).copy()
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+class Buckets(NamedTuple):
+    """Sorted constants and, for equal steps of magnitude, the index of the first constant of each step."""
+
+    constants: np.ndarray
+    buckets: np.ndarray
+    origin: float
+    scale: float
+
+    @staticmethod
+    def of(constants: np.ndarray) -> Buckets:
+        """Steps small enough for a few constants each; the outermost 1 % share the end ones, lest they stretch them."""
+        count = len(constants)
+        steps = (4 if count <= CACHED else 2) * count
+        finite = constants[np.isfinite(constants)] if constants.dtype.kind == "f" else constants
+        if len(finite) > 1:
+            low, high = (float(finite[int(len(finite) * share)]) for share in (0.01, 0.99))
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                scale = float(np.float64(steps) / (np.float64(high) - low))
+                if 0 < scale < math.inf:
+                    places = np.clip((constants.astype(np.float64) - low) * scale, 0, steps).astype(np.int64)
+                    buckets = np.searchsorted(places, np.arange(steps + 2)).astype(np.int32)
+                    return Buckets(fixed(constants), fixed(buckets), low, scale)
+        return Buckets(fixed(constants), fixed(np.array([0, count], np.int32)), 0.0, 0.0)
+
+
+class Table(NamedTuple):
+    """Ranks of all integers from the one below the first constant to the one above the last."""
+
+    table: np.ndarray
+    low: int
+
+    @staticmethod
+    def of(constants: np.ndarray) -> Table | None:
+        """The table, or None where it would be too sparse."""
+        low, high = int(constants[0]) - 1, int(constants[-1]) + 1
+        if high - low >= max(TABLE_ENTRIES, TABLE_SPARSENESS * len(constants)) or low < -(1 << 62) or high > 1 << 62:
+            return None
+        equal = np.zeros(high - low + 1, np.int32)
+        equal[constants - low] = 1
+        return Table(fixed((2 * np.cumsum(equal, dtype=np.int32) - equal).astype(np.int32)), low)
