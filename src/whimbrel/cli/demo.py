@@ -15,11 +15,14 @@ from whimbrel.cli.console import to_json
 from whimbrel.cli.options import Json
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from rich.console import Console
 
     from whimbrel.engine.index import Index
     from whimbrel.matchers.explain import NearMiss
     from whimbrel.model.subscription import Id
+
+_AT_ONCE = 60
 
 
 @dataclass(slots=True)
@@ -32,11 +35,12 @@ class _Run:
     busiest: dict[str, object] = field(default_factory=dict)
     busiest_count: int = -1
 
-    def add(self, event: dict[str, object], ids: list[Id]) -> None:
-        self.events += 1
-        self.by_subscription.update(ids)
-        if len(ids) > self.busiest_count:
-            self.busiest, self.busiest_count = event, len(ids)
+    def add(self, events: list[dict[str, object]], pairs: pa.Table) -> None:
+        self.events += len(events)
+        self.by_subscription.update(pairs["subscription"].to_pylist())
+        row, count = Counter(pairs["event"].to_pylist()).most_common(1)[0]
+        if count > self.busiest_count:
+            self.busiest, self.busiest_count = events[row], count
 
     @property
     def rate(self) -> float:
@@ -65,8 +69,11 @@ def demo(
     subscriptions, events = sample_subscriptions(), sample_events()
     _introduce(console, subscriptions, events)
     index = Index(timestamps=TIMESTAMPS)
-    for id, filter in subscriptions:
-        index.add(id, filter)
+    console.print("Indexing (the very first time the engine is compiled for this machine, for up to half a minute)")
+    with console.status("Indexing"):
+        index.add_many(subscriptions)
+        index.match_batch(events[:1])
+        index.near_misses(events[0], limit=1)
     run = _match(console, index, events)
     if json:
         summary = {"events": run.events, "subscriptions": len(index), "pairs": run.by_subscription.total()}
@@ -95,12 +102,10 @@ def _match(console: Console, index: Index, events: list[dict[str, object]]) -> _
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("Matching", total=len(events), note="")
         started = time.perf_counter()
-        for event in events:
-            run.add(event, index.match(event))
-            if run.events % 50 == 0:
-                progress.update(task, completed=run.events, note=f"{run.by_subscription.total():,} pairs")
+        for start in range(0, len(events), _AT_ONCE):
+            run.add(events[start : start + _AT_ONCE], index.match_batch(events[start : start + _AT_ONCE]))
+            progress.update(task, completed=run.events, note=f"{run.by_subscription.total():,} pairs")
         run.seconds = time.perf_counter() - started
-        progress.update(task, completed=run.events, note=f"{run.by_subscription.total():,} pairs")
     return run
 
 

@@ -93,7 +93,7 @@ def _match_files(
     seen: list[str] = []
     try:
         with progress("Matching", total=len(files), quiet=report.json) as bar:
-            for batch in read_events(files, fallback, loaded.attributes):
+            for batch in read_events(files, fallback, loaded.index.attributes()):
                 if isinstance(batch, InputError):
                     report.reject("event", batch)
                     continue

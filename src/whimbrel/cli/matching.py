@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from whimbrel.cli.console import progress
-from whimbrel.cli.readers.errors import InputError, Refused
+from whimbrel.cli.console import Bar, progress
+from whimbrel.cli.readers.errors import InputError, Place, Refused
 from whimbrel.cli.readers.events import EventBatch
 from whimbrel.cli.readers.source import Format
 from whimbrel.cli.readers.subscriptions import Row, read_subscriptions
 from whimbrel.cli.report import Report
 from whimbrel.model.errors import EventError, LimitExceeded, WhimbrelError
-from whimbrel.model.filter import Filter
 from whimbrel.model.subscription import id_kind
 
 if TYPE_CHECKING:
@@ -22,43 +21,67 @@ if TYPE_CHECKING:
     from whimbrel.engine.index import Index
 
 
+Read = tuple[Place, Row]
+
 _FIRST = "event 0: "
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Loaded:
-    """An index, the attributes that its filters mention, and the kind of its ids."""
+    """An index, and the kind of its ids."""
 
     index: Index
-    attributes: set[str] = field(default_factory=set)
-    kind: str = "int64"
-
-    def add(self, row: Row) -> None:
-        """Add a subscription, or raise what is wrong with it."""
-        filter = Filter.parse(row.filter, row.dialect)
-        attributes = filter.attributes  # expands the filter, which may pass a limit
-        self.index.add(row.id, filter)
-        self.attributes |= attributes
-        self.kind = id_kind(row.id)
+    kind: str
 
 
 def load_index(file: str, fallback: Format | None, timestamps: Iterable[str], report: Report) -> Loaded:
     """An index of the subscriptions of a file; those that are refused are reported."""
     from whimbrel.engine.index import Index
 
-    loaded = Loaded(Index(timestamps))
+    index = Index(timestamps)
+    read: list[Read] = []
     with progress("Reading subscriptions", quiet=report.json) as bar:
-        for count, (place, item) in enumerate(read_subscriptions(file, fallback), 1):
+        for place, item in read_subscriptions(file, fallback):
             if isinstance(item, InputError):
                 report.reject("subscription", item)
                 continue
-            try:
-                loaded.add(item)
-            except WhimbrelError as error:
-                report.reject("subscription", Refused(place, error, str(item.filter)))
-            if count % 1_000 == 0:
-                bar.update(count, f"{count:,}")
-    return loaded
+            read.append((place, item))
+            if len(read) % 1_000 == 0:
+                bar.update(len(read), f"{len(read):,}")
+    with progress("Indexing", total=len(read), quiet=report.json) as bar:
+        rest = _add_all(index, read, report, bar)
+        _add_each(index, rest, report, bar)
+    ids = iter(index)
+    return Loaded(index, id_kind(next(ids, 0)))
+
+
+def _add_all(index: Index, read: list[Read], report: Report, bar: Bar) -> list[Read]:
+    """Add all at once, which is fast, without those whose filters are bad; what has to be added one by one."""
+    from whimbrel.engine.subscriptions import BadSubscriptions
+
+    if any(row.dialect != "sql" for _, row in read):
+        return read
+    try:
+        index.add_many(((row.id, row.filter) for _, row in read), progress=bar.update)
+    except BadSubscriptions as bad:
+        errors = dict(bad.errors)
+        for number, error in sorted(errors.items()):
+            place, row = read[number]
+            report.reject("subscription", Refused(place, error, str(row.filter)))
+        return _add_all(index, [item for number, item in enumerate(read) if number not in errors], report, bar)
+    except WhimbrelError:  # an id that comes twice, or of another kind
+        return read
+    return []
+
+
+def _add_each(index: Index, read: list[Read], report: Report, bar: Bar) -> None:
+    for count, (place, row) in enumerate(read, 1):
+        try:
+            index.add(row.id, row.filter, row.dialect)
+        except WhimbrelError as error:
+            report.reject("subscription", Refused(place, error, str(row.filter)))
+        if count % 1_000 == 0:
+            bar.update(count)
 
 
 def match_events(index: Index, batch: EventBatch) -> Iterator[pa.Table | InputError]:

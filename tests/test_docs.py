@@ -1,0 +1,85 @@
+"""Everything that README and docs show is run: Python blocks as doctests, shell lines in a folder of their own.
+
+The Python blocks of a page share one namespace, its shell lines one folder. A shell block is fenced as `console`: lines
+after `$ ` are run (those after `> ` continue them), the lines that follow are what they print, in which `...` stands
+for anything. Commands that install or build are not run.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NOT_RUN = ("make", "git", "pip", "python3 -m venv")
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def blocks(page: Path, language: str) -> list[tuple[int, str]]:
+    """The fenced blocks of a language, each with the line that it begins on."""
+    text = page.read_text(encoding="utf-8")
+    return [(text.count("\n", 0, m.start()) + 1, m[2]) for m in FENCE.finditer(text) if m[1] == language]
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name_of)
+def test_python_blocks(page: Path) -> None:
+    names: dict[str, object] = {"__name__": "__main__"}
+    runner = doctest.DocTestRunner(optionflags=FLAGS)
+    report: list[str] = []
+    for line, block in blocks(page, "python"):
+        if ">>>" not in block:
+            exec(compile("\n" * line + block, str(page), "exec"), names)
+            continue
+        test = doctest.DocTestParser().get_doctest(block, names, name_of(page), str(page), line)
+        runner.run(test, out=report.append, clear_globs=False)
+        names = test.globs
+    assert not runner.failures, "".join(report)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "console")], ids=name_of)
+def test_shell_lines(page: Path, tmp_path: Path) -> None:
+    programs = Path(sys.executable).parent
+    environment = {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "120"}
+    for line, block in blocks(page, "console"):
+        for command, expected in commands(block):
+            if command.startswith(NOT_RUN):
+                continue
+            done = subprocess.run(
+                ["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+            )
+            found = done.stdout + done.stderr
+            assert doctest.OutputChecker().check_output(expected, found, FLAGS), (
+                f"{name_of(page)}, block at line {line}\n$ {command}\nexpected:\n{expected}\nfound:\n{found}"
+            )
+
+
+def commands(block: str) -> list[tuple[str, str]]:
+    """The commands of a block, each with what it is said to print."""
+    found: list[tuple[list[str], list[str]]] = []
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            found.append(([line[2:]], []))
+        elif line.startswith("> ") and found and not found[-1][1]:
+            found[-1][0].append(line[2:])
+        else:
+            found[-1][1].append(line)
+    return [("\n".join(command), "".join(f"{line}\n" for line in printed)) for command, printed in found]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
