@@ -17,10 +17,11 @@ from typing import cast
 import numpy as np
 
 from whimbrel.engine.encode_kernels import rank_by_search, rank_by_table
-from whimbrel.engine.search import Buckets, Table
-from whimbrel.engine.search import fixed as fixed  # segments take it from here
+from whimbrel.engine.search import Buckets, Table, fixed
 from whimbrel.engine.text_kernels import rank_strings
 from whimbrel.model.values import BOOLEAN, NUMBER, STRING, TIMESTAMP, SortKey, canonical_number
+
+__all__ = ["EXACT", "EXACT_FLOAT", "FLOATS", "INTEGERS", "LISTED", "NO_NUMBERS", "Lookup", "fixed", "parse_number"]
 
 NO_NUMBERS, INTEGERS, FLOATS, EXACT = 0, 1, 2, 3
 """How an attribute's numbers are kept: `number_kind`."""
