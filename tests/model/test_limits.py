@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from whimbrel.model import limits
@@ -24,3 +26,9 @@ def test_every_limit_is_listed_once() -> None:
     defined = [value for value in vars(limits).values() if isinstance(value, Limit)]
     assert defined == list(LIMITS)
     assert len({limit.name for limit in LIMITS}) == len(LIMITS)
+
+
+def test_the_documentation_lists_every_limit() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "semantics.md").read_text(encoding="utf-8")
+    rows = [f"| {limit.name} | {limit.value:,} | {limit.unit} | {limit.reason} |" for limit in LIMITS]
+    assert "\n".join(rows) in page
