@@ -146,3 +146,10 @@ def test_several_values_satisfy_a_predicate_if_one_does(held: list[object]) -> N
 def test_an_unknown_grouping_is_a_typed_error() -> None:
     with pytest.raises(OptionError, match="equal_width, dynamic"):
         make("sgim", grouping="sturges")
+
+
+def test_work_is_not_counted_when_counting_is_off() -> None:
+    matcher = filled(["a = 1", "a = 2"], count=False)
+    assert matcher.match({"a": 1}) == [0]
+    stats = matcher.stats()
+    assert stats["groups_deleted"] == stats["groups_evaluated"] == stats["predicate_evaluations"] == 0

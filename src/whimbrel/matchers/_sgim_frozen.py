@@ -145,6 +145,7 @@ def sweep(
 ) -> int:  # pragma: no cover
     """Mark as dead what an attribute rules out; the slots that are left, into `found`."""
     attributes = starts.shape[0] - 1
+    deleted, chosen, opened, evaluated, skipped = 0, 0, 0, 0, 0
     for attribute in range(attributes):  # an attribute that the event lacks rules out all that mention it
         if starts[attribute] == starts[attribute + 1]:
             for place in range(held[members[groups[attribute]]], held[members[groups[attribute + 1]]]):
@@ -160,22 +161,22 @@ def sweep(
                 outside = outside and (value < index[group, 0] or value > index[group, 3])
                 inside = inside or (index[group, 1] <= value <= index[group, 2])
             if outside:
-                counts[0] += 1
+                deleted += 1
                 for place in range(held[members[group]], held[members[group + 1]]):
                     dead[holders[place]] = 1
                 continue
             if inside:
-                counts[1] += 1
+                chosen += 1
                 continue
-            counts[2] += 1
+            opened += 1
             for predicate in range(members[group], members[group + 1]):
                 place, end = held[predicate], held[predicate + 1]
                 while place < end and dead[holders[place]]:
                     place += 1
                 if place == end:
-                    counts[4] += 1
+                    skipped += 1
                     continue
-                counts[3] += 1
+                evaluated += 1
                 if not _holds(event, first, last, bounds, spans[predicate], spans[predicate + 1]):
                     for rest in range(place, end):
                         dead[holders[rest]] = 1
@@ -184,4 +185,6 @@ def sweep(
         if not dead[slot]:
             found[matched] = slot
             matched += 1
+    for place, count in enumerate((deleted, chosen, opened, evaluated, skipped)):
+        counts[place] += count
     return matched

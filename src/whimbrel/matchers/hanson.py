@@ -38,6 +38,9 @@ class Hanson(Matcher):
     type here. Keys of removed intervals stay until they outnumber those in use. A selectivity is estimated once, when
     the conjunction comes.
 
+    Measured on lesubscribe with 40,000 subscriptions: with equalities only (p = 1) an event has 12 candidates, of which
+    2 hold; with p = 0.5 it has 350, of which 254 hold.
+
     Cost: an add O(log^2 n), a match O(log n + candidates) for each value.
 
     >>> from whimbrel.matchers import make

@@ -23,6 +23,11 @@ class ModifiedRapid(PropertyMatcher):
     answer is {S2, S3, S5} (ERR-8b), and S2 belongs only to "two zeros" in its table (ERR-8c). Counting a * both ways,
     as that table does, is exponential; here a * is neither a 0 nor a 1.
 
+    Measured on 50 properties and 1,000 subscriptions that test each with probability 0.2: with 6 % ones in events both
+    visit 46 nodes per event, with 6 % zeros rapid visits 184 and this 46. On events of uniform bits both go to the full
+    tree (191 nodes), so "Modified < RAPID" does not reproduce there with a small c; c = 25 brings it to 149 nodes, for
+    thirty times the memory and no less time.
+
     Cost: twice the trees of `rapid`, one of them searched per event.
 
     >>> from whimbrel.matchers import make
