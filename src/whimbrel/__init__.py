@@ -5,7 +5,6 @@ The public face is small: `Index` holds subscriptions and matches events; `Filte
 
 from __future__ import annotations
 
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING
 
 from whimbrel import language as _language  # registers the dialects that Filter.parse finds
@@ -15,8 +14,9 @@ from whimbrel.model.filter import Filter
 if TYPE_CHECKING:
     from whimbrel.engine.index import Index
 
+    __version__: str
+
 __all__ = ["Filter", "Index", "WhimbrelError", "parse"]
-__version__ = _version("whimbrel")
 
 parse = _language.parse
 
@@ -26,4 +26,8 @@ def __getattr__(name: str) -> object:
         from whimbrel.engine.index import Index
 
         return Index
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("whimbrel")
     raise AttributeError(f"module 'whimbrel' has no attribute {name!r}")

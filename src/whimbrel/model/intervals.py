@@ -158,7 +158,7 @@ class IntervalSet:
         """The values in any."""
         cuts: list[Cut] = []
         for low, high in sorted(pair for each in (self, *others) for pair in each.pairs()):
-            if cuts and low <= cuts[-1]:
+            if cuts and (low <= cuts[-1] or _is_hollow(cuts[-1], low)):
                 cuts[-1] = max(cuts[-1], high)
             else:
                 cuts += (low, high)

@@ -226,8 +226,10 @@ def _compile(regex: str) -> _Compiled:
         import re2  # optional: only filters with RLIKE need it
     except ImportError:
         raise MissingExtra("google-re2", "regex") from None
+    options = re2.Options()
+    options.log_errors = False  # a bad pattern is an error of ours, not a line on stderr
     try:
-        compiled: _Compiled = re2.compile(regex)
+        compiled: _Compiled = re2.compile(regex, options)
         return compiled
     except re2.error as error:
         raise FilterError(f"Expected a regular expression, but got {regex!r}: {error}") from None
