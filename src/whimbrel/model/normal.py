@@ -6,6 +6,7 @@ collects and merges conjunctions that differ in one attribute only, so that `a =
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from whimbrel.model.conjunction import TRUE, Conjunction, all_of
@@ -84,15 +85,21 @@ def _product(parts: list[list[Conjunction]]) -> list[Conjunction]:
     if not all(parts):
         return []
     common = all_of([part[0] for part in parts if len(part) == 1])
-    out = [] if common is None else [TRUE]
+    if common is None:
+        return []
+    out = [TRUE]
     for part in sorted((part for part in parts if len(part) > 1), key=len):
         FILTER_CONJUNCTIONS.check(len(out) * len(part))
-        merged = (left.and_(right) for left in out for right in part)
-        out = list(dict.fromkeys(c for c in merged if c is not None))
-    if common is not None and not common.is_true():
-        FILTER_CONSTRAINTS.check(len(out) * len(common.constraints))
-        out = list(dict.fromkeys(c for c in (common.and_(rest) for rest in out) if c is not None))
-    return _merge(out)
+        out = part if out == [TRUE] else _pairwise(out, part)
+    if common.is_true():
+        return _merge(out)
+    FILTER_CONSTRAINTS.check(len(out) * len(common.constraints))
+    return [common] if out == [TRUE] else _merge(_pairwise([common], out))
+
+
+def _pairwise(left: list[Conjunction], right: list[Conjunction]) -> list[Conjunction]:
+    both = (one.and_(two) for one in left for two in right)
+    return list(dict.fromkeys(c for c in both if c is not None))
 
 
 def _collect(parts: list[list[Conjunction]]) -> list[Conjunction]:
@@ -106,44 +113,54 @@ def _merge(conjunctions: list[Conjunction]) -> list[Conjunction]:
     if len(conjunctions) < 2:
         return conjunctions
     FILTER_CONSTRAINTS.check(sum(len(c.constraints) for c in conjunctions))
-    merged = sorted(conjunctions, key=lambda c: c.sort_key)
     while True:
-        before, merged = merged, _merge_once(merged)
-        if merged == before:
-            return merged
+        groups = _equal_but_for_one(conjunctions)
+        if not groups:
+            return conjunctions
+        merged = _merge_once(conjunctions, groups)
+        if merged == set(conjunctions):
+            return conjunctions
+        conjunctions = sorted(merged, key=lambda c: c.sort_key)
 
 
-def _merge_once(conjunctions: list[Conjunction]) -> list[Conjunction]:
+def _merge_once(conjunctions: list[Conjunction], groups: list[tuple[str, list[Conjunction]]]) -> set[Conjunction]:
     """One round: every conjunction is united at most once, by the first attribute that allows it."""
-    done: set[int] = set()
-    united: set[Conjunction] = set()
-    for name, group in _equal_but_for_one(conjunctions):
-        if not done.isdisjoint(group):
-            continue
-        done.update(group)
-        united.update(_unite(name, [conjunctions[i] for i in group]))
-    united.update(c for i, c in enumerate(conjunctions) if i not in done)
-    return sorted(united, key=lambda c: c.sort_key)
+    done: set[Conjunction] = set()
+    merged: set[Conjunction] = set()
+    for name, group in groups:
+        if done.isdisjoint(group):
+            done.update(group)
+            merged.update(_unite(name, group))
+    merged.update(c for c in conjunctions if c not in done)
+    return merged
 
 
-def _equal_but_for_one(conjunctions: list[Conjunction]) -> list[tuple[str, list[int]]]:
-    """Groups of conjunctions that differ in one attribute's constraint only, in order of its name."""
-    buckets: dict[tuple[str, int], list[int]] = {}
-    for i, c in enumerate(conjunctions):
+def _equal_but_for_one(conjunctions: list[Conjunction]) -> list[tuple[str, list[Conjunction]]]:
+    """Groups of conjunctions that differ in one attribute's constraint only, in a fixed order."""
+    alike: dict[object, list[Conjunction]] = {}
+    for c in conjunctions:
+        alike.setdefault((tuple([name for name, _ in c.constraints]), c.links), []).append(c)
+    groups: list[tuple[str, list[Conjunction]]] = []
+    for bucket in alike.values():
+        if len(bucket) > 1:
+            groups += _differing_in_one(bucket)
+    return sorted(groups, key=lambda found: (found[0], [c.sort_key for c in found[1]]))
+
+
+def _differing_in_one(conjunctions: list[Conjunction]) -> Iterator[tuple[str, list[Conjunction]]]:
+    """The same for conjunctions of the same attributes and links; a sum of hashes finds what to compare."""
+    buckets: dict[tuple[str, int], list[Conjunction]] = {}
+    for c in conjunctions:
         hashes = [hash(item) for item in c.constraints]
-        total = sum(hashes) + hash(c.links)
+        total = sum(hashes)
         for (name, _), part in zip(c.constraints, hashes, strict=True):
-            buckets.setdefault((name, total - part), []).append(i)
-    groups: list[tuple[str, list[int]]] = []
+            buckets.setdefault((name, total - part), []).append(c)
     for (name, _), bucket in buckets.items():
         if len(bucket) > 1:
-            exact: dict[object, list[int]] = {}
-            for i in bucket:
-                c = conjunctions[i]
-                rest = tuple(item for item in c.constraints if item[0] != name)
-                exact.setdefault((rest, c.links), []).append(i)
-            groups += ((name, group) for group in exact.values() if len(group) > 1)
-    return sorted(groups)
+            exact: dict[object, list[Conjunction]] = {}
+            for c in bucket:
+                exact.setdefault(tuple(item for item in c.constraints if item[0] != name), []).append(c)
+            yield from ((name, sorted(group, key=lambda c: c.sort_key)) for group in exact.values() if len(group) > 1)
 
 
 def _unite(name: str, group: list[Conjunction]) -> list[Conjunction]:
