@@ -129,38 +129,6 @@ def test_tables_and_events_have_the_same_ranks(data: st.DataObject) -> None:
         assert entries(codec.encode_table(batches[0])) == entries(encoded)[start:]
 
 
-@given(st.data())
-def test_nested_columns_are_read_like_events(data: st.DataObject) -> None:
-    element = st.fixed_dictionaries({}, optional={"x": st.integers(0, 3), "y": st.sampled_from(["a", "b"])})
-    kind = pa.list_(pa.struct([("x", pa.int64()), ("y", pa.string())]))
-    rows = data.draw(st.integers(0, 6))
-
-    def draw(cell: st.SearchStrategy[Any]) -> list[Any]:
-        return data.draw(st.lists(st.one_of(st.none(), cell), min_size=rows, max_size=rows))
-
-    table = pa.table(
-        {
-            "d": pa.array(draw(st.lists(st.one_of(st.none(), element), max_size=3)), kind),
-            "m": pa.array(
-                draw(
-                    st.lists(
-                        st.tuples(st.sampled_from(["k", "l"]), st.one_of(st.none(), st.integers(0, 3))), max_size=3
-                    )
-                ),
-                pa.map_(pa.string(), pa.int64()),
-            ),
-            "n": pa.array(
-                draw(st.lists(st.lists(st.integers(0, 3), max_size=2), max_size=2)), pa.list_(pa.list_(pa.int64()))
-            ),
-            "d.x": pa.array(draw(st.integers(0, 5)), pa.int64()),
-        }
-    )
-    own = {"numbers": [1, 2], "strings": ["a"]}
-    codec = make({"n": own, "d.x": own, "d.y": own, "m.k": own, "d": own})
-    events = list(read_events(table, ["n", "d.x", "d.y", "m.k", "d"]))
-    assert same(codec.encode_table(table), codec.encode_events(events))
-
-
 def test_nested_and_odd_arrow_types_are_read() -> None:
     codec = make({"a": {"numbers": [1]}, "s.x": {"numbers": [1, 2]}})
     flags = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([0, 1, None], pa.int8()))
@@ -253,6 +221,11 @@ def test_a_text_that_is_no_timestamp_is_refused_by_row_and_column(text: str) -> 
         codec.encode_table(pa.table({"t": [["2026-01-31"], ["2026-01-31", text]]}), ["t"])
     with pytest.raises(EventError, match="- at t"):
         codec.encode_event({"t": text}, ["t"])
+    codec = make({"o.t": {"times": [0]}})
+    with pytest.raises(EventError, match=r"event 1: o\.t"):
+        codec.encode_table(pa.table({"o": [[], [{"t": None}, {"t": text}]]}), ["o.t"])
+    with pytest.raises(EventError, match=r"event 0: o\.t"):
+        codec.encode_table(pa.table({"o": pa.array([[("t", text)]], pa.map_(pa.string(), pa.string()))}), ["o.t"])
 
 
 def test_threads_share_a_codec() -> None:

@@ -15,12 +15,13 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.columns import rank_column, rank_lists
+from whimbrel.engine.columns import rank_column
 from whimbrel.engine.dictionary import build_dictionary, ranks_of_numbers, ranks_of_strings, ranks_of_times
 from whimbrel.engine.encode_kernels import pack, rank_cells
 from whimbrel.engine.flat import Lanes, NotFlat
 from whimbrel.engine.leaves import Layout, Leaf, layout, leaf_array
 from whimbrel.engine.lookup import Lookup
+from whimbrel.engine.ragged import Part, rank_lists, rank_map, rank_objects
 from whimbrel.engine.search import fixed
 from whimbrel.matchers.events import read_events
 from whimbrel.model.errors import EventError, LimitExceeded
@@ -104,13 +105,14 @@ class Codec:
         rows = table.num_rows
         cells = np.empty((len(found.flat), (-(-rows // 16) | 1) * 16), np.int32)  # odd in cache lines: see `pack`
         for leaf, line in zip(found.flat, cells, strict=True):
-            rank_column(leaf_array(table, leaf), self._lookup(leaf.attr), leaf.is_time, line[:rows])
+            rank_column(leaf_array(table, leaf), leaf, self._lookup(leaf.attr), line[:rows])
         attrs = np.array([leaf.attr for leaf in found.flat], np.int32)
-        offsets, attrs, ranks = pack(cells, rows, attrs, *self._lists(table, found.lists, attrs, rows))
-        encoded = Encoded(rows, offsets, attrs, ranks, np.zeros(rows, np.uint8))
+        coupled = np.zeros(rows, np.uint8)
+        parts = self._parts(table, found, coupled, timestamps)
+        encoded = Encoded(rows, *pack(cells, rows, attrs, *_stacked(parts, attrs, rows)), coupled)
         if found.odd:
             encoded = _united(encoded, self._odd(table, found.odd, timestamps), len(self._ids))
-        if found.lists or found.odd:
+        if not found.is_flat:
             sizes = np.diff(encoded.offsets)
             EVENT_VALUES.check(int(sizes.max(initial=0)), f"event {int(sizes.argmax()) if rows else 0}")
         return encoded
@@ -123,22 +125,23 @@ class Codec:
         self._layout = schema, timestamps, found
         return found
 
-    def _lists(
-        self, table: pa.Table | pa.RecordBatch, leaves: list[Leaf], attrs: np.ndarray, rows: int
-    ) -> tuple[np.ndarray, ...]:
-        """The list columns in the form that `pack` reads."""
-        starts = np.empty((len(leaves), rows), np.int64)
-        ends = np.empty((len(leaves), rows), np.int64)
-        parts = [np.empty(0, np.int32)]
-        first = 0
-        for k, leaf in enumerate(leaves):
-            ranks, start, end = rank_lists(leaf_array(table, leaf), self._lookup(leaf.attr), leaf.is_time)
-            starts[k], ends[k] = start + first, end + first
-            first += len(ranks)
-            parts.append(ranks)
-        own = np.array([leaf.attr for leaf in leaves], np.int32)
-        places = np.searchsorted(attrs, own, "right")
-        return own, places, starts, ends, np.concatenate(parts)
+    def _parts(
+        self, table: pa.Table | pa.RecordBatch, found: Layout, coupled: np.ndarray, timestamps: Collection[str]
+    ) -> list[Part]:
+        """The columns with several values per row; marks the rows whose arrays of objects have some."""
+
+        def below(name: str) -> Leaf | None:
+            attr = self._ids.get(name)
+            return None if attr is None else Leaf(attr, name, (), name in timestamps)
+
+        parts = [rank_lists(leaf_array(table, leaf), leaf, self._lookup(leaf.attr)) for leaf in found.lists]
+        for leaf in found.objects:
+            fields, in_objects = rank_objects(leaf_array(table, leaf), leaf, self._lookup)
+            parts += fields
+            coupled |= in_objects
+        for leaf in found.maps:
+            parts += rank_map(leaf_array(table, leaf), leaf, below, self._lookup)
+        return parts
 
     def _odd(self, table: pa.Table | pa.RecordBatch, leaves: list[Leaf], timestamps: Collection[str]) -> Encoded:
         """What only the plain reader understands; a dotted column is the same to it as a nested one."""
@@ -206,6 +209,22 @@ class Codec:
         if attrs:
             rank_cells(places, np.frombuffer(array("d", cells), np.float64), *self._numbers, ranks)
         return places, ranks
+
+
+def _stacked(
+    parts: list[Part], attrs: np.ndarray, rows: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The parts in the form that `pack` reads."""
+    parts = sorted(parts, key=lambda part: part.attr)
+    starts = np.empty((len(parts), rows), np.int64)
+    ends = np.empty((len(parts), rows), np.int64)
+    first = 0
+    for k, part in enumerate(parts):
+        starts[k], ends[k] = part.starts + first, part.ends + first
+        first += len(part.ranks)
+    own = np.array([part.attr for part in parts], np.int32)
+    ranks = np.concatenate([np.empty(0, np.int32), *(part.ranks for part in parts)])
+    return own, np.searchsorted(attrs, own, "right"), starts, ends, ranks
 
 
 def _united(one: Encoded, two: Encoded, attributes: int) -> Encoded:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import lib
 
 from whimbrel.engine.encode_kernels import mask_nulls
-from whimbrel.engine.leaves import storage
+from whimbrel.engine.leaves import Leaf, storage
 from whimbrel.engine.lookup import EXACT_FLOAT, Lookup
 from whimbrel.engine.search import fixed
 from whimbrel.engine.text_kernels import parse_times
@@ -36,41 +36,12 @@ _SCALES = (2, 4, 6, 9, 12)
 Reader: TypeAlias = Callable[[pa.Array, Lookup, int, np.ndarray], None]
 
 
-def rank_column(array: pa.Array, lookup: Lookup, is_time: bool, out: np.ndarray) -> None:
+def rank_column(array: pa.Array, leaf: Leaf, lookup: Lookup, out: np.ndarray) -> None:
     """The ranks of a flat column, MISSING where it has none."""
-    rank_array(array, lookup, is_time, MISSING, out)
-    if is_time:
+    rank_array(array, lookup, leaf.is_time, MISSING, out)
+    if leaf.is_time:
         for row in np.flatnonzero(out == BAD).tolist():
-            raise EventError("a timestamp", repr(array[row].as_py()), f"event {row}: {lookup.name}")
-
-
-def rank_lists(array: pa.Array, lookup: Lookup, is_time: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The ranks of all members of a list column, and where those of each row start and end."""
-    starts, ends = _bounds(array)
-    if array.null_count:
-        ends = np.where(np.asarray(array.is_valid()), ends, starts)
-    first = int(starts.min()) if len(starts) else 0
-    members = storage(array.values.slice(first, int(ends.max(initial=first)) - first))
-    ranks = np.empty(len(members), np.int32)
-    rank_array(members, lookup, is_time, NULL, ranks)
-    starts, ends = starts - first, ends - first
-    if is_time:
-        for member in np.flatnonzero(ranks == BAD).tolist():
-            for row in np.flatnonzero((starts <= member) & (member < ends)).tolist():
-                raise EventError("a timestamp", repr(members[member].as_py()), f"event {row}: {lookup.name}")
-    return ranks, starts, ends
-
-
-def _bounds(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Where the members of each list start and end in the array of all."""
-    kind = array.type
-    if kind.id == lib.Type_FIXED_SIZE_LIST:
-        starts = np.arange(array.offset, array.offset + len(array)) * kind.list_size
-        return starts, starts + kind.list_size
-    offsets = np.asarray(array.offsets).astype(np.int64)
-    if kind.id in (lib.Type_LIST_VIEW, lib.Type_LARGE_LIST_VIEW):
-        return offsets, offsets + np.asarray(array.sizes)
-    return offsets[:-1], offsets[1:]
+            raise EventError("a timestamp", repr(array[row].as_py()), f"event {row}: {leaf.name}")
 
 
 def rank_array(array: pa.Array, lookup: Lookup, is_time: bool, missing: int, out: np.ndarray) -> None:

@@ -1,13 +1,13 @@
 """Which columns of a table hold which attributes of a segment.
 
 A dotted name and nested fields are the same attribute, so an attribute may lie in several leaves. What is rare and
-hard (arrays of objects, maps, lists of lists) is left to the plain reader of events: those leaves are `Layout.odd`.
+hard (lists of lists, arrays in arrays) is left to the plain reader of events: those leaves are `Layout.odd`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,24 +20,32 @@ _types = pa.types
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A column, or a field below it, that holds one attribute (several if it is odd: then `attr` is -1).
+    """A column, or a field below it: its attribute (-1 if it has none itself), name, and path of field numbers.
 
-    `is_time`: its texts are read as timestamps.
+    `is_time`: its texts are read as timestamps. `leaves`: of an array of objects, the fields with attributes.
     """
 
     attr: int
     name: str
     path: tuple[int, ...]
     is_time: bool = False
+    leaves: tuple[Leaf, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the attributes of a segment lie in tables of one schema, in order of attributes."""
+    """Where the attributes of a segment lie in tables of one schema, flat ones in order of attributes."""
 
     flat: list[Leaf] = field(default_factory=list)
     lists: list[Leaf] = field(default_factory=list)
+    objects: list[Leaf] = field(default_factory=list)
+    maps: list[Leaf] = field(default_factory=list)
     odd: list[Leaf] = field(default_factory=list)
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether no row has several values in one column."""
+        return not (self.lists or self.objects or self.maps or self.odd)
 
 
 def layout(
@@ -46,32 +54,47 @@ def layout(
     """The layout of a schema: `find` gives an attribute's id, `above` has the names that attributes lie below."""
     found = Layout()
 
-    def walk(name: str, kind: pa.DataType, path: tuple[int, ...]) -> None:
+    def walk(name: str, kind: pa.DataType, path: tuple[int, ...], found: Layout) -> None:
         kind = _plain(kind)
         if _types.is_struct(kind):
             if len(path) >= EVENT_DEPTH.value:
                 found.odd.append(Leaf(-1, schema.names[path[0]], path[:1]))  # the reader refuses it, if it is there
             elif name in above:
                 for index, child in enumerate(kind):
-                    walk(f"{name}.{child.name}", child.type, (*path, index))
+                    walk(f"{name}.{child.name}", child.type, (*path, index), found)
             return
         attr = find(name)
-        leaves = found.flat
-        if _is_nested(kind):
-            if attr is None and name not in above:
-                return
-            if _types.is_map(kind) or _is_nested(_plain(kind.value_type)):
-                found.odd.append(Leaf(-1, name, path))
-                return
-            kind, leaves = _plain(kind.value_type), found.lists
-        if attr is not None:
-            _check_scalar(kind, name)
-            leaves.append(Leaf(attr, name, path, name in timestamps))
+        if not _is_nested(kind):
+            if attr is not None:
+                _check_scalar(kind, name)
+                found.flat.append(Leaf(attr, name, path, name in timestamps))
+        elif attr is not None or name in above:
+            walk_members(Leaf(-1 if attr is None else attr, name, path, name in timestamps), kind, found)
+
+    def walk_members(leaf: Leaf, kind: pa.DataType, found: Layout) -> None:
+        is_map = _types.is_map(kind)
+        member = _plain(kind.item_type if is_map else kind.value_type)
+        if is_map and _is_text(kind.key_type) and not _is_nested(member):
+            if leaf.name in above:
+                found.maps.append(leaf)
+        elif not is_map and _types.is_struct(member):
+            inner = Layout()
+            if leaf.name in above:
+                for index, child in enumerate(member):
+                    walk(f"{leaf.name}.{child.name}", child.type, (index,), inner)
+            if inner.is_flat:
+                found.objects.append(replace(leaf, leaves=tuple(inner.flat)))
+            else:
+                found.odd.append(leaf)
+        elif is_map or _is_nested(member):
+            found.odd.append(leaf)
+        elif leaf.attr >= 0:
+            _check_scalar(member, leaf.name)
+            found.lists.append(leaf)
 
     for index, column in enumerate(schema):
-        walk(column.name, column.type, (index,))
+        walk(column.name, column.type, (index,), found)
     found.flat.sort(key=lambda leaf: leaf.attr)
-    found.lists.sort(key=lambda leaf: leaf.attr)
     return found
 
 
@@ -80,9 +103,17 @@ def leaf_array(table: pa.Table | pa.RecordBatch, leaf: Leaf) -> pa.Array:
     array = table.column(leaf.path[0])
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
-    array = storage(array)
-    for index in leaf.path[1:]:
-        array = storage(pc.struct_field(array, [index]))
+    return field_array(storage(array), leaf.path[1:])
+
+
+def field_array(array: pa.Array, path: tuple[int, ...]) -> pa.Array:
+    """The array of a field of a struct, of a field of that, and so on; where a struct is null, so are its fields."""
+    for index in path:
+        child = storage(array.field(index))
+        if array.null_count and child.type != array.type.field(index).type:  # runs cannot be made null before
+            array = pc.if_else(array.is_valid(), child, pa.scalar(None, child.type))
+        else:
+            array = storage(pc.struct_field(array, [index]))
     return array
 
 
@@ -112,13 +143,17 @@ def _plain(kind: pa.DataType) -> pa.DataType:
             return kind
 
 
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(_types.is_string(kind) or _types.is_large_string(kind) or _types.is_string_view(kind))
+
+
 def _is_nested(kind: pa.DataType) -> bool:
     return bool(_types.is_nested(kind)) and not _types.is_union(kind)
 
 
 _READABLE = (
     *(_types.is_boolean, _types.is_integer, _types.is_floating, _types.is_decimal, _types.is_null),
-    *(_types.is_string, _types.is_large_string, _types.is_string_view, _types.is_timestamp, _types.is_date),
+    *(_is_text, _types.is_timestamp, _types.is_date),
 )
 
 
