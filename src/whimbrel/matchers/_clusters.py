@@ -102,11 +102,21 @@ def _probe(
             place = 0
             while place < ranks.size and c.key[start + place] == ranks[place]:
                 place += 1
-            if place == ranks.size:  # the search goes on: equal keys may lie in two buckets
+            if place == ranks.size:
                 out[found] = bucket
                 found += 1
         slot = (slot + np.uint64(1)) & last
     return found
+
+
+@njit(cache=True, nogil=True)
+def _event_mask(values: Int32s) -> np.uint64:  # pragma: no cover
+    """A bit for the number modulo 64 of each attribute that is there."""
+    mask = np.uint64(0)
+    for attr in range(values.size):
+        if values[attr] >= 0:
+            mask |= np.uint64(1) << np.uint64(attr % 64)
+    return mask
 
 
 @njit(cache=True, nogil=True)
@@ -116,40 +126,53 @@ def find_buckets(
     starts: Int64s,
     more: Int32s,
     event: int,
-    present: np.uint64,
     ranks: Int32s,
     out: Int32s,
     counters: Int64s | None,
 ) -> int:  # pragma: no cover
     """Writes the buckets whose equalities the event satisfies to `out`; their number.
 
-    `present` is the event's mask; `ranks` is room for two numbers per attribute of the longest schema.
+    `ranks` is room for two numbers per attribute of the longest schema.
     """
-    found = 0
+    mask, attr_start, attr, table = c.mask, c.attr_start, c.attr, c.table
+    last = np.uint64(table.size - 1)
     values = first[event]
-    for schema in range(c.mask.size):
-        if c.mask[schema] & ~present:
+    absent = ~_event_mask(values)
+    found = int(np.int64(0))  # callees would be compiled twice, the first time for a literal 0
+    for schema in range(mask.size):
+        if mask[schema] & absent:
             continue
-        begin = c.attr_start[schema]
-        width = c.attr_start[schema + 1] - begin
-        combinations = 1
         mixed = _seed(schema)
-        for place in range(width):
-            attr = c.attr[begin + place]
-            ranks[place] = values[attr]
-            if values[attr] < 0:
-                combinations = 0
+        lists = False
+        rank = 0
+        for place in range(attr_start[schema], attr_start[schema + 1]):
+            rank = values[np.uint32(attr[place])]
+            if rank < 0:
                 break
-            mixed = _mix(mixed, values[attr])
+            mixed = _mix(mixed, rank)
             if starts.size:
-                cell = event * values.size + attr
-                combinations = min(combinations * (1 + starts[cell + 1] - starts[cell]), out.size + 1)
-        if combinations == 1:
-            found = _probe(c, schema, mixed, ranks[:width], out, found)
-        elif combinations > 1:
-            found = _combine(c, schema, values.size * event, values, starts, more, ranks, combinations, out, found)
+                cell = event * values.size + attr[place]
+                lists = lists or starts[cell] < starts[cell + 1]
+        if rank < 0:
+            continue
         if counters is not None:
-            counters[0] += min(combinations, c.bucket_start[schema + 1] - c.bucket_start[schema])
+            counters[0] += 1
+        if lists:
+            found = _combine(c, schema, values.size * event, values, starts, more, ranks, out, found)
+            continue
+        slot = mixed & last
+        while table[slot] != EMPTY:
+            bucket = table[slot]
+            slot = (slot + np.uint64(1)) & last
+            if bucket < c.bucket_start[schema] or bucket >= c.bucket_start[schema + 1]:
+                continue
+            key = c.key_start[bucket] - attr_start[schema]
+            place = attr_start[schema]
+            while place < attr_start[schema + 1] and c.key[key + place] == values[attr[place]]:
+                place += 1
+            if place == attr_start[schema + 1]:  # the search goes on: equal keys may lie in two buckets
+                out[found] = bucket
+                found += 1
     return found
 
 
@@ -162,13 +185,16 @@ def _combine(
     starts: Int64s,
     more: Int32s,
     ranks: Int32s,
-    combinations: int,
     out: Int32s,
     found: int,
 ) -> int:  # pragma: no cover
     """Every combination of the values of a schema's attributes, or every bucket, whichever are fewer."""
     begin = c.attr_start[schema]
     width = c.attr_start[schema + 1] - begin
+    combinations = 1
+    for place in range(begin, begin + width):
+        cell = cells + c.attr[place]
+        combinations = min(combinations * (1 + starts[cell + 1] - starts[cell]), out.size + 1)
     if combinations > c.bucket_start[schema + 1] - c.bucket_start[schema]:
         for bucket in range(c.bucket_start[schema], c.bucket_start[schema + 1]):
             held = 0
@@ -201,16 +227,6 @@ def _combine(
             turn[place] = 0
             place += 1
     return found
-
-
-@njit(cache=True, nogil=True)
-def event_mask(values: Int32s) -> np.uint64:  # pragma: no cover
-    """A bit for the number modulo 64 of each attribute that is there."""
-    mask = np.uint64(0)
-    for attr in range(values.size):
-        if values[attr] >= 0:
-            mask |= np.uint64(1) << np.uint64(attr % 64)
-    return mask
 
 
 def check_clusters(c: Clusters) -> None:

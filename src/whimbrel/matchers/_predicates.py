@@ -202,7 +202,7 @@ def satisfied(
     counters: Int64s | None,
 ) -> int:  # pragma: no cover
     """Writes the runs of the predicates that an event satisfies to `out`, no predicate twice; their number."""
-    found = 0
+    found = int(np.int64(0))  # callees would be compiled twice, the first time for a literal 0
     for attr in range(first.shape[1]):
         if first[event, attr] < 0:
             continue

@@ -6,14 +6,15 @@ The hot loops are Numba on frozen arrays; `add` and `remove` are dynamic (see `_
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from whimbrel.matchers._blocks import Block
-from whimbrel.matchers._clusters import Clusters, build_clusters, check_clusters, event_mask, find_buckets
+from whimbrel.matchers._clusters import Clusters, build_clusters, check_clusters, find_buckets
 from whimbrel.matchers._coding import Int32s, Int64s
 from whimbrel.matchers._frozen import FrozenMatcher
 from whimbrel.matchers._predicates import Predicates, build_predicates, check_predicates, run_room, satisfied
-from whimbrel.matchers._rows import EQUAL, KIND, Rows
+from whimbrel.matchers._rows import EQUAL, KIND, Rows, offsets
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.fragment import Fragment
 
@@ -26,7 +27,8 @@ class EqualityPreferred(FrozenMatcher):
     [LeSub] Figure 4 (ALGORITHMS.md section 13). The schema of a conjunction is the set of attributes with an equality;
     the event's values of a schema lead to the conjunctions whose equalities hold. All other predicates, of these
     conjunctions and of those without an equality, are counted as in `fair_predicate`, and a conjunction that was
-    looked up is emitted when its count is complete (at once if it has nothing to count).
+    looked up is emitted when its count is complete (at once if it has nothing to count). Only conjunctions without an
+    equality need a comparison at every addition, so they are counted apart.
 
     Lists: every combination of values is looked up, and a compound predicate is counted once (AMB-10d).
 
@@ -51,7 +53,11 @@ class EqualityPreferred(FrozenMatcher):
         number = np.empty(len(rows), dtype=np.int64)
         number[order] = np.arange(len(rows))
         others = rows.items[:, KIND] != EQUAL
-        self._predicates = build_predicates(rows, others, number)
+        predicates = build_predicates(rows, others, number)
+        clustered = predicates.rows < self._clusters.clustered
+        self._looked_up = _part(predicates, clustered)
+        self._free = _part(predicates, ~clustered)
+        self._predicates = predicates._replace(row_start=np.zeros(1, dtype=np.int64), rows=np.zeros(0, dtype=np.int32))
         needed = np.bincount(number[rows.item_rows()[others]], minlength=len(rows))
         self._needed = needed.astype(np.int32)
         self._hits = np.zeros(len(rows), dtype=np.int32)
@@ -69,14 +75,14 @@ class EqualityPreferred(FrozenMatcher):
             self._hits[:] = 0
             self._seen[:] = 0
         stop, self._stamp = _prefer(
-            self._clusters, self._predicates, block.first, block.starts, block.more, event, self._hits, self._needed,
-            self._clusters.clustered, self._stamp, self._step, self._room, self._seen, self._buckets, self._ranks,
-            out, ends, self._counters,
+            self._clusters, self._predicates, *self._looked_up, *self._free, block.first, block.starts, block.more,
+            event, self._hits, self._needed, self._stamp, self._step, self._room, self._seen, self._buckets,
+            self._ranks, out, ends, self._counters,
         )  # fmt: skip
         return int(stop)
 
     def _sizes(self) -> Stats:
-        arrays = (*self._clusters, *self._predicates, self._needed, self._hits)
+        arrays = (*self._clusters, *self._predicates, *self._looked_up, *self._free, self._needed, self._hits)
         return {
             "predicates_stored": self._predicates.size,
             "schemas": len(self._clusters.mask),
@@ -88,21 +94,32 @@ class EqualityPreferred(FrozenMatcher):
     def _check_structure(self) -> None:
         check_clusters(self._clusters)
         check_predicates(self._predicates)
-        assert np.array_equal(np.bincount(self._predicates.rows, minlength=len(self._hits)), self._needed)
-        assert np.all(self._needed[self._clusters.clustered :] > 0)
+        clustered = self._clusters.clustered
+        assert np.all(self._looked_up[1] < clustered) and np.all(self._free[1] >= clustered)
+        rows = np.concatenate([self._looked_up[1], self._free[1]])
+        assert np.array_equal(np.bincount(rows, minlength=len(self._hits)), self._needed)
+        assert np.all(self._needed[clustered:] > 0)
+
+
+def _part(predicates: Predicates, chosen: npt.NDArray[np.bool_]) -> tuple[Int64s, Int32s]:
+    """The starts and rows of all predicates, of the chosen rows alone."""
+    return offsets(chosen)[predicates.row_start], predicates.rows[chosen]
 
 
 @njit(cache=True, nogil=True)
 def _prefer(
     clusters: Clusters,
     predicates: Predicates,
+    start: Int64s,
+    rows: Int32s,
+    free_start: Int64s,
+    free_rows: Int32s,
     first: Int32s,
     starts: Int64s,
     more: Int32s,
     event: int,
     hits: Int32s,
     needed: Int32s,
-    clustered: int,
     stamp: int,
     step: int,
     runs: Int32s,
@@ -113,34 +130,37 @@ def _prefer(
     ends: Int64s,
     counters: Int64s | None,
 ) -> tuple[int, int]:  # pragma: no cover
-    row_start, rows = predicates.row_start, predicates.rows
     found = 0
     while event < len(first) and found + hits.size <= out.size:
         stamp += step
         base = np.int32(stamp)
         count = satisfied(predicates, first, starts, more, event, runs, seen, stamp, counters)
         for run in range(count):
-            for place in range(row_start[runs[run, 0]], row_start[runs[run, 1]]):
-                row = rows[place]
+            begin, end = runs[run, 0], runs[run, 1]
+            for place in range(start[begin], start[end]):
+                row = np.uint32(rows[place])
+                hits[row] = max(hits[row], base) + np.int32(1)
+            for place in range(free_start[begin], free_start[end]):
+                row = np.uint32(free_rows[place])
                 hit = max(hits[row], base) + np.int32(1)
                 hits[row] = hit
-                if row >= clustered and hit - base == needed[row]:
+                if hit - base == needed[row]:
                     out[found] = row
                     found += 1
             if counters is not None:
-                counters[2] += row_start[runs[run, 1]] - row_start[runs[run, 0]]
-        present = event_mask(first[event])
-        count = find_buckets(clusters, first, starts, more, event, present, ranks, buckets, counters)
+                counters[2] += start[end] - start[begin] + free_start[end] - free_start[begin]
+                counters[3] += free_start[end] - free_start[begin]
+        count = find_buckets(clusters, first, starts, more, event, ranks, buckets, counters)
         for place in range(count):
-            start, end = clusters.row_start[buckets[place]], clusters.row_start[buckets[place] + 1]
+            begin, end = clusters.row_start[buckets[place]], clusters.row_start[buckets[place] + 1]
             before = found
-            for row in range(start, end):
-                out[found] = row
-                found += max(hits[row], base) - base == needed[row]
+            for candidate in range(begin, end):
+                out[found] = candidate
+                found += max(hits[candidate], base) - base == needed[candidate]
             if counters is not None:
-                counters[3] += end - start
-                counters[4] += end - start
-                counters[5] += end - start - (found - before)
+                counters[3] += end - begin
+                counters[4] += end - begin
+                counters[5] += end - begin - (found - before)
         ends[event] = found
         event += 1
     return event, stamp

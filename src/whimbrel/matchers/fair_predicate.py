@@ -105,7 +105,7 @@ def _count(
         base = np.int32(stamp)
         for run in range(count):
             for place in range(row_start[runs[run, 0]], row_start[runs[run, 1]]):
-                row = rows[place]
+                row = np.uint32(rows[place])
                 hits = max(state[row, 0], base) + np.int32(1)
                 state[row, 0] = hits
                 if hits - base == state[row, 1]:

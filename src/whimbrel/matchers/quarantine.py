@@ -12,7 +12,7 @@ import numpy.typing as npt
 from numba import njit
 
 from whimbrel.matchers._blocks import Block
-from whimbrel.matchers._clusters import Clusters, build_clusters, check_clusters, event_mask, find_buckets
+from whimbrel.matchers._clusters import Clusters, build_clusters, check_clusters, find_buckets
 from whimbrel.matchers._coding import Int32s, Int64s
 from whimbrel.matchers._frozen import FrozenMatcher
 from whimbrel.matchers._items import admits_some, in_set
@@ -30,9 +30,6 @@ from whimbrel.matchers._rows import (
 )
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.fragment import Fragment
-
-CHUNK = 1024
-"""Rows of a group that are checked column after column before the next: their marks stay in the first cache."""
 
 
 class Residuals(NamedTuple):
@@ -54,7 +51,7 @@ class Groups(NamedTuple):
     plain: npt.NDArray[np.bool_]  # [g]: whether all tests are intervals, so that the group has columns
     column_start: Int64s  # [g + 1]: where the columns of each group start, one per attribute
     low: Int32s
-    high: Int32s
+    width: npt.NDArray[np.uint32]  # of a rank r: r - low <= width, unsigned, compares with both ends at once
 
 
 class Quarantine(FrozenMatcher):
@@ -95,14 +92,13 @@ class Quarantine(FrozenMatcher):
         self._residuals = Residuals(offsets(lengths), np.ascontiguousarray(items[left]), *sets)
         self._buckets = np.zeros(len(self._clusters.row_start), dtype=np.int32)
         self._ranks = np.zeros(2 * int(np.diff(self._clusters.attr_start).max(initial=0)), dtype=np.int32)
-        self._marks = np.zeros(CHUNK, dtype=np.uint8)
         return order
 
     def _run(self, block: Block, event: int, out: Int32s, ends: Int64s) -> int:
         return int(
             _quarantine(
                 self._clusters, self._residuals, self._groups, block.first, block.starts, block.more, event,
-                self._buckets, self._ranks, self._marks, out, ends, self._counters,
+                self._buckets, self._ranks, out, ends, self._counters,
             )
         )  # fmt: skip
 
@@ -131,7 +127,8 @@ class Quarantine(FrozenMatcher):
             if groups.plain[group]:
                 columns = slice(groups.column_start[group], groups.column_start[group + 1])
                 assert np.array_equal(groups.low[columns].reshape(len(attrs), size), items[:, :, LOW].T)
-                assert np.array_equal(groups.high[columns].reshape(len(attrs), size), items[:, :, HIGH].T)
+                high = items[:, :, HIGH].T
+                assert np.array_equal((groups.low + groups.width)[columns].reshape(len(attrs), size), high)
 
 
 def _build_groups(rows: Rows, chosen: Int64s) -> tuple[Groups, Int64s]:
@@ -146,65 +143,85 @@ def _build_groups(rows: Rows, chosen: Int64s) -> tuple[Groups, Int64s]:
     row_start = offsets(np.bincount(group, minlength=len(leader)))
     plain = ~with_set[leader]
     column_start = offsets(np.diff(row_start) * np.diff(attr_start) * plain)
-    low, high = (np.empty(column_start[-1], dtype=np.int32) for _ in range(2))
+    low, width = np.empty(column_start[-1], dtype=np.int32), np.empty(column_start[-1], dtype=np.uint32)
     start, items = take_runs(start, items, order)
     for number in np.flatnonzero(plain):
         part = items[start[row_start[number]] : start[row_start[number + 1]]]
-        width = attr_start[number + 1] - attr_start[number]
+        attributes = attr_start[number + 1] - attr_start[number]
         columns = slice(column_start[number], column_start[number + 1])
-        low[columns] = part[:, LOW].reshape(-1, width).T.ravel()
-        high[columns] = part[:, HIGH].reshape(-1, width).T.ravel()
-    return Groups(row_start, attr_start, attrs, plain, column_start, low, high), order
+        low[columns] = part[:, LOW].reshape(-1, attributes).T.ravel()
+        width[columns] = (part[:, HIGH] - part[:, LOW]).reshape(-1, attributes).T.ravel()
+    return Groups(row_start, attr_start, attrs, plain, column_start, low, width), order
 
 
 @njit(cache=True, nogil=True)
-def _holds(
-    residuals: Residuals, row: int, first: Int32s, starts: Int64s, more: Int32s, event: int, counters: Int64s | None
-) -> bool:  # pragma: no cover
-    """Whether what is left of a row holds."""
-    items = residuals.items
-    for item in range(residuals.start[row], residuals.start[row + 1]):
-        if counters is not None:
-            counters[1] += 1
-        if starts.size:
-            sets = residuals.set_start, residuals.set_low, residuals.set_high
-            if not admits_some(items, item, first, event, starts, more, sets[0], sets[1], sets[2]):
-                return False
-            continue
-        rank = first[event, items[item, ATTR]]
-        if items[item, KIND] >= POINTS:
-            if not in_set(rank, items[item, LOW], residuals.set_start, residuals.set_low, residuals.set_high):
-                return False
-        elif rank < items[item, LOW] or rank > items[item, HIGH]:
-            return False
-    return True
+def _check_rows(
+    residuals: Residuals,
+    begin: int,
+    end: int,
+    first: Int32s,
+    starts: Int64s,
+    more: Int32s,
+    event: int,
+    out: Int32s,
+    found: int,
+    counters: Int64s | None,
+) -> int:  # pragma: no cover
+    """Adds the rows from `begin` to `end` of which all that is left to check holds."""
+    start, items = residuals.start, residuals.items
+    set_start, set_low, set_high = residuals.set_start, residuals.set_low, residuals.set_high
+    values = first[event]
+    for row in range(begin, end):
+        item, stop = start[row], start[row + 1]
+        while item < stop:
+            if counters is not None:
+                counters[1] += 1
+            rank = values[items[item, ATTR]]
+            if starts.size:
+                if not admits_some(items, item, first, event, starts, more, set_start, set_low, set_high):
+                    break
+            elif items[item, KIND] >= POINTS:
+                if not in_set(rank, items[item, LOW], set_start, set_low, set_high):
+                    break
+            elif rank < items[item, LOW] or rank > items[item, HIGH]:
+                break
+            item += 1
+        out[found] = row
+        found += item == stop
+    return found
 
 
 @njit(cache=True, nogil=True)
 def _scan_columns(
-    groups: Groups, group: int, values: Int32s, base: int, marks: npt.NDArray[np.uint8], out: Int32s, found: int
+    groups: Groups, group: int, values: Int32s, base: int, out: Int32s, found: int
 ) -> int:  # pragma: no cover
-    """Adds the rows of a group whose intervals all hold; rows are numbered from `base`."""
-    low, high = groups.low, groups.high
+    """Adds the rows of a group whose intervals all hold; rows are numbered from `base`.
+
+    A row is always written and counted only if it holds: no branch depends on the data. Each column after the first
+    looks at the rows that are left.
+    """
     size = groups.row_start[group + 1] - groups.row_start[group]
     column = groups.column_start[group]
-    begin, end = groups.attr_start[group], groups.attr_start[group + 1]
-    for chunk in range(0, size, CHUNK):
-        length = min(CHUNK, size - chunk)
-        at = column + chunk
-        for place in range(begin, end):
-            rank = values[groups.attr[place]]
-            if place == begin:
-                for row in range(length):
-                    marks[row] = (low[at + row] <= rank) & (rank <= high[at + row])
-            else:
-                for row in range(length):
-                    marks[row] &= (low[at + row] <= rank) & (rank <= high[at + row])
-            at += size
-        for row in range(length):
-            out[found] = base + chunk + row
-            found += marks[row]
-    return found
+    begin = groups.attr_start[group]
+    rows = out[found:]
+    low, width = groups.low[column : column + size], groups.width[column : column + size]
+    rank = values[groups.attr[begin]]
+    kept = np.uint64(0)
+    for row in range(size):
+        rows[kept] = row
+        kept += np.uint64(np.uint32(rank - low[row]) <= width[row])
+    for place in range(begin + 1, groups.attr_start[group + 1]):
+        column += size
+        low, width = groups.low[column : column + size], groups.width[column : column + size]
+        rank = values[groups.attr[place]]
+        left, kept = kept, np.uint64(0)
+        for index in range(left):
+            row = rows[index]
+            rows[kept] = row
+            kept += np.uint64(np.uint32(rank - low[np.uint32(row)]) <= width[np.uint32(row)])
+    for index in range(kept):
+        rows[index] += base
+    return found + int(kept)
 
 
 @njit(cache=True, nogil=True)
@@ -218,24 +235,20 @@ def _quarantine(
     event: int,
     buckets: Int32s,
     ranks: Int32s,
-    marks: npt.NDArray[np.uint8],
     out: Int32s,
     ends: Int64s,
     counters: Int64s | None,
 ) -> int:  # pragma: no cover
     rows = residuals.start.size - 1
     clustered = clusters.row_start[-1]
-    found = 0
+    found = int(np.int64(0))  # callees would be compiled twice, the first time for a literal 0
     while event < len(first) and found + rows <= out.size:
         values = first[event]
-        count = find_buckets(clusters, first, starts, more, event, event_mask(values), ranks, buckets, counters)
+        count = find_buckets(clusters, first, starts, more, event, ranks, buckets, counters)
         for place in range(count):
             start, end = clusters.row_start[buckets[place]], clusters.row_start[buckets[place] + 1]
             before = found
-            for row in range(start, end):
-                if _holds(residuals, row, first, starts, more, event, counters):
-                    out[found] = row
-                    found += 1
+            found = _check_rows(residuals, start, end, first, starts, more, event, out, found, counters)
             if counters is not None:
                 counters[2] += end - start
                 counters[3] += end - start - (found - before)
@@ -249,14 +262,11 @@ def _quarantine(
             if counters is not None:
                 counters[4] += end - start
             if groups.plain[group] and starts.size == 0:
-                found = _scan_columns(groups, group, values, start, marks, out, found)
+                found = _scan_columns(groups, group, values, start, out, found)
                 if counters is not None:
                     counters[1] += (end - start) * (stop - groups.attr_start[group])
                 continue
-            for row in range(start, end):
-                if _holds(residuals, row, first, starts, more, event, counters):
-                    out[found] = row
-                    found += 1
+            found = _check_rows(residuals, start, end, first, starts, more, event, out, found, counters)
         ends[event] = found
         event += 1
     return event

@@ -1,0 +1,54 @@
+"""Quarantine: candidates by equality, the rest beside them, and what has no equality in columns."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from whimbrel.matchers import make
+from whimbrel.matchers.quarantine import Quarantine
+from whimbrel.model.filter import Filter
+
+
+def quarantine(**options: object) -> Quarantine:
+    matcher = make("quarantine", **options)
+    assert isinstance(matcher, Quarantine)
+    return matcher
+
+
+def test_other_predicates_are_checked_only_for_candidates() -> None:
+    matcher = quarantine(count=True)
+    matcher.add_many(range(100), [f"a = {i} AND b < 5 AND c > {i}" for i in range(100)])
+    assert matcher.match({"a": 7, "b": 1, "c": 8}) == [7]
+    stats = matcher.stats()
+    assert (stats["candidates"], stats["false_candidates"], stats["predicate_evaluations"]) == (1, 0, 2)
+    assert matcher.match({"a": 7, "b": 1}) == []
+    assert matcher.stats()["false_candidates"] == 1
+
+
+def test_conjunctions_without_an_equality_are_scanned_by_the_attributes_that_they_test() -> None:
+    matcher = quarantine(count=True)
+    texts = [f"a < {i}" for i in range(5)] + [f"a < {i} AND b > {i}" for i in range(5)] + ["c != 1", "a IN (1, 2)"]
+    matcher.add_many(range(len(texts)), texts)
+    assert matcher.match({"a": 2}) == [3, 4, 11]
+    stats = matcher.stats()
+    assert (stats["groups"], stats["without_equality"], stats["quarantine_scanned"]) == (4, 12, 6)
+    assert matcher.match({"a": 2, "b": 4}) == [3, 4, 8, 11]
+    assert matcher.match({"a": [2, 9], "b": 4, "c": [1, 2]}) == [3, 4, 8, 10, 11]
+    matcher._check()
+
+
+def test_groups_longer_than_a_cache_line_and_of_many_columns() -> None:
+    matcher = quarantine()
+    filters = {}
+    for number, (a, b, c) in enumerate(product(range(12), repeat=3)):
+        filters[number] = Filter.parse(f"a > {a} AND b <= {b} AND c BETWEEN {c} AND {c + 3}")
+        matcher.add(number, filters[number])
+    for event in ({"a": 6, "b": 6, "c": 6}, {"a": 0, "b": 1, "c": 2}, {"a": 99, "b": -1, "c": 5}):
+        assert matcher.match(event) == [number for number, filter in filters.items() if filter.matches(event)]
+
+
+def test_every_combination_of_listed_values_is_a_candidate_once() -> None:
+    matcher = quarantine(count=True)
+    matcher.add_many(range(9), [f"a = {i} AND b = {j} AND c > 0" for i, j in product(range(3), repeat=2)])
+    assert matcher.match({"a": [0, 2, 5], "b": [1, 2], "c": [-1, 1]}) == [1, 2, 7, 8]
+    assert matcher.stats()["candidates"] == 4
