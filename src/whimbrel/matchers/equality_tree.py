@@ -20,6 +20,7 @@ from whimbrel.matchers._tree_check import check_tree
 from whimbrel.matchers._tree_factoring import COPIES, Factoring, copies
 from whimbrel.matchers._tree_frozen import FrozenTree
 from whimbrel.matchers._tree_kernels import STAR
+from whimbrel.matchers._tree_options import check_names
 from whimbrel.matchers._tree_overlay import Overlay, Tests
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.fragment import Fragment
@@ -75,8 +76,8 @@ class EqualityTree(FrozenMatcher):
         count: bool = False,
     ) -> None:
         self._options = (collapse, successors, aggressive)
-        self._order = _names(self.name, "order", order)
-        self.index_attributes = _names(self.name, "index_attributes", index_attributes)
+        self._order = check_names(self.name, "order", order)
+        self.index_attributes = check_names(self.name, "index_attributes", index_attributes)
         self._overlay = Overlay()
         self._late: dict[int, Tests] = {}  # of what is not compiled, that which is not yet in the overlay
         super().__init__(timestamps, count)
@@ -91,7 +92,7 @@ class EqualityTree(FrozenMatcher):
 
         Nothing changes on an error, which is LimitExceeded if factoring would make too many copies.
         """
-        names = _names(self.name, "index_attributes", attributes)
+        names = check_names(self.name, "index_attributes", attributes)
         unknown = [name for name in names if name not in self.attributes()]
         if unknown:
             raise OptionError(self.name, "index_attributes", "attributes that subscriptions test", ", ".join(unknown))
@@ -193,11 +194,3 @@ def _table(rows: Rows) -> Int32s:
     table = np.full((len(rows), len(rows.codes.names)), STAR, dtype=np.int32)
     table[rows.item_rows(), rows.items[:, ATTR]] = rows.items[:, LOW]
     return table
-
-
-def _names(matcher: str, option: str, names: object) -> tuple[str, ...]:
-    if not isinstance(names, str) and isinstance(names, Iterable):
-        found = tuple(names)
-        if all(isinstance(name, str) for name in found) and len(set(found)) == len(found):
-            return found
-    raise OptionError(matcher, option, "different attribute names", names)
