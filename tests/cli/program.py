@@ -46,7 +46,7 @@ class Program:
 
     def __call__(self, *arguments: str, stdin: bytes = b"", status: int = 0) -> Result:
         command = [sys.executable, "-m", "whimbrel.cli.main", *arguments]
-        done = subprocess.run(command, cwd=self.folder, input=stdin, capture_output=True, check=False, timeout=120)
+        done = subprocess.run(command, cwd=self.folder, input=stdin, capture_output=True, check=False, timeout=600)
         result = Result(done.returncode, done.stdout, done.stderr.decode())
         assert "Traceback" not in result.stderr, result.stderr
         assert result.status == status, (result.status, result.stdout[-2_000:], result.stderr)

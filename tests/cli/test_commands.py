@@ -85,3 +85,17 @@ def test_a_reader_that_has_had_enough_ends_the_program_quietly(program: Program)
     done = subprocess.run(command, shell=True, cwd=program.folder, capture_output=True, check=True, text=True)
     assert done.stdout == '{"event": 0, "subscription": "dear"}\n'
     assert done.stderr == ""
+
+
+def test_lines_of_a_pipe_are_answered_as_they_come(program: Program) -> None:
+    command = [sys.executable, "-m", "whimbrel.cli.main", "match", "-s", "subs.jsonl", "-"]
+    with subprocess.Popen(
+        command, cwd=program.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdin is not None and running.stdout is not None
+        for row in range(3):
+            running.stdin.write('{"price": 100}\n')
+            running.stdin.flush()
+            assert running.stdout.readline() == f'{{"event": {row}, "subscription": "dear"}}\n'
+        running.stdin.close()
+    assert running.returncode == 0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from whimbrel.cli.console import to_json
+from whimbrel.cli.console import plain, to_json
 from whimbrel.cli.options import From, Json, Timestamps, names_of
 from whimbrel.cli.report import Report
 from whimbrel.model.errors import UnknownId
@@ -83,7 +83,7 @@ def _show_filter(id: Id | None, filter: Filter, event: Event, json: bool) -> Non
         named = {} if id is None else {"subscription": id}
         typer.echo(to_json({**named, "filter": str(filter), **explanation.to_dict()}))
         return
-    typer.echo(f"{filter}\n{explanation}" if id is None else f"{id}: {filter}\n{explanation}")
+    typer.echo(plain(f"{filter}\n{explanation}" if id is None else f"{id}: {filter}\n{explanation}"))
 
 
 def _show_all(index: Index, event: Event, limit: int, json: bool) -> None:
@@ -94,8 +94,8 @@ def _show_all(index: Index, event: Event, limit: int, json: bool) -> None:
         return
     typer.echo(f"matches {len(matches):,} of {len(index):,} subscriptions" + (":" if matches else ""))
     for id in matches:
-        typer.echo(f"  {id}")
+        typer.echo(plain(f"  {id}"))
     if misses:
         typer.echo("near misses:")
     for miss in misses:
-        typer.echo("\n".join(f"  {line}" for line in str(miss).split("\n")))
+        typer.echo("\n".join(f"  {line}" for line in plain(str(miss)).split("\n")))

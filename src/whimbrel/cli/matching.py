@@ -112,8 +112,9 @@ def _alone(error: WhimbrelError) -> WhimbrelError:
 
 
 def _with_rows(pairs: pa.Table, batch: EventBatch) -> pa.Table:
+    import numpy as np
     import pyarrow as pa
     from pyarrow import compute
 
-    rows = pa.array(batch.rows, pa.int64())
+    rows = pa.array(np.array(batch.rows, np.int64))  # from a list, Arrow would import pandas, which takes a while
     return pairs.set_column(0, "event", compute.take(rows, pairs["event"]))
