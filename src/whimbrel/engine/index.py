@@ -29,6 +29,7 @@ from whimbrel.matchers.explain import Explanation, NearMiss, explain
 from whimbrel.model.errors import UnknownId
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
+from whimbrel.model.limits import FILTER_BYTES
 from whimbrel.model.subscription import Id, Subscription
 
 if TYPE_CHECKING:
@@ -61,20 +62,23 @@ class Index:
         self.timestamps = frozenset(timestamps)
         self._ids = IdTable()
         self._texts = TextStore()
-        self._places: dict[int, int] = {}  # slots of replaced filters: the place in the order of results
         self._snapshot = Snapshot()
         self._sample: pa.Table | list[Event] | None = None
         self._filters: dict[int, Filter] = {}
         self._lock = threading.RLock()
+        self._naming = threading.Lock()  # held while ids and texts disagree, for microseconds
         self._merger: threading.Thread | None = None
+        self._places_kept = HEAD
         self._workspaces: list[Workspace] = []
         self._counts = np.zeros(5, np.int64)  # events, and what the workspaces count
 
     def add(self, id: Id, filter: object, dialect: str = "sql") -> None:
         """Add a subscription; DuplicateId if the id is there. Visible to the next match."""
-        parsed = _parsed(filter, dialect)
+        parsed, text = _parsed(filter, dialect)
         with self._lock:
-            slot = self._ids.add(id)
+            with self._naming:
+                slot = self._ids.add(id)
+                self._texts.append(slot, text, parsed.dialect)
             self._append(slot, parsed)
             if self._snapshot.head_size >= HEAD:
                 self._flush()
@@ -93,19 +97,18 @@ class Index:
         batch = read_subscriptions(subscriptions, dialect)
         parsed = batch.parse(progress)
         with self._lock:
-            first = self._ids.add_many(batch.ids)
+            first = self._ids.slots
             slots = np.arange(first, first + len(batch.texts), dtype=np.int32)
-            self._texts.append_many(first, batch.texts, batch.dialects)
-            try:
-                segment = writer.build_from_parsed(
-                    [part for _, part in parsed], [slots[row : row + part.count] for row, part in parsed], self._sample
-                )
-            except BaseException:
-                for slot in slots.tolist():
-                    self._ids.remove(self._ids.name(slot))
-                raise
+            segment = writer.build_from_parsed(
+                [part for _, part in parsed], [slots[row : row + part.count] for row, part in parsed], self._sample
+            )
+            with self._naming:
+                self._ids.add_many(batch.ids)
+                self._texts.append_many(first, batch.texts, batch.dialects)
             old = self._snapshot
-            self._snapshot = replace(old, segments=(*old.segments, segment), slots=self._ids.slots)
+            self._snapshot = replace(
+                old, segments=(*old.segments, segment), slots=self._ids.slots, died=self._roomy(old.died)
+            )
             self._merge_soon()
 
     def remove(self, id: Id) -> None:
@@ -113,15 +116,15 @@ class Index:
         with self._lock:
             slot = self._ids.remove(id)
             self._snapshot = self._with_death(self._snapshot, slot)
-            self._places.pop(slot, None)
 
     def replace(self, id: Id, filter: object, dialect: str = "sql") -> None:
         """Give a subscription another filter, atomically; it keeps its place in the order of results."""
-        parsed = _parsed(filter, dialect)
+        parsed, text = _parsed(filter, dialect)
         with self._lock:
-            old_slot = self._ids.remove(id)
-            slot = self._ids.add(id)
-            self._places[slot] = self._places.pop(old_slot, old_slot)
+            with self._naming:
+                old_slot = self._ids.remove(id)
+                slot = self._ids.add(id)
+                self._texts.append(slot, text, parsed.dialect)
             self._append(slot, parsed, died=old_slot)
             if self._snapshot.head_size >= HEAD:
                 self._flush()
@@ -137,10 +140,8 @@ class Index:
         if snapshot.head_size:
             whole = Event.of(event, self.timestamps)
             found += [entry.slot for entry in snapshot.head_entries() if entry.filter.matches(whole)]
-        places = self._places
-        found.sort(key=(lambda slot: places.get(slot, slot)) if places else None)
         self._counts[0] += 1
-        return cast("list[Id]", self._ids.name_list(np.array(found, np.int64)))
+        return cast("list[Id]", self._ids.name_list(np.array(snapshot.in_order(found), np.int64)))
 
     def match_batch(self, events: object, threads: int | None = None) -> pa.Table:
         """Match many events: a table of `event` (row number) and `subscription` (id), in event order."""
@@ -153,7 +154,7 @@ class Index:
         what must outlive the next step. Memory stays bounded however many pairs match.
         """
         snapshot = self._ready(0)
-        units = Units(events, self.attributes(), self.timestamps)
+        units = Units(events, snapshot.attributes(), self.timestamps)
         workers = threads if threads is not None else os.cpu_count() or 1
         for result in match_units(
             snapshot, units, self.timestamps, self._judge, self._take_workspace, self._release_workspace, workers
@@ -172,7 +173,7 @@ class Index:
     def near_misses(self, event: Event | Mapping[str, object], limit: int = 10) -> list[NearMiss]:
         """The subscriptions that almost match: fewest failed constraints first, then order of addition."""
         snapshot = self._ready(0)
-        places = self._places
+        places = snapshot.places
         return nearest(
             snapshot, Event.of(event, self.timestamps), limit,
             lambda slot: places.get(slot, slot), self._filter_of, self._ids.name,
@@ -210,7 +211,7 @@ class Index:
         """Save to a directory, atomically: whatever happens, it holds the old index or the new one."""
         with self._lock:
             self._flush()
-            persistence.save(path, self._snapshot, self._ids, self._texts, self._places, self.timestamps)
+            persistence.save(path, self._snapshot, self._ids, self._texts, self.timestamps)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], verify: bool = True) -> Index:
@@ -220,63 +221,84 @@ class Index:
         """
         saved = persistence.open(path, verify)
         index = cls(saved.timestamps)
-        index._ids, index._texts, index._places = saved.ids, saved.texts, saved.places
-        index._snapshot = saved.snapshot
+        index._ids, index._texts, index._snapshot = saved.ids, saved.texts, saved.snapshot
         return index
 
     def attributes(self) -> frozenset[str]:
         """The attributes that some filter mentions."""
-        snapshot = self._snapshot
-        names = {name for segment in snapshot.segments for name in segment.attributes}
-        return frozenset(names.union(*(entry.filter.attributes for entry in snapshot.head_entries())))
+        return self._snapshot.attributes()
 
     def __len__(self) -> int:
         return len(self._ids)
 
     def __contains__(self, id: object) -> bool:
-        return id in self._ids
+        return self._find(id) >= 0
 
     def __getitem__(self, id: Id) -> Subscription:
         return Subscription(id, self._filter_of(self._slot(id)))
 
     def __iter__(self) -> Iterator[Id]:
-        if not self._places:
+        snapshot = self._snapshot
+        if not snapshot.places:
             return iter(self._ids)
-        live = self._ids.live().tolist()
-        live.sort(key=lambda slot: self._places.get(slot, slot))
+        live = snapshot.in_order(self._ids.live().tolist())
         return iter(cast("list[Id]", self._ids.name_list(np.array(live, np.int64))))
 
     def _slot(self, id: Id) -> int:
-        slot = self._ids.find(id)
+        slot = self._find(id)
         if slot < 0:
             raise UnknownId(id)
         return slot
 
+    def _find(self, id: object) -> int:
+        """The slot of an id, its text in place; -1 if it is not there."""
+        slot = self._ids.find(id)
+        if not 0 <= slot < len(self._texts):
+            with self._naming:  # not there, or in the middle of a change
+                slot = self._ids.find(id)
+        return slot
+
     def _append(self, slot: int, filter: Filter, died: int | None = None) -> None:
         """Put a filter into the head, and kill the slot that it replaces, in one step."""
-        self._texts.append(slot, filter.text if filter.text is not None else str(filter), filter.dialect)
-        old = self._snapshot if died is None else self._with_death(self._snapshot, died)
+        old = self._snapshot
+        if died is not None:
+            old.places[slot] = old.places.get(died, died)
+            old = self._with_death(old, died)
         old.head.append(HeadEntry(slot, filter))
-        self._snapshot = replace(old, head_size=len(old.head), slots=self._ids.slots)
+        self._snapshot = replace(old, head_size=len(old.head), slots=self._ids.slots, died=self._roomy(old.died))
+
+    def _roomy(self, died: np.ndarray | None) -> np.ndarray | None:
+        """The versions of deaths, if there are any, with room for all slots that there are now."""
+        if died is None or len(died) >= self._ids.slots:
+            return died
+        larger = np.zeros(2 * self._ids.slots, np.int32)
+        larger[: len(died)] = died
+        return larger
 
     def _with_death(self, old: Snapshot, slot: int) -> Snapshot:
-        died = old.died
-        if died is None or len(died) < self._ids.slots:
-            died = np.zeros(max(1_024, 2 * self._ids.slots), np.int32)
-            if old.died is not None:
-                died[: len(old.died)] = old.died
+        died = np.zeros(max(1_024, 2 * self._ids.slots), np.int32) if old.died is None else old.died
         died[slot] = old.version + 1
         self._filters.pop(slot, None)
         return replace(old, died=died, version=old.version + 1)
 
     def _ready(self, checked: int) -> Snapshot:
-        """The snapshot, its head made a segment if it has more entries than are to be checked one by one."""
-        if self._snapshot.head_size > checked and self._lock.acquire(blocking=checked == 0):
+        """A snapshot whose head has at most so many entries, which are to be checked one by one.
+
+        A larger head is made a segment; while another thread holds the lock, then for this caller only.
+        """
+        snapshot = self._snapshot
+        if snapshot.head_size <= checked:
+            return snapshot
+        if self._lock.acquire(blocking=False):
             try:
                 self._flush()
+                return self._snapshot
             finally:
                 self._lock.release()
-        return self._snapshot
+        if checked:
+            return snapshot
+        own = writer.build_from_head(list(snapshot.head_entries()), self._sample)
+        return replace(snapshot, segments=(*snapshot.segments, own), head=[], head_size=0)
 
     def _flush(self) -> None:
         """Make the head a segment. The lock is held."""
@@ -285,8 +307,17 @@ class Index:
         segments = old.segments
         if entries:
             segments = (*segments, writer.build_from_head(entries, self._sample))
-        self._snapshot = replace(old, segments=segments, head=[], head_size=0)
+        self._snapshot = replace(old, segments=segments, head=[], head_size=0, places=self._live_places(old))
         self._merge_soon()
+
+    def _live_places(self, snapshot: Snapshot) -> dict[int, int]:
+        """The places, without those of dead slots once these may be most of them."""
+        places = snapshot.places
+        if len(places) <= self._places_kept:
+            return places
+        living = {slot: place for slot, place in places.items() if not snapshot.is_dead(slot)}
+        self._places_kept = max(HEAD, 2 * len(living))
+        return living
 
     def _merge_soon(self) -> None:
         """Start the background merge if there are segments of like size. The lock is held."""
@@ -295,20 +326,29 @@ class Index:
             self._merger.start()
 
     def _merge_in_background(self) -> None:
-        while True:
+        try:
+            while self._merge_some():
+                pass
+        except BaseException:
             with self._lock:
-                snapshot = self._snapshot
-                chosen = _mergeable(snapshot.segments)
-                if not chosen:
-                    self._merger = None
-                    return
-            merged = writer.merge(chosen, snapshot.dead, self._sample)
-            with self._lock:
-                now = self._snapshot
-                if not set(map(id, chosen)) <= set(map(id, now.segments)):
-                    continue  # merge() or analyze() replaced them meanwhile
+                self._merger = None  # the next full head tries again
+            raise
+
+    def _merge_some(self) -> bool:
+        """Merge the segments of one size; whether there were any."""
+        with self._lock:
+            snapshot = self._snapshot
+            chosen = _mergeable(snapshot.segments)
+            if not chosen:
+                self._merger = None
+                return False
+        merged = writer.merge(chosen, snapshot.dead, self._sample)
+        with self._lock:
+            now = self._snapshot
+            if set(map(id, chosen)) <= set(map(id, now.segments)):  # unless merge() or analyze() replaced them
                 kept = [segment for segment in now.segments if not any(segment is one for one in chosen)]
                 self._snapshot = replace(now, segments=(*kept, merged))
+        return True
 
     def _match_segments(
         self, snapshot: Snapshot, event: Event | Mapping[str, object], workspace: Workspace
@@ -365,12 +405,22 @@ class Index:
         assert satisfiable <= set(held), "a live subscription is in no segment"
         assert len(held) == len(set(held)), "a slot is in two segments"
         assert set(held) <= set(self._ids.live().tolist()), "a dead slot is alive in a segment"
+        assert snapshot.slots == self._ids.slots == len(self._texts), "ids, texts and slots disagree"
+        assert snapshot.died is None or len(snapshot.died) >= snapshot.slots, "a slot has no room to die"
+        assert all(place < slot < snapshot.slots for slot, place in snapshot.places.items()), "a place is not older"
+        self._ids._check()
+        self._texts._check()
 
 
-def _parsed(filter: object, dialect: str) -> Filter:
+def _parsed(filter: object, dialect: str) -> tuple[Filter, str]:
+    """The filter and its text; what exceeds a limit is refused here, not at a later match."""
     parsed = filter if isinstance(filter, Filter) else Filter.parse(filter, dialect)
-    _ = parsed.conjunctions  # too many of them is refused here, not at a later match
-    return parsed
+    _ = parsed.conjunctions
+    if parsed.text is not None:
+        return parsed, parsed.text
+    text = str(parsed)
+    FILTER_BYTES.check(len(text.encode()))
+    return parsed, text
 
 
 def _mergeable(segments: Sequence[Segment]) -> list[Segment]:
@@ -384,5 +434,3 @@ def _mergeable(segments: Sequence[Segment]) -> list[Segment]:
         if len(tiers[tier]) >= FANOUT:
             return tiers[tier]
     return []
-
-

@@ -22,7 +22,6 @@ class Saved:
     snapshot: Snapshot
     ids: IdTable
     texts: TextStore
-    places: dict[int, int]
     timestamps: list[str]
 
 
@@ -31,12 +30,12 @@ def save(
     snapshot: Snapshot,
     ids: IdTable,
     texts: TextStore,
-    places: dict[int, int],
     timestamps: frozenset[str],
 ) -> None:
     """Write all parts; on return they are on disk, and until then the old index stays."""
     died = np.zeros(0, np.int32) if snapshot.died is None else snapshot.died[: snapshot.slots]
-    moved = np.array(sorted(places.items()), np.int32).reshape(-1, 2)
+    places = sorted((slot, place) for slot, place in snapshot.places.items() if not snapshot.is_dead(slot))
+    moved = np.array(places, np.int32).reshape(-1, 2)
     files: dict[str, tuple[dict[str, np.ndarray], dict[str, object]]] = {
         f"segment_{number}": (dict(segment.arrays), segment.meta) for number, segment in enumerate(snapshot.segments)
     }
@@ -54,11 +53,17 @@ def open(path: str | os.PathLike[str], verify: bool = True) -> Saved:
     parts, manifest = open_directory(os.fspath(path), verify)
     state, facts = parts["state"]
     died = state["died"].copy() if state["died"].size else None
-    segments = tuple(Segment(*parts[f"segment_{number}"]) for number in range(manifest["extra"]["segments"]))
+    stored = [parts[f"segment_{number}"] for number in range(manifest["extra"]["segments"])]
+    segments = tuple(Segment(arrays, dict(meta)) for arrays, meta in stored)
     return Saved(
-        Snapshot(segments, slots=cast("int", facts["slots"]), version=cast("int", facts["version"]), died=died),
+        Snapshot(
+            segments,
+            slots=cast("int", facts["slots"]),
+            version=cast("int", facts["version"]),
+            died=died,
+            places={int(slot): int(place) for slot, place in state["moved"].tolist()},
+        ),
         IdTable.from_arrays(parts["ids"][0]),
         TextStore.from_arrays(parts["texts"][0]),
-        {int(slot): int(place) for slot, place in state["moved"].tolist()},
         cast("list[str]", facts["timestamps"]),
     )

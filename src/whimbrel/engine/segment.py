@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from weakref import ref
 
 import numpy as np
 
@@ -13,8 +14,10 @@ from whimbrel.engine.layout import lay_out
 from whimbrel.engine.lookup import fixed
 from whimbrel.engine.planner import KINDS, guess_weights, make_plan, sample_weights
 
-BLOCK = 256
-"""Events that a kernel takes at once."""
+BLOCK = 1_024
+"""Events that a kernel takes at once, at most: a chunk's bits are read once for all of them."""
+CELLS = 40_960
+"""Cells of a block's grid of attributes and events, at most, so that it stays in the cache."""
 MOST_SLOTS = 1 << 29
 """Slots must stay below, as their numbers share an int32 with two flags."""
 
@@ -66,6 +69,11 @@ class Segment:
         """The slots of its subscriptions, sorted."""
         return self.arrays["slots"]
 
+    @property
+    def block(self) -> int:
+        """Events that a kernel takes at once."""
+        return max(64, min(BLOCK, CELLS // max(1, len(self.arrays["bits_attrs"]))))
+
     def nbytes(self) -> int:
         """The bytes of all arrays."""
         return sum(array.nbytes for array in self.arrays.values())
@@ -79,8 +87,7 @@ class Workspace:
         self._present = np.empty(0, np.int32)
         self._stamp = np.zeros(0, np.uint32)
         self._epoch = np.zeros(1, np.uint32)
-        self._grid = np.empty((0, BLOCK), np.int32)
-        self._rows = np.empty((0, BLOCK), np.int32)
+        self._cells = (np.empty(0, np.int32), np.empty(0, np.int32))
         self._alive = np.empty(BLOCK + 1, np.int32)
         self._pair_event = np.empty(1 << 14, np.int32)
         self._pair_slot = np.empty(1 << 14, np.int32)
@@ -88,11 +95,11 @@ class Workspace:
         self.counts = np.zeros(4, np.int64)
         self.out = np.empty(1 << 16, np.int32)
         self.offsets = np.zeros(BLOCK + 1, np.int64)
-        self._fitted: tuple[int, Scratch] | None = None
+        self._fitted: tuple[ref[Segment], Scratch] | None = None
 
     def scratch(self, segment: Segment, slots: int) -> Scratch:
         """Buffers large enough for a segment of an index with so many slots."""
-        if self._fitted is not None and self._fitted[0] == id(segment) and len(self._stamp) >= slots:
+        if self._fitted is not None and self._fitted[0]() is segment and len(self._stamp) >= slots:
             return self._fitted[1]
         attributes, used = len(segment.attributes) + 1, len(segment.arrays["bits_attrs"])
         if len(self._values) < attributes:
@@ -100,23 +107,24 @@ class Workspace:
             self._present = np.empty(attributes, np.int32)
         if len(self._stamp) < slots:
             self._stamp = np.zeros(max(slots, 2 * len(self._stamp)), np.uint32)
-        if len(self._grid) < used:
-            self._grid = np.empty((used, BLOCK), np.int32)
-            self._rows = np.empty((used, BLOCK), np.int32)
+        cells = used * segment.block
+        if len(self._cells[0]) < cells:
+            self._cells = (np.empty(cells, np.int32), np.empty(cells, np.int32))
+        grid, rows = (one[:cells].reshape(used, segment.block) for one in self._cells)
         scratch = Scratch(
             self._values,
             self._present,
             self._stamp,
             self._epoch,
-            self._grid,
-            self._rows,
+            grid,
+            rows,
             self._alive,
             self._pair_event,
             self._pair_slot,
             self._run,
             self.counts,
         )
-        self._fitted = (id(segment), scratch)
+        self._fitted = (ref(segment), scratch)
         return scratch
 
     def _grow(self, used: int) -> None:
@@ -139,7 +147,7 @@ class Workspace:
         used = first = 0
         self.offsets[0] = 0
         while first < encoded.count:
-            count = min(BLOCK, encoded.count - first)
+            count = min(segment.block, encoded.count - first)
             found = match_block(
                 segment.kernel_arrays, encoded.offsets, encoded.attrs, encoded.ranks, first, count,
                 self.scratch(segment, slots), self.offsets[first:], self.out[used:],

@@ -3,7 +3,7 @@
 A slot names one filter of one subscription and is never used again: replacing a filter kills its slot and takes a new
 one. Segments are immutable. Deaths are written in place with the version at which they happen (`died`), so a
 snapshot sees exactly those up to its own version. The head is a list that only grows; a snapshot knows how much of it
-is its own.
+is its own. A place, too, is never changed once its slot can be seen.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class Snapshot:
     slots: int = 0  # all slots are below this number
     version: int = 0
     died: np.ndarray | None = None  # int32 by slot: the version of its death, 0 while it lives; None: no deaths
+    places: dict[int, int] = field(default_factory=dict)  # of slots that replaced others: where results have them
 
     def is_dead(self, slot: int) -> bool:
         """Whether the slot was dead at this moment."""
@@ -45,7 +46,19 @@ class Snapshot:
         if self.died is None:
             return None
         died = self.died[slots]
-        return (died > 0) & (died <= self.version)
+        dead: np.ndarray = (died > 0) & (died <= self.version)
+        return dead
+
+    def in_order(self, slots: list[int]) -> list[int]:
+        """The slots in order of addition, sorted in place; a slot that replaced another has its place."""
+        places = self.places
+        slots.sort(key=(lambda slot: places.get(slot, slot)) if places else None)
+        return slots
+
+    def attributes(self) -> frozenset[str]:
+        """The attributes that some filter mentions."""
+        names = {name for segment in self.segments for name in segment.attributes}
+        return frozenset(names.union(*(entry.filter.attributes for entry in self.head_entries())))
 
     def head_entries(self) -> Iterator[HeadEntry]:
         """The living entries of the head."""

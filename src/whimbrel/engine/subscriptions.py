@@ -43,8 +43,14 @@ class Batch:
         else:
             parsed = [(0, _parse_mixed(texts, self.dialects))]
         errors = [(first + row, error) for first, part in parsed for row, error in part.errors]
+        for first, part in parsed:
+            for row, filter in part.filters.items():
+                try:
+                    _ = filter.conjunctions  # too many of them is refused here, with all other bad rows
+                except WhimbrelError as error:
+                    errors.append((first + row, error))
         if errors:
-            raise BadSubscriptions(errors)
+            raise BadSubscriptions(sorted(errors, key=lambda one: one[0]))
         return parsed
 
 
@@ -94,7 +100,6 @@ def _parse_mixed(texts: Sequence[str], dialects: Sequence[str]) -> ParsedMany:
     for row, (text, dialect) in enumerate(zip(texts, dialects, strict=True)):
         try:
             parsed.filters[row] = Filter.parse(text, dialect)
-            _ = parsed.filters[row].conjunctions
         except WhimbrelError as error:
             parsed.errors.append((row, error))
     return parsed
