@@ -43,7 +43,6 @@ class FrozenTree:
         if not self.successors:
             self._follow_stars()
         self._pack(collapse)
-        self._stack = np.empty(len(self.nodes) + 1, np.int32)
 
     def _grow(self, sorted_rows: Int32s, starts: Int32s, collapse: bool, successors: bool) -> None:
         self.roots = np.empty(len(self.buckets), np.int32)
@@ -96,26 +95,32 @@ class FrozenTree:
         self.lists = star[star != kernels.NONE].copy()
 
     def _pack(self, collapse: bool) -> None:
+        """What the search reads: only nodes that it visits; with `collapse`, nodes without values are but lists."""
         nodes = self.nodes
         leaf = nodes[:, kernels.LEVEL] == len(self.levels)
-        tests = np.array([*self.levels, kernels.NONE], np.int32)
+        stub = collapse & ~leaf & (nodes[:, kernels.EDGES] == nodes[:, kernels.EDGES_END])
         packed = np.empty((len(nodes), kernels.PACKED), np.int32)
-        packed[:, kernels.TEST] = tests[nodes[:, kernels.LEVEL]]
+        packed[:, kernels.TEST] = np.array([*self.levels, kernels.NONE], np.int32)[nodes[:, kernels.LEVEL]]
         packed[:, kernels.FIRST] = np.where(leaf, nodes[:, kernels.ROWS], nodes[:, kernels.EDGES])
         packed[:, kernels.END] = np.where(leaf, nodes[:, kernels.ROWS_END], nodes[:, kernels.EDGES_END])
         packed[:, kernels.LIST] = self._list_ends[:-1]
         packed[:, kernels.LIST_END] = self._list_ends[1:]
-        packed[:, kernels.PASS] = collapse & ~leaf & (nodes[:, kernels.EDGES] == nodes[:, kernels.EDGES_END])
-        self.packed = packed
+        number = np.where(stub, kernels.NONE - np.cumsum(stub), np.cumsum(~stub) - 1).astype(np.int32)
+        edges = self.edges.copy()
+        edges[:, 1] = number[edges[:, 1]]
+        stubs = packed[stub][:, [kernels.LIST, kernels.LIST_END]]
+        self._packed = packed[~stub], edges, stubs, number[self.lists], self.rows
+        self._packed_roots = number[self.roots]
+        self._stack = np.empty(len(nodes) + 1, np.int32)
 
     def run(self, first: Int32s, event: int, most: int, out: Int32s, ends: Int64s, counters: Int64s | None) -> int:
         """Search events by their ranks, from `event` on, while `out` has room for `most` rows; where it stopped."""
         factoring = self.factoring
         return int(
             kernels.run(
-                self.packed, self.edges, self.lists, self.rows, self.successors, factoring.attributes,
-                factoring.starts, factoring.digits, factoring.strides, self.buckets, self.roots, first, event, most,
-                self._stack, out, ends, counters,
+                *self._packed, self.successors, factoring.attributes, factoring.starts, factoring.digits,
+                factoring.strides, self.buckets, self._packed_roots, first, event, most, self._stack, out, ends,
+                counters,
             )
         )  # fmt: skip
 
@@ -132,5 +137,5 @@ class FrozenTree:
     @property
     def nbytes(self) -> int:
         """The bytes of the arrays that the search reads."""
-        arrays = (self.packed, self.edges, self.lists, self.rows, self.factoring.digits, self.buckets, self.roots)
+        arrays = (*self._packed, self.factoring.digits, self.buckets, self._packed_roots)
         return sum(array.nbytes for array in arrays)

@@ -18,9 +18,9 @@ NONE = -1
 LEVEL, EDGES, EDGES_END, STAR_CHILD, ROWS, ROWS_END, PARENT, LABEL = range(8)
 FIELDS = 8
 
-# What the search reads: the attribute or NONE; edges, or a leaf's rows; the list; whether to pass the node through.
-TEST, FIRST, END, LIST, LIST_END, PASS = range(6)
-PACKED = 6
+# What the search reads: the attribute or NONE; edges, or a leaf's rows; the list of a node.
+TEST, FIRST, END, LIST, LIST_END = range(5)
+PACKED = 5
 
 
 @njit(cache=True)
@@ -205,11 +205,12 @@ def refine(nodes, edges, start, found, levels, collapse, aggressive, ends, lists
 
 
 @njit(cache=True, nogil=True)
-def search(packed, edges, lists, rows, successors, first, event, root, stack, out, size, counters):  # type: ignore[no-untyped-def]  # pragma: no cover
+def search(packed, edges, stubs, lists, rows, successors, first, event, root, stack, out, size, counters):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Append the rows that an event satisfies to `out`, of which `size` are taken; return how many are taken then.
 
     Plain: the child by the event's value and the list, which is the `*` child. With successors: the child by the
-    event's value and nothing else or, where there is none, the list. A node to pass through stands for its list.
+    event's value and nothing else or, where there is none, the list. A child below NONE is a stub, which is nothing but
+    a list.
     """
     visited = comparisons = 0
     stack[0] = root
@@ -244,13 +245,13 @@ def search(packed, edges, lists, rows, successors, first, event, root, stack, ou
             for place in range(packed[node, LIST], packed[node, LIST_END]):
                 stack[top] = lists[place]
                 top += 1
-        if child != NONE:
-            if packed[child, PASS]:
-                for place in range(packed[child, LIST], packed[child, LIST_END]):
-                    stack[top] = lists[place]
-                    top += 1
-            else:
-                stack[top] = child
+        if child >= 0:
+            stack[top] = child
+            top += 1
+        elif child != NONE:
+            stub = -2 - child
+            for place in range(stubs[stub, 0], stubs[stub, 1]):
+                stack[top] = lists[place]
                 top += 1
     if counters is not None:
         counters[0] += visited
@@ -260,7 +261,7 @@ def search(packed, edges, lists, rows, successors, first, event, root, stack, ou
 
 @njit(cache=True, nogil=True)
 def run(  # type: ignore[no-untyped-def]
-    packed, edges, lists, rows, successors, indexed, starts, digits, strides, buckets, roots, first, event, most,
+    packed, edges, stubs, lists, rows, successors, indexed, starts, digits, strides, buckets, roots, first, event, most,
     stack, out, ends, counters,
 ):  # fmt: skip  # pragma: no cover
     """Search events from `event` on, each in the tree of its bucket, while `out` holds `most` rows more."""
@@ -279,7 +280,9 @@ def run(  # type: ignore[no-untyped-def]
             else:
                 high = middle
         if low < buckets.size and buckets[low] == key:
-            size = search(packed, edges, lists, rows, successors, first, event, roots[low], stack, out, size, counters)
+            size = search(
+                packed, edges, stubs, lists, rows, successors, first, event, roots[low], stack, out, size, counters
+            )
         ends[event] = size
         event += 1
     return event
