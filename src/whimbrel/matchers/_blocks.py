@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whimbrel.matchers._coding import MISSING, Codes, Int32s, Int64s, Ranks
-from whimbrel.matchers._rows import offsets
+from whimbrel.matchers._runs import offsets
 from whimbrel.matchers.events import needed_columns, read_events
 from whimbrel.model.event import Event
 

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from numba import njit
 
 from whimbrel.matchers._coding import Int32s, Int64s
-from whimbrel.matchers._rows import ATTR, EQUAL, KIND, LOW, Rows, offsets, take_runs, unique_runs
+from whimbrel.matchers._rows import ATTR, EQUAL, KIND, LOW, Rows
+from whimbrel.matchers._runs import offsets, take_runs, unique_runs
 
 EMPTY = -1
 

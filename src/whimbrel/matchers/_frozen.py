@@ -19,7 +19,8 @@ from whimbrel.matchers._blocks import Block, event_block, table_block
 from whimbrel.matchers._bulk import BulkMatcher
 from whimbrel.matchers._coding import Int32s, Int64s
 from whimbrel.matchers._links import Links
-from whimbrel.matchers._rows import Rows, RowsBuilder, offsets, take_runs
+from whimbrel.matchers._rows import Rows, RowsBuilder
+from whimbrel.matchers._runs import offsets, take_runs
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.events import as_arrow, read_events
 from whimbrel.model.conjunction import Conjunction

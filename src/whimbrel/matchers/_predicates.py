@@ -20,7 +20,8 @@ from numba import njit
 
 from whimbrel.matchers._coding import Int32s, Int64s
 from whimbrel.matchers._items import in_set
-from whimbrel.matchers._rows import ATTR, EQUAL, HIGH, KIND, LOW, OTHERS, POINTS, RANGE, Rows, offsets
+from whimbrel.matchers._rows import ATTR, EQUAL, HIGH, KIND, LOW, OTHERS, POINTS, RANGE, Rows
+from whimbrel.matchers._runs import offsets
 
 EQ, LT, LE, GT, GE, BETWEEN, NE, IN, OTHER = range(9)
 OPERATORS = 9

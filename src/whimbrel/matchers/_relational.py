@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whimbrel.matchers._coding import Int64s
-from whimbrel.matchers._rows import ATTR, EQUAL, HIGH, KIND, LOW, OTHERS, RANGE, Rows, offsets
+from whimbrel.matchers._rows import ATTR, EQUAL, HIGH, KIND, LOW, OTHERS, RANGE, Rows
+from whimbrel.matchers._runs import offsets
 from whimbrel.model.subscription import Id
 
 if TYPE_CHECKING:
@@ -83,8 +84,8 @@ def predicate_rows(rows: Rows) -> tuple[Int64s, Int64s]:
     kind = np.where(below == above, below, ANY_KIND)
     each = np.arange(len(ranges))
     bottom, top = first[ranges][each, below], first[ranges][each, above + 1] - 1
-    has_upper = (high < top) | (kind == ANY_KIND)
-    has_lower = (low > bottom) | (kind == ANY_KIND) | ~has_upper
+    has_upper = high < np.where(kind == ANY_KIND, first[ranges, 4] - 1, top)
+    has_lower = (low > np.where(kind == ANY_KIND, 0, bottom)) | ~has_upper
     is_constant = (high - first[ranges][each, above]) % 2 == 1
     upper = np.where(is_constant, high, high + 1)
     put(ranges[has_upper], np.where(is_constant, 3, 2)[has_upper], kind[has_upper], upper[has_upper])

@@ -14,7 +14,8 @@ from whimbrel.matchers._clusters import Clusters, build_clusters, check_clusters
 from whimbrel.matchers._coding import Int32s, Int64s
 from whimbrel.matchers._frozen import FrozenMatcher
 from whimbrel.matchers._predicates import Predicates, build_predicates, check_predicates, run_room, satisfied
-from whimbrel.matchers._rows import EQUAL, KIND, Rows, offsets
+from whimbrel.matchers._rows import EQUAL, KIND, Rows
+from whimbrel.matchers._runs import offsets
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.fragment import Fragment
 

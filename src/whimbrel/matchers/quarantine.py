@@ -16,18 +16,8 @@ from whimbrel.matchers._clusters import Clusters, build_clusters, check_clusters
 from whimbrel.matchers._coding import Int32s, Int64s
 from whimbrel.matchers._frozen import FrozenMatcher
 from whimbrel.matchers._items import admits_some, in_set
-from whimbrel.matchers._rows import (
-    ATTR,
-    EQUAL,
-    HIGH,
-    KIND,
-    LOW,
-    POINTS,
-    Rows,
-    offsets,
-    take_runs,
-    unique_runs,
-)
+from whimbrel.matchers._rows import ATTR, EQUAL, HIGH, KIND, LOW, POINTS, Rows
+from whimbrel.matchers._runs import offsets, take_runs, unique_runs
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.fragment import Fragment
 
