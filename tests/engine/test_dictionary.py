@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies as ws
-from tests.engine.ranks import FLOATS, INT64, Constants, Ranks, constants, make
+from tests.engine.ranks import FLOATS, INT64, NUMBERS, Constants, Ranks, constants, make
 from whimbrel.engine.codec import Codec, build_dictionary, ranks_of_numbers, ranks_of_strings, ranks_of_times
 from whimbrel.engine.lookup import LISTED
 from whimbrel.model.constraint import NULL_KEY
@@ -89,6 +89,24 @@ def test_strings_are_sorted_and_distinct(texts: list[str], prefix: int) -> None:
     arrays, _ = build_dictionary({0: {"strings": pa.array(texts, pa.string())}}, ["a"], [])
     offsets, data = arrays["string_offset"].tolist(), arrays["string_bytes"].tobytes()
     assert [data[s:e].decode() for s, e in pairwise(offsets)] == sorted(set(texts))
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        *([], [-1], [0, 1, 2], [-5, 70_000], [0.5], [-1, 0.5, 2.5], [2**53, 2**53 + 1], [2**53, 2.0**53 + 2, 0.5]),
+        *(INT64, FLOATS, NUMBERS, [-(2**63), 2**63 - 1], [2**62], [-math.inf, math.inf], [5e-324, 1e308, -1e308]),
+    ],
+    ids=str,
+)
+def test_numbers_compare_by_exact_value(numbers: list[int | float]) -> None:
+    codec, ranks = make({"a": {"numbers": [canonical_number(n) for n in numbers]}}), Ranks({"numbers": numbers})
+    unsigned = [n for n in (*NUMBERS, 2**63, 2**63 + 1) if isinstance(n, int) and 0 <= n < 2**64]
+    for kind, values in ((pa.int64(), INT64), (pa.uint64(), unsigned), (pa.float64(), FLOATS)):
+        expected = [ranks.of((NUMBER, value)) for value in values]
+        assert codec.encode_table(pa.table({"a": pa.array(values, kind)})).ranks.tolist() == expected
+        assert codec.encode_events([{"a": value} for value in values]).ranks.tolist() == expected
+        assert [codec.rank(0, (NUMBER, value)) for value in values] == expected
 
 
 SPREADS = {

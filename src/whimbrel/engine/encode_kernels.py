@@ -20,10 +20,11 @@ def rank_by_table(
 ) -> None:  # pragma: no cover
     """Ranks of integers whose constants span a range small enough to list: `table[v - low]`."""
     last = table.shape[0] - 1
+    high = low + last
     for i in range(values.shape[0]):
         value = values[i]
-        # The ends of the table are the gaps below and above all constants.
-        place = 0 if value <= low else (last if value - low >= last or value - low < 0 else value - low)
+        # The ends of the table are the gaps below and above all constants; a difference beyond them may overflow.
+        place = 0 if value <= low else (last if value >= high else value - low)
         out[i] = base + table[place]
 
 
