@@ -7,7 +7,8 @@ groups costs little more than one of a few large ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numba
 import numpy as np
@@ -26,22 +27,27 @@ _BOOLEAN_RANKS = {False: 2, True: 4}
 _EXCLUDED = 2
 
 
+Column = Any
+"""A column of literals: an int64 or float64 array, an Arrow array of strings, or a list."""
+Finder = Callable[[dict[str, np.ndarray], dict[str, object], int, Column], np.ndarray]
+
+
 class _Pool:
     """The literals of one attribute and type, from all groups, one after the other."""
 
     def __init__(self, attr: int, type: int) -> None:
         self.attr, self.type = attr, type
-        self.columns: list[np.ndarray | list[object]] = []
+        self.columns: list[Column] = []
         self.size = 0
 
-    def add(self, column: np.ndarray | list[object]) -> int:
+    def add(self, column: Column) -> int:
         """Where the column begins."""
         begin = self.size
         self.columns.append(column)
         self.size += len(column)
         return begin
 
-    def column(self) -> np.ndarray | pa.Array | list[object]:
+    def column(self) -> Column:
         """All literals as one column."""
         if self.type == STRING:
             return pa.array([text for column in self.columns for text in column], pa.large_string())
@@ -50,13 +56,13 @@ class _Pool:
             return np.concatenate(arrays)
         constants = Constants()
         for column in self.columns:
-            constants.numbers += column.tolist() if isinstance(column, np.ndarray) else column  # type: ignore[arg-type]
+            constants.numbers += column.tolist() if isinstance(column, np.ndarray) else column
         return constants.all_numbers() if self.type == NUMBER else list(constants.numbers)
 
-    def ranks(self, ranks: Ranks, column: np.ndarray | pa.Array | list[object]) -> np.ndarray:
+    def ranks(self, ranks: Ranks, column: Column) -> np.ndarray:
         """The ranks of the column."""
-        find = {NUMBER: ranks_of_numbers, STRING: ranks_of_strings, TIMESTAMP: ranks_of_times}[self.type]
-        return find(ranks.dictionary, ranks.meta, self.attr, column)  # type: ignore[operator,no-any-return]
+        find: Finder = {NUMBER: ranks_of_numbers, STRING: ranks_of_strings, TIMESTAMP: ranks_of_times}[self.type]
+        return find(ranks.dictionary, ranks.meta, self.attr, column)
 
 
 def bulk_sources(groups: Sequence[ShapeGroup], slots: np.ndarray) -> tuple[list[BulkSource | FilterSource], list[int]]:
@@ -84,7 +90,7 @@ class BulkSource:
         self._groups = groups
         self._slots = slots
         self._pools: list[_Pool] = []
-        self._columns: list[np.ndarray | pa.Array | list[object]] = []
+        self._columns: list[Column] = []
         self._blocks: list[tuple[int, int, int, int]] = []  # first row, rows, items per row, flags
         self._items: list[tuple[int, ...]] = []
         self._members: list[tuple[int, int]] = []  # pool and place of each member of a list
@@ -184,9 +190,14 @@ class BulkSource:
         kept, kept_items = _keep_satisfiable(blocks, rows, first, attr, kind, low, high, slot, flags, counts)
         return [
             Part(
-                slot[:kept], flags[:kept], counts[:kept], attr[:kept_items], kind[:kept_items], low[:kept_items],
+                slot[:kept],
+                flags[:kept],
+                counts[:kept],
+                attr[:kept_items],
+                kind[:kept_items],
+                low[:kept_items],
                 high[:kept_items],
-            )  # fmt: skip
+            )
         ]
 
 

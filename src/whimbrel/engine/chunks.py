@@ -23,6 +23,7 @@ IDENTITY = 80
 SLOTS = 40
 """Attributes per chunk that have dead bits; the others are only checked."""
 ZONE_BELOW = 0.9
+"""Share of an attribute's ranks that a zone may cover to be worth its comparison."""
 
 Arrays = dict[str, np.ndarray]
 
@@ -35,9 +36,10 @@ def build_chunks(clauses: Clauses, plan: Plan, weights: Weights, slot: np.ndarra
     mine = mine[_order(clauses, mine)]
     chunks = -(-len(mine) // CHUNK)
     sizing = _plan_chunks(
-        mine, clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, shares, compact, chunks, len(attrs),
+        mine, clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, shares, compact, chunks,
+        weights.total[attrs],
     )  # fmt: skip
-    slot_start, slot_attr, zone_attr, zone_low, zone_high = sizing
+    slot_start, slot_attr, zone_attr, zone_low, zone_high = sizing  # two zones per chunk
     rows = np.diff(bucket_start)[slot_attr] + 1
     offset = np.concatenate([np.zeros(1, np.int64), np.cumsum(rows.astype(np.int64) * WORDS)])
     bits = np.zeros(int(offset[-1]), np.uint64)
@@ -61,6 +63,7 @@ def build_chunks(clauses: Clauses, plan: Plan, weights: Weights, slot: np.ndarra
         "bits_zone_attr": zone_attr,
         "bits_zone_low": zone_low,
         "bits_zone_high": zone_high,
+        "bits_checked": _any_checks(item_start, item_check, chunks),
         "bits_slot": slot[mine],
         "bits_item_start": item_start,
         "bits_item_check": item_check,
@@ -103,6 +106,13 @@ def _buckets(clauses: Clauses, weights: Weights, attrs: np.ndarray) -> tuple[np.
     )
 
 
+def _any_checks(item_start: np.ndarray, item_check: np.ndarray, chunks: int) -> np.ndarray:
+    """Whether some conjunction of each chunk has items that bits do not decide."""
+    checks = np.zeros(chunks * CHUNK, bool)
+    checks[: len(item_check)] = item_check > item_start[:-1]
+    return np.asarray(checks.reshape(chunks, CHUNK).any(axis=1), np.uint8)
+
+
 def _order(clauses: Clauses, mine: np.ndarray) -> np.ndarray:
     """Sorts by the three most used attributes of each conjunction and the ranks that they start at."""
     uses = np.bincount(clauses.attr, minlength=len(clauses.attributes))
@@ -137,13 +147,14 @@ def _sort_keys(mine, start, attr, kind, low, set_start, set_low, place, keys):  
 
 
 @numba.njit(cache=True, nogil=True)
-def _plan_chunks(mine, start, attr, kind, low, high, shares, compact, chunks, count):  # type: ignore[no-untyped-def]
-    """Per chunk the attributes that get bits, strongest first, and the zone."""
+def _plan_chunks(mine, start, attr, kind, low, high, shares, compact, chunks, total):  # type: ignore[no-untyped-def]
+    """Per chunk the attributes that get bits, strongest first, and the two narrowest zones."""
+    count = total.size
     slot_start = np.zeros(chunks + 1, np.int32)
     slot_attr = np.empty(chunks * min(SLOTS, count), np.int32)
-    zone_attr = np.full(chunks, -1, np.int32)
-    zone_low = np.zeros(chunks, np.int32)
-    zone_high = np.zeros(chunks, np.int32)
+    zone_attr = np.full((chunks, 2), -1, np.int32)
+    zone_low = np.zeros((chunks, 2), np.int32)
+    zone_high = np.zeros((chunks, 2), np.int32)
     power = np.zeros(count, np.float64)
     having = np.zeros(count, np.int32)
     lowest = np.zeros(count, np.int32)
@@ -174,17 +185,22 @@ def _plan_chunks(mine, start, attr, kind, low, high, shares, compact, chunks, co
                     lowest[a] = min(lowest[a], low[k])
                     highest[a] = max(highest[a], high[k])
         order = touched[:n][np.argsort(-power[touched[:n]])]
-        best = 1e30
+        best, second = ZONE_BELOW, ZONE_BELOW
         for a in order[: min(SLOTS, n)]:
             slot_attr[at] = a
             at += 1
-            if having[a] >= last - first and lowest[a] > 0:
-                width = float(highest[a] - lowest[a])
-                if width < best:
-                    best = width
-                    zone_attr[chunk] = a
-                    zone_low[chunk] = lowest[a]
-                    zone_high[chunk] = highest[a]
+            if having[a] < last - first or lowest[a] == 0:
+                continue
+            width = (highest[a] - lowest[a] + 1) / max(1, total[a] - 8)
+            if width < best:
+                second, best = best, width
+                zone_attr[chunk, 1] = zone_attr[chunk, 0]
+                zone_low[chunk, 1] = zone_low[chunk, 0]
+                zone_high[chunk, 1] = zone_high[chunk, 0]
+                zone_attr[chunk, 0], zone_low[chunk, 0], zone_high[chunk, 0] = a, lowest[a], highest[a]
+            elif width < second:
+                second = width
+                zone_attr[chunk, 1], zone_low[chunk, 1], zone_high[chunk, 1] = a, lowest[a], highest[a]
         slot_start[chunk + 1] = at
         for a in touched[:n]:
             power[a] = 0.0
@@ -194,6 +210,8 @@ def _plan_chunks(mine, start, attr, kind, low, high, shares, compact, chunks, co
 @numba.njit(cache=True, nogil=True)
 def bucket_of(rank, first, last, bucket_high):  # type: ignore[no-untyped-def]
     """The bucket of a rank: the first whose last rank is not below it, counted from `first`."""
+    if bucket_high[last - 1] == last - first - 1:  # as many buckets as ranks
+        return rank
     low, high = first, last
     while low < high:
         middle = (low + high) >> 1
@@ -205,7 +223,7 @@ def bucket_of(rank, first, last, bucket_high):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _fill_chunks(  # type: ignore[no-untyped-def]  # noqa: PLR0912, PLR0915
+def _fill_chunks(  # type: ignore[no-untyped-def]
     mine, start, attr, kind, low, high, shares, set_start, set_low, set_high, compact, bucket_start, bucket_high,
     identity, slot_start, slot_attr, offset, bits, item_start, item_check, item_attr, item_low, item_high,
 ):  # fmt: skip

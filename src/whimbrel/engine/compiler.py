@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+import numba
 import numpy as np
 
 from whimbrel.engine.clauses import NO_RANGE, NO_SET, RANGE, SET, SHARED, VERIFY, Clauses, Item, split
@@ -143,16 +144,22 @@ def compile_clauses(sources: Sequence[Source], always: Sequence[int] | np.ndarra
     sets = Sets()
     parts = [part for source in sources for part in source.parts(ranks, sets)]
     counts = _concat([part.counts for part in parts], np.int64)
-    set_start, set_low, set_high = sets.arrays()
+    kind = _concat([part.kind for part in parts], np.uint8)
+    low = _concat([part.low for part in parts], np.int32)
+    number, set_start, set_low, set_high = distinct_sets(*sets.arrays())
+    high = _concat([part.high for part in parts], np.int32)
+    names_set = (kind & 1) == 1
+    low[names_set] = number[low[names_set]]
+    high[names_set] = set_masks(set_start, set_low, set_high)[low[names_set]]
     return Clauses(
         attributes=names,
         slot=_concat([part.slot for part in parts], np.int32),
         flags=_concat([part.flags for part in parts], np.uint8),
         start=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
         attr=_concat([part.attr for part in parts], np.int32),
-        kind=_concat([part.kind for part in parts], np.uint8),
-        low=_concat([part.low for part in parts], np.int32),
-        high=_concat([part.high for part in parts], np.int32),
+        kind=kind,
+        low=low,
+        high=high,
         set_start=set_start,
         set_low=set_low,
         set_high=set_high,
@@ -160,6 +167,62 @@ def compile_clauses(sources: Sequence[Source], always: Sequence[int] | np.ndarra
         dictionary=dictionary,
         meta=meta,
     )
+
+
+def distinct_sets(
+    start: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Stores equal sets once: the new number of each set, and start, low and high of those that are left."""
+    hashes = np.empty(len(start) - 1, np.int64)
+    hash_sets(start, low, high, hashes)
+    _, first, number = np.unique(hashes, return_index=True, return_inverse=True)
+    if not same_sets(start, low, high, first[number]):  # two sets with one hash: keep all as they are
+        first = number = np.arange(len(hashes))
+    lengths = np.diff(start)[first]
+    new_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    at = np.repeat(start[:-1][first] - new_start[:-1], lengths) + np.arange(new_start[-1])
+    return number.astype(np.int32), new_start, low[at], high[at]
+
+
+@numba.njit(cache=True, nogil=True)
+def set_masks(start, low, high):  # type: ignore[no-untyped-def]
+    """Per set 32 bits, by which most ranks are seen to be outside without reading the set: see `kernels.holds`."""
+    masks = np.full(start.size - 1, -1, np.int32)
+    for s in range(start.size - 1):
+        mask = np.uint32(0)
+        for i in range(start[s], start[s + 1]):
+            if high[i] - low[i] >= 64:
+                mask = np.uint32(0xFFFFFFFF)
+                break
+            for rank in range(low[i], high[i] + 1):
+                mask |= np.uint32(1) << np.uint32((rank >> 1) & 31)
+        masks[s] = np.int32(mask)
+    return masks
+
+
+@numba.njit(cache=True, nogil=True)
+def hash_sets(start, low, high, out):  # type: ignore[no-untyped-def]
+    """A 63-bit hash of every set."""
+    for s in range(start.size - 1):
+        h = np.uint64(start[s + 1] - start[s])
+        for i in range(start[s], start[s + 1]):
+            h = (h ^ np.uint64(low[i])) * np.uint64(0x9E3779B97F4A7C15)
+            h = (h ^ (h >> np.uint64(29)) ^ np.uint64(high[i])) * np.uint64(0xBF58476D1CE4E5B9)
+            h ^= h >> np.uint64(32)
+        out[s] = np.int64(h >> np.uint64(1))
+
+
+@numba.njit(cache=True, nogil=True)
+def same_sets(start, low, high, like):  # type: ignore[no-untyped-def]
+    """Whether every set s equals the set like[s]."""
+    for s in range(start.size - 1):
+        shift = start[like[s]] - start[s]
+        if start[s + 1] - start[s] != start[like[s] + 1] - start[like[s]]:
+            return False
+        for i in range(start[s], start[s + 1]):
+            if low[i] != low[i + shift] or high[i] != high[i + shift]:
+                return False
+    return True
 
 
 def attribute_number(name: str, attributes: dict[str, int], gathered: list[Constants]) -> int:

@@ -49,6 +49,8 @@ def decode(segment: Segment, is_dead: Callable[[np.ndarray], np.ndarray | None] 
         slot, packed, counts = slot[keep], packed[keep], counts[keep]
         attr, low, high = attr[items], low[items], high[items]
     flags = np.where(packed & VERIFY_BIT, VERIFY, 0) | np.where(packed & SHARED_BIT, SHARED, 0)
+    if len(slot):  # an IN that was filed under each member is now as many conjunctions
+        flags |= np.where(np.bincount(slot)[slot] > 1, SHARED, 0)
     kind = (attr >> KIND_SHIFT).astype(np.uint8)
     return Decoded(slot, flags.astype(np.uint8), counts, attr & np.int32(ATTR_MASK), kind, low, high)
 
@@ -56,25 +58,23 @@ def decode(segment: Segment, is_dead: Callable[[np.ndarray], np.ndarray | None] 
 def _hash_part(segment: Segment) -> tuple[np.ndarray, ...]:
     a = segment.arrays
     order = np.argsort(a["hash_base"], kind="stable")
-    entries = len(a["hash_slot"])
-    schema = np.empty(entries, np.int64)
-    key = np.empty(entries, np.int64)
-    used = a["hash_table"][a["hash_table"][:, 0] >= 0]
-    _spread(used, schema, key)
-    schema = order[np.searchsorted(a["hash_base"][order], key, "right") - 1] if entries else schema
+    groups = len(a["hash_group"]) - 1
+    key = np.empty(groups, np.int64)
+    _spread(a["hash_table"][a["hash_table"][:, 0] >= 0], key)
+    schema = order[np.searchsorted(a["hash_base"][order], key, "right") - 1] if groups else key
     width = np.where(a["hash_present"][schema] != 0, 0, (a["hash_attrs"][schema] >= 0).sum(axis=1))
-    residual = np.diff(a["hash_item_start"])
-    counts = (width + residual).astype(np.int64)
+    entries = np.diff(a["hash_group"])
+    counts = np.repeat(width + np.diff(a["hash_item_start"]), entries).astype(np.int64)
     attr, low, high = (np.empty(int(counts.sum()), np.int32) for _ in range(3))
     _join(
-        schema, key, width, a["hash_base"], a["hash_attrs"], a["hash_radix"], a["hash_item_start"], a["hash_item_attr"],
-        a["hash_item_low"], a["hash_item_high"], attr, low, high,
+        schema, key, width, entries, a["hash_base"], a["hash_attrs"], a["hash_radix"], a["hash_item_start"],
+        a["hash_items"], attr, low, high,
     )  # fmt: skip
     return a["hash_slot"], counts, attr, low, high
 
 
 @numba.njit(cache=True, nogil=True)
-def _spread(used, schema, key):  # type: ignore[no-untyped-def]
+def _spread(used, key):  # type: ignore[no-untyped-def]
     for i in range(used.shape[0]):
         start = used[i, 1] >> 32
         for e in range(start, start + (used[i, 1] & 0xFFFFFFFF)):
@@ -82,19 +82,20 @@ def _spread(used, schema, key):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _join(schema, key, width, base, attrs, radix, start, item_attr, item_low, item_high, attr, low, high):  # type: ignore[no-untyped-def]
+def _join(schema, key, width, entries, base, attrs, radix, start, items, attr, low, high):  # type: ignore[no-untyped-def]
     at = 0
-    for e in range(schema.size):
-        s = schema[e]
-        rest = key[e] - base[s]
-        for i in range(width[e]):
-            rank = rest // radix[s, i]
-            rest -= rank * radix[s, i]
-            attr[at], low[at], high[at] = attrs[s, i], rank, rank
-            at += 1
-        for k in range(start[e], start[e + 1]):
-            attr[at], low[at], high[at] = item_attr[k], item_low[k], item_high[k]
-            at += 1
+    for g in range(schema.size):
+        s = schema[g]
+        for _ in range(entries[g]):
+            rest = key[g] - base[s]
+            for i in range(width[g]):
+                rank = rest // radix[s, i]
+                rest -= rank * radix[s, i]
+                attr[at], low[at], high[at] = attrs[s, i], rank, rank
+                at += 1
+            for k in range(start[g], start[g + 1]):
+                attr[at], low[at], high[at] = items[k, 0], items[k, 1], items[k, 2]
+                at += 1
 
 
 def _sorted_part(segment: Segment) -> tuple[np.ndarray, ...]:
@@ -105,7 +106,13 @@ def _sorted_part(segment: Segment) -> tuple[np.ndarray, ...]:
     upper = np.repeat(a["sorted_upper"] != 0, sizes)
     fixed = np.repeat(a["sorted_fixed"], sizes)
     low, high = np.where(upper, fixed, a["sorted_bound"]), np.where(upper, a["sorted_bound"], fixed)
-    return a["sorted_slot"], np.ones(len(attr), np.int64), attr, low.astype(np.int32), high.astype(np.int32)
+    second = np.repeat(a["sorted_second"], sizes)
+    both = np.stack([attr, second], axis=1).ravel()
+    kept = both >= 0
+    lows = np.stack([low, a["sorted_low"]], axis=1).ravel()[kept]
+    highs = np.stack([high, a["sorted_high"]], axis=1).ravel()[kept]
+    counts = 1 + (second >= 0).astype(np.int64)
+    return a["sorted_slot"], counts, both[kept].astype(np.int32), lows.astype(np.int32), highs.astype(np.int32)
 
 
 def _bits_part(segment: Segment) -> tuple[np.ndarray, ...]:
@@ -225,5 +232,3 @@ def string_column(arrays: object) -> pa.Array:
     offsets, data = arrays["string_offset"], arrays["string_bytes"]  # type: ignore[index]
     buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets)), pa.py_buffer(np.ascontiguousarray(data))]
     return pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers)
-
-

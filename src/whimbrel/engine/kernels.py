@@ -22,6 +22,8 @@ from whimbrel.engine.layout import ATTR_MASK, KIND_SHIFT, SHARED_BIT, SLOT_MASK,
 _FULL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE = np.uint64(1)
 _MULTIPLE = -1
+NO_ITEM = 2 << KIND_SHIFT
+"""Packed attributes from here on belong to items that ask for no value inside."""
 
 
 class SegmentArrays(NamedTuple):
@@ -37,16 +39,18 @@ class SegmentArrays(NamedTuple):
     hash_radix: np.ndarray
     hash_first: np.ndarray
     hash_table: np.ndarray
+    hash_group: np.ndarray
     hash_slot: np.ndarray
     hash_item_start: np.ndarray
-    hash_item_attr: np.ndarray
-    hash_item_low: np.ndarray
-    hash_item_high: np.ndarray
+    hash_items: np.ndarray
     sorted_start: np.ndarray
     sorted_first: np.ndarray
     sorted_upper: np.ndarray
     sorted_fixed: np.ndarray
+    sorted_second: np.ndarray
     sorted_bound: np.ndarray
+    sorted_low: np.ndarray
+    sorted_high: np.ndarray
     sorted_slot: np.ndarray
     bits_compact: np.ndarray
     bits_bucket_start: np.ndarray
@@ -58,6 +62,7 @@ class SegmentArrays(NamedTuple):
     bits_zone_attr: np.ndarray
     bits_zone_low: np.ndarray
     bits_zone_high: np.ndarray
+    bits_checked: np.ndarray
     bits_slot: np.ndarray
     bits_item_start: np.ndarray
     bits_item_check: np.ndarray
@@ -93,7 +98,7 @@ def _trailing_zeros(typingctx, word):  # type: ignore[no-untyped-def]
 # Helpers take the few arrays that they need: a tuple of forty would be copied at every call.
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, inline="always")
 def _in_set(sets, number, rank):  # type: ignore[no-untyped-def]
     start, lows, highs = sets
     low, end = start[number], start[number + 1]
@@ -107,12 +112,14 @@ def _in_set(sets, number, rank):  # type: ignore[no-untyped-def]
     return low < end and lows[low] <= rank
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, inline="always")
 def holds(sets, kind, low, high, v, attrs, ranks, end):  # type: ignore[no-untyped-def]
     """Whether an item holds for a value as it is in scratch."""
     if v >= 0:
-        inside = (low <= v <= high) if kind & 1 == 0 else _in_set(sets, low, v)
-        return inside == (kind < 2)
+        if kind & 1 == 0:
+            return (low <= v <= high) == (kind < 2)
+        # `high` is the set's mask: by it most ranks are seen to be outside.
+        return ((high >> ((v >> 1) & 31)) & 1 == 1 and _in_set(sets, low, v)) == (kind < 2)
     if v == -1:
         return kind >= 2
     i = -2 - v
@@ -142,7 +149,9 @@ def _load_block(seg, offsets, attrs, ranks, first, count, scratch):  # type: ign
             if c >= 0:
                 if j == i + 1:
                     scratch.ranks[c, e] = ranks[i]
-                    b = bucket_of(ranks[i], seg.bits_bucket_start[c], seg.bits_bucket_start[c + 1], seg.bits_bucket_high)
+                    b = bucket_of(
+                        ranks[i], seg.bits_bucket_start[c], seg.bits_bucket_start[c + 1], seg.bits_bucket_high
+                    )
                     scratch.rows[c, e] = (b + 1) * WORDS
                 else:
                     scratch.ranks[c, e] = -2 - i
@@ -166,6 +175,24 @@ def _multiple_row(seg, s, attrs, ranks, i, end, acc):  # type: ignore[no-untyped
         acc[w] |= dead
 
 
+@numba.njit(cache=True, nogil=True, inline="always")
+def _passes(items, sets, p, block, e, attrs, ranks, end):  # type: ignore[no-untyped-def]
+    """Whether conjunction p holds for event e of the block, by the items that bits do not decide."""
+    item_start, item_check, item_attr, item_low, item_high = items
+    good = True
+    for k in range(item_start[p], item_check[p]):
+        packed = item_attr[k]
+        v = block[packed & ATTR_MASK, e]
+        low, high = item_low[k], item_high[k]
+        if packed <= ATTR_MASK and v >= -1:
+            good = low <= v <= high
+        else:
+            good = holds(sets, packed >> KIND_SHIFT, low, high, v, attrs, ranks, end)
+        if not good:
+            break
+    return good
+
+
 @numba.njit(cache=True, nogil=True)
 def _match_chunks(seg, offsets, attrs, ranks, first, count, scratch):  # type: ignore[no-untyped-def]
     """The pairs of (event of the block, packed slot) that the chunks give; -1 if there is no room for them."""
@@ -177,32 +204,47 @@ def _match_chunks(seg, offsets, attrs, ranks, first, count, scratch):  # type: i
     n = 0
     words = seg.bits_words
     rows, block, alive = scratch.rows, scratch.ranks, scratch.alive
+    slots, pair_event, pair_slot = seg.bits_slot, scratch.pair_event, scratch.pair_slot
+    slot_attr, slot_offset = seg.bits_slot_attr, seg.bits_slot_offset
+    items = (seg.bits_item_start, seg.bits_item_check, seg.bits_item_attr, seg.bits_item_low, seg.bits_item_high)
     opened, candidates = 0, 0
     for chunk in range(chunks):
-        zone = seg.bits_zone_attr[chunk]
+        zone = seg.bits_zone_attr[chunk, 0]
         living = 0
         if zone >= 0:
-            low = seg.bits_zone_low[chunk]
-            width = np.uint32(seg.bits_zone_high[chunk] - low)
+            low = seg.bits_zone_low[chunk, 0]
+            width = np.uint32(seg.bits_zone_high[chunk, 0] - low)
             for e in range(count):
                 v = block[zone, e]
                 alive[living] = e
                 living += (np.uint32(v - low) <= width) | (v < -1)
+            zone = seg.bits_zone_attr[chunk, 1]
         else:
             for e in range(count):
                 alive[e] = e
             living = count
+        if zone >= 0:
+            low = seg.bits_zone_low[chunk, 1]
+            width = np.uint32(seg.bits_zone_high[chunk, 1] - low)
+            candidates_left = living
+            living = 0
+            for i in range(candidates_left):
+                e = alive[i]
+                v = block[zone, e]
+                alive[living] = e
+                living += (np.uint32(v - low) <= width) | (v < -1)
         if living == 0:
             continue
         opened += living
         s0, s1 = seg.bits_slot_start[chunk], seg.bits_slot_start[chunk + 1]
+        checked = seg.bits_checked[chunk] != 0
         for i in range(living):
             e = alive[i]
             a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = np.uint64(0)
             for s in range(s0, s1):
-                row = rows[seg.bits_slot_attr[s], e]
+                row = rows[slot_attr[s], e]
                 if row >= 0:
-                    at = seg.bits_slot_offset[s] + row
+                    at = slot_offset[s] + row
                     a0 |= words[at]
                     a1 |= words[at + 1]
                     a2 |= words[at + 2]
@@ -231,31 +273,18 @@ def _match_chunks(seg, offsets, attrs, ranks, first, count, scratch):  # type: i
                 for w in range(WORDS):
                     living_bits = ~acc[w]
                     while living_bits != 0:
-                        p = chunk * CHUNK + w * 64 + np.int64(_trailing_zeros(living_bits))
+                        p = chunk * CHUNK + w * 64 + np.int64(_trailing_zeros(living_bits))  # type: ignore[call-arg]
                         living_bits &= living_bits - _ONE
                         if p >= total:
                             break
                         candidates += 1
-                        good = True
-                        for k in range(seg.bits_item_start[p], seg.bits_item_check[p]):
-                            packed = seg.bits_item_attr[k]
-                            v = block[packed & ATTR_MASK, e]
-                            low, high = seg.bits_item_low[k], seg.bits_item_high[k]
-                            if packed <= ATTR_MASK and v >= -1:
-                                if low <= v <= high:
-                                    continue
-                            elif holds(
-                                sets, packed >> KIND_SHIFT, low, high, v, attrs, ranks, offsets[first + e + 1]
-                            ):
-                                continue
-                            good = False
-                            break
-                        if good:
-                            if n == room:
-                                return -1
-                            scratch.pair_event[n] = e
-                            scratch.pair_slot[n] = seg.bits_slot[p]
-                            n += 1
+                        if checked and not _passes(items, sets, p, block, e, attrs, ranks, offsets[first + e + 1]):
+                            continue
+                        if n == room:
+                            return -1
+                        pair_event[n] = e
+                        pair_slot[n] = slots[p]
+                        n += 1
     scratch.counts[0] += candidates
     scratch.counts[2] += opened
     return n
@@ -274,11 +303,12 @@ def _find(table, mask, key):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _probe(schemas, table, attrs, ranks, end, value, present, count, run, counts):  # type: ignore[no-untyped-def]
+def _probe(schemas, table, item_start, attrs, ranks, end, value, present, count, run, counts):  # type: ignore[no-untyped-def]
     """Looks up every hash key that the event has: the number of runs of entries found, now in `run`."""
     first, hash_attrs, is_present, bases, radix = schemas
     n = 0
     probes = 0
+    touched = 0  # reading where a run's items begin brings them into the cache while other probes go on
     mask = table.shape[0] - 1
     for x in range(count):
         a = present[x]
@@ -302,6 +332,7 @@ def _probe(schemas, table, attrs, ranks, end, value, present, count, run, counts
                     if n == run.size:
                         return -1
                     run[n] = found
+                    touched ^= item_start[found >> 32]
                     n += 1
                 continue
             i = -2 - v0 if v0 < 0 else -1  # several values: every combination
@@ -331,6 +362,7 @@ def _probe(schemas, table, attrs, ranks, end, value, present, count, run, counts
                 if i == 0 or i >= end or attrs[i] != a:
                     break
     counts[1] += probes
+    counts[3] ^= touched
     return n
 
 
@@ -362,30 +394,36 @@ def _sorted_end(bound, first, last, is_upper, v):  # type: ignore[no-untyped-def
 
 
 @numba.njit(cache=True, nogil=True)
-def _match_sorted(runs, a, v, several, stamp, epoch, out, n):  # type: ignore[no-untyped-def]
-    """Appends the runs of the sorted bounds of attribute a that rank v satisfies."""
-    first_group, start, upper, fixed, bound, slot = runs
+def _match_sorted(runs, a, v, value, attrs, ranks, entries, several, stamp, epoch, out, n):  # type: ignore[no-untyped-def]
+    """Appends what the runs of the sorted bounds of attribute a give for rank v."""
+    first_group, start, upper, fixed, second, bound, low, high, slot = runs
     for g in range(first_group[a], first_group[a + 1]):
         if (v < fixed[g]) if upper[g] else (v > fixed[g]):
             continue
+        w = value[second[g]] if second[g] >= 0 else 0
+        if w == -1:
+            continue
         first = start[g]
         end = _sorted_end(bound, first, start[g + 1], upper[g] != 0, v)
+        if n + end - first > out.size:
+            return -1
         if several:
             for i in range(first, end):
-                n = _emit(slot[i], True, stamp, epoch, out, n)
-                if n < 0:
-                    return -1
-        else:
-            if n + end - first > out.size:
-                return -1
+                if second[g] < 0 or holds((start, low, high), 0, low[i], high[i], w, attrs, ranks, entries):
+                    n = _emit(slot[i], True, stamp, epoch, out, n)
+        elif second[g] < 0:
             for i in range(first, end):
                 out[n + i - first] = slot[i]
             n += end - first
+        else:
+            for i in range(first, end):  # append always, keep if inside: no branch to mispredict
+                out[n] = slot[i]
+                n += (low[i] <= w) & (w <= high[i])
     return n
 
 
 @numba.njit(cache=True, nogil=True)
-def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, out):  # type: ignore[no-untyped-def]  # noqa: PLR0912, PLR0915
+def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, out):  # type: ignore[no-untyped-def]  # noqa: PLR0915
     """Match events first .. first + count: slots in `out`, the slots of event e end at out_offsets[e + 1].
 
     Returns the number of slots, or -1 if a buffer is too small: then nothing is reported.
@@ -410,13 +448,13 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
     sets = (seg.set_start, seg.set_low, seg.set_high)
     schemas = (seg.hash_first, seg.hash_attrs, seg.hash_present, seg.hash_base, seg.hash_radix)
     runs_of = (
-        seg.sorted_first, seg.sorted_start, seg.sorted_upper, seg.sorted_fixed, seg.sorted_bound, seg.sorted_slot,
+        seg.sorted_first, seg.sorted_start, seg.sorted_upper, seg.sorted_fixed, seg.sorted_second, seg.sorted_bound,
+        seg.sorted_low, seg.sorted_high, seg.sorted_slot,
     )  # fmt: skip
     value, present_attrs, stamp, run = scratch.value, scratch.present, scratch.stamp, scratch.run
-    item_start, item_attr, item_low, item_high = (
-        seg.hash_item_start, seg.hash_item_attr, seg.hash_item_low, seg.hash_item_high,
-    )  # fmt: skip
-    hash_slot, always, table, sorted_first = seg.hash_slot, seg.always, seg.hash_table, seg.sorted_first
+    item_start, items = seg.hash_item_start, seg.hash_items
+    hash_slot, group, always = seg.hash_slot, seg.hash_group, seg.always
+    table, sorted_first = seg.hash_table, seg.sorted_first
     epoch = scratch.epoch[0]
     n = 0
     out_offsets[0] = 0
@@ -447,41 +485,49 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
                 n = _emit(by_event[p], False, stamp, epoch, out, n)
         runs = 0
         if n >= 0:
-            runs = _probe(schemas, table, attrs, ranks, end, value, present_attrs, present, run, scratch.counts)
+            runs = _probe(
+                schemas, table, item_start, attrs, ranks, end, value, present_attrs, present, run, scratch.counts
+            )
         if runs < 0:
             n = -1
         for r in range(runs):
             start = run[r] >> 32
             stop = start + (run[r] & 0xFFFFFFFF)
             candidates += stop - start
-            for t in range(start, stop):
+            for g in range(start, stop):
                 good = True
-                for k in range(item_start[t], item_start[t + 1]):
-                    packed = item_attr[k]
+                for k in range(item_start[g], item_start[g + 1]):
+                    packed, low, high = items[k, 0], items[k, 1], items[k, 2]
                     v = value[packed & ATTR_MASK]
                     if packed <= ATTR_MASK and v >= -1:  # a range and at most one value: the common case, in line
-                        if item_low[k] <= v <= item_high[k]:
+                        if low <= v <= high:
                             continue
-                    elif holds(sets, packed >> KIND_SHIFT, item_low[k], item_high[k], v, attrs, ranks, end):
+                    elif v == -1 and packed < NO_ITEM:
+                        pass
+                    elif holds(sets, packed >> KIND_SHIFT, low, high, v, attrs, ranks, end):
                         continue
                     good = False
                     break
                 if good and n >= 0:
-                    n = _emit(hash_slot[t], several, stamp, epoch, out, n)
+                    for t in range(group[g], group[g + 1]):
+                        n = _emit(hash_slot[t], several, stamp, epoch, out, n)
+                        if n < 0:
+                            break
         for x in range(present):
             a = present_attrs[x]
             v = value[a]
-            value[a] = -1
             if n < 0 or sorted_first[a] == sorted_first[a + 1]:
                 continue
             if v > 0:
-                n = _match_sorted(runs_of, a, v, several, stamp, epoch, out, n)
+                n = _match_sorted(runs_of, a, v, value, attrs, ranks, end, several, stamp, epoch, out, n)
             elif v < 0:
                 i = -2 - v
                 while i < end and attrs[i] == a and n >= 0:
                     if ranks[i] > 0:
-                        n = _match_sorted(runs_of, a, ranks[i], True, stamp, epoch, out, n)
+                        n = _match_sorted(runs_of, a, ranks[i], value, attrs, ranks, end, True, stamp, epoch, out, n)
                     i += 1
+        for x in range(present):
+            value[present_attrs[x]] = -1
         if n < 0:
             scratch.epoch[0] = epoch
             return -1

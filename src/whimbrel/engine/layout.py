@@ -1,13 +1,15 @@
 """The layout: planned clauses to the flat arrays of a segment, one group of arrays per kind of access key.
 
-hash_*   entries sorted by key, one open-addressing table of exact 64-bit keys, residual items per entry
-sorted_* runs of bounds and slots per (attribute, side)
+hash_*   one open-addressing table of exact 64-bit keys; a key has groups of entries with the same residual items
+sorted_* runs of bounds and slots per (attribute, side, second attribute), the second range in columns beside them
 bits_*   chunks of 512 conjunctions: zones, dead bits per attribute and bucket, residual items (see chunks.py)
 set_*    sets of several rank intervals, which items of kind SET name
 An entry's slot carries its flags in the two high bits (`PACK`); an item's attribute carries its kind in bits 28-29.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -83,13 +85,16 @@ def _hash_arrays(clauses: Clauses, plan: Plan, slot: np.ndarray, shares: np.ndar
     size, radix = _radixes(clauses, schema_attrs, schema_present)
     base = np.concatenate([np.zeros(1, np.int64), np.cumsum(size)])
     key = base[schema] + (ranks * radix[schema]).sum(axis=1)
-    order = np.argsort(key, kind="stable")
+    residual = _residuals(clauses, conjunction, plan.keys, plan.kind, shares)
+    order = np.lexsort((residual.hash, key)) if _has_repeats(key) else np.argsort(key, kind="stable")
     conjunction, key = conjunction[order], key[order]
-    starts = np.flatnonzero(np.concatenate([np.ones(min(1, count), bool), key[1:] != key[:-1]]))
-    lengths = np.diff(np.append(starts, count))
+    groups, group_start, items = _group(order, key, residual.start, residual.attr, residual.low, residual.high)
+    group_key = key[group_start[:-1]]
+    starts = np.flatnonzero(np.concatenate([np.ones(min(1, groups), bool), group_key[1:] != group_key[:-1]]))
+    lengths = np.diff(np.append(starts, groups))
     capacity = 1 << max(3, int(np.ceil(np.log2(max(1, len(starts)) * 1.7))))
     table = np.full((capacity, 2), -1, np.int64)
-    _fill_table(table, key[starts], (starts << 32) | lengths)
+    _fill_table(table, group_key[starts], (starts << 32) | lengths)
     by_first = np.argsort(schema_attrs[:, 0], kind="stable").astype(np.int32)
     first_start = np.searchsorted(schema_attrs[by_first, 0], np.arange(len(clauses.attributes) + 1)).astype(np.int32)
     return {
@@ -99,9 +104,15 @@ def _hash_arrays(clauses: Clauses, plan: Plan, slot: np.ndarray, shares: np.ndar
         "hash_radix": radix[by_first],
         "hash_first": first_start,
         "hash_table": table,
+        "hash_group": group_start,
         "hash_slot": slot[conjunction],
-        **_residuals("hash", clauses, conjunction, plan.keys, plan.kind, shares),
+        "hash_item_start": items[0],
+        "hash_items": items[1],
     }
+
+
+def _has_repeats(key: np.ndarray) -> bool:
+    return len(np.unique(key)) < len(key)
 
 
 def _radixes(clauses: Clauses, attrs: np.ndarray, present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -177,26 +188,33 @@ def _fill_table(table, keys, places):  # type: ignore[no-untyped-def]
         table[at, 1] = places[i]
 
 
+class _Residuals(NamedTuple):
+    """The items that the key does not prove, per entry, most selective first, and a hash of them."""
+
+    start: np.ndarray
+    attr: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    hash: np.ndarray
+
+
 def _residuals(
-    prefix: str, clauses: Clauses, conjunction: np.ndarray, keys: np.ndarray, kinds: np.ndarray, shares: np.ndarray
-) -> Arrays:
-    """The items that the key does not prove, per entry, most selective first."""
-    lengths = np.diff(clauses.start)[conjunction]
-    room = int(lengths.sum())
-    start = np.zeros(len(conjunction) + 1, np.int32)
+    clauses: Clauses, conjunction: np.ndarray, keys: np.ndarray, kinds: np.ndarray, shares: np.ndarray
+) -> _Residuals:
+    room = int(np.diff(clauses.start)[conjunction].sum())
+    start = np.zeros(len(conjunction) + 1, np.int64)
     attr, low, high = (np.empty(room, np.int32) for _ in range(3))
-    used = _fill_residuals(
+    hashes = np.empty(len(conjunction), np.int64)
+    _fill_residuals(
         conjunction, keys, kinds, clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, shares,
-        start, attr, low, high,
+        start, attr, low, high, hashes,
     )  # fmt: skip
-    names = ("start", "attr", "low", "high")
-    arrays = (start, attr[:used].copy(), low[:used].copy(), high[:used].copy())
-    return {f"{prefix}_item_{name}": array for name, array in zip(names, arrays, strict=True)}
+    return _Residuals(start, attr, low, high, hashes)
 
 
 @numba.njit(cache=True, nogil=True)
 def _fill_residuals(  # type: ignore[no-untyped-def]
-    conjunction, keys, kinds, start, attr, kind, low, high, shares, out_start, out_attr, out_low, out_high
+    conjunction, keys, kinds, start, attr, kind, low, high, shares, out_start, out_attr, out_low, out_high, hashes
 ):
     at = 0
     order = np.empty(64, np.int64)
@@ -209,37 +227,82 @@ def _fill_residuals(  # type: ignore[no-untyped-def]
             if kinds[c] != PRESENT and (k == keys[c, 0] or k == keys[c, 1] or k == keys[c, 2]):
                 continue
             j = n
-            while j > 0 and shares[order[j - 1]] > shares[k]:
+            while j > 0 and (
+                shares[order[j - 1]] > shares[k] or (shares[order[j - 1]] == shares[k] and attr[order[j - 1]] > attr[k])
+            ):
                 order[j] = order[j - 1]
                 j -= 1
             order[j] = k
             n += 1
+        h = np.uint64(0)
         for i in range(n):
             k = order[i]
             out_attr[at] = attr[k] | (np.int32(kind[k]) << KIND_SHIFT)
             out_low[at] = low[k]
             out_high[at] = high[k]
+            h = (h ^ np.uint64(out_attr[at])) * np.uint64(0x9E3779B97F4A7C15)
+            h = (h ^ np.uint64(low[k])) * np.uint64(0x9E3779B97F4A7C15)
+            h = (h ^ np.uint64(high[k])) * np.uint64(0x9E3779B97F4A7C15)
+            h ^= h >> np.uint64(31)
             at += 1
+        # Sorted by it, groups that test the same attribute first stand together.
+        lead = np.int64(out_attr[out_start[e]] & ATTR_MASK) + 1 if n else np.int64(0)
+        hashes[e] = (lead << 40) | np.int64(h >> np.uint64(24))
         out_start[e + 1] = at
-    return at
+
+
+@numba.njit(cache=True, nogil=True)
+def _group(order, key, start, attr, low, high):  # type: ignore[no-untyped-def]
+    """Groups sorted entries with the same key and the same items: their number, first entries and items."""
+    count = order.size
+    first = np.zeros(count + 1, np.int32)
+    item_start = np.zeros(count + 1, np.int32)
+    items = np.empty((attr.size, 3), np.int32)  # attribute, low and high side by side: one cache line per test
+    groups = at = 0
+    for i in range(count):
+        e = order[i]
+        size = start[e + 1] - start[e]
+        same = i > 0 and key[i] == key[i - 1]
+        if same:
+            last = item_start[groups - 1]
+            same = item_start[groups] - last == size
+            for j in range(size):
+                k = start[e] + j
+                if not same:
+                    break
+                same = items[last + j, 0] == attr[k] and items[last + j, 1] == low[k] and items[last + j, 2] == high[k]
+        if not same:
+            first[groups] = i
+            for k in range(start[e], start[e + 1]):
+                items[at, 0], items[at, 1], items[at, 2] = attr[k], low[k], high[k]
+                at += 1
+            groups += 1
+            item_start[groups] = at
+    first[groups] = count
+    return groups, first[: groups + 1].copy(), (item_start[: groups + 1].copy(), items[:at].copy())
 
 
 def _sorted_arrays(clauses: Clauses, plan: Plan, slot: np.ndarray) -> Arrays:
     mine = np.flatnonzero(plan.kind == SORTED)
-    k = clauses.start[:-1][mine]
+    k, other = plan.keys[mine, 0], plan.keys[mine, 1]
     attr, low, high = clauses.attr[k], clauses.low[k], clauses.high[k]
+    has_other = other >= 0
+    second = np.where(has_other, clauses.attr[other], -1)
     blocks = clauses.dictionary["rank_base"][attr]
     is_upper = (low[:, None] == blocks[:, :4]).any(axis=1)  # bounded above only
     bound, fixed = np.where(is_upper, high, low), np.where(is_upper, low, high)
-    order = np.lexsort((np.where(is_upper, -bound, bound), fixed, is_upper, attr))
-    attr, bound, fixed, is_upper = attr[order], bound[order], fixed[order], is_upper[order]
-    change = (attr[1:] != attr[:-1]) | (fixed[1:] != fixed[:-1]) | (is_upper[1:] != is_upper[:-1])
-    starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(mine)), bool), change]))
+    order = np.lexsort((np.where(is_upper, -bound, bound), second, fixed, is_upper, attr))
+    groups = np.stack([attr, fixed, is_upper, second], axis=1)[order]
+    starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(mine)), bool), (groups[1:] != groups[:-1]).any(axis=1)]))
+    heads = groups[starts].astype(np.int32)
     return {
         "sorted_start": np.append(starts, len(mine)).astype(np.int32),
-        "sorted_first": np.searchsorted(attr[starts], np.arange(len(clauses.attributes) + 1)).astype(np.int32),
-        "sorted_upper": is_upper[starts].astype(np.uint8),
-        "sorted_fixed": fixed[starts].astype(np.int32),
-        "sorted_bound": bound.astype(np.int32),
+        "sorted_first": np.searchsorted(heads[:, 0], np.arange(len(clauses.attributes) + 1)).astype(np.int32),
+        "sorted_upper": heads[:, 2].astype(np.uint8),
+        "sorted_fixed": heads[:, 1].copy(),
+        "sorted_second": heads[:, 3].copy(),
+        "sorted_bound": bound[order].astype(np.int32),
+        "sorted_low": np.where(has_other, clauses.low[other], 0)[order].astype(np.int32),
+        "sorted_high": np.where(has_other, clauses.high[other], 0)[order].astype(np.int32),
         "sorted_slot": slot[mine][order],
     }

@@ -12,9 +12,9 @@ from collections.abc import Callable
 import numba
 import numpy as np
 
+from whimbrel.engine.clauses import VERIFY
 from whimbrel.engine.decode import decode
 from whimbrel.engine.kernels import holds
-from whimbrel.engine.clauses import VERIFY
 from whimbrel.engine.segment import Segment
 from whimbrel.engine.snapshot import Snapshot
 from whimbrel.matchers.explain import NearMiss, near_misses
@@ -100,6 +100,4 @@ def _fails(slot, counts, attr, kind, low, high, sets, value, attrs, ranks, fails
                         )
                 failed += not again
         k = last
-        fails[slot[c]] = min(fails[slot[c]], min(failed, 254))
-
-
+        fails[slot[c]] = min(fails[slot[c]], failed, 254)

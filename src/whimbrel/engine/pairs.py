@@ -35,12 +35,9 @@ def _with_text_ids(events: list[np.ndarray], slots: list[np.ndarray], ids: IdTab
         occurs[one] = True
     used = np.flatnonzero(occurs)
     number = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
-    texts = ids.names(used) if len(used) else pa.array([], pa.string())
-    texts = texts.cast(pa.string())
+    texts = pa.array(ids.name_list(used), pa.string())
     chunks = [
-        pa.record_batch(
-            [pa.array(e), pa.DictionaryArray.from_arrays(pa.array(number[s], pa.int32()), texts)], schema
-        )
+        pa.record_batch([pa.array(e), pa.DictionaryArray.from_arrays(pa.array(number[s], pa.int32()), texts)], schema)
         for e, s in zip(events, slots, strict=True)
     ]
     return pa.Table.from_batches(chunks, schema)

@@ -4,7 +4,8 @@ Every conjunction gets the key that the fewest events are expected to hit, weigh
 
 * HASH: up to three equalities (or one IN, filed under each member), found by one probe of a hash table;
 * PRESENT: an attribute that few events have at all;
-* SORTED: a single one-sided range with nothing left to check: the matches are a run of a sorted array;
+* SORTED: a one-sided range alone, or with one range more: candidates are a run of a sorted array, and what is left
+  to check is one comparison per candidate on columns beside it;
 * BITMAP: everything else, in chunks of 512 with "certainly dead in this bucket" bits.
 
 Expectations come from an event sample when there is one, else every rank of an attribute is taken as equally likely.
@@ -24,11 +25,13 @@ KINDS = ("hash", "present", "sorted", "bitmap")
 
 HASH_BELOW = 0.012
 """Share of events that a hash key may hit: above it the chunks' bits are cheaper than checking candidates."""
+SORTED_ABOVE = 0.05
+"""Share of events above which a second range is worth one comparison per candidate rather than bits."""
 PRESENT_BELOW = 0.01
 """Share of events that may have an attribute for its presence to be a key."""
-ATTRIBUTES_PER_EVENT = 32.0
+ATTRIBUTES_PER_EVENT = 64.0
 """How many attributes an event is taken to have where there is no sample."""
-PROBE_NS, CANDIDATE_NS = 25.0, 4.0
+PROBE_NS, CANDIDATE_NS = 25.0, 20.0
 """What a probe and a candidate cost, measured; only their ratio matters."""
 IN_MEMBERS = 16
 """Members up to which an IN is filed under each."""
@@ -60,11 +63,10 @@ class Plan:
 
 
 def guess_weights(clauses: Clauses) -> Weights:
-    """Weights from the filters alone: attributes are as frequent in events as in filters."""
+    """Weights from the filters alone: all attributes are equally frequent in events."""
     count = len(clauses.attributes)
     total = clauses.dictionary["rank_base"][:, 4].astype(np.int64)
-    uses = np.bincount(clauses.attr, minlength=count).astype(np.float64)
-    present = np.minimum(1.0, ATTRIBUTES_PER_EVENT * uses / max(1.0, uses.sum()))
+    present = np.full(count, min(1.0, ATTRIBUTES_PER_EVENT / max(1, count)))
     return Weights(present, total, np.zeros(count + 1, np.int64), np.empty(0, np.float32))
 
 
@@ -159,20 +161,35 @@ def item_share(k, attr, kind, low, high, set_start, set_low, set_high, present, 
 
 
 @numba.njit(cache=True, nogil=True)
-def _choose(  # type: ignore[no-untyped-def]  # noqa: PLR0912, PLR0915
+def _is_one_sided(k, attr, low, high, base):  # type: ignore[no-untyped-def]
+    a = attr[k]
+    one_sided = False
+    for t in range(4):
+        one_sided |= low[k] == base[a, t] or high[k] == base[a, t + 1] - 1
+    return one_sided and 0 < low[k] < high[k]
+
+
+@numba.njit(cache=True, nogil=True)
+def _choose(  # type: ignore[no-untyped-def]  # noqa: PLR0915
     start, attr, kind, low, high, flags, set_start, set_low, set_high, base, present, total, wstart, cumulative,
     out_kind, keys, share,
 ):  # fmt: skip
     for c in range(start.size - 1):
         first, last = start[c], start[c + 1]
-        if last - first == 1 and flags[c] == 0 and kind[first] == RANGE and low[first] < high[first]:
-            a = attr[first]
-            one_sided = False
-            for t in range(4):
-                one_sided |= low[first] == base[a, t] or high[first] == base[a, t + 1] - 1
-            if one_sided and low[first] > 0:
+        if flags[c] == 0 and last - first <= 2 and kind[first] == RANGE and kind[last - 1] == RANGE:
+            run, other = -1, -1
+            run_share, other_share = 2.0, 1.0
+            for k in range(first, last):
+                s = _between(attr[k], low[k], high[k], present, total, wstart, cumulative)
+                if s < run_share and _is_one_sided(k, attr, low, high, base):
+                    run, run_share = k, s
+            if run >= 0 and last - first == 2:
+                other = first + last - 1 - run
+                other_share = _between(attr[other], low[other], high[other], present, total, wstart, cumulative)
+            if run >= 0 and other_share > SORTED_ABOVE and (other < 0 or attr[other] != attr[run]):
                 out_kind[c] = SORTED
-                share[c, 0] = _between(a, low[first], high[first], present, total, wstart, cumulative)
+                keys[c, 0], keys[c, 1] = run, other
+                share[c, 0] = run_share
                 continue
         # The three most selective equalities, the most selective IN, the rarest attribute.
         best_in, best_in_share = -1, 2.0

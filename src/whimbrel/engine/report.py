@@ -60,7 +60,10 @@ def plan(snapshot: Snapshot, slot: int, id: Id) -> dict[str, object]:
         for entry in np.flatnonzero((a["sorted_slot"] & SLOT_MASK) == slot).tolist():
             group = int(np.searchsorted(a["sorted_start"], entry, "right")) - 1
             attr = int(np.searchsorted(a["sorted_first"], group, "right")) - 1
-            found.append({"segment": number, "key": "sorted", "attributes": [segment.attributes[attr]], "checks": 0})
+            checks = int(a["sorted_second"][group] >= 0)
+            found.append(
+                {"segment": number, "key": "sorted", "attributes": [segment.attributes[attr]], "checks": checks}
+            )
         for entry in np.flatnonzero((a["bits_slot"] & SLOT_MASK) == slot).tolist():
             found.append({"segment": number, **_chunk_key(segment, entry)})
     return {"subscription": id, "conjunctions": found}
@@ -70,7 +73,8 @@ def _hash_key(segment: Segment, entry: int) -> dict[str, object]:
     a = segment.arrays
     places = a["hash_table"][:, 1]
     start, length = places >> 32, places & 0xFFFFFFFF
-    row = int(np.flatnonzero((a["hash_table"][:, 0] >= 0) & (start <= entry) & (entry < start + length))[0])
+    group = int(np.searchsorted(a["hash_group"], entry, "right")) - 1
+    row = int(np.flatnonzero((a["hash_table"][:, 0] >= 0) & (start <= group) & (group < start + length))[0])
     key = int(a["hash_table"][row, 0])
     order = np.argsort(a["hash_base"], kind="stable")
     schema = int(order[np.searchsorted(a["hash_base"][order], key, "right") - 1])
@@ -78,22 +82,20 @@ def _hash_key(segment: Segment, entry: int) -> dict[str, object]:
     return {
         "key": "present" if a["hash_present"][schema] else "hash",
         "attributes": names,
-        "shares_key_with": int(length[row]) - 1,
-        "checks": int(a["hash_item_start"][entry + 1] - a["hash_item_start"][entry]),
+        "groups_of_key": int(length[row]),
+        "checks": int(a["hash_item_start"][group + 1] - a["hash_item_start"][group]),
     }
 
 
 def _chunk_key(segment: Segment, entry: int) -> dict[str, object]:
     a = segment.arrays
     chunk = entry // 512
-    zone = int(a["bits_zone_attr"][chunk])
+    zones = [int(c) for c in a["bits_zone_attr"][chunk] if c >= 0]
     slots = a["bits_slot_attr"][a["bits_slot_start"][chunk] : a["bits_slot_start"][chunk + 1]]
     return {
         "key": "bitmap",
         "chunk": chunk,
-        "zone": segment.attributes[int(a["bits_attrs"][zone])] if zone >= 0 else None,
+        "zones": [segment.attributes[int(a["bits_attrs"][c])] for c in zones],
         "attributes": [segment.attributes[int(a["bits_attrs"][c])] for c in slots.tolist()],
         "checks": int(a["bits_item_check"][entry] - a["bits_item_start"][entry]),
     }
-
-

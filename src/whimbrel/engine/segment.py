@@ -18,6 +18,8 @@ BLOCK = 1_024
 """Events that a kernel takes at once, at most: a chunk's bits are read once for all of them."""
 CELLS = 40_960
 """Cells of a block's grid of attributes and events, at most, so that it stays in the cache."""
+PAIRS = 1 << 21
+"""Pairs that a call gives, about: its buffers grow beyond twice that only for a single event with more."""
 MOST_SLOTS = 1 << 29
 """Slots must stay below, as their numbers share an int32 with two flags."""
 
@@ -137,26 +139,37 @@ class Workspace:
         self._run = np.empty(2 * len(self._run), np.int64)
         self._fitted = None
 
-    def match_all(self, segment: Segment, encoded: Encoded, slots: int) -> tuple[np.ndarray, np.ndarray]:
-        """Match all encoded events: where each event's slots end, and the slots; views of the reused buffers."""
+    def match_some(
+        self, segment: Segment, encoded: Encoded, slots: int, stop: int, pairs: int = PAIRS
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Match encoded events up to `stop`, or at least one, to about so many pairs.
+
+        Where the slots of each event that was matched end, and the slots; views of the reused buffers.
+        """
         if self._epoch[0] > 1 << 31:
             self._epoch[0] = 0
             self._stamp[:] = 0
-        if len(self.offsets) <= encoded.count:
-            self.offsets = np.zeros(encoded.count + 1, np.int64)
+        if len(self.offsets) <= stop:
+            self.offsets = np.zeros(stop + 1, np.int64)
         used = first = 0
+        block = segment.block
         self.offsets[0] = 0
-        while first < encoded.count:
-            count = min(segment.block, encoded.count - first)
+        while first < stop and (used < pairs or not first):
+            count = min(block, stop - first)
             found = match_block(
                 segment.kernel_arrays, encoded.offsets, encoded.attrs, encoded.ranks, first, count,
                 self.scratch(segment, slots), self.offsets[first:], self.out[used:],
             )  # fmt: skip
             if found < 0:
-                self._grow(used)
                 self.offsets[first] = used
+                if len(self.out) < 2 * PAIRS or (first == 0 and count == 1):
+                    self._grow(used)
+                elif count > 1:
+                    block = count // 2
+                else:
+                    break
                 continue
             self.offsets[first : first + count + 1] += used
             used += int(found)
             first += count
-        return self.offsets[: encoded.count + 1], self.out[:used]
+        return self.offsets[: first + 1], self.out[:used]

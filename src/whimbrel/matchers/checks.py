@@ -139,13 +139,14 @@ def check_errors_change_nothing(make: Maker) -> None:
     """Duplicate and unknown ids, and ids of another kind, are typed errors that change nothing."""
     matcher = make()
     matcher.add("x", "a = 1")
-    for call, error in (
+    calls: tuple[tuple[Callable[[], None], type[Exception]], ...] = (
         (lambda: matcher.add("x", "b = 1"), DuplicateId),
         (lambda: matcher.remove("y"), UnknownId),
         (lambda: matcher.replace("y", "a = 1"), UnknownId),
         (lambda: matcher.add(1, "a = 1"), IdKindError),
         (lambda: matcher.add(True, "a = 1"), IdKindError),
-    ):
+    )
+    for call, error in calls:
         try:
             call()
         except error:
@@ -174,8 +175,9 @@ def check_refusals_are_typed(make: Maker) -> None:
         before = len(matcher)
         try:
             matcher.add(text, text)
-        except UnsupportedFilter as error:
-            assert error.alternatives and error.construct
+        except UnsupportedFilter as refusal:
+            if not (refusal.alternatives and refusal.construct):
+                raise AssertionError("Expected the construct and the members that support it") from refusal
             assert len(matcher) == before
             matcher._check()
 
