@@ -2,7 +2,8 @@
 
 A unit is a slice of the input; its result is `offsets` (where each event's slots end) and `slots`. One segment with
 nothing to filter writes straight into the unit's buffer; otherwise each segment's slots are filtered (dead slots
-dropped, doubtful ones verified by the filter itself) and then interleaved event by event.
+dropped, doubtful ones verified by the filter itself) and then interleaved event by event. A unit with too many matches
+gives those of its first events, and what is left of it is a unit again.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
+from typing import TypeAlias
 
 import numba
 import numpy as np
@@ -18,18 +20,17 @@ import pyarrow as pa
 
 from whimbrel.engine.codec import Encoded
 from whimbrel.engine.layout import SLOT_MASK, VERIFY_BIT
-from whimbrel.engine.segment import Segment, Workspace
+from whimbrel.engine.segment import PAIRS, Segment, Workspace
 from whimbrel.engine.snapshot import Snapshot
 from whimbrel.matchers.events import as_arrow, read_events
 from whimbrel.model.event import Event
 
 UNIT = 4_096
 """Events of a unit, at most."""
-UNIT_PAIRS = 1 << 21
-"""Pairs of a unit to aim at: units shrink while they give more."""
 
-Judge = Callable[[int, Event], bool]
-Result = tuple[np.ndarray, np.ndarray]
+Unit: TypeAlias = pa.Table | list[Event]
+Judge: TypeAlias = Callable[[int, Event], bool]
+Result: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 
 class Units:
@@ -41,7 +42,7 @@ class Units:
         self._next = 0
         self.size = 16
 
-    def take(self) -> pa.Table | list[Event] | None:
+    def take(self) -> Unit | None:
         """The next unit, or None at the end."""
         if self._events is not None:
             return list(islice(self._events, self.size)) or None
@@ -52,10 +53,16 @@ class Units:
         self._next += self.size
         return unit
 
-    def learn(self, events: int, pairs: int) -> None:
-        """Let the next units be larger or smaller."""
-        ideal = UNIT_PAIRS * max(1, events) // max(1, pairs)
+    def front(self, unit: Unit) -> Unit:
+        """As much of a unit as should be matched at once by now."""
+        return unit[: self.size] if isinstance(unit, list) else unit.slice(0, self.size)
+
+    def learn(self, result: Result) -> int:
+        """Let the next units be larger or smaller; the number of events that the result has."""
+        events, pairs = len(result[0]) - 1, len(result[1])
+        ideal = PAIRS * max(1, events) // max(1, pairs)
         self.size = int(min(UNIT, max(1, ideal), 2 * self.size))
+        return events
 
 
 def match_units(
@@ -72,30 +79,35 @@ def match_units(
         workspace = workspaces()
         try:
             while (unit := units.take()) is not None:
-                result = match_unit(snapshot, unit, timestamps, judge, workspace)
-                units.learn(len(result[0]) - 1, len(result[1]))
-                yield result
+                while unit is not None:
+                    result = match_unit(snapshot, units.front(unit), timestamps, judge, workspace)
+                    unit = _rest(unit, units.learn(result))
+                    yield result
         finally:
             release(workspace)
         return
     free = [workspaces() for _ in range(threads + 1)]
-    running: deque[tuple[Workspace, Future[Result]]] = deque()
+    running: deque[tuple[Workspace, Unit, Future[Result]]] = deque()
     with ThreadPoolExecutor(threads, "whimbrel-match") as pool:
         try:
             while True:
                 while free and (unit := units.take()) is not None:
                     workspace = free.pop()
                     future = pool.submit(match_unit, snapshot, unit, timestamps, judge, workspace)
-                    running.append((workspace, future))
+                    running.append((workspace, unit, future))
                 if not running:
                     return
-                workspace, future = running.popleft()
+                workspace, done, future = running.popleft()
                 result = future.result()
-                units.learn(len(result[0]) - 1, len(result[1]))
+                rest = _rest(done, units.learn(result))
                 yield result
-                free.append(workspace)
+                if rest is None:
+                    free.append(workspace)
+                else:
+                    future = pool.submit(match_unit, snapshot, units.front(rest), timestamps, judge, workspace)
+                    running.appendleft((workspace, rest, future))
         finally:
-            for workspace, future in running:
+            for workspace, _, future in running:
                 future.cancel()
                 free.append(workspace)
             pool.shutdown(wait=True, cancel_futures=True)
@@ -103,27 +115,37 @@ def match_units(
                 release(workspace)
 
 
+def _rest(unit: Unit, done: int) -> Unit | None:
+    if isinstance(unit, pa.Table):
+        return unit.slice(done) if done < unit.num_rows else None
+    return unit[done:] or None
+
+
 def match_unit(
-    snapshot: Snapshot, unit: pa.Table | list[Event], timestamps: Collection[str], judge: Judge, workspace: Workspace
+    snapshot: Snapshot, unit: Unit, timestamps: Collection[str], judge: Judge, workspace: Workspace
 ) -> Result:
-    """The slots that each event of a unit matches."""
+    """The slots that the first events of a unit match: all events, unless they match too many."""
     count = unit.num_rows if isinstance(unit, pa.Table) else len(unit)
     if len(snapshot.segments) == 1 and snapshot.died is None and not snapshot.segments[0].meta["verified"]:
         encoded = _encode(snapshot.segments[0], unit, timestamps)
         if not encoded.coupled.any():
-            return workspace.match_all(snapshot.segments[0], encoded, snapshot.slots)
-    offsets = np.zeros(count + 1, np.int64)
+            return workspace.match_some(snapshot.segments[0], encoded, snapshot.slots, count)
     parts: list[Result] = []
+    pairs = 0
     for segment in snapshot.segments:
         encoded = _encode(segment, unit, timestamps)
-        its_offsets, slots = workspace.match_all(segment, encoded, snapshot.slots)
-        its_offsets, slots = its_offsets.copy(), slots.copy()
+        found = workspace.match_some(segment, encoded, snapshot.slots, count, PAIRS - pairs)
+        count = len(found[0]) - 1
+        its_offsets, slots = found[0].copy(), found[1].copy()
         if segment.meta["verified"] or snapshot.died is not None or encoded.coupled.any():
             slots = _filtered(its_offsets, slots, encoded, unit, timestamps, snapshot, judge)
         parts.append((its_offsets, slots))
-        offsets += its_offsets
+        pairs += len(slots)
     if len(parts) == 1:
         return parts[0]
+    offsets = np.zeros(count + 1, np.int64)
+    for its_offsets, _ in parts:
+        offsets += its_offsets[: count + 1]
     out = np.empty(int(offsets[-1]), np.int32)
     fill = offsets[:-1].copy()
     for its_offsets, slots in parts:
@@ -131,7 +153,7 @@ def match_unit(
     return offsets, out
 
 
-def _encode(segment: Segment, unit: pa.Table | list[Event], timestamps: Collection[str]) -> Encoded:
+def _encode(segment: Segment, unit: Unit, timestamps: Collection[str]) -> Encoded:
     if isinstance(unit, pa.Table):
         return segment.codec.encode_table(unit, timestamps)
     return segment.codec.encode_events(unit)
@@ -141,7 +163,7 @@ def _filtered(
     offsets: np.ndarray,
     slots: np.ndarray,
     encoded: Encoded,
-    unit: pa.Table | list[Event],
+    unit: Unit,
     timestamps: Collection[str],
     snapshot: Snapshot,
     judge: Judge,
@@ -151,7 +173,7 @@ def _filtered(
     keep = np.ones(len(slots), bool) if dead is None else ~dead
     doubtful = (slots & np.int32(VERIFY_BIT)) != 0
     if encoded.coupled.any():
-        doubtful |= np.repeat(encoded.coupled != 0, np.diff(offsets))
+        doubtful |= np.repeat(encoded.coupled[: len(offsets) - 1] != 0, np.diff(offsets))
     asked = np.flatnonzero(doubtful & keep)
     if len(asked):
         rows = np.searchsorted(offsets, asked, "right") - 1
@@ -161,12 +183,11 @@ def _filtered(
         ]
     kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep)])
     offsets[:] = kept[offsets]
-    return slots[keep] & np.int32(SLOT_MASK)
+    kept_slots: np.ndarray = slots[keep] & np.int32(SLOT_MASK)
+    return kept_slots
 
 
-def _events_of(
-    unit: pa.Table | list[Event], rows: np.ndarray, snapshot: Snapshot, timestamps: Collection[str]
-) -> dict[int, Event]:
+def _events_of(unit: Unit, rows: np.ndarray, snapshot: Snapshot, timestamps: Collection[str]) -> dict[int, Event]:
     if not isinstance(unit, pa.Table):
         return {int(row): unit[int(row)] for row in rows}
     attributes = frozenset(name for segment in snapshot.segments for name in segment.attributes)
@@ -175,10 +196,9 @@ def _events_of(
 
 @numba.njit(cache=True, nogil=True)
 def _interleave(offsets, slots, fill, out):  # type: ignore[no-untyped-def]
-    for e in range(offsets.size - 1):
+    for e in range(fill.size):
         at = fill[e]
         for i in range(offsets[e], offsets[e + 1]):
             out[at] = slots[i]
             at += 1
         fill[e] = at
-

@@ -356,7 +356,7 @@ class Index:
         found: list[int] = []
         for segment in snapshot.segments:
             encoded = segment.codec.encode_event(event, self.timestamps)
-            slots = workspace.match_all(segment, encoded, snapshot.slots)[1]
+            slots = workspace.match_some(segment, encoded, snapshot.slots, 1)[1]
             dead = snapshot.dead(slots & np.int32(SLOT_MASK)) if snapshot.died is not None else None
             if dead is not None:
                 slots = slots[~dead]
