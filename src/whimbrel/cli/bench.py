@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from whimbrel.cli.options import Json
+from whimbrel.cli.options import Json, names_of
+
+
+class Scale(StrEnum):
+    """How large the workloads are."""
+
+    SMALL = "small"
+    FULL = "full"
+
 
 bench = typer.Typer(help="Measure how fast Whimbrel is on this machine.", rich_markup_mode=None)
 
@@ -16,6 +26,7 @@ def run_all(context: typer.Context) -> None:
     """Measure how fast Whimbrel is on this machine; without a name, run every benchmark."""
     if context.invoked_subcommand is None:
         language()
+        match()
 
 
 @bench.command()
@@ -28,3 +39,39 @@ def language(
     from whimbrel.cli.bench_language import run
 
     run(count, repeats, json)
+
+
+@bench.command()
+def match(
+    workload: Annotated[
+        list[str] | None, typer.Option("--workload", help="Only this workload or family; may be repeated.")
+    ] = None,
+    scale: Annotated[Scale, typer.Option("--scale", help="Minutes, or the sizes that targets are for.")] = Scale.SMALL,
+    rivals: Annotated[str, typer.Option("--rivals", metavar="A,B", help="Whom to run beside the engine.")] = (
+        "naive,duckdb,polars,papers"
+    ),
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="DIR", help="Write match.json and match.md there.")
+    ] = None,
+    page: Annotated[
+        Path | None, typer.Option("--page", metavar="FILE", help="Put the tables between the marks of this page.")
+    ] = None,
+    repeat: Annotated[int, typer.Option("--repeat", min=1, help="How often; medians are shown.")] = 5,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.1, help="For one rival on one workload.")] = 20.0,
+    start: Annotated[bool, typer.Option(help="Measure cold and warm start, too.")] = True,
+    cache: Annotated[
+        Path | None, typer.Option("--cache", metavar="DIR", help="Where generated workloads are kept.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Events per second on the frozen workloads, beside rivals, with every answer checked.
+
+    Needs a checkout, which has the rivals. Exit status 1 if competitors do not find the same subscriptions.
+    """
+    from whimbrel.cli.bench_match import measure
+    from whimbrel.lab.bench.run import Settings
+    from whimbrel.lab.bench.store import default_folder
+
+    names = tuple(workload or ())
+    folder = cache or default_folder()
+    measure(Settings(names, scale.value, names_of(rivals), repeat, seconds, start, folder), output, page, json)

@@ -1,0 +1,167 @@
+"""Compiled naive: every conjunction, constraint by constraint, until one fails, in Numba on columns.
+
+Bias. This is the baseline of every speed claim, so it is a fast loop. It is that of the member `compiled_naive`, with
+the same layout: ranks instead of values, the constraints of all conjunctions one after the other, both ends of an
+interval in one comparison. It is loaded from flat arrays, as a million filters of different shapes need, and it is
+spared two things: its filters are not parsed, and a list column is given to it as columns of 0 and 1. Encoding the
+events is part of its time, as it is of the engine's. Targets are ratios to the loop over all subscriptions; where many
+filters are equal, a second loop that looks at equal ones once runs beside it.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from benchmarks.filters import POINTS, RANGE, Filters, read_filters, spans
+from whimbrel.lab.bench.case import Case
+from whimbrel.lab.bench.rival import Pairs, Refused, Rival, pairs_of_blocks
+
+ANY_WIDTH = np.uint32(0xFFFFFFFF)
+"""The width of what is not an interval: every rank passes the first test and goes on to the second."""
+BLOCK = 4_096
+MOSTLY_DIFFERENT = 0.9
+"""The part of filters that may be different for the second loop to be worth a look."""
+
+
+def rivals(case: Case) -> list[Rival]:
+    """The loop over all subscriptions, and the one over different filters."""
+    return [CompiledNaive(), CompiledNaive(once=True)]
+
+
+class CompiledNaive(Rival):
+    """The loop over arrays of ranks; `once`: equal filters are one row, and its subscriptions are listed afterwards."""
+
+    group = "naive"
+
+    def __init__(self, once: bool = False) -> None:
+        self.name = "compiled naive, equal filters once" if once else "compiled naive"
+        self._once = once
+
+    def load(self, subscriptions: pa.Table, seconds: float) -> None:
+        """Read the filters, and give every bound its rank."""
+        texts = subscriptions["filter"].combine_chunks()
+        self._ids = subscriptions["id"].to_numpy()
+        self._holders: tuple[np.ndarray, np.ndarray] | None = None
+        if self._once:
+            texts = self._different(texts)
+        filters = read_filters(pa.chunked_array([texts]))
+        self._filters = filters
+        self._grid = [_grid(filters, number) for number in range(len(filters.names))]
+        low, high = np.empty(len(filters.low), np.int32), np.empty(len(filters.low), np.int32)
+        point_ranks = np.empty(len(filters.points), np.int32)
+        for number, grid in enumerate(self._grid):
+            mine = filters.attribute == number
+            ranged = mine & (filters.kind == RANGE)
+            low[ranged], high[ranged] = _ranks(grid, filters.low[ranged]), _ranks(grid, filters.high[ranged])
+            listed = mine & (filters.kind == POINTS)
+            low[listed], high[listed] = filters.low[listed], filters.high[listed]
+            at = spans(filters.low[listed], filters.high[listed])
+            point_ranks[at] = _ranks(grid, filters.points[at])
+        width = np.where(filters.kind == RANGE, high - low, ANY_WIDTH).astype(np.uint32)
+        columns = (filters.attribute.astype(np.uint32), low, width, high, point_ranks)
+        self._arrays = (filters.start.astype(np.uint32), *columns)
+        self._out = np.empty(2 * len(filters) + (1 << 16), np.int32)
+
+    def pairs(self, events: pa.Table) -> Iterator[Pairs]:
+        """The pairs by id."""
+        return pairs_of_blocks(self._blocks(events), lambda rows: self._ids[rows])
+
+    def run(self, events: pa.Table) -> int:
+        """Blocks of places, as the engine's fast lane gives them."""
+        return sum(len(rows) for _, rows in self._blocks(events))
+
+    def bytes(self) -> int | None:
+        """The arrays that the loop reads."""
+        return sum(array.nbytes for array in self._arrays)
+
+    def _different(self, texts: pa.Array) -> pa.Array:
+        """The different texts; notes which subscriptions have each."""
+        coded = texts.dictionary_encode()
+        if len(coded.dictionary) > MOSTLY_DIFFERENT * len(texts):
+            raise Refused("hardly any filter is equal to another")
+        which = coded.indices.to_numpy()
+        starts = np.concatenate(([0], np.cumsum(np.bincount(which))))
+        self._holders = starts, np.argsort(which, kind="stable").astype(np.int32)
+        return coded.dictionary
+
+    def _blocks(self, events: pa.Table) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for first in range(0, events.num_rows, BLOCK):
+            values = self._filters.values(events.slice(first, BLOCK))
+            ranks = np.empty(values.shape[::-1], np.int32)
+            for number, grid in enumerate(self._grid):
+                ranks[:, number] = _ranks(grid, values[number])
+            event = 0
+            while event < len(ranks):
+                offsets = np.zeros(len(ranks) - event + 1, np.int64)
+                done = scan(ranks, event, *self._arrays, self._out, offsets)
+                offsets, rows = offsets[: done - event + 1], self._out[: offsets[done - event]]
+                yield (offsets, rows) if self._holders is None else expand(offsets, rows, *self._holders)
+                event = done
+
+
+def _grid(filters: Filters, number: int) -> np.ndarray:
+    """The constants of an attribute, sorted."""
+    mine = filters.attribute == number
+    listed = mine & (filters.kind == POINTS)
+    points = filters.points[spans(filters.low[listed], filters.high[listed])]
+    bounds = mine & (filters.kind == RANGE)
+    return np.unique(np.concatenate([filters.low[bounds], filters.high[bounds], points]))
+
+
+def _ranks(grid: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """2 i + 2 for constant i, odd between constants, 0 for a missing value."""
+    place = np.searchsorted(grid, values)
+    exact = grid[np.minimum(place, len(grid) - 1)] == values
+    return np.where(values == -np.inf, 0, 2 * place + 1 + exact).astype(np.int32)
+
+
+@njit(cache=True, nogil=True)
+def scan(ranks, event, start, attribute, low, width, end, points, out, offsets):  # type: ignore[no-untyped-def]
+    """Match events until `out` may not hold the rows of the next one; the event at which it stopped."""
+    rows = start.size - 1
+    first = event
+    found = 0
+    while event < len(ranks) and found + rows <= out.size:
+        values = ranks[event]
+        for row in range(rows):
+            item, stop = start[row], start[row + 1]
+            while item < stop:
+                rank = values[attribute[item]]
+                if np.uint32(rank - low[item]) > width[item]:  # both ends in one comparison
+                    break
+                if width[item] == ANY_WIDTH and not _holds(rank, low[item], end[item], points):
+                    break
+                item += np.uint32(1)
+            out[found] = row
+            found += item == stop
+        event += 1
+        offsets[event - first] = found
+    return event
+
+
+@njit(cache=True, nogil=True)
+def _holds(rank, low, end, points):  # type: ignore[no-untyped-def]
+    for i in range(low, end):  # noqa: SIM110 - `any` over a generator is not compiled
+        if points[i] == rank:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def expand(offsets, rows, starts, holders):  # type: ignore[no-untyped-def]
+    """The subscriptions of rows, event by event."""
+    total = 0
+    for row in rows:
+        total += starts[row + 1] - starts[row]
+    out = np.empty(total, np.int32)
+    ends = np.zeros(offsets.size, np.int64)
+    found = 0
+    for event in range(offsets.size - 1):
+        for i in range(offsets[event], offsets[event + 1]):
+            for j in range(starts[rows[i]], starts[rows[i] + 1]):
+                out[found] = holders[j]
+                found += 1
+        ends[event + 1] = found
+    return ends, out

@@ -1,0 +1,122 @@
+"""DuckDB: events joined with subscriptions in SQL, one thread.
+
+Bias. The query is the best form that was found, and better than what most would write: DuckDB is spared the work of
+finding keys, which NumPy does for it (`access_keys.py`), so that candidates come from one hash join and not from
+comparing everything with everything; values are numbers; what remains is checked from columns (where attributes are
+few) or by place in a list of the event's values (where a plain table would have hundreds of columns, most of them
+empty): on the mixed workload that made it twenty times faster than a pair of columns for each attribute. Making keys
+and lists of events is part of its time; reading filters and filing them is load time. It is given as many events at
+once as it can use, because each query reads all subscriptions: single events would be far slower. Pairs are fetched as
+Arrow batches and dropped.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.access_keys import AccessKeys, Slots, access_keys, slots_of
+from benchmarks.filters import Filters, read_filters
+from whimbrel.lab.bench.case import Case
+from whimbrel.lab.bench.rival import Pairs, Refused, Rival
+
+EVENTS = 16_384
+"""Events of a query at most."""
+FEW_COLUMNS = 2
+"""Attributes get columns of their own if they are at most so many times as many as slots."""
+
+
+def rivals(case: Case) -> list[Rival]:
+    """The one join."""
+    return [DuckdbJoin()]
+
+
+class DuckdbJoin(Rival):
+    """A database in memory with the filed filters as tables `keyed` and `scanned`."""
+
+    name = "DuckDB join"
+    group = "duckdb"
+
+    def load(self, subscriptions: pa.Table, seconds: float) -> None:
+        """Read the filters, file them under their keys, and make tables of them."""
+        try:
+            import duckdb
+        except ImportError:
+            raise Refused("duckdb is not installed: it comes with the extra lab") from None
+        self._ids = subscriptions["id"].to_numpy()
+        self._filters: Filters = read_filters(subscriptions["filter"])
+        self._keys: AccessKeys = access_keys(self._filters)
+        self._database = duckdb.connect()
+        self._database.execute("SET threads = 1")
+        self._queries = []
+        if len(self._keys.key):
+            rest = self._table("keyed", self._keys.owner, key=self._keys.key)
+            source = "probes JOIN keyed USING (key) JOIN events USING (event)"
+            self._queries.append(f"SELECT event, owner FROM {source} WHERE {rest}")
+        if len(self._keys.scanned):
+            rest = self._table("scanned", self._keys.scanned)
+            self._queries.append(f"SELECT event, owner FROM events, scanned WHERE {rest}")
+
+    def pairs(self, events: pa.Table) -> Iterator[Pairs]:
+        """The pairs by id."""
+        for first in range(0, events.num_rows, EVENTS):
+            self._prepare(events.slice(first, EVENTS))
+            for query in self._queries:
+                for batch in self._database.sql(query).to_arrow_reader():
+                    yield batch["event"].to_numpy() + first, self._ids[batch["owner"].to_numpy()]
+
+    def run(self, events: pa.Table) -> int:
+        """The same without naming ids."""
+        found = 0
+        for first in range(0, events.num_rows, EVENTS):
+            self._prepare(events.slice(first, EVENTS))
+            for query in self._queries:
+                found += sum(batch.num_rows for batch in self._database.sql(query).to_arrow_reader())
+        return found
+
+    def close(self) -> None:
+        """Drops the database."""
+        if hasattr(self, "_database"):
+            self._database.close()
+
+    def _prepare(self, events: pa.Table) -> None:
+        """The tables `events` (values) and `probes` (keys) of some events."""
+        values = self._filters.values(events)
+        columns = {"event": np.arange(events.num_rows, dtype=np.int32)}
+        columns |= {f"v{number}": values[number] for number in self._columns}
+        lists = np.vstack([values, np.zeros((1, events.num_rows))]).T.ravel()
+        offsets = np.arange(0, len(lists) + 1, len(values) + 1, dtype=np.int32)
+        self._events = pa.table({**columns, "v": pa.ListArray.from_arrays(offsets, pa.array(lists))})
+        self._database.register("events", self._events)
+        key, event = self._keys.probes(values)
+        self._probes = pa.table({"key": key, "event": event})
+        self._database.register("probes", self._probes)
+
+    def _table(self, name: str, owners: np.ndarray, **more: np.ndarray) -> str:
+        """Makes the table of some filters; the condition that is left to check."""
+        slots = slots_of(self._filters, self._keys.proven, owners)
+        attributes = slots.attributes(len(self._filters.names))
+        in_columns = len(attributes) <= FEW_COLUMNS * len(slots.ranges)
+        if in_columns:
+            slots = slots_of(self._filters, self._keys.proven, owners, attributes)
+        self._columns = sorted({*getattr(self, "_columns", ()), *(attributes if in_columns else ())})
+        columns, conditions = _columns(slots, attributes if in_columns else [])
+        made = pa.table({"owner": owners.astype(np.int32), **more, **columns})
+        self._database.register("made", made)
+        self._database.execute(f"CREATE TABLE {name} AS SELECT * FROM made")
+        self._database.unregister("made")
+        return " AND ".join(conditions) or "TRUE"
+
+
+def _columns(slots: Slots, aligned: list[int]) -> tuple[dict[str, np.ndarray], list[str]]:
+    """The columns of slots, and their conditions; lists count from 1."""
+    columns: dict[str, np.ndarray] = {}
+    conditions = []
+    for j, (attribute, low, high) in enumerate(slots.ranges):
+        value = f"events.v{aligned[j]}" if aligned else f"events.v[a{j}]"
+        columns |= {f"low{j}": low, f"high{j}": high} | ({} if aligned else {f"a{j}": attribute + 1})
+        conditions.append(f"{value} BETWEEN low{j} AND high{j}")
+    for j, (attribute, bits) in enumerate(slots.points):
+        columns |= {f"p{j}": attribute + 1, f"bits{j}": bits}
+        conditions.append(f"(bits{j} >> TRY_CAST(events.v[p{j}] AS UTINYINT)) & 1 = 1")
+    return columns, conditions

@@ -1,0 +1,81 @@
+"""The frozen workloads and every target: the one place where they are written down.
+
+Names and full sizes never change, so that figures taken years apart compare. The small sizes are for a look at a
+machine in minutes; no target is judged by them. The figures of peers were measured apart, one core, CPU time, on a
+machine like the one that the targets are for; hypermatch's is its author's.
+"""
+
+from whimbrel.lab.bench.case import Aims, Case, Claim, Peer, Target
+
+CASES = (
+    Case(
+        "lesubscribe-p0.5", "lesubscribe",
+        full={"n": 1_000_000, "p": 0.5, "events": 20_000}, small={"n": 20_000, "events": 2_000},
+        target=Target(45_000, 300), matches="about 6,900", papers=400_000,
+        peer=Peer("be-tree (C)", 338, "at 400,000"),
+    ),
+    Case(
+        "lesubscribe-p1", "lesubscribe",
+        full={"n": 1_000_000, "p": 1.0, "events": 200_000}, small={"n": 20_000, "events": 5_000},
+        target=Target(500_000, 2_000), matches="about 124", papers=400_000,
+    ),
+    Case(
+        "gryphon", "gryphon",
+        full={"n": 25_000, "events": 100_000}, small={"n": 2_500, "events": 5_000},
+        target=Target(300_000, 80), matches="100", papers=25_000,
+        peer=Peer("be-tree (C)", 121),
+    ),
+    Case(
+        "ranges-5x0.1", "ranges",
+        full={"n": 1_000_000, "attributes": 20, "predicates": 5, "width": 0.1, "events": 10_000},
+        small={"n": 5_000, "events": 2_000},
+        target=Target(10_000, 100), matches="10", papers=50_000,
+        peer=Peer("TAMA (C++)", 3_860, "approximate"),
+    ),
+    Case(
+        "ranges-10x0.5", "ranges",
+        full={"n": 1_000_000, "attributes": 20, "predicates": 10, "width": 0.5, "events": 5_000},
+        small={"n": 2_000, "events": 1_000},
+        target=Target(4_000, 60), matches="about 730 to 1,000", papers=20_000,
+        peer=Peer("TAMA (C++)", 7_610, "approximate"),
+    ),
+    Case(
+        "mixed-100k", "mixed",
+        full={"n": 100_000, "events": 50_000}, small={"n": 4_000, "events": 2_000},
+        target=Target(60_000, 80), matches="about 46", papers=20_000,
+        peer=Peer("be-tree (C)", 2_164),
+    ),
+    Case(
+        "mixed-1m", "mixed",
+        full={"n": 1_000_000, "events": 10_000}, small={"n": 8_000, "events": 1_000},
+        target=Target(8_000, 100), matches="about 460", papers=0,
+        peer=Peer("be-tree (C)", 21_193),
+    ),
+    Case(
+        "hm", "hm",
+        full={"n": 100_000, "events": 200_000}, small={"n": 10_000, "events": 5_000},
+        target=Target(700_000, 250), matches="10", papers=20_000,
+        peer=Peer("hypermatch (Go)", 0.52, "its author's figure, on an M4 Max"),
+    ),
+)  # fmt: skip
+
+AIMS = Aims(
+    batch_ratio=2.5,
+    both_cores=1.7,
+    single_us=40,
+    single_outside=0.5,
+    single_on=frozenset({"mixed-100k"}),
+    columnar_per_second=400_000,
+    text_per_second=80_000,
+    text_both_cores_per_second=140_000,
+    bytes_per_subscription=100,
+    bytes_on=frozenset({"lesubscribe-p0.5", "lesubscribe-p1"}),
+    cold_seconds=20,
+    warm_seconds=1,
+    claims=(
+        Claim("lesubscribe-p0.5", faster="quarantine", slower="equality_preferred"),
+        Claim("lesubscribe-p0.5", faster="equality_preferred", slower="fair_predicate"),
+        Claim("lesubscribe-p0.5", faster="quarantine", slower="engine", times=1 / 3),
+        Claim("gryphon", faster="equality_tree", slower="equality_tree, no options", times=2.5),
+    ),
+)

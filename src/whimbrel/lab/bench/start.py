@@ -1,0 +1,65 @@
+"""Cold and warm start: a new process that imports, loads a thousand filters and matches.
+
+Cold is what a user sees once after installing: every kernel is compiled into an empty cache. Warm is every start
+after that. The seconds are those of the whole process, interpreter included, by the clock on the wall.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from pyarrow import parquet
+
+from whimbrel.lab.workloads import make
+
+_PROGRAM = """
+import json, sys, time
+marks = [time.perf_counter()]
+from whimbrel import Index
+import pyarrow.parquet as parquet
+folder = sys.argv[1]
+marks.append(time.perf_counter())
+index = Index()
+index.add_many(parquet.read_table(folder + "/subscriptions.parquet"))
+marks.append(time.perf_counter())
+events = parquet.read_table(folder + "/events.parquet")
+first = {name: value for name, value in events.slice(0, 1).to_pylist()[0].items() if value is not None}
+index.match(first)
+marks.append(time.perf_counter())
+for _ in index.match_blocks(events, threads=1):
+    pass
+marks.append(time.perf_counter())
+names = ("import", "load", "first_match", "first_batch")
+print(json.dumps({name: b - a for name, a, b in zip(names, marks, marks[1:])}))
+"""
+
+
+def starts(repeat: int = 3) -> dict[str, object]:
+    """One cold start, and the median of several warm ones."""
+    with tempfile.TemporaryDirectory(prefix="whimbrel-start-") as folder:
+        workload = make("mixed", n=1_000, events=100)
+        parquet.write_table(workload.subscriptions, Path(folder, "subscriptions.parquet"))
+        parquet.write_table(workload.events, Path(folder, "events.parquet"))
+        cold = _start(folder)
+        warm = [_start(folder) for _ in range(repeat)]
+    seconds = [one["seconds"] for one in warm]
+    middle = next(one for one in warm if one["seconds"] == statistics.median_low(seconds))  # type: ignore[type-var]
+    return {"cold": cold, "warm": middle}
+
+
+def _start(folder: str) -> dict[str, object]:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(Path(folder, "compiled"))}
+    started = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, folder], env=environment, capture_output=True, check=True, text=True
+    )
+    seconds = round(time.perf_counter() - started, 3)
+    parts = {name: round(spent, 3) for name, spent in json.loads(done.stdout).items()}
+    return {"seconds": seconds, **parts, "said_so": bool(done.stderr.strip())}

@@ -1,0 +1,179 @@
+"""A result as tables: what the terminal shows and what the page holds, from the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Result = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table with its title; `notes` are sentences below it."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def tables_of(result: Result) -> list[Table]:
+    """All tables of a run."""
+    workloads = result["workloads"]
+    found = [_targets(workloads)]
+    for workload in workloads:
+        found += [_side_by_side(workload, field) for field in workload["fields"]]
+    found += [_building(workloads), _ways(workloads)]
+    if result["start"]:
+        found.append(_start(result["start"]))
+    verdicts = _verdicts(result)
+    return [*found, verdicts] if verdicts.rows else found
+
+
+def _targets(workloads: Iterable[Result]) -> Table:
+    rows = []
+    for workload in workloads:
+        engine = workload["fields"][0]["competitors"][0]
+        naive = _competitor(workload["fields"][0], "compiled naive")
+        met = {verdict["what"]: verdict["met"] for verdict in workload["verdicts"]}
+        target, peer = workload["target"], workload["peer"]
+        ratio = None if naive is None else naive["cpu_us"] / engine["cpu_us"]
+        rows.append(
+            (
+                workload["name"],
+                _number(workload["fields"][0]["subscriptions"]),
+                _number(engine["matches_per_event"]),
+                _number(engine["cpu_us"]),
+                _number(engine["ns_per_match"]),
+                _number(engine["events_per_second"]),
+                _aim(target["events_per_second"], met.get("events/s")),
+                _number(ratio),
+                _aim(target["times_naive"], met.get("times compiled naive")),
+                f"{peer['name']}: {_number(peer['us_per_event'])} us" if peer else "",
+            )
+        )
+    columns = (
+        "workload", "subscriptions", "matches/event", "us/event", "ns/match", "events/s", "target", "x naive", "target",
+        "strongest peer, measured apart",
+    )  # fmt: skip
+    return Table("The engine, one core", columns, tuple(rows), ("Targets are for the full sizes.",))
+
+
+def _side_by_side(workload: Result, field: Result) -> Table:
+    rows, out = [], []
+    for one in field["competitors"]:
+        if "refused" in one:
+            out.append(f"{one['name']} ({one['refused'].partition('; supported')[0]})")
+            continue
+        rows.append(
+            (
+                one["name"],
+                _number(one["events"]) + ("*" if one["scaled"] else ""),
+                _number(one["matches_per_event"]),
+                _number(one["cpu_us"]),
+                f"{_number(one['cpu_us_lowest'])} to {_number(one['cpu_us_highest'])}",
+                _number(one["wall_us"]),
+                _number(one["events_per_second"]),
+                _number(one["ns_per_match"]),
+                _number(one["times_engine"]),
+                _number(one["load_seconds"]),
+                _number(one["bytes_per_subscription"]),
+            )
+        )
+    columns = (
+        "competitor", "events", "matches/event", "us/event", "spread", "wall us/event", "events/s", "ns/match",
+        "x engine", "load s", "bytes/sub",
+    )  # fmt: skip
+    title = (
+        f"{workload['name']}, {field['subscriptions']:,} subscriptions, {field['matches_per_event']:,.2f} matches/event"
+    )
+    return Table(title, columns, tuple(rows), (f"Not taking part: {'; '.join(out)}.",) if out else ())
+
+
+def _building(workloads: Iterable[Result]) -> Table:
+    rows = []
+    for workload in workloads:
+        engine = workload["engine"]
+        build = engine["build"]
+        rows.append(
+            (
+                workload["name"],
+                _number(build["whole"]["seconds"]),
+                _number(build["from_columns_per_second"]),
+                _number(build["from_text_per_second"]),
+                _number(build["from_text_both_cores_per_second"]),
+                _number(engine["bytes_per_subscription"]),
+                _number(engine["text_bytes_per_subscription"]),
+            )
+        )
+    columns = (
+        "workload", "build s", "subs/s from columns", "from text, one core", "from text, two cores", "bytes/sub",
+        "text bytes/sub",
+    )  # fmt: skip
+    notes = ("The load on one core is of the first 100,000 subscriptions; small loads use no second core.",)
+    return Table("Building and memory", columns, tuple(rows), notes)
+
+
+def _ways(workloads: Iterable[Result]) -> Table:
+    rows = []
+    for workload in workloads:
+        batch, single = workload["engine"]["batch"], workload["engine"]["single"]
+        outside = single["outside_kernel"]
+        rows.append(
+            (
+                workload["name"],
+                _number(batch["events_per_second"]),
+                _number(batch["times_blocks"]),
+                _number(single["median_us"]),
+                _number(single["p99_us"]),
+                "" if outside is None else f"{outside:.0%}",
+                _number(workload["engine"]["both_cores"]),
+            )
+        )
+    columns = (
+        "workload", "match_batch events/s", "x match_blocks", "match, median us", "p99 us", "outside the kernel",
+        "both cores, x one",
+    )  # fmt: skip
+    return Table("Batches, single events, both cores", columns, tuple(rows))
+
+
+def _start(start: Result) -> Table:
+    parts = ("seconds", "import", "load", "first_match", "first_batch")
+    rows = tuple((kind, *(_number(start[kind][part]) for part in parts)) for kind in ("cold", "warm"))
+    said = "says" if start["cold"]["said_so"] else "does not say"
+    notes = (f"The cold start {said} on standard error what it is doing.",)
+    return Table(
+        "Start of a process", ("start", "whole s", "import", "load", "first match", "first batch"), rows, notes
+    )
+
+
+def _verdicts(result: Result) -> Table:
+    rows = []
+    groups = [(workload["name"], workload["verdicts"]) for workload in result["workloads"]]
+    for name, verdicts in [*groups, ("start", (result["start"] or {}).get("verdicts", ()))]:
+        for verdict in verdicts:
+            sign = ">=" if verdict["least"] else "<="
+            word = {True: "met", False: "**missed**", None: "not measured"}[verdict["met"]]
+            target = f"{sign} {_number(verdict['target'])}"
+            rows.append((name, verdict["what"], target, _number(verdict["measured"]), word))
+    return Table("All targets", ("workload", "what", "target", "measured", ""), tuple(rows))
+
+
+def _competitor(field: Result, name: str) -> Result | None:
+    found = (one for one in field["competitors"] if one["name"] == name and "refused" not in one)
+    return next(found, None)
+
+
+def _aim(target: float, met: bool | None) -> str:
+    return _number(target) + {True: " met", False: " **missed**", None: ""}[met]
+
+
+def _number(value: float | None) -> str:
+    """With as many digits as matter."""
+    if value is None:
+        return ""
+    if value >= 100 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}"
