@@ -173,11 +173,7 @@ class Index:
     def near_misses(self, event: Event | Mapping[str, object], limit: int = 10) -> list[NearMiss]:
         """The subscriptions that almost match: fewest failed constraints first, then order of addition."""
         snapshot = self._ready(0)
-        places = snapshot.places
-        return nearest(
-            snapshot, Event.of(event, self.timestamps), limit,
-            lambda slot: places.get(slot, slot), self._filter_of, self._ids.name,
-        )  # fmt: skip
+        return nearest(snapshot, Event.of(event, self.timestamps), limit, self._filter_of, self._ids.name)
 
     def analyze(self, sample: object) -> None:
         """Plan anew for events like these (any shape that match_batch takes); the first 10,000 are looked at."""

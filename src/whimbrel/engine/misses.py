@@ -1,12 +1,13 @@
 """Near misses over the whole index: which subscriptions fail the fewest constraints.
 
 One pass over the decoded items counts, per conjunction, the attributes of which some item fails: as every attribute
-has one constraint, that is the number of failed constraints (a lower bound where a filter needs verifying). Only the
-best few are then explained by their filters.
+has one constraint, that is the number of failed constraints. Where a filter must be verified it is only a lower bound,
+so filters are asked, the most promising first, until no other can be among the best.
 """
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable
 
 import numba
@@ -17,51 +18,59 @@ from whimbrel.engine.decode import decode
 from whimbrel.engine.kernels import holds
 from whimbrel.engine.segment import Segment
 from whimbrel.engine.snapshot import Snapshot
-from whimbrel.matchers.explain import NearMiss, near_misses
+from whimbrel.matchers.explain import NearMiss, _best_conjunction, near_misses
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
 from whimbrel.model.subscription import Id, Subscription
 
-DOUBTFUL = 2_000
-"""Doubtful subscriptions whose filters are asked, at most."""
+NO_MISS = 65_535
+"""What stands for a slot that matches, or is not there; a conjunction has far fewer constraints."""
 
 
 def nearest(
-    snapshot: Snapshot,
-    event: Event,
-    limit: int,
-    place: Callable[[int], int],
-    filter_of: Callable[[int], Filter],
-    name: Callable[[int], Id],
+    snapshot: Snapshot, event: Event, limit: int, filter_of: Callable[[int], Filter], name: Callable[[int], Id]
 ) -> list[NearMiss]:
     """The `limit` subscriptions that fail the fewest constraints, then in order of addition."""
-    fails = np.full(snapshot.slots, 255, np.uint8)
+    if limit < 1:
+        return []
+    fails = np.full(snapshot.slots, NO_MISS, np.uint16)
     doubtful = np.zeros(snapshot.slots, bool)
     for segment in snapshot.segments:
         _count(segment, event, snapshot, fails, doubtful)
-    chosen: list[int] = []
-    level = 0 if doubtful.any() else 1
-    while len(chosen) < limit and level < 255:
-        slots = np.flatnonzero(fails == level)
-        if level == 0:
-            slots = slots[doubtful[slots]]
-        ordered = sorted(slots.tolist(), key=place) if len(slots) < DOUBTFUL * 10 else slots.tolist()
-        sure = [slot for slot in ordered if not doubtful[slot]][: limit - len(chosen)]
-        asked = [slot for slot in ordered if doubtful[slot]][:DOUBTFUL]
-        misses = near_misses(
-            (Subscription(name(slot), filter_of(slot)) for slot in sorted([*sure, *asked], key=place)), event, limit
-        )
-        if level == 0:
-            best = {miss.id for miss in misses}
-            chosen += [slot for slot in asked if name(slot) in best]
-        else:
-            chosen += [*sure, *asked]
-        level += 1
-    subscriptions = (Subscription(name(slot), filter_of(slot)) for slot in sorted(set(chosen), key=place))
-    return near_misses(subscriptions, event, limit)
+    fails[fails == 0] = np.where(doubtful[fails == 0], 1, NO_MISS)  # a doubtful one matches, or fails at least one
+    best: list[tuple[int, int, int]] = []  # failed, place, slot
+    for level in np.flatnonzero(np.bincount(fails, minlength=NO_MISS + 1)[:NO_MISS]).tolist():
+        if len(best) == limit and best[-1][0] < level:
+            break
+        slots, places = _by_place(snapshot, np.flatnonzero(fails == level))
+        sure = ~doubtful[slots]
+        best += [(level, *one) for one in zip(places[sure][:limit].tolist(), slots[sure][:limit].tolist(), strict=True)]
+        best = sorted(best)[:limit]
+        for place, slot in zip(places[~sure].tolist(), slots[~sure].tolist(), strict=True):
+            if len(best) == limit and best[-1][:2] <= (level, place):
+                break
+            found = _best_conjunction(filter_of(slot), event, None)
+            if found is not None:
+                insort(best, (found[0], place, slot))
+                del best[limit:]
+    in_order = sorted(best, key=lambda one: one[1])
+    return near_misses((Subscription(name(slot), filter_of(slot)) for _, _, slot in in_order), event, limit)
+
+
+def _by_place(snapshot: Snapshot, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Slots, given in ascending order, and their places, in order of these."""
+    if not snapshot.places:
+        return slots, slots
+    place = np.arange(snapshot.slots)
+    moved = np.array(list(snapshot.places.copy().items()), np.int64)
+    moved = moved[moved[:, 0] < snapshot.slots]  # the dict may have places of a later moment
+    place[moved[:, 0]] = moved[:, 1]
+    slots = slots[np.argsort(place[slots], kind="stable")]
+    return slots, place[slots]
 
 
 def _count(segment: Segment, event: Event, snapshot: Snapshot, fails: np.ndarray, doubtful: np.ndarray) -> None:
+    """Writes how many constraints each slot of a segment fails, and whether that is only a lower bound."""
     decoded = decode(segment, snapshot.dead)
     encoded = segment.codec.encode_event(event)
     value = np.full(len(segment.attributes) + 1, -1, np.int32)
@@ -75,29 +84,26 @@ def _count(segment: Segment, event: Event, snapshot: Snapshot, fails: np.ndarray
         i = j
     sets = (segment.arrays["set_start"], segment.arrays["set_low"], segment.arrays["set_high"])
     _fails(
-        decoded.slot, decoded.counts, decoded.attr, decoded.kind, decoded.low, decoded.high, sets, value, attrs, ranks,
-        fails,
+        decoded.slot, decoded.flags, decoded.counts, decoded.attr, decoded.kind, decoded.low, decoded.high, sets, value,
+        attrs, ranks, fails,
     )  # fmt: skip
-    is_doubtful = decoded.slot if encoded.coupled[0] else decoded.slot[(decoded.flags & VERIFY) != 0]
-    doubtful[is_doubtful] = True
+    doubtful[decoded.slot[(decoded.flags & VERIFY) != 0]] = True
+    if encoded.coupled[0]:  # constraints may hold one by one, but not together
+        doubtful[decoded.slot[fails[decoded.slot] == 0]] = True
 
 
 @numba.njit(cache=True, nogil=True)
-def _fails(slot, counts, attr, kind, low, high, sets, value, attrs, ranks, fails):  # type: ignore[no-untyped-def]
+def _fails(slot, flags, counts, attr, kind, low, high, sets, value, attrs, ranks, fails):  # type: ignore[no-untyped-def]
+    counted = np.full(value.size, -1, np.int64)  # the last conjunction in which the attribute failed
     k = 0
     for c in range(slot.size):
         failed = 0
-        first, last = k, k + counts[c]
-        for k in range(first, last):
-            v = value[attr[k]]
-            if not holds(sets, kind[k], low[k], high[k], v, attrs, ranks, attrs.size):
-                again = False
-                for earlier in range(first, k):
-                    if attr[earlier] == attr[k]:
-                        u = value[attr[earlier]]
-                        again |= not holds(
-                            sets, kind[earlier], low[earlier], high[earlier], u, attrs, ranks, attrs.size
-                        )
-                failed += not again
-        k = last
-        fails[slot[c]] = min(fails[slot[c]], failed, 254)
+        for i in range(k, k + counts[c]):
+            a = attr[i]
+            if counted[a] != c and not holds(sets, kind[i], low[i], high[i], value[a], attrs, ranks, attrs.size):
+                counted[a] = c
+                failed += 1
+        k += counts[c]
+        if flags[c] & VERIFY:  # two attributes that are compared have an item each, but fail as one
+            failed = (failed + 1) // 2
+        fails[slot[c]] = min(np.int64(fails[slot[c]]), failed)
