@@ -106,9 +106,12 @@ class FrozenMatcher(BulkMatcher):
     def _settle(self) -> None:
         """Compiles if that is due (see the top of the file)."""
         self._spent += len(self._fresh)
-        stored = len(self._numbers) + self._bulk.conjunctions - len(self._bulk.removed)
+        stored = self._stored()
         if self._loaded or self._spent > stored // 2 or len(self._owners) > 2 * stored + _LISTED_EVENTS:
             self.freeze()
+
+    def _stored(self) -> int:
+        return len(self._numbers) + self._bulk.conjunctions - len(self._bulk.removed)
 
     def _match_places(self, event: Event | Mapping[str, object]) -> set[int]:
         event = Event.of(event, self.timestamps)
@@ -136,7 +139,8 @@ class FrozenMatcher(BulkMatcher):
         ends = np.zeros(1, dtype=np.int64)
         self._run(event_block(self._codes, [event]), 0, self._out, ends)
         rows = self._out[: ends[0]].astype(np.int64)
-        return [int(owner) for owner in take_runs(self._owner_start, self._owners, rows)[1]]
+        owners: list[int] = take_runs(self._owner_start, self._owners, rows)[1].tolist()
+        return owners
 
     def _runs(self, events: object) -> Iterator[tuple[Links, Int32s, Int64s]]:
         """The rows that events match, in the reused buffer, and where those of each event end."""
@@ -195,7 +199,7 @@ class FrozenMatcher(BulkMatcher):
 
     def _member_stats(self) -> Stats:
         stats: Stats = {
-            "conjunctions": len(self._numbers) + self._bulk.conjunctions,
+            "conjunctions": self._stored(),
             "rows": self._row_count,
             "waiting": len(self._fresh),
             "events": self._events,

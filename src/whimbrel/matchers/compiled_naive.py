@@ -65,7 +65,10 @@ class CompiledNaive(FrozenMatcher):
 
     def _sizes(self) -> Stats:
         rows = self._rows
-        arrays = (self._start, self._attr, self._low, self._width, rows.set_start, rows.set_low, rows.set_high)
+        arrays = (
+            self._start, self._attr, self._low, self._width, rows.start, rows.items, rows.set_start, rows.set_low,
+            rows.set_high,
+        )  # fmt: skip
         return {"predicates_stored": len(rows.items), "bytes": sum(array.nbytes for array in arrays)}
 
     def _check_structure(self) -> None:

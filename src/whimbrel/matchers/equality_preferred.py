@@ -33,6 +33,9 @@ class EqualityPreferred(FrozenMatcher):
 
     Lists: every combination of values is looked up, and a compound predicate is counted once (AMB-10d).
 
+    On lesubscribe it makes as many additions as `fair_predicate` (98 % of them are to predicates that are no
+    equality), and is faster because an addition compares nothing (figures: see `quarantine`).
+
     `count`: count the work (`stats()`). `timestamps`: attributes whose strings are timestamps.
 
     >>> from whimbrel.matchers import make

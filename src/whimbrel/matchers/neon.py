@@ -38,6 +38,9 @@ class Neon(FrozenMatcher):
     events with lists are refused. IN and OR on one attribute are no conjunction of comparisons and are refused too.
     The paper's event type is an attribute like the others.
 
+    It is slower than `compiled_naive`, by 2 on lesubscribe at 400,000 subscriptions (1.6 ms per event): it evaluates
+    every predicate where naive leaves a conjunction at its first failure. What it has is the relational form.
+
     `count`: count the work (`stats()`). `timestamps`: attributes whose strings are timestamps.
 
     >>> from whimbrel.matchers import make

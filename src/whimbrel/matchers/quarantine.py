@@ -54,6 +54,13 @@ class Quarantine(FrozenMatcher):
 
     Lists: every combination of values is looked up, and a constraint holds if one value satisfies it (AMB-10d).
 
+    Measured on lesubscribe (section 17, AMB-17a), 400,000 subscriptions, one core, microseconds per event from Arrow
+    table to count: p = .5 (2,760 matches): quarantine 14, equality_preferred 161, fair_predicate 271, compiled_naive
+    840; p = 1 (50 matches): 4.4, 4.6, 8.4. The paper's order and its tie at p = 1 hold, and so does the flat curve of
+    equality alone. Its factor 10,000 over naive does not: compiled, with an early exit, naive is 60 times slower, where
+    the paper's was interpreted. More than half of quarantine's kernel time goes to the 6,000 conjunctions without an
+    equality on the event's attributes, nearly half of which match and have to be reported by any algorithm.
+
     `count`: count the work (`stats()`). `timestamps`: attributes whose strings are timestamps.
 
     >>> from whimbrel.matchers import make
