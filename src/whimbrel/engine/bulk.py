@@ -207,6 +207,23 @@ def _rank(pool, at, row, base, pooled):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
+def _sort(points, n):  # type: ignore[no-untyped-def]
+    """Shell sort: short lists are the rule, and NumPy's sort takes seconds to compile."""
+    gap = 1
+    while gap < n // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n):
+            x = points[i]
+            j = i
+            while j >= gap and points[j - gap] > x:
+                points[j] = points[j - gap]
+                j -= gap
+            points[j] = x
+        gap //= 3
+
+
+@numba.njit(cache=True, nogil=True)
 def _assemble(  # type: ignore[no-untyped-def]
     blocks, begin, items, members, base, pooled, rank_base, attr, kind, low, high, set_start, set_low, set_high
 ):
@@ -238,7 +255,7 @@ def _assemble(  # type: ignore[no-untyped-def]
             for i in range(n):
                 member = items[d, 4] + i
                 points[i] = _rank(members[member, 0], members[member, 1], row, base, pooled)
-            points[:n].sort()
+            _sort(points, n)
             kind[k] = SET
             low[k] = sets
             high[k] = 0

@@ -184,9 +184,14 @@ def _plan_chunks(mine, start, attr, kind, low, high, shares, compact, chunks, to
                     having[a] += 1
                     lowest[a] = min(lowest[a], low[k])
                     highest[a] = max(highest[a], high[k])
-        order = touched[:n][np.argsort(-power[touched[:n]])]
+        for i in range(min(SLOTS, n)):  # the strongest to the front
+            best_at = i
+            for j in range(i + 1, n):
+                if power[touched[j]] > power[touched[best_at]]:
+                    best_at = j
+            touched[i], touched[best_at] = touched[best_at], touched[i]
         best, second = ZONE_BELOW, ZONE_BELOW
-        for a in order[: min(SLOTS, n)]:
+        for a in touched[: min(SLOTS, n)]:
             slot_attr[at] = a
             at += 1
             if having[a] < last - first or lowest[a] == 0:

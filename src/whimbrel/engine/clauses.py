@@ -24,6 +24,7 @@ VERIFY, SHARED = 1, 2
 ALTERNATIVES = 64
 """Ways to split a conjunction on null and missing, beyond which it is verified instead."""
 
+
 @dataclass(frozen=True, slots=True)
 class Item:
     """One test in value space: some (or, negated, no) member of the attribute's set is in `values`, or is null."""

@@ -112,7 +112,7 @@ def _in_set(sets, number, rank):  # type: ignore[no-untyped-def]
     return low < end and lows[low] <= rank
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@numba.njit(cache=True, nogil=True)
 def holds(sets, kind, low, high, v, attrs, ranks, end):  # type: ignore[no-untyped-def]
     """Whether an item holds for a value as it is in scratch."""
     if v >= 0:
@@ -175,7 +175,7 @@ def _multiple_row(seg, s, attrs, ranks, i, end, acc):  # type: ignore[no-untyped
         acc[w] |= dead
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@numba.njit(cache=True, nogil=True)
 def _passes(items, sets, p, block, e, attrs, ranks, end):  # type: ignore[no-untyped-def]
     """Whether conjunction p holds for event e of the block, by the items that bits do not decide."""
     item_start, item_check, item_attr, item_low, item_high = items
@@ -186,6 +186,8 @@ def _passes(items, sets, p, block, e, attrs, ranks, end):  # type: ignore[no-unt
         low, high = item_low[k], item_high[k]
         if packed <= ATTR_MASK and v >= -1:
             good = low <= v <= high
+        elif packed < NO_ITEM and v >= -1:
+            good = v >= 0 and (high >> ((v >> 1) & 31)) & 1 == 1 and _in_set(sets, low, v)
         else:
             good = holds(sets, packed >> KIND_SHIFT, low, high, v, attrs, ranks, end)
         if not good:
@@ -423,7 +425,7 @@ def _match_sorted(runs, a, v, value, attrs, ranks, entries, several, stamp, epoc
 
 
 @numba.njit(cache=True, nogil=True)
-def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, out):  # type: ignore[no-untyped-def]  # noqa: PLR0915
+def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, out):  # type: ignore[no-untyped-def]
     """Match events first .. first + count: slots in `out`, the slots of event e end at out_offsets[e + 1].
 
     Returns the number of slots, or -1 if a buffer is too small: then nothing is reported.
@@ -482,7 +484,7 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
             n += always.size
         for p in range(pair_start[e], pair_start[e + 1]):
             if n >= 0:
-                n = _emit(by_event[p], False, stamp, epoch, out, n)
+                n = _emit(by_event[p], several, stamp, epoch, out, n)
         runs = 0
         if n >= 0:
             runs = _probe(
@@ -502,8 +504,9 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
                     if packed <= ATTR_MASK and v >= -1:  # a range and at most one value: the common case, in line
                         if low <= v <= high:
                             continue
-                    elif v == -1 and packed < NO_ITEM:
-                        pass
+                    elif packed < NO_ITEM and v >= -1:
+                        if v >= 0 and (high >> ((v >> 1) & 31)) & 1 == 1 and _in_set(sets, low, v):
+                            continue
                     elif holds(sets, packed >> KIND_SHIFT, low, high, v, attrs, ranks, end):
                         continue
                     good = False

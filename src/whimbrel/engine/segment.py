@@ -13,6 +13,7 @@ from whimbrel.engine.kernels import Scratch, SegmentArrays, match_block
 from whimbrel.engine.layout import lay_out
 from whimbrel.engine.lookup import fixed
 from whimbrel.engine.planner import KINDS, guess_weights, make_plan, sample_weights
+from whimbrel.engine.warmup import tell_if_cold
 
 BLOCK = 1_024
 """Events that a kernel takes at once, at most: a chunk's bits are read once for all of them."""
@@ -40,6 +41,7 @@ class Segment:
     @staticmethod
     def build(clauses: Clauses, sample: object = None) -> Segment:
         """Plan and lay out clauses; `sample`, encoded by the codec, says what events are like."""
+        tell_if_cold(match_block)
         weights = guess_weights(clauses)
         if sample is not None:
             codec = Codec(clauses.dictionary, clauses.meta)

@@ -1,0 +1,20 @@
+"""The first use after an install compiles the kernels, which takes seconds: say so, once, on standard error."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+_told = False
+
+
+def tell_if_cold(kernel: object) -> None:
+    """Write one line if this kernel has never been compiled for this machine; later calls do nothing."""
+    global _told  # noqa: PLW0603 - once per process is the point
+    if _told:
+        return
+    _told = True
+    index = getattr(getattr(getattr(kernel, "_cache", None), "_cache_file", None), "_index_path", None)
+    if isinstance(index, str) and not os.path.exists(index):
+        sys.stderr.write("whimbrel: compiling the kernels, once after an install (some 20 seconds)\n")
+        sys.stderr.flush()
