@@ -170,7 +170,7 @@ def _is_one_sided(k, attr, low, high, base):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _choose(  # type: ignore[no-untyped-def]  # noqa: PLR0915
+def _choose(  # type: ignore[no-untyped-def]
     start, attr, kind, low, high, flags, set_start, set_low, set_high, base, present, total, wstart, cumulative,
     out_kind, keys, share,
 ):  # fmt: skip
