@@ -53,8 +53,8 @@ class FrozenGeneralTree:
         self._stack = np.empty(len(order) + 1, np.int32)
         self._out = np.empty(len(numbers), np.int64)
 
-    def search(self, event: Event, counters: Int64s) -> list[int]:
-        """The numbers that the event matches; `counters` gains nodes visited and tests made."""
+    def search(self, event: Event, counters: Int64s | None) -> list[int]:
+        """The numbers that the event matches; `counters`, if any, gain nodes visited and tests made."""
         ranks = np.full(len(self._codes.names), MISSING, np.int32)
         for attribute, found in self._codes.event(event):
             ranks[attribute] = found[0]
@@ -97,7 +97,7 @@ def _rank(ranks: Ranks, label: object) -> int:
 
 @njit(cache=True, nogil=True)
 def _search(
-    nodes: Int32s, edges: Int32s, numbers: Int64s, ranks: Int32s, stack: Int32s, out: Int64s, counters: Int64s
+    nodes: Int32s, edges: Int32s, numbers: Int64s, ranks: Int32s, stack: Int32s, out: Int64s, counters: Int64s | None
 ) -> int:  # pragma: no cover
     size = visited = tests = 0
     top = 0
@@ -133,6 +133,7 @@ def _search(
         if low < nodes[node, END] and edges[low, 0] == label:
             stack[top] = edges[low, 1]
             top += 1
-    counters[0] += visited
-    counters[1] += tests
+    if counters is not None:
+        counters[0] += visited
+        counters[1] += tests
     return size

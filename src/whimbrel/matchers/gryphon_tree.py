@@ -93,7 +93,7 @@ class GryphonTree(Matcher):
         if self._frozen is None and self._spent > self._tree.nodes:
             self.freeze()
         if self._frozen is not None:
-            return self._frozen.search(event, self._counters if self._count else np.zeros(2, np.int64))
+            return self._frozen.search(event, self._counters if self._count else None)
         found, visited, tests = self._tree.search(event)
         self._spent += visited
         if self._count:
