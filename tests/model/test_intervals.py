@@ -3,21 +3,47 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import KEYS, STRINGS, interval_sets, strings, values
-from whimbrel.model.intervals import ALL, BOTTOM, EMPTY, TOP, IntervalSet, after, before, compare_set, edge
+from whimbrel.model.intervals import (
+    ALL,
+    BOTTOM,
+    EMPTY,
+    TOP,
+    IntervalSet,
+    _next_number,
+    after,
+    before,
+    compare_set,
+    edge,
+)
 from whimbrel.model.normal import key_of
 from whimbrel.model.values import BOOLEAN, NUMBER, STRING, TIMESTAMP, SortKey, Value
 
 LARGEST = 10**1000 - 1
 
 
-def members(set_of: IntervalSet) -> set[SortKey]:
-    return {key for key in KEYS if key in set_of}
+def members(set_of: IntervalSet, keys: Iterable[SortKey] = KEYS) -> set[SortKey]:
+    return {key for key in keys if key in set_of}
+
+
+def sample(*sets: IntervalSet) -> set[SortKey]:
+    """Values in every region that the cuts of these sets bound: the pools, and what lies just above each cut."""
+    out = set(KEYS)
+    for rank, _, value, _ in (cut for each in sets for cut in each.cuts if cut[2] is not None):
+        out.add((rank, value))  # type: ignore[arg-type]
+        if isinstance(value, str):
+            out.add((rank, value + "\0"))
+        elif rank == TIMESTAMP:
+            out |= {(rank, int(value) - 1), (rank, int(value) + 1)}  # type: ignore[arg-type]
+        elif rank == NUMBER:
+            out.add((rank, _next_number(value)))  # type: ignore[arg-type]
+    return out
 
 
 def where(op: str, value: Value) -> IntervalSet:
@@ -39,9 +65,10 @@ def test_the_algebra_is_that_of_sets(p: IntervalSet, q: IntervalSet) -> None:
 
 @given(interval_sets(), interval_sets())
 def test_emptiness_covering_and_overlap_are_exact(p: IntervalSet, q: IntervalSet) -> None:
-    assert bool(p) == bool(members(p))
-    assert p.covers(q) == (members(q) <= members(p))
-    assert p.overlaps(q) == bool(members(p) & members(q))
+    keys = sample(p, q)
+    assert bool(p) == bool(members(p, keys))
+    assert p.covers(q) == (members(q, keys) <= members(p, keys))
+    assert p.overlaps(q) == bool(members(p, keys) & members(q, keys))
 
 
 @given(interval_sets(), interval_sets(), interval_sets())
@@ -86,11 +113,38 @@ def test_nothing_lies_between_a_string_and_itself_with_nul() -> None:
         assert where(">", text) == where(">=", text + "\0")
 
 
-def test_points_without_anything_between_them_are_one_interval() -> None:
-    both = IntervalSet.points([(STRING, "a"), (STRING, "a\0")])
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [((STRING, "a"), (STRING, "a\0")), ((NUMBER, 2**53), (NUMBER, 2**53 + 1)), ((TIMESTAMP, 0), (TIMESTAMP, 1))],
+)
+def test_points_without_anything_between_them_are_one_interval(one: SortKey, two: SortKey) -> None:
+    both = IntervalSet.points([two, one])
     assert len(both.cuts) == 2
-    assert members(both) == {(STRING, "a"), (STRING, "a\0")}
+    assert members(both) == {one, two}
     assert both.as_points() is None
+    assert both == compare_set("=", one).union(compare_set("=", two))
+    assert both == compare_set(">=", one).intersect(compare_set("<=", two))
+
+
+def are_same(p: IntervalSet, q: IntervalSet) -> bool:
+    return p.covers(q) and q.covers(p)
+
+
+@given(interval_sets(), interval_sets())
+def test_the_laws_of_sets_hold(p: IntervalSet, q: IntervalSet) -> None:
+    assert p.complement().complement() == p
+    assert p.intersect(q) == q.intersect(p)
+    assert are_same(p.minus(q).union(p.intersect(q)), p)
+    assert are_same(p.union(q).complement(), p.complement().intersect(q.complement()))
+    assert are_same(p, q) or p != q
+
+
+@given(interval_sets(), interval_sets())
+def test_no_interval_and_no_gap_is_without_values(p: IntervalSet, q: IntervalSet) -> None:
+    for result in (p, p.union(q), p.intersect(q), p.minus(q), p.complement()):
+        for low, high in (*result.pairs(), *result.complement().pairs()):
+            interval = IntervalSet((low, high))
+            assert members(interval, sample(interval))
 
 
 def test_the_empty_string_is_the_least() -> None:

@@ -3,8 +3,9 @@
 A cut is a place between values (or at the edge of a type), so an interval is two cuts and open and closed ends
 need no cases: v is inside [L, U] iff L <= before(v) < U. An `IntervalSet` is the sorted tuple of the cuts where
 membership changes, which makes intersection, union and complement merges of sorted lists, and equality of
-tuples equality of sets. Where the domain is discrete (booleans, strings, machine numbers, nanoseconds) cuts
-that have no value between them are one cut or enclose nothing, so emptiness is exact.
+tuples equality of sets. Where the domain is discrete (booleans, strings, machine numbers, nanoseconds) neither an
+interval nor a gap is without values, so emptiness is exact. One place may still have two names there: after 5 ns is
+before 6 ns.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class IntervalSet:
         cuts: list[Cut] = []
         for key in sorted(set(keys)):
             low, high = before(key), after(key)
-            if cuts and cuts[-1] >= low:
+            if cuts and _is_hollow(cuts[-1], low):
                 cuts[-1] = high
             else:
                 cuts += (low, high)
@@ -132,7 +133,7 @@ class IntervalSet:
         """All other values."""
         cuts = self.cuts
         cuts = cuts[1:] if cuts and cuts[0] == BOTTOM else (BOTTOM, *cuts)
-        return _solid(cuts[:-1] if cuts[-1] == TOP else (*cuts, TOP))
+        return IntervalSet(cuts[:-1] if cuts[-1] == TOP else (*cuts, TOP))
 
     def intersect(self, other: IntervalSet) -> IntervalSet:
         """The values in both."""
@@ -158,7 +159,7 @@ class IntervalSet:
         """The values in any."""
         cuts: list[Cut] = []
         for low, high in sorted(pair for each in (self, *others) for pair in each.pairs()):
-            if cuts and (low <= cuts[-1] or _is_hollow(cuts[-1], low)):
+            if cuts and _is_hollow(cuts[-1], low):
                 cuts[-1] = max(cuts[-1], high)
             else:
                 cuts += (low, high)
@@ -200,14 +201,6 @@ def _single(low: Cut, high: Cut) -> SortKey | None:
     if rank == BOOLEAN and (low, high) == (edge(BOOLEAN), (BOOLEAN, 1, True, 0)):
         return (BOOLEAN, False)
     return None
-
-
-def _solid(cuts: tuple[Cut, ...]) -> IntervalSet:
-    """The set of these cuts without the intervals that hold no value."""
-    pairs = list(zip(cuts[::2], cuts[1::2], strict=True))
-    if not any(_is_hollow(low, high) for low, high in pairs):
-        return IntervalSet(cuts)
-    return IntervalSet(tuple(cut for pair in pairs if not _is_hollow(*pair) for cut in pair))
 
 
 _ALL_CUTS = (BOTTOM, TOP)
