@@ -502,3 +502,11 @@ def test_the_index_is_a_collection() -> None:
     index.merge()
     assert index.attributes() == {"a", "d.x"}
     assert index["x"].filter.text == "a = 1 OR d.x > 3"
+
+
+def test_filters_that_need_verifying_match_columns_that_cannot_be_taken_from() -> None:
+    index = Index()
+    index.add(1, "a LIKE '%x%'")
+    texts = pa.array(["axb", "y", None, "x"])
+    for column in (texts.cast(pa.string_view()), pa.compute.run_end_encode(texts)):
+        assert pairs(index.match_batch(pa.table({"a": column}))) == [(0, 1), (3, 1)]

@@ -191,7 +191,11 @@ def _events_of(unit: Unit, rows: np.ndarray, snapshot: Snapshot, timestamps: Col
     if not isinstance(unit, pa.Table):
         return {int(row): unit[int(row)] for row in rows}
     attributes = frozenset(name for segment in snapshot.segments for name in segment.attributes)
-    return dict(zip(rows.tolist(), read_events(unit.take(rows), attributes, timestamps), strict=True))
+    try:
+        taken = unit.take(rows)
+    except pa.ArrowNotImplementedError:  # views and run-end-encoded columns cannot be taken from, but can be sliced
+        taken = pa.concat_tables([unit.slice(row, 1) for row in rows.tolist()])
+    return dict(zip(rows.tolist(), read_events(taken, attributes, timestamps), strict=True))
 
 
 @numba.njit(cache=True, nogil=True)
