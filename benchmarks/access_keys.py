@@ -84,10 +84,10 @@ def access_keys(filters: Filters) -> AccessKeys:
     keys, owners = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
     for begin, end in pairwise(edges.tolist()):
         of_mask = part[order[begin:end]]
-        count = int((filters.owner[of_mask] == filters.owner[of_mask[0]]).sum())
-        table = of_mask.reshape(-1, count)
+        owner_of = filters.owner[of_mask]
+        table = of_mask.reshape(-1, int((owner_of == owner_of[0]).sum()))
         rows, codes = np.arange(len(table)), list[np.ndarray]()
-        for column in range(count):
+        for column in range(table.shape[1]):
             spread, code = _spread(filters, is_grid, extent, table[rows, column])
             rows, codes = rows[spread], [*(one[spread] for one in codes), code]
         keys.append(_mix(len(masks), codes))
@@ -107,6 +107,7 @@ def slots_of(filters: Filters, proven: np.ndarray, owners: np.ndarray, aligned: 
     free = len(filters.names)
     ranges: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     points: list[tuple[np.ndarray, np.ndarray]] = []
+    bits = _bits(filters)
     wanted = np.zeros(len(filters), bool)
     wanted[owners] = True
     for kind in (RANGE, POINTS):
@@ -124,7 +125,7 @@ def slots_of(filters: Filters, proven: np.ndarray, owners: np.ndarray, aligned: 
                 low, high = np.where(at < 0, -np.inf, filters.low[at]), np.where(at < 0, np.inf, filters.high[at])
                 ranges.append((attribute, low, high))
             else:
-                points.append((attribute, np.where(at < 0, np.uint64(1), _bits(filters)[at])))
+                points.append((attribute, np.where(at < 0, np.uint64(1), bits[at])))
     return Slots(ranges, points)
 
 

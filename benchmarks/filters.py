@@ -33,6 +33,7 @@ class Filters:
     names: list[str]
     constants: dict[str, pa.Array]  # strings by attribute, sorted
     start: np.ndarray
+    owner: np.ndarray  # of each item
     attribute: np.ndarray
     kind: np.ndarray
     low: np.ndarray
@@ -41,11 +42,6 @@ class Filters:
 
     def __len__(self) -> int:
         return len(self.start) - 1
-
-    @property
-    def owner(self) -> np.ndarray:
-        """The conjunction of each item."""
-        return np.repeat(np.arange(len(self)), np.diff(self.start))
 
     def values(self, events: pa.Table) -> np.ndarray:
         """The values of events, a row for each attribute."""
@@ -83,8 +79,8 @@ def read_filters(texts: pa.ChunkedArray) -> Filters:
     order = np.lexsort((attribute, owner))
     start = np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=len(texts)))))
     points = np.concatenate([points for *_, points in items])
-    attribute, kind, low, high = (column[order] for column in (attribute, kind, low, high))
-    return Filters(names, constants, start, attribute, kind, low, high, points)
+    owner, attribute, kind, low, high = (column[order] for column in (owner, attribute, kind, low, high))
+    return Filters(names, constants, start, owner, attribute, kind, low, high, points)
 
 
 def _chunks(texts: pa.ChunkedArray, rows: int = 65_536) -> Iterator[tuple[pa.Array, int]]:

@@ -36,7 +36,7 @@ class Engine(Rival):
     def __init__(self, index: Index, threads: int = 1) -> None:
         self.name = "engine" if threads == 1 else f"engine, {threads} cores"
         self.index = index
-        self.threads = threads
+        self.threads = self.cores = threads
 
     def load(self, subscriptions: pa.Table, seconds: float) -> None:
         """Nothing: the index is full."""

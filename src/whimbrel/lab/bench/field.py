@@ -30,8 +30,10 @@ class Entry:
 
     @property
     def us(self) -> float | None:
-        """CPU microseconds per event, the median; None if it was refused."""
-        return self.match.median_cpu * 1e6 / self.events if self.match.cpu else None
+        """Microseconds per event, the median: of the CPU, or with several cores by the wall; None if it was refused."""
+        if not self.match.cpu:
+            return None
+        return (self.match.median_cpu if self.rival.cores == 1 else self.match.median_wall) * 1e6 / self.events
 
 
 @dataclass(slots=True)
@@ -75,6 +77,7 @@ class Field:
             "group": group,
             "events": entry.events,
             "scaled": entry.events < self.events,
+            "cores": entry.rival.cores,
             **entry.match.to_dict(entry.events),
             "events_per_second": round(1e6 / entry.us, 1),
             "matches_per_event": round(pairs / entry.events, 3),

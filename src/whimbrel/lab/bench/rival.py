@@ -20,12 +20,14 @@ class Rival(ABC):
     """One competitor. An object is loaded once and then matches any number of times.
 
     `most`: subscriptions that it is given at most, None for all; a rival that is given fewer than others is measured
-    in a field of its own size, with the engine beside it. `group` is the name by which `--rivals` asks for it.
+    in a field of its own size, with the engine beside it. `group` is the name by which `--rivals` asks for it. `cores`:
+    those that it uses; the rate of one that uses several is by the clock on the wall.
     """
 
     name: str
     group: str
     most: int | None = None
+    cores: int = 1
 
     @abstractmethod
     def load(self, subscriptions: pa.Table, seconds: float) -> None:

@@ -82,6 +82,7 @@ def _side_by_side(workload: Result, field: Result) -> Table:
                 _number(one["bytes_per_subscription"]),
             )
         )
+    scaled = any(one.get("scaled") for one in field["competitors"])
     columns = (
         "competitor", "events", "matches/event", "us/event", "spread", "wall us/event", "events/s", "ns/match",
         "x engine", "load s", "bytes/sub",
@@ -89,7 +90,9 @@ def _side_by_side(workload: Result, field: Result) -> Table:
     title = (
         f"{workload['name']}, {field['subscriptions']:,} subscriptions, {field['matches_per_event']:,.2f} matches/event"
     )
-    return Table(title, columns, tuple(rows), (f"Not taking part: {'; '.join(out)}.",) if out else ())
+    notes = ["* The first events only, as many as it matches in the time that it is given."] if scaled else []
+    notes += [f"Not taking part: {'; '.join(out)}."] if out else []
+    return Table(title, columns, tuple(rows), tuple(notes))
 
 
 def _building(workloads: Iterable[Result]) -> Table:
