@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +20,7 @@ from hypothesis import strategies as st
 from tests.strategies import NAMES, events, filters
 from whimbrel import Filter, Index, WhimbrelError
 from whimbrel.engine import index as engine
+from whimbrel.engine import writer
 from whimbrel.engine.segment import Segment, Workspace
 from whimbrel.engine.subscriptions import BadSubscriptions
 from whimbrel.matchers.checks import Check, yield_checks
@@ -384,6 +389,36 @@ def test_a_load_that_is_refused_changes_nothing(load: Any, error: type[Exception
     index._check()
     index.add_many([(5, "a = 1"), (6, "a = 1")])
     assert index.match({"a": 1}) == [0, 5, 6]
+
+
+SCRIPT = """
+from whimbrel import Index
+from whimbrel.engine import writer
+writer.PARALLEL_FROM, writer.PARSE_AT_ONCE = 100, 50
+index = Index()
+told = []
+index.add_many(((id, f"a = {id % 7} AND b > {id}") for id in range(1_000)), progress=told.append)
+assert index.match({"a": 3, "b": 100}) == [id for id in range(100) if id % 7 == 3] and told[-1] == 1_000, told
+print("done")
+"""
+
+
+def test_a_plain_script_may_load_many(tmp_path: Path) -> None:
+    """Helper processes must not run the main module of the program again."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("done\n", "")
+
+
+@pytest.mark.parametrize("helper", ["", "raise SystemExit", "import sys; sys.stdin.buffer.read(9); print('x' * 99)"])
+def test_texts_that_a_helper_fails_to_parse_are_parsed_here(helper: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "PARALLEL_FROM", 10)
+    monkeypatch.setattr(writer, "PARSE_AT_ONCE", 10)
+    monkeypatch.setattr(writer, "_HELPER" if helper else "sys", helper or SimpleNamespace(executable="/none", path=[]))
+    texts = [f"a = {n}" if n % 10 else "a =" for n in range(95)]
+    parsed = writer.parse_in_parallel(texts, "sql", None, workers=3)
+    assert [(first, part.count) for first, part in parsed] == [(n, min(10, 95 - n)) for n in range(0, 95, 10)]
+    assert [first + row for first, part in parsed for row, _ in part.errors] == list(range(0, 95, 10))
 
 
 def test_a_refused_load_names_every_bad_row() -> None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import pickle
+import sys
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from contextlib import suppress
+from subprocess import DEVNULL, PIPE, Popen
+from threading import Thread
 
 import numpy as np
 
@@ -77,33 +81,65 @@ def parse_in_parallel(
     texts: Sequence[str], dialect: str, progress: Callable[[int], None] | None, workers: int | None = None
 ) -> list[tuple[int, ParsedMany]]:
     """Parse many texts, in processes when there are enough: (first row, what became of the rows from there)."""
-    bounds = list(range(0, len(texts), PARSE_AT_ONCE))
+    waiting = deque(range(0, len(texts), PARSE_AT_ONCE))
+    out: dict[int, ParsedMany] = {}
     workers = workers if workers is not None else os.cpu_count() or 1
-    out: list[tuple[int, ParsedMany]] = []
-    if workers < 2 or len(texts) < PARALLEL_FROM:
-        for first in bounds:
-            out.append((first, parse_many(texts[first : first + PARSE_AT_ONCE], dialect)))
-            if progress is not None:
-                progress(min(first + PARSE_AT_ONCE, len(texts)))
-        return out
-    with ProcessPoolExecutor(workers - 1, mp_context=get_context("spawn")) as pool:
-        # The caller's process parses from the front, the others from the back, until they meet.
-        left, right = 0, len(bounds)
-        running: dict[int, object] = {}
-        while left < right or running:
-            while right > left and len(running) < workers:
-                right -= 1
-                first = bounds[right]
-                running[right] = pool.submit(parse_many, texts[first : first + PARSE_AT_ONCE], dialect)
-            if left < right:
-                first = bounds[left]
-                out.append((first, parse_many(texts[first : first + PARSE_AT_ONCE], dialect)))
-                left += 1
-                done = [at for at, future in running.items() if future.done()]  # type: ignore[attr-defined]
-            else:
-                done = list(running)
-            for at in done:
-                out.append((bounds[at], running.pop(at).result()))  # type: ignore[attr-defined]
-            if progress is not None:
-                progress(min(len(out) * PARSE_AT_ONCE, len(texts)))
-    return sorted(out, key=lambda part: part[0])
+    count = workers - 1 if len(texts) >= PARALLEL_FROM and sys.executable else 0
+    helpers = [Thread(target=_parse_elsewhere, args=(texts, dialect, waiting, out), daemon=True) for _ in range(count)]
+    for helper in helpers:
+        helper.start()
+    try:
+        while waiting or any(helper.is_alive() for helper in helpers):
+            with suppress(IndexError):  # the caller's process parses from the front, the others from the back
+                while True:
+                    first = waiting.popleft()
+                    out[first] = parse_many(texts[first : first + PARSE_AT_ONCE], dialect)
+                    if progress is not None:
+                        progress(min(len(out) * PARSE_AT_ONCE, len(texts)))
+            for helper in helpers:
+                helper.join()  # one that fails gives back what it was at
+    finally:
+        waiting.clear()
+    if progress is not None and helpers:
+        progress(len(texts))
+    return sorted(out.items(), key=lambda part: part[0])
+
+
+_HELPER = """
+import os, pickle, sys
+import whimbrel
+from whimbrel.language.columnar import parse_many
+answers = os.fdopen(os.dup(1), "wb")
+os.dup2(2, 1)
+while True:
+    try:
+        texts, dialect = pickle.load(sys.stdin.buffer)
+    except EOFError:
+        break
+    pickle.dump(parse_many(texts, dialect), answers, pickle.HIGHEST_PROTOCOL)
+    answers.flush()
+"""
+
+
+def _parse_elsewhere(texts: Sequence[str], dialect: str, waiting: deque[int], out: dict[int, ParsedMany]) -> None:
+    """Have another process parse what waits; without one, or where it fails, it goes on waiting.
+
+    Not a process of `multiprocessing`: those run the caller's main module once more, which may be a plain script.
+    """
+    command = [sys.executable, "-P", "-c", _HELPER]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
+    with suppress(OSError), Popen(command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment) as process:
+        assert process.stdin is not None and process.stdout is not None
+        while waiting:
+            try:
+                first = waiting.pop()
+            except IndexError:
+                return
+            try:
+                load = texts[first : first + PARSE_AT_ONCE], dialect
+                pickle.dump(load, process.stdin, pickle.HIGHEST_PROTOCOL)
+                process.stdin.flush()
+                out[first] = pickle.load(process.stdout)
+            except (OSError, EOFError, pickle.PickleError):
+                waiting.append(first)
+                return
