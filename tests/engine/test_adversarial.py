@@ -292,10 +292,15 @@ def test_lists_in_every_attribute_of_a_key() -> None:
     """A key of three attributes could be asked for every combination of their values."""
     index = Index()
     rng = random.Random(3)
-    texts = [f"a = {rng.randrange(40)} AND b = {rng.randrange(40)} AND c = {rng.randrange(40)}" for _ in range(5_000)]
-    index.add_many(enumerate(texts))
+    wanted = [[rng.randrange(40) for _ in "abc"] for _ in range(5_000)]
+    index.add_many((id, "a = {} AND b = {} AND c = {}".format(*values)) for id, values in enumerate(wanted))
+    index.add_many((5_000 + id, "a = {} AND b = {} AND d = 1".format(*values)) for id, values in enumerate(wanted))
     assert index.match({name: list(range(40)) for name in "abc"}) == list(range(5_000))
     assert index.match({name: [n / 100 + 0.001 for n in range(30_000)] for name in "abc"}) == []
+    has = [set(rng.sample(range(40), 30)) for _ in "abc"]
+    both = [id for id, (a, b, _) in enumerate(wanted) if a in has[0] and b in has[1]]
+    found = index.match({"a": [*has[0]], "b": [*has[1], "x"], "c": [*has[2], 0.5, None], "d": [1, 2]})
+    assert found == [id for id in both if wanted[id][2] in has[2]] + [5_000 + id for id in both]
 
 
 def test_long_lists_in_filters() -> None:

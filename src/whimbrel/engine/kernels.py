@@ -305,6 +305,45 @@ def _find(table, mask, key):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
+def _count_values(v, attrs, end):  # type: ignore[no-untyped-def]
+    """How many values an attribute has whose value is not missing."""
+    first = i = -2 - v
+    if v >= 0:
+        return 1
+    while i < end and attrs[i] == attrs[first]:
+        i += 1
+    return i - first
+
+
+@numba.njit(cache=True, nogil=True)
+def _sorted_values(v, attrs, ranks, end):  # type: ignore[no-untyped-def]
+    return np.full(1, v, np.int32) if v >= 0 else np.sort(ranks[-2 - v : -2 - v + _count_values(v, attrs, end)])
+
+
+@numba.njit(cache=True, nogil=True)
+def _probe_keys(table, base, radix, values0, values1, values2, run, n):  # type: ignore[no-untyped-def]
+    """Appends the runs of all keys of a schema whose ranks are among the values: their number, or -1 without room."""
+    for at in range(table.shape[0]):
+        rest = table[at, 0] - base
+        if rest < 0:
+            continue
+        good = True
+        for values, factor in ((values0, radix[0]), (values1, radix[1]), (values2, radix[2])):
+            if factor == 0:
+                continue
+            rank = rest // factor
+            rest -= rank * factor
+            place = np.searchsorted(values, rank)
+            good &= place < values.size and values[min(place, values.size - 1)] == rank
+        if good and rest == 0:
+            if n == run.size:
+                return -1
+            run[n] = table[at, 1]
+            n += 1
+    return n
+
+
+@numba.njit(cache=True, nogil=True)
 def _probe(schemas, table, item_start, attrs, ranks, end, value, present, count, run, counts):  # type: ignore[no-untyped-def]
     """Looks up every hash key that the event has: the number of runs of entries found, now in `run`."""
     first, hash_attrs, is_present, bases, radix = schemas
@@ -336,6 +375,16 @@ def _probe(schemas, table, item_start, attrs, ranks, end, value, present, count,
                     run[n] = found
                     touched ^= item_start[found >> 32]
                     n += 1
+                continue
+            combinations = _count_values(v0, attrs, end) * _count_values(v1, attrs, end) * _count_values(v2, attrs, end)
+            if combinations > mask:  # long lists: rather ask for every key whether the event has it
+                probes += mask
+                n = _probe_keys(
+                    table, base, radix[s], _sorted_values(v0, attrs, ranks, end), _sorted_values(v1, attrs, ranks, end),
+                    _sorted_values(v2, attrs, ranks, end), run, n,
+                )  # fmt: skip
+                if n < 0:
+                    return -1
                 continue
             i = -2 - v0 if v0 < 0 else -1  # several values: every combination
             while True:
