@@ -54,7 +54,7 @@ def test_the_command_writes_tables_and_json(program: Program) -> None:
     result = json.loads((program.folder / "out" / "match.json").read_text())
     (found,) = result["workloads"]
     engine, *_, naive = (one for one in found["fields"][0]["competitors"] if "refused" not in one)
-    assert engine["name"] == "engine" and naive["matches_per_event"] > 90
+    assert engine["name"] == "engine" and engine["matches_per_event"] == naive["matches_per_event"] > 0
     assert {"cpu", "cores", "load", "versions", "date"} <= result["machine"].keys()
     assert found["verdicts"] == []  # targets are for the full size
 
