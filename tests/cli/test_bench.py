@@ -176,7 +176,15 @@ def test_tables_go_between_the_marks_of_a_page(tmp_path: Path) -> None:
 
 
 def a_result() -> dict[str, Any]:
-    part = {"seconds": 2.0, "import": 0.1, "load": 0.2, "first_match": 0.1, "first_batch": 0.1, "said_so": True}
+    part = {
+        "seconds": 2.0,
+        "cpu_seconds": 1.0,
+        "import": 0.1,
+        "load": 0.2,
+        "first_match": 0.1,
+        "first_batch": 0.1,
+        "said_so": True,
+    }
     versions = {"whimbrel": "1"}
     machine = {"date": "d", "cpu": "c", "cores": 2, "memory_gb": 1, "system": "s", "python": "3", "versions": versions}
     return {

@@ -31,9 +31,11 @@ class Entry:
     @property
     def us(self) -> float | None:
         """Microseconds per event, the median: of the CPU, or with several cores by the wall; None if it was refused."""
-        if not self.match.cpu:
-            return None
-        return (self.match.median_cpu if self.rival.cores == 1 else self.match.median_wall) * 1e6 / self.events
+        return self.seconds(wall=self.rival.cores > 1) * 1e6 if self.match.cpu else None
+
+    def seconds(self, wall: bool) -> float:
+        """Seconds per event by one of the clocks, the median."""
+        return (self.match.median_wall if wall else self.match.median_cpu) / self.events
 
 
 @dataclass(slots=True)
@@ -69,8 +71,8 @@ class Field:
         if not entry.match.cpu:
             return {"name": name, "group": group, "refused": entry.refused}
         pairs = self.answers.total(entry.events)
-        engine = self.entries[0].us
-        assert entry.us is not None and engine is not None
+        engine = self.entries[0].seconds(wall=entry.rival.cores > 1)
+        assert entry.us is not None
         size = entry.size
         return {
             "name": name,
@@ -82,7 +84,7 @@ class Field:
             "events_per_second": round(1e6 / entry.us, 1),
             "matches_per_event": round(pairs / entry.events, 3),
             "ns_per_match": round(entry.us * 1e3 * entry.events / pairs, 3) if pairs else None,
-            "times_engine": round(entry.us / engine, 3),
+            "times_engine": round(entry.us / 1e6 / engine, 3),
             "load_seconds": round(entry.load.median_cpu, 3) if entry.load.cpu else None,
             "bytes_per_subscription": None if size is None else round(size / self.subscriptions, 1),
         }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,10 @@ def tables_of(result: Result) -> list[Table]:
     workloads = result["workloads"]
     found = [_targets(workloads)]
     for workload in workloads:
-        found += [_side_by_side(workload, field) for field in workload["fields"]]
+        main, *apart = workload["fields"]
+        empty = [field for field in apart if all("refused" in one for one in field["competitors"][1:])]
+        found.append(_side_by_side(workload, main, [one for field in empty for one in field["competitors"][1:]]))
+        found += [_side_by_side(workload, field) for field in apart if field not in empty]
     found += [_building(workloads), _ways(workloads)]
     if result["start"]:
         found.append(_start(result["start"]))
@@ -61,11 +65,10 @@ def _targets(workloads: Iterable[Result]) -> Table:
     return Table("The engine, one core", columns, tuple(rows), ("Targets are for the full sizes.",))
 
 
-def _side_by_side(workload: Result, field: Result) -> Table:
-    rows, out = [], []
+def _side_by_side(workload: Result, field: Result, refused: Sequence[Result] = ()) -> Table:
+    rows = []
     for one in field["competitors"]:
         if "refused" in one:
-            out.append(f"{one['name']} ({one['refused'].partition('; supported')[0]})")
             continue
         rows.append(
             (
@@ -91,8 +94,18 @@ def _side_by_side(workload: Result, field: Result) -> Table:
         f"{workload['name']}, {field['subscriptions']:,} subscriptions, {field['matches_per_event']:,.2f} matches/event"
     )
     notes = ["* The first events only, as many as it matches in the time that it is given."] if scaled else []
-    notes += [f"Not taking part: {'; '.join(out)}."] if out else []
+    notes += _refusals([*(one for one in field["competitors"] if "refused" in one), *refused])
     return Table(title, columns, tuple(rows), tuple(notes))
+
+
+def _refusals(refused: Iterable[Result]) -> list[str]:
+    """Who does not take part, by the reason."""
+    reasons: dict[str, list[str]] = {}
+    for one in refused:
+        reason = one["refused"].partition("; supported")[0].removeprefix("Matcher ")
+        reasons.setdefault(re.sub("^'[a-z_]+' ", "", reason), []).append(one["name"])
+    told = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in reasons.items())
+    return [f"Not taking part: {told}."] if told else []
 
 
 def _building(workloads: Iterable[Result]) -> Table:
@@ -143,13 +156,12 @@ def _ways(workloads: Iterable[Result]) -> Table:
 
 
 def _start(start: Result) -> Table:
-    parts = ("seconds", "import", "load", "first_match", "first_batch")
+    columns = ("start", "whole s", "CPU s", "import", "load", "first match", "first batch")
+    parts = ("seconds", "cpu_seconds", "import", "load", "first_match", "first_batch")
     rows = tuple((kind, *(_number(start[kind][part]) for part in parts)) for kind in ("cold", "warm"))
     said = "says" if start["cold"]["said_so"] else "does not say"
     notes = (f"The cold start {said} on standard error what it is doing.",)
-    return Table(
-        "Start of a process", ("start", "whole s", "import", "load", "first match", "first batch"), rows, notes
-    )
+    return Table("Start of a process", columns, rows, notes)
 
 
 def _verdicts(result: Result) -> Table:
