@@ -36,7 +36,7 @@ class CompiledNaive(Rival):
     group = "naive"
 
     def __init__(self, once: bool = False) -> None:
-        self.name = "compiled naive, equal filters once" if once else "compiled naive"
+        self.name = "compiled naive (equal filters once)" if once else "compiled naive"
         self._once = once
 
     def load(self, subscriptions: pa.Table, seconds: float) -> None:

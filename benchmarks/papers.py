@@ -24,8 +24,8 @@ FEWER = {"naive": 1_000, "gough": 100}
 LOAD_SECONDS = 120.0
 """For filling one by one."""
 VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
-    "equality_tree, no options": ("equality_tree", {"collapse": False, "successors": False, "aggressive": False}),
-    "sgim, dynamic": ("sgim", {"grouping": "dynamic"}),
+    "equality_tree (no options)": ("equality_tree", {"collapse": False, "successors": False, "aggressive": False}),
+    "sgim (dynamic)": ("sgim", {"grouping": "dynamic"}),
 }
 """Members with other options than their usual ones."""
 

@@ -76,6 +76,6 @@ AIMS = Aims(
         Claim("lesubscribe-p0.5", faster="quarantine", slower="equality_preferred"),
         Claim("lesubscribe-p0.5", faster="equality_preferred", slower="fair_predicate"),
         Claim("lesubscribe-p0.5", faster="quarantine", slower="engine", times=1 / 3),
-        Claim("gryphon", faster="equality_tree", slower="equality_tree, no options", times=2.5),
+        Claim("gryphon", faster="equality_tree", slower="equality_tree (no options)", times=2.5),
     ),
 )

@@ -9,8 +9,19 @@ import typer
 
 from whimbrel.cli.readers.source import Format
 from whimbrel.cli.report import OnError
+from whimbrel.engine.warmup import be_quiet
 
-Json = Annotated[bool, typer.Option("--json", help="For machines: summary and errors as JSON lines.")]
+
+def _for_machines(json: bool) -> bool:
+    """Nothing but JSON on standard error."""
+    if json:
+        be_quiet()
+    return json
+
+
+Json = Annotated[
+    bool, typer.Option("--json", callback=_for_machines, help="For machines: summary and errors as JSON lines.")
+]
 From = Annotated[
     Format | None, typer.Option("--from", help="Format of input whose name does not tell (default: jsonl).")
 ]

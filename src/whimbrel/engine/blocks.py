@@ -8,11 +8,12 @@ gives those of its first events, and what is left of it is a unit again.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numba
 import numpy as np
@@ -23,14 +24,31 @@ from whimbrel.engine.layout import SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.segment import PAIRS, Segment, Workspace
 from whimbrel.engine.snapshot import Snapshot
 from whimbrel.matchers.events import as_arrow, read_events
+from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.model.event import Event
 
 UNIT = 4_096
 """Events of a unit, at most."""
 
-Unit: TypeAlias = pa.Table | list[Event]
+Events: TypeAlias = pa.Table | list[Event]
 Judge: TypeAlias = Callable[[int, Event], bool]
 Result: TypeAlias = tuple[np.ndarray, np.ndarray]
+
+
+class Unit(NamedTuple):
+    """Some events, and the row of the first one in the input."""
+
+    first: int
+    events: Events
+
+    def front(self, size: int) -> Unit:
+        """The first events."""
+        return Unit(self.first, self.events[:size] if isinstance(self.events, list) else self.events.slice(0, size))
+
+    def rest(self, done: int) -> Unit | None:
+        """What comes after the first events, if there is anything."""
+        rest = self.events[done:] if isinstance(self.events, list) else self.events.slice(done)
+        return Unit(self.first + done, rest) if len(rest) else None
 
 
 class Units:
@@ -40,22 +58,22 @@ class Units:
         self._table = as_arrow(events)
         self._events = None if self._table is not None else read_events(events, attributes, timestamps)
         self._next = 0
+        self._cuts = np.empty(0, np.int64) if self._table is None else _dictionary_cuts(self._table)
         self.size = 16
 
     def take(self) -> Unit | None:
         """The next unit, or None at the end."""
+        first = self._next
+        events: Events
         if self._events is not None:
-            return list(islice(self._events, self.size)) or None
-        assert self._table is not None
-        if self._next >= self._table.num_rows:
-            return None
-        unit = self._table.slice(self._next, self.size)
-        self._next += self.size
-        return unit
-
-    def front(self, unit: Unit) -> Unit:
-        """As much of a unit as should be matched at once by now."""
-        return unit[: self.size] if isinstance(unit, list) else unit.slice(0, self.size)
+            events = list(islice(self._events, self.size))
+        else:
+            assert self._table is not None
+            cut = int(np.searchsorted(self._cuts, first, "right"))
+            end = first + self.size
+            events = self._table.slice(first, (min(end, self._cuts[cut]) if cut < len(self._cuts) else end) - first)
+        self._next += len(events)
+        return Unit(first, events) if len(events) else None
 
     def learn(self, result: Result) -> int:
         """Let the next units be larger or smaller; the number of events that the result has."""
@@ -63,6 +81,30 @@ class Units:
         ideal = PAIRS * max(1, events) // max(1, pairs)
         self.size = int(min(UNIT, max(1, ideal), 2 * self.size))
         return events
+
+
+def sample_of(events: object, count: int, attributes: Collection[str], timestamps: Collection[str]) -> Events | None:
+    """The first events of any input."""
+    table = as_arrow(events)
+    if table is not None and not len(_dictionary_cuts(table.slice(0, count))):
+        return table.slice(0, count)
+    return list(islice(read_events(events if table is None else table, attributes, timestamps), count)) or None
+
+
+def _dictionary_cuts(table: pa.Table) -> np.ndarray:
+    """Where columns with dictionaries have another one: Arrow cannot always make one of two."""
+    cuts = [np.empty(0, np.int64)]
+    for column in table.columns:
+        if column.num_chunks > 1 and _has_dictionary(column.type):
+            cuts.append(np.cumsum([len(chunk) for chunk in column.chunks])[:-1])
+    return np.unique(np.concatenate(cuts))
+
+
+def _has_dictionary(kind: pa.DataType) -> bool:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _has_dictionary(kind.storage_type)
+    fields = [kind.field(number).type for number in range(kind.num_fields)]
+    return pa.types.is_dictionary(kind) or any(map(_has_dictionary, fields))
 
 
 def match_units(
@@ -80,8 +122,8 @@ def match_units(
         try:
             while (unit := units.take()) is not None:
                 while unit is not None:
-                    result = match_unit(snapshot, units.front(unit), timestamps, judge, workspace)
-                    unit = _rest(unit, units.learn(result))
+                    result = match_unit(snapshot, unit.front(units.size), timestamps, judge, workspace)
+                    unit = unit.rest(units.learn(result))
                     yield result
         finally:
             release(workspace)
@@ -99,12 +141,12 @@ def match_units(
                     return
                 workspace, done, future = running.popleft()
                 result = future.result()
-                rest = _rest(done, units.learn(result))
+                rest = done.rest(units.learn(result))
                 yield result
                 if rest is None:
                     free.append(workspace)
                 else:
-                    future = pool.submit(match_unit, snapshot, units.front(rest), timestamps, judge, workspace)
+                    future = pool.submit(match_unit, snapshot, rest.front(units.size), timestamps, judge, workspace)
                     running.appendleft((workspace, rest, future))
         finally:
             for workspace, _, future in running:
@@ -115,17 +157,32 @@ def match_units(
                 release(workspace)
 
 
-def _rest(unit: Unit, done: int) -> Unit | None:
-    if isinstance(unit, pa.Table):
-        return unit.slice(done) if done < unit.num_rows else None
-    return unit[done:] or None
-
-
 def match_unit(
     snapshot: Snapshot, unit: Unit, timestamps: Collection[str], judge: Judge, workspace: Workspace
 ) -> Result:
     """The slots that the first events of a unit match: all events, unless they match too many."""
-    count = unit.num_rows if isinstance(unit, pa.Table) else len(unit)
+    try:
+        return _match_events(snapshot, unit.events, timestamps, judge, workspace)
+    except (EventError, LimitExceeded) as error:
+        raise _located(error, unit.first) from error
+
+
+def _located(error: EventError | LimitExceeded, first: int) -> EventError | LimitExceeded:
+    """The error with the row in the input where it has the row in a unit."""
+    path = error.path if isinstance(error, EventError) else error.where
+    row = re.match(r"event (\d+)", path)
+    if row is None:
+        return error
+    path = f"event {int(row[1]) + first}{path[row.end() :]}"
+    if isinstance(error, EventError):
+        return EventError(error.expected, error.found, path)
+    return LimitExceeded(error.limit, error.size, error.maximum, error.unit, path)
+
+
+def _match_events(
+    snapshot: Snapshot, unit: Events, timestamps: Collection[str], judge: Judge, workspace: Workspace
+) -> Result:
+    count = len(unit)
     if len(snapshot.segments) == 1 and snapshot.died is None and not snapshot.segments[0].meta["verified"]:
         encoded = _encode(snapshot.segments[0], unit, timestamps)
         if not encoded.coupled.any():
@@ -153,7 +210,7 @@ def match_unit(
     return offsets, out
 
 
-def _encode(segment: Segment, unit: Unit, timestamps: Collection[str]) -> Encoded:
+def _encode(segment: Segment, unit: Events, timestamps: Collection[str]) -> Encoded:
     if isinstance(unit, pa.Table):
         return segment.codec.encode_table(unit, timestamps)
     return segment.codec.encode_events(unit)
@@ -163,7 +220,7 @@ def _filtered(
     offsets: np.ndarray,
     slots: np.ndarray,
     encoded: Encoded,
-    unit: Unit,
+    unit: Events,
     timestamps: Collection[str],
     snapshot: Snapshot,
     judge: Judge,
@@ -187,7 +244,7 @@ def _filtered(
     return kept_slots
 
 
-def _events_of(unit: Unit, rows: np.ndarray, snapshot: Snapshot, timestamps: Collection[str]) -> dict[int, Event]:
+def _events_of(unit: Events, rows: np.ndarray, snapshot: Snapshot, timestamps: Collection[str]) -> dict[int, Event]:
     if not isinstance(unit, pa.Table):
         return {int(row): unit[int(row)] for row in rows}
     attributes = frozenset(name for segment in snapshot.segments for name in segment.attributes)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from whimbrel.engine import persistence, report, writer
-from whimbrel.engine.blocks import Units, match_units
+from whimbrel.engine.blocks import Units, match_units, sample_of
 from whimbrel.engine.ids import IdTable
 from whimbrel.engine.layout import SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.misses import nearest
@@ -177,10 +177,9 @@ class Index:
 
     def analyze(self, sample: object) -> None:
         """Plan anew for events like these (any shape that match_batch takes); the first 10,000 are looked at."""
-        taken = Units(sample, self.attributes(), self.timestamps)
-        taken.size = SAMPLE_EVENTS
+        taken = sample_of(sample, SAMPLE_EVENTS, self.attributes(), self.timestamps)
         with self._lock:
-            self._sample = taken.take()
+            self._sample = taken
             self._flush()
             old = self._snapshot
             segments = tuple(writer.merge([segment], old.dead, self._sample) for segment in old.segments)

@@ -8,6 +8,12 @@ import sys
 _told = False
 
 
+def be_quiet() -> None:
+    """Say nothing: standard error is for a machine."""
+    global _told  # noqa: PLW0603 - once per process is the point
+    _told = True
+
+
 def tell_if_cold(kernel: object) -> None:
     """Write one line if this kernel has never been compiled for this machine; later calls do nothing."""
     global _told  # noqa: PLW0603 - once per process is the point

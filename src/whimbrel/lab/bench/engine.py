@@ -34,7 +34,7 @@ class Engine(Rival):
     group = "engine"
 
     def __init__(self, index: Index, threads: int = 1) -> None:
-        self.name = "engine" if threads == 1 else f"engine, {threads} cores"
+        self.name = "engine" if threads == 1 else f"engine ({threads} cores)"
         self.index = index
         self.threads = self.cores = threads
 
