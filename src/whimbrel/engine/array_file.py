@@ -18,6 +18,7 @@ that any number of processes may have it mapped. Whoever deletes it takes nothin
 from __future__ import annotations
 
 import json
+import math
 import mmap
 import os
 import secrets
@@ -194,7 +195,7 @@ def _digest(version: int, header: bytes) -> bytes:
 
 def _view(mapped: mmap.mmap, start: int, entry: dict[str, Any]) -> NDArray[Any]:
     dtype, shape = np.dtype(entry["dtype"]), tuple(entry["shape"])
-    count = int(np.prod(shape, dtype=np.int64))
+    count = math.prod(shape)
     if count == 0:
         return np.zeros(shape, dtype)
     return np.frombuffer(mapped, dtype, count, start + entry["offset"]).reshape(shape)
@@ -217,7 +218,7 @@ def _blocks(content: memoryview) -> list[memoryview]:
 
 
 def _checksums(blocks: list[memoryview]) -> list[int]:
-    if len(blocks) < 2 * _THREADS:
+    if sum(block.nbytes for block in blocks) < _BLOCK:  # threads would cost more than they save
         return [zlib.crc32(block) for block in blocks]
     with ThreadPoolExecutor(_THREADS) as threads:
         return list(threads.map(zlib.crc32, blocks))

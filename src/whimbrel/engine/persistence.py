@@ -49,8 +49,8 @@ def save(
 
 
 def open(path: str | os.PathLike[str], verify: bool = True) -> Saved:
-    """Map all parts."""
-    parts, manifest = open_directory(os.fspath(path), verify)
+    """Map all parts. Only the table of ids is changed in place, page by page, in this process alone."""
+    parts, manifest = open_directory(os.fspath(path), verify, private=["ids"])
     state, facts = parts["state"]
     died = state["died"].copy() if state["died"].size else None
     stored = [parts[f"segment_{number}"] for number in range(manifest["extra"]["segments"])]

@@ -1,0 +1,226 @@
+"""Saved indexes as users see them: the old one or the new one after a kill, and never one that is read wrong."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import struct
+import subprocess
+import sys
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.engine.crash_loop import EVENTS, STAMP, advance, generation_of
+from whimbrel import Index
+from whimbrel.engine import index as engine
+from whimbrel.engine.errors import CorruptIndex, ForeignFile, MissingIndex, NewerFormat, SavedIndexError
+
+
+@pytest.fixture
+def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small index with several segments, deaths and replaced filters."""
+    monkeypatch.setattr(engine, "HEAD", 16)
+    index = Index(timestamps=["at"])
+    for generation in range(3):
+        advance(index, generation)
+    index.add("moment", "at > TIMESTAMP '2026-01-01' AND big = 12345678901234567890123 AND c STARTS WITH 'ä'")
+    index.remove("moment")
+    index.save(tmp_path / "index")
+    return tmp_path / "index"
+
+
+def _files(directory: Path) -> list[Path]:
+    return sorted(directory.iterdir())
+
+
+def _answers(index: Index) -> list[list[Any]]:
+    return [index.match(event) for event in EVENTS]
+
+
+def _run(*arguments: object) -> str:
+    command = [sys.executable, *map(str, arguments)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=1_200)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("seconds", [8, pytest.param(90, marks=pytest.mark.soak)])
+def test_a_kill_while_saving_and_merging_leaves_the_old_index_or_the_new_one(tmp_path: Path, seconds: int) -> None:
+    kills, torn, _ = map(int, _run("-m", "tests.engine.crash_loop", tmp_path / "index", seconds, seconds).split())
+    assert kills > 3 and torn > 0
+
+
+def _refused(directory: Path, path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    with pytest.raises(SavedIndexError):
+        Index.open(directory)
+
+
+@pytest.mark.parametrize("share", [0.01, pytest.param(1.0, marks=pytest.mark.soak)])
+def test_a_change_of_any_byte_is_refused(saved: Path, share: float) -> None:
+    """Every byte of every file in turn, or a sample of them that has all the first ones."""
+    draw = random.Random(1)
+    for path in _files(saved):
+        content = path.read_bytes()
+        for at in range(len(content)):
+            if at < 32 or draw.random() < share:
+                changed = bytes([content[at] ^ (1 << draw.randrange(8))])
+                _refused(saved, path, content[:at] + changed + content[at + 1 :])
+        path.write_bytes(content)
+    assert generation_of(saved) == 2
+
+
+@pytest.mark.parametrize("share", [0.005, pytest.param(1.0, marks=pytest.mark.soak)])
+def test_a_truncated_file_is_refused(saved: Path, share: float) -> None:
+    draw = random.Random(2)
+    for path in _files(saved):
+        content = path.read_bytes()
+        for length in range(len(content)):
+            if length in (0, len(content) - 1) or draw.random() < share:
+                _refused(saved, path, content[:length])
+        _refused(saved, path, content + b"\0")
+        _refused(saved, path, content + content)
+        path.write_bytes(content)
+    assert generation_of(saved) == 2
+
+
+def test_pages_that_were_never_written_are_refused(saved: Path) -> None:
+    """After a power cut a file may have its length, but zeros where its content should be."""
+    for path in _files(saved):
+        content = path.read_bytes()
+        for start in range(0, len(content), 4_096):
+            end = min(start + 4_096, len(content))
+            if content[start:end].strip(b"\0"):
+                _refused(saved, path, content[:start] + bytes(end - start) + content[end:])
+        path.write_bytes(content)
+    assert generation_of(saved) == 2
+
+
+def test_files_of_another_save_are_refused(saved: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    index = Index.open(saved)
+    advance(index, 3)
+    index.save(other)
+    theirs = {path.name.split("-")[0]: path for path in _files(other)}
+    for path in _files(saved):
+        part = path.name.split("-")[0]
+        content = path.read_bytes()
+        if part in theirs and theirs[part].read_bytes() != content:
+            _refused(saved, path, theirs[part].read_bytes())
+            path.write_bytes(content)
+    assert generation_of(saved) == 2 and generation_of(other) == 3
+
+
+def test_a_file_of_a_newer_format_is_refused_by_its_version(saved: Path) -> None:
+    for path in saved.glob("*.whimbrel"):
+        content = path.read_bytes()
+        version, length = struct.unpack_from("<II", content, 8)
+        header = content[32 : 32 + length]
+        preamble = struct.pack("<8sII", b"WHIMBREL", version + 1, length)
+        path.write_bytes(preamble + blake2b(preamble + header, digest_size=16).digest() + content[32:])
+        with pytest.raises(NewerFormat, match=f"Expected format version {version} or older, but got {version + 1}"):
+            Index.open(saved)
+        path.write_bytes(content)
+    assert generation_of(saved) == 2
+
+
+def test_what_whimbrel_did_not_write_is_refused(saved: Path, tmp_path: Path) -> None:
+    for path in saved.glob("*.whimbrel"):
+        content = path.read_bytes()
+        path.write_bytes(b"PAR1" + content[4:])
+        with pytest.raises(ForeignFile, match="a file that starts with b'PAR1BREL'"):
+            Index.open(saved)
+        path.unlink()
+        with pytest.raises(CorruptIndex, match="the file is missing"):
+            Index.open(saved)
+        path.write_bytes(content)
+    with pytest.raises(MissingIndex):
+        Index.open(tmp_path)
+    with pytest.raises(MissingIndex):
+        Index.open(tmp_path / "none")
+    with pytest.raises(ForeignFile):
+        Index.open(saved / "MANIFEST")
+    assert generation_of(saved) == 2
+
+
+def test_changes_after_opening_reach_neither_the_files_nor_other_readers(saved: Path, tmp_path: Path) -> None:
+    before = {path: path.read_bytes() for path in _files(saved)}
+    reader, index = Index.open(saved), Index.open(saved)
+    answers = _answers(reader)
+    for generation in range(3, 8):
+        advance(index, generation)
+    index.analyze(EVENTS)
+    assert {path: path.read_bytes() for path in _files(saved)} == before
+    assert _answers(reader) == answers and generation_of(saved) == 2
+    index.save(tmp_path / "copy")
+    index.save(saved)
+    assert generation_of(saved) == generation_of(tmp_path / "copy") == 7
+    assert _answers(reader) == answers  # what is mapped stays readable after its deletion
+
+
+def test_an_opened_index_works_on_the_mapped_arrays_themselves(saved: Path) -> None:
+    for segment in Index.open(saved)._snapshot.segments:
+        for name, array in segment.kernel_arrays._asdict().items():
+            assert not array.flags.writeable
+            if name in segment.arrays and array.size:
+                assert np.shares_memory(array, segment.arrays[name]), name
+        for name, array in segment.arrays.items():
+            assert array.size == 0 or not array.flags.owndata, name
+            assert not array.flags.writeable or array.size == 0, name
+
+
+_MAPPED = """
+import re, sys
+from whimbrel import Index
+index = Index.open(sys.argv[1])
+assert len(index.match({"a": 7})) == 1
+resident = dirty = 0
+for block in re.split(r"(?m)^(?=[0-9a-f]+-[0-9a-f]+ )", open("/proc/self/smaps").read()):
+    if ".whimbrel" in block.splitlines()[0] if block else False:
+        resident += int(re.search(r"Rss: +(\\d+) kB", block)[1])
+        dirty += int(re.search(r"Private_Dirty: +(\\d+) kB", block)[1])
+print(resident, dirty)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="only Linux tells which pages are whose")
+def test_processes_share_the_memory_of_an_opened_index(tmp_path: Path) -> None:
+    index = Index()
+    index.add_many((id, f"a = {id} AND b < {id % 97}" if id != 7 else "a = 7") for id in range(20_000))
+    index.save(tmp_path / "index")
+    size = sum(path.stat().st_size for path in _files(tmp_path / "index")) // 1024
+    resident, dirty = map(int, _run("-c", _MAPPED, tmp_path / "index").split())
+    assert resident > size // 2, "verifying read every page, so they are there"
+    assert dirty == 0, "no page is a copy of this process"
+
+
+def test_saving_over_a_damaged_index_mends_it(saved: Path) -> None:
+    index = Index.open(saved)
+    for path in saved.glob("*.whimbrel"):
+        damaged = bytearray(path.read_bytes())
+        damaged[-1] ^= 1
+        path.unlink()  # what is mapped stays as it was
+        path.write_bytes(damaged)
+    with pytest.raises(CorruptIndex):
+        Index.open(saved)
+    index.save(saved)
+    assert generation_of(saved) == 2
+
+
+def test_a_copied_directory_is_the_same_index(saved: Path, tmp_path: Path) -> None:
+    shutil.copytree(saved, tmp_path / "elsewhere")
+    assert generation_of(tmp_path / "elsewhere") == 2
+    assert Index.open(tmp_path / "elsewhere").timestamps == {"at"}
+
+
+def test_an_empty_index_is_saved_and_opened(tmp_path: Path) -> None:
+    Index(timestamps=["at"]).save(tmp_path / "index")
+    index = Index.open(tmp_path / "index")
+    assert len(index) == 0 and index.match({"a": 1}) == [] and index.timestamps == {"at"}
+    index.add(STAMP, "a = 1")
+    index.save(tmp_path / "index")
+    assert Index.open(tmp_path / "index").match({"a": 1}) == [STAMP]
