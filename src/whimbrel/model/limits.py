@@ -47,6 +47,7 @@ EVENT_ATTRIBUTES = Limit("event attributes", 10_000, "attributes", "bounds the w
 BINDING_STEPS = Limit(
     "binding steps", 1_000_000, "combinations tried", "coupled attributes are searched by backtracking"
 )
+LOG_ENTRY_BYTES = Limit("log entry bytes", 64 << 20, "bytes of event and match list", "an entry is written whole")
 
 LIMITS: tuple[Limit, ...] = (
     FILTER_BYTES,
@@ -65,4 +66,5 @@ LIMITS: tuple[Limit, ...] = (
     EVENT_VALUES,
     EVENT_ATTRIBUTES,
     BINDING_STEPS,
+    LOG_ENTRY_BYTES,
 )

@@ -1,0 +1,38 @@
+"""The durable log: events as exact bytes with their match lists, in one order, on one host.
+
+One process writes (`LogWriter`), any number read (`LogReader`). An acknowledged entry survives kill -9 and, as far as
+the disk keeps what it has synced, loss of power. Retention is by offset: `truncate` raises the floor for good.
+"""
+
+from whimbrel.log.errors import (
+    BelowFloor,
+    BeyondEnd,
+    CorruptLog,
+    ForeignLog,
+    LogClosed,
+    LogError,
+    LogFailed,
+    LogLocked,
+    MissingLog,
+    NewerLog,
+)
+from whimbrel.log.file import EVENT
+from whimbrel.log.reader import Entry, LogReader
+from whimbrel.log.writer import LogWriter
+
+__all__ = [
+    "EVENT",
+    "BelowFloor",
+    "BeyondEnd",
+    "CorruptLog",
+    "Entry",
+    "ForeignLog",
+    "LogClosed",
+    "LogError",
+    "LogFailed",
+    "LogLocked",
+    "LogReader",
+    "LogWriter",
+    "MissingLog",
+    "NewerLog",
+]

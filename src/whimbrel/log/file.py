@@ -1,0 +1,121 @@
+"""The file of a log: one SQLite database in WAL mode, `log.sqlite` in the log's directory.
+
+    log     one row: the `id` drawn when the log was made, when that was, and the `floor`
+    entry   offset (from 0, no gaps above the floor), time of the append in microseconds since 1970 UTC, kind,
+            the event's exact bytes, its match list (NULL: not matched when it was appended), and a checksum
+
+`kind` 0 is an event; other kinds belong to the owner of the log, for what else must take its place in the order.
+SQLite guards the pages that are on their way to the file; the checksum guards the bytes from then on.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import uuid
+import zlib
+from pathlib import Path
+from time import time_ns
+from urllib.parse import quote
+
+from whimbrel.log.errors import CorruptLog, ForeignLog, LogError, MissingLog, NewerLog
+
+FORMAT_VERSION = 1
+FILE_NAME = "log.sqlite"
+EVENT = 0
+
+_APPLICATION_ID = 0x57484D4C  # "WHML", where SQLite keeps who a file belongs to
+_SCHEMA = (
+    "CREATE TABLE log (one INTEGER PRIMARY KEY CHECK (one = 1), id TEXT NOT NULL, created INTEGER NOT NULL,"
+    " floor INTEGER NOT NULL)",
+    "CREATE TABLE entry (offset INTEGER PRIMARY KEY, time INTEGER NOT NULL, kind INTEGER NOT NULL,"
+    " event BLOB NOT NULL, matches BLOB, checksum INTEGER NOT NULL)",
+)
+_BUSY_SECONDS = 30.0  # a reader waits only while another recovers the file after a crash
+
+
+def open_for_writing(directory: Path) -> sqlite3.Connection:
+    """The one read-write connection, the log made if it is not there. The caller holds the writer's lock."""
+    path = directory / FILE_NAME
+    connection = _connect(path, f"file:{quote(str(path.absolute()))}?mode=rwc")
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+        if not _is_made(path, connection):
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+            for statement in _SCHEMA:
+                connection.execute(statement)
+            connection.execute("INSERT INTO log VALUES (1, ?, ?, 0)", (uuid.uuid4().hex, time_ns() // 1000))
+            connection.execute("COMMIT")
+        (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        if mode != "wal":
+            raise LogError(path, f"Expected SQLite to keep a write-ahead log here, but it chose {mode!r}")
+    except sqlite3.Error as error:
+        connection.close()
+        raise refusal(path, error) from error
+    except LogError:
+        connection.close()
+        raise
+    return connection
+
+
+def open_for_reading(directory: Path) -> sqlite3.Connection:
+    """A read-only connection to a log that is there."""
+    path = directory / FILE_NAME
+    if not path.exists():
+        raise MissingLog(directory)
+    connection = _connect(path, f"file:{quote(str(path.absolute()))}?mode=ro")
+    try:
+        if not _is_made(path, connection):
+            raise MissingLog(directory)
+    except sqlite3.Error as error:
+        connection.close()
+        raise refusal(path, error) from error
+    except LogError:
+        connection.close()
+        raise
+    return connection
+
+
+def checksum(event: bytes, matches: bytes | None) -> int:
+    """The part of an entry's checksum that does not depend on its place; the offset is added to it."""
+    return zlib.crc32(event) if matches is None else zlib.crc32(matches, zlib.crc32(event) ^ 1)
+
+
+def placed(offset: int, unplaced: int) -> int:
+    """The checksum of an entry at its offset."""
+    return (unplaced + offset) & 0xFFFFFFFF
+
+
+def refusal(path: Path, error: sqlite3.Error) -> LogError:
+    """The error of the log for one of SQLite while opening or reading."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code == sqlite3.SQLITE_NOTADB:
+        return ForeignLog(path, "a file that is not an SQLite database")
+    if code is not None and code & 0xFF == sqlite3.SQLITE_CORRUPT:
+        return CorruptLog(path, f"SQLite says: {error}")
+    return LogError(path, f"Expected to use the log, but SQLite says: {error}")
+
+
+def _connect(path: Path, uri: str) -> sqlite3.Connection:
+    try:
+        return sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    except sqlite3.Error as error:
+        raise refusal(path, error) from error
+
+
+def _is_made(path: Path, connection: sqlite3.Connection) -> bool:
+    """Whether the file is a log; False for an empty database, which a crash while making one leaves behind."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    if application == 0 and version == 0 and not tables:
+        return False
+    if application != _APPLICATION_ID:
+        raise ForeignLog(path, "an SQLite database of another application")
+    if version > FORMAT_VERSION:
+        raise NewerLog(path, version, FORMAT_VERSION)
+    if not {"log", "entry"} <= tables or connection.execute("SELECT count(*) FROM log").fetchone() != (1,):
+        raise CorruptLog(path, "its tables are not those of a log")
+    return True

@@ -1,0 +1,161 @@
+"""Read a log, while it is written, from any process of the same host."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from whimbrel.log import file, match_list
+from whimbrel.log.errors import BelowFloor, BeyondEnd, CorruptLog, LogClosed
+
+CHUNK = 4_096  # entries fetched at once: bounds memory and how long a snapshot holds back SQLite's checkpoints
+
+Row = tuple[int, int, int, bytes, bytes | None]
+"""An entry as stored: offset, time, kind, event, coded match list (see `match_list`)."""
+
+
+class Entry(NamedTuple):
+    """One entry: `time` in microseconds since 1970 UTC; `matches` is None where it was not matched on append."""
+
+    offset: int
+    time: int
+    kind: int
+    event: bytes
+    matches: list[int] | None
+
+
+class LogReader:
+    """The entries of the log in `directory`, from `floor` up to but not including `end`.
+
+    Reading never waits for the writer nor holds it up. A reader sees only what has been acknowledged or is about to
+    be: entries that are on disk. It has its own read-only connection, may be used from several threads (one at a
+    time gets through), and must not be carried over a fork.
+    """
+
+    def __init__(self, directory: str | Path) -> None:
+        self.directory = Path(directory)
+        self._connection: sqlite3.Connection | None = file.open_for_reading(self.directory)
+        self._lock = threading.Lock()
+        self.id: str = self._state()[2]
+
+    @property
+    def floor(self) -> int:
+        """The lowest offset that can be read."""
+        return self._state()[0]
+
+    @property
+    def end(self) -> int:
+        """The offset that the next entry will get."""
+        return self._state()[1]
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """`floor` and `end` of one moment."""
+        return self._state()[:2]
+
+    def read(self, start: int, end: int | None = None) -> Iterator[Entry]:
+        """The entries with `start <= offset < end`, by default up to the end that the log has now."""
+        for row in self.rows(start, end):
+            offset, time, kind, event, coded = row
+            try:
+                matches = None if coded is None else match_list.decode(coded)
+            except ValueError as error:
+                raise CorruptLog(self._path, f"the match list at offset {offset} is damaged ({error})") from None
+            yield Entry(offset, time, kind, event, matches)
+
+    def rows(self, start: int, end: int | None = None) -> Iterator[Row]:
+        """As `read`, with match lists left in bytes."""
+        for chunk in self.chunks(start, end):
+            yield from chunk
+
+    def chunks(self, start: int, end: int | None = None, size: int = CHUNK) -> Iterator[list[Row]]:
+        """As `rows`, in lists of at most `size`. An error is raised for entries that are not there (any more).
+
+        Each chunk is read in a snapshot of its own, together with the floor: should the log be truncated meanwhile,
+        the next chunk raises BelowFloor rather than skip entries.
+        """
+        last = self.end if end is None else end
+        while True:
+            chunk = self._chunk(start, min(start + size, last), last)
+            if chunk:
+                yield chunk
+            start += len(chunk)
+            if start >= last:
+                return
+
+    def close(self) -> None:
+        """Give up the connection; a second call does nothing."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def _path(self) -> Path:
+        return self.directory / file.FILE_NAME
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None:
+            raise LogClosed(self.directory)
+        return self._connection
+
+    def _state(self) -> tuple[int, int, str]:
+        with self._lock:
+            try:
+                return state(self._open())
+            except sqlite3.Error as error:
+                raise file.refusal(self._path, error) from error
+
+    def _chunk(self, start: int, stop: int, last: int) -> list[Row]:
+        with self._lock:
+            connection = self._open()
+            try:
+                connection.execute("BEGIN")
+                try:
+                    floor, end, _ = state(connection)
+                    rows = connection.execute(
+                        "SELECT offset, time, kind, event, matches, checksum FROM entry"
+                        " WHERE offset >= ? AND offset < ? ORDER BY offset",
+                        (start, stop),
+                    ).fetchall()
+                finally:
+                    connection.execute("COMMIT")
+            except sqlite3.Error as error:
+                raise file.refusal(self._path, error) from error
+        if start < floor:
+            raise BelowFloor(self.directory, start, floor)
+        if last > end or start > end:
+            raise BeyondEnd(self.directory, max(last, start), end)
+        return self._checked(rows, start, stop)
+
+    def _checked(self, rows: list[tuple[int, int, int, bytes, bytes | None, int]], start: int, stop: int) -> list[Row]:
+        checked: list[Row] = []
+        expected = start
+        for offset, time, kind, event, matches, checksum in rows:
+            if offset != expected:
+                break
+            if file.placed(offset, file.checksum(event, matches)) != checksum:
+                raise CorruptLog(self._path, f"the entry at offset {offset} is damaged")
+            checked.append((offset, time, kind, event, matches))
+            expected += 1
+        if expected < stop:
+            raise CorruptLog(self._path, f"the entry at offset {expected} is gone")
+        return checked
+
+
+def state(connection: sqlite3.Connection) -> tuple[int, int, str]:
+    """Floor, end and id of a log."""
+    floor, newest, id = connection.execute("SELECT floor, (SELECT max(offset) FROM entry), id FROM log").fetchone()
+    return floor, floor if newest is None else max(floor, newest + 1), id

@@ -1,0 +1,286 @@
+"""Append to a log: one writer, and one sync of the disk for all that came while the last one ran.
+
+Callers put entries in a queue and get a future; one thread takes all that is there, writes it in one transaction, and
+fulfils the futures when SQLite has synced it to disk. Under load groups grow by themselves, so that the rate of
+appends does not depend on the rate of syncs.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from time import time_ns
+from types import TracebackType
+from typing import Any, Self
+
+from whimbrel.engine.array_file import sync
+from whimbrel.log import file
+from whimbrel.log.errors import BeyondEnd, LogClosed, LogFailed
+from whimbrel.log.lock import WriterLock
+from whimbrel.log.match_list import encode
+from whimbrel.log.reader import state
+from whimbrel.model.limits import LOG_ENTRY_BYTES
+
+Matches = Iterable[int] | None
+
+_Row = tuple[int, int, int, bytes, bytes | None, int]
+_DELETED_AT_ONCE = 4_096  # entries; appends wait for one such chunk at most
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """Entries that become durable together, and the promise to say so with the first offset or the range."""
+
+    rows: list[_Row]
+    future: Future[Any]
+    result: int | range
+    size: int
+
+
+class LogWriter:
+    """The one writer of the log in `directory`, which is made if it is not there.
+
+    An entry is acknowledged when its future is done: then it is on disk and every reader sees it. Offsets are given
+    in the order of the calls, without gaps. `group_rows` is how many entries one transaction takes at most (entries
+    given together stay together), `group_ms` how long the first may wait for others (0: only while the disk is busy).
+    Once `pending_bytes` wait, further calls wait too. When a write fails (disk full, failed sync) the writer stops for
+    good: all that was not acknowledged, and every later call, gets LogFailed.
+
+    All methods may be called from any thread. Callbacks of futures run in the writing thread: keep them short.
+    """
+
+    def __init__(
+        self,
+        directory: str | Path,
+        *,
+        group_rows: int = 4_096,
+        group_ms: float = 0.0,
+        pending_bytes: int = 64 << 20,
+    ) -> None:
+        self.directory = Path(directory)
+        self._group_rows = group_rows
+        self._group_seconds = group_ms / 1000
+        self._pending_limit = pending_bytes
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._lock = WriterLock(self.directory)
+        try:
+            self._connection = file.open_for_writing(self.directory)
+            self._floor, self._end, self.id = state(self._connection)
+            sync(self.directory)
+            sync(self.directory.absolute().parent)
+        except BaseException:
+            self._lock.release()
+            raise
+        self._process = os.getpid()
+        self._changed = threading.Condition()
+        self._queue: deque[_Request] = deque()
+        self._waiting_rows = 0
+        self._waiting_bytes = 0
+        self._truncations: deque[tuple[int, Future[int]]] = deque()
+        self._closing = False
+        self._failure: str | None = None
+        # Only the writing thread uses these.
+        self._group: list[_Request] = []
+        self._durable = self._end
+        self._deleting: tuple[int, Future[int]] | None = None
+        self._deleted = 0
+        self._thread = threading.Thread(target=self._run, name="whimbrel-log", daemon=True)
+        self._thread.start()
+
+    @property
+    def floor(self) -> int:
+        """The lowest offset that can be read."""
+        return self._floor
+
+    @property
+    def end(self) -> int:
+        """The offset that the next entry will get; those below it may still be on their way to the disk."""
+        return self._end
+
+    def append(self, event: bytes, matches: Matches = None, *, kind: int = file.EVENT) -> Future[int]:
+        """Append one entry; the future gives its offset once it is on disk.
+
+        `matches` are the numbers of the subscriptions that it matched, None if it was not matched yet.
+        """
+        row = _prepared(event, matches, kind)
+        return self._submit([row], single=True)
+
+    def append_many(self, entries: Iterable[tuple[bytes, Matches]], *, kind: int = file.EVENT) -> Future[range]:
+        """Append (event, matches) pairs that become durable together; the future gives their offsets."""
+        rows = [_prepared(event, matches, kind) for event, matches in entries]
+        return self._submit(rows, single=False)
+
+    def truncate(self, before: int) -> Future[int]:
+        """Delete all entries below `before`, which becomes the floor; the future gives how many there were.
+
+        The floor is on disk before the first entry goes, and entries go in chunks, between the appends of others. If
+        that is interrupted, the next writer finishes it. A floor never sinks: truncating below it does nothing.
+        """
+        future: Future[int] = Future()
+        self._check_process()
+        with self._changed:
+            self._check()
+            if before > self._end:
+                raise BeyondEnd(self.directory, before, self._end)
+            self._truncations.append((before, future))
+            self._changed.notify_all()
+        return future
+
+    def close(self) -> None:
+        """Write what waits, then give up the log; a second call does nothing."""
+        if os.getpid() != self._process:
+            return
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise LogFailed(self.directory, self._failure)
+        if self._closing:
+            raise LogClosed(self.directory)
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:  # before any lock is taken: a fork copies locks as they are
+            raise LogClosed(self.directory)
+
+    def _submit(self, prepared: list[tuple[int, int, bytes, bytes | None, int]], single: bool) -> Future[Any]:
+        future: Future[Any] = Future()
+        size = _size(prepared)
+        self._check_process()
+        with self._changed:
+            self._check()
+            while self._waiting_bytes and self._waiting_bytes + size > self._pending_limit:
+                self._changed.wait()
+                self._check()
+            first = self._end
+            rows = [
+                (first + place, time, kind, event, coded, file.placed(first + place, checksum))
+                for place, (time, kind, event, coded, checksum) in enumerate(prepared)
+            ]
+            self._end += len(rows)
+            if not rows:
+                future.set_result(range(first, first))
+                return future
+            self._queue.append(_Request(rows, future, first if single else range(first, self._end), size))
+            self._waiting_rows += len(rows)
+            self._waiting_bytes += size
+            self._changed.notify_all()
+        return future
+
+    def _run(self) -> None:
+        """The writing thread: groups of appends, and between them a chunk of what is to be deleted."""
+        self._deleting = (self._floor, Future())  # what an interrupted truncation left
+        try:
+            while self._next_group():
+                if self._group:
+                    self._write()
+                self._truncate()
+        except Exception as error:
+            self._fail(error)
+        finally:
+            self._connection.close()
+            self._lock.release()
+
+    def _next_group(self) -> bool:
+        """Wait for something to do and take a group from the queue; False when all is done and the log closes."""
+        with self._changed:
+            while not (self._queue or self._deleting or self._truncations or self._closing):
+                self._changed.wait()
+            if self._queue and self._group_seconds:
+                self._changed.wait_for(
+                    lambda: self._waiting_rows >= self._group_rows or self._closing, self._group_seconds
+                )
+            rows = 0
+            while self._queue and (not self._group or rows + len(self._queue[0].rows) <= self._group_rows):
+                request = self._queue.popleft()
+                rows += len(request.rows)
+                self._group.append(request)
+            self._waiting_rows -= rows
+            return bool(self._group or self._deleting or self._truncations or not self._closing)
+
+    def _write(self) -> None:
+        group = self._group
+        rows = [row for request in group for row in request.rows]
+        self._connection.execute("BEGIN IMMEDIATE")
+        self._connection.executemany("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?)", rows)
+        self._connection.execute("COMMIT")
+        self._durable = rows[-1][0] + 1
+        with self._changed:
+            self._waiting_bytes -= sum(request.size for request in group)
+            self._changed.notify_all()
+        self._group = []
+        for request in group:
+            _settle(request.future, request.result)
+
+    def _truncate(self) -> None:
+        """One chunk of the oldest truncation, which starts once all entries below its floor are written."""
+        if self._deleting is None and self._truncations and self._truncations[0][0] <= self._durable:
+            self._deleting, self._deleted = self._truncations.popleft(), 0
+            self._raise_floor(self._deleting[0])
+        if self._deleting is not None:
+            gone = self._delete(self._deleting[0])
+            self._deleted += gone
+            if gone == 0:
+                _settle(self._deleting[1], self._deleted)
+                self._deleting = None
+
+    def _raise_floor(self, before: int) -> None:
+        if before > self._floor:
+            self._connection.execute("UPDATE log SET floor = ? WHERE floor < ?", (before, before))
+            self._floor = before
+
+    def _delete(self, before: int) -> int:
+        lowest = self._connection.execute("SELECT min(offset) FROM entry").fetchone()[0]
+        if lowest is None or lowest >= before:
+            return 0
+        upper = min(before, lowest + _DELETED_AT_ONCE)
+        return self._connection.execute("DELETE FROM entry WHERE offset < ?", (upper,)).rowcount
+
+    def _fail(self, error: Exception) -> None:
+        problem = f"{error} ({getattr(error, 'sqlite_errorname', type(error).__name__)})"
+        with self._changed:
+            self._failure = problem
+            futures = [request.future for request in (*self._group, *self._queue)]
+            futures += [future for _, future in self._truncations]
+            futures += [self._deleting[1]] if self._deleting else []
+            self._changed.notify_all()
+        for future in futures:
+            _settle(future, LogFailed(self.directory, problem))
+
+
+def _prepared(event: bytes, matches: Matches, kind: int) -> tuple[int, int, bytes, bytes | None, int]:
+    """An entry without its place: all that can be done outside the lock."""
+    if not isinstance(event, bytes):
+        raise TypeError(f"Expected the bytes of an event, but got {type(event).__name__}")
+    if isinstance(kind, bool) or not isinstance(kind, int) or not 0 <= kind < 256:
+        raise ValueError(f"Expected a kind from 0 to 255, but got {kind!r}")
+    coded = None if matches is None else encode(matches)
+    LOG_ENTRY_BYTES.check(len(event) + len(coded or b""))
+    return time_ns() // 1000, kind, event, coded, file.checksum(event, coded)
+
+
+def _size(rows: list[tuple[int, int, bytes, bytes | None, int]]) -> int:
+    return sum(len(event) + len(coded or b"") + 64 for _, _, event, coded, _ in rows)
+
+
+def _settle(future: Future[Any], result: object) -> None:
+    if future.set_running_or_notify_cancel():
+        if isinstance(result, LogFailed):
+            future.set_exception(result)
+        else:
+            future.set_result(result)
