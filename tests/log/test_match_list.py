@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -30,7 +32,7 @@ def test_arrays_and_lists_give_the_same_bytes(numbers: list[int]) -> None:
 @given(st.lists(_LISTS, max_size=8))
 def test_many_lists_at_once_are_the_lists_one_by_one(lists: list[list[int]]) -> None:
     offsets, numbers = decode_all([encode(numbers) for numbers in lists])
-    split = [numbers[start:stop].tolist() for start, stop in zip(offsets[:-1], offsets[1:], strict=True)]
+    split = [numbers[start:stop].tolist() for start, stop in pairwise(offsets)]
     assert split == [sorted(set(numbers)) for numbers in lists]
 
 
