@@ -134,3 +134,56 @@ def test_near_misses_say_the_distance() -> None:
         "  + category = 'Toy'  [category: 'Toy']",
         "  - price < 5  [price: 7, off by 2]",
     ]
+
+
+def test_near_misses_with_as_many_failures_are_in_order_of_addition() -> None:
+    index = Index()
+    index.add_many((id, "a = 1 AND b = 1") for id in (3, 1, 2))
+    index.add(0, "a = 1")
+    index.add(4, "a = 1 AND b = 1")
+    assert misses(index, {"b": 1}) == [(3, 1), (1, 1), (2, 1), (0, 1), (4, 1)]
+    index.replace(1, "a = 2 AND b = 1")
+    index.remove(2)
+    index.add(2, "a = 3")
+    assert misses(index, {"b": 1}) == [(3, 1), (1, 1), (0, 1), (4, 1), (2, 1)]
+    assert misses(index, {"b": 1}, 2) == [(3, 1), (1, 1)]
+    index.merge()
+    assert misses(index, {"b": 1}) == [(3, 1), (1, 1), (0, 1), (4, 1), (2, 1)]
+
+
+def test_a_near_miss_shows_the_conjunction_that_fails_least() -> None:
+    index = Index()
+    index.add("or", "(a = 1 AND b = 1 AND c = 1) OR (a = 2 AND b = 2) OR (a = 3 AND t LIKE '%x%')")
+    (miss,) = index.near_misses({"a": 1, "b": 2, "c": 0})
+    assert miss.failed == 1
+    assert [(c.text, c.held) for c in miss.explanation.constraints] == [("a = 2", False), ("b = 2", True)]
+    (miss,) = index.near_misses({"a": 1, "b": 0, "c": 1})
+    assert [(c.text, c.held) for c in miss.explanation.constraints] == [
+        ("a = 1", True),
+        ("b = 1", False),
+        ("c = 1", True),
+    ]
+    (miss,) = index.near_misses({"a": 3})
+    assert [c.held for c in miss.explanation.constraints] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "event", "distance"),
+    [
+        ("p < 5", {"p": 7}, 2),
+        ("p BETWEEN 5 AND 9", {"p": 1}, 4),
+        ("p BETWEEN 5 AND 9", {"p": [1, 12]}, 3),
+        ("p IN (1, 10, 100)", {"p": 13}, 3),
+        ("p < 5", {"p": "7"}, None),
+        ("p < 5", {}, None),
+        ("p = 'x'", {"p": "y"}, None),
+        ("p >= TIMESTAMP '2026-01-02'", {"p": "2026-01-01T23:59:59Z"}, 1.0),
+        ("p < q", {"p": 7, "q": 5}, 2),
+    ],
+)
+def test_a_near_miss_has_the_distance_to_numbers_and_timestamps(text: str, event: Any, distance: float | None) -> None:
+    index = Index(timestamps=["p"] if "TIMESTAMP" in text else [])
+    index.add_many([("wanted", text), ("other", "z = 1 AND y = 1")])
+    miss = index.near_misses(event, 1)[0]
+    assert miss.id == "wanted"
+    assert [c.distance for c in miss.explanation.constraints] == [distance]

@@ -37,7 +37,7 @@ class Decoded:
 
 def decode(segment: Segment, is_dead: Callable[[np.ndarray], np.ndarray | None] | None = None) -> Decoded:
     """All conjunctions whose slot is not dead; `is_dead` masks an array of slots."""
-    parts = [_hash_part(segment), _sorted_part(segment), _bits_part(segment)]
+    parts = packed_parts(segment)
     packed = np.concatenate([part[0] for part in parts])
     counts = np.concatenate([part[1] for part in parts])
     attr, low, high = (np.concatenate([part[i] for part in parts]) for i in (2, 3, 4))
@@ -48,11 +48,17 @@ def decode(segment: Segment, is_dead: Callable[[np.ndarray], np.ndarray | None] 
         items = np.repeat(keep, counts)
         slot, packed, counts = slot[keep], packed[keep], counts[keep]
         attr, low, high = attr[items], low[items], high[items]
-    flags = np.where(packed & VERIFY_BIT, VERIFY, 0) | np.where(packed & SHARED_BIT, SHARED, 0)
+    flags = ((packed & VERIFY_BIT) != 0) * np.uint8(VERIFY) | ((packed & SHARED_BIT) != 0) * np.uint8(SHARED)
     if len(slot):  # an IN that was filed under each member is now as many conjunctions
-        flags |= np.where(np.bincount(slot)[slot] > 1, SHARED, 0)
+        flags |= (np.bincount(slot) > 1)[slot] * np.uint8(SHARED)
     kind = (attr >> KIND_SHIFT).astype(np.uint8)
-    return Decoded(slot, flags.astype(np.uint8), counts, attr & np.int32(ATTR_MASK), kind, low, high)
+    attr &= np.int32(ATTR_MASK)
+    return Decoded(slot, flags, counts, attr, kind, low, high)
+
+
+def packed_parts(segment: Segment) -> list[tuple[np.ndarray, ...]]:
+    """By kind of key: slots with their flags, items per slot, and of each item attribute with kind, low and high."""
+    return [_hash_part(segment), _sorted_part(segment), _bits_part(segment)]
 
 
 def _hash_part(segment: Segment) -> tuple[np.ndarray, ...]:
@@ -60,9 +66,9 @@ def _hash_part(segment: Segment) -> tuple[np.ndarray, ...]:
     order = np.argsort(a["hash_base"], kind="stable")
     groups = len(a["hash_group"]) - 1
     key = np.empty(groups, np.int64)
-    _spread(a["hash_table"][a["hash_table"][:, 0] >= 0], key)
+    _spread(a["hash_table"], key)
     schema = order[np.searchsorted(a["hash_base"][order], key, "right") - 1] if groups else key
-    width = np.where(a["hash_present"][schema] != 0, 0, (a["hash_attrs"][schema] >= 0).sum(axis=1))
+    width = np.where(a["hash_present"] != 0, 0, (a["hash_attrs"] >= 0).sum(axis=1))[schema]
     entries = np.diff(a["hash_group"])
     counts = np.repeat(width + np.diff(a["hash_item_start"]), entries).astype(np.int64)
     attr, low, high = (np.empty(int(counts.sum()), np.int32) for _ in range(3))
@@ -74,11 +80,12 @@ def _hash_part(segment: Segment) -> tuple[np.ndarray, ...]:
 
 
 @numba.njit(cache=True, nogil=True)
-def _spread(used, key):  # type: ignore[no-untyped-def]
-    for i in range(used.shape[0]):
-        start = used[i, 1] >> 32
-        for e in range(start, start + (used[i, 1] & 0xFFFFFFFF)):
-            key[e] = used[i, 0]
+def _spread(table, key):  # type: ignore[no-untyped-def]
+    for i in range(table.shape[0]):
+        if table[i, 0] >= 0:
+            start = table[i, 1] >> 32
+            for e in range(start, start + (table[i, 1] & 0xFFFFFFFF)):
+                key[e] = table[i, 0]
 
 
 @numba.njit(cache=True, nogil=True)

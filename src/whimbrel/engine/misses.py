@@ -1,8 +1,8 @@
 """Near misses over the whole index: which subscriptions fail the fewest constraints.
 
-One pass over the decoded items counts, per conjunction, the attributes of which some item fails: as every attribute
-has one constraint, that is the number of failed constraints. Where a filter must be verified it is only a lower bound,
-so filters are asked, the most promising first, until no other can be among the best.
+One pass over the items of every segment counts, per conjunction, the attributes of which some item fails: as every
+attribute has one constraint, that is the number of failed constraints. Where a filter must be verified it is only a
+lower bound, so filters are asked, the most promising first, until no other can be among the best.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from collections.abc import Callable
 import numba
 import numpy as np
 
-from whimbrel.engine.clauses import VERIFY
-from whimbrel.engine.decode import decode
+from whimbrel.engine.clauses import RANGE
+from whimbrel.engine.decode import packed_parts
 from whimbrel.engine.kernels import holds
+from whimbrel.engine.layout import ATTR_MASK, KIND_SHIFT, SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.segment import Segment
 from whimbrel.engine.snapshot import Snapshot
 from whimbrel.matchers.explain import NearMiss, _best_conjunction, near_misses
@@ -71,7 +72,6 @@ def _by_place(snapshot: Snapshot, slots: np.ndarray) -> tuple[np.ndarray, np.nda
 
 def _count(segment: Segment, event: Event, snapshot: Snapshot, fails: np.ndarray, doubtful: np.ndarray) -> None:
     """Writes how many constraints each slot of a segment fails, and whether that is only a lower bound."""
-    decoded = decode(segment, snapshot.dead)
     encoded = segment.codec.encode_event(event)
     value = np.full(len(segment.attributes) + 1, -1, np.int32)
     attrs, ranks = encoded.attrs, encoded.ranks
@@ -83,27 +83,35 @@ def _count(segment: Segment, event: Event, snapshot: Snapshot, fails: np.ndarray
         value[attrs[i]] = ranks[i] if j == i + 1 else -2 - i
         i = j
     sets = (segment.arrays["set_start"], segment.arrays["set_low"], segment.arrays["set_high"])
-    _fails(
-        decoded.slot, decoded.flags, decoded.counts, decoded.attr, decoded.kind, decoded.low, decoded.high, sets, value,
-        attrs, ranks, fails,
-    )  # fmt: skip
-    doubtful[decoded.slot[(decoded.flags & VERIFY) != 0]] = True
+    for packed, counts, attr, low, high in packed_parts(segment):
+        _fails(packed, counts, attr, low, high, sets, value, attrs, ranks, fails, doubtful)
+    slots = segment.slots
     if encoded.coupled[0]:  # constraints may hold one by one, but not together
-        doubtful[decoded.slot[fails[decoded.slot] == 0]] = True
+        doubtful[slots[fails[slots] == 0]] = True
+    dead = snapshot.dead(slots)
+    if dead is not None:
+        fails[slots[dead]] = NO_MISS
 
 
 @numba.njit(cache=True, nogil=True)
-def _fails(slot, flags, counts, attr, kind, low, high, sets, value, attrs, ranks, fails):  # type: ignore[no-untyped-def]
+def _fails(packed, counts, attr, low, high, sets, value, attrs, ranks, fails, doubtful):  # type: ignore[no-untyped-def]
     counted = np.full(value.size, -1, np.int64)  # the last conjunction in which the attribute failed
     k = 0
-    for c in range(slot.size):
-        failed = 0
+    for c in range(packed.size):
+        failed = np.int64(0)
         for i in range(k, k + counts[c]):
-            a = attr[i]
-            if counted[a] != c and not holds(sets, kind[i], low[i], high[i], value[a], attrs, ranks, attrs.size):
-                counted[a] = c
-                failed += 1
+            a = attr[i] & ATTR_MASK
+            kind = attr[i] >> KIND_SHIFT
+            v = value[a]
+            if kind == RANGE and v >= -1:  # nearly all: without a branch on the outcome, which no processor foresees
+                bad = 1 - (np.int64(low[i] <= v) & np.int64(v <= high[i]))
+            else:
+                bad = 1 - np.int64(holds(sets, kind, low[i], high[i], v, attrs, ranks, attrs.size))
+            failed += bad & np.int64(counted[a] != c)
+            counted[a] = c if bad else counted[a]
         k += counts[c]
-        if flags[c] & VERIFY:  # two attributes that are compared have an item each, but fail as one
+        slot = packed[c] & SLOT_MASK
+        if packed[c] & VERIFY_BIT:  # two attributes that are compared have an item each, but fail as one
             failed = (failed + 1) // 2
-        fails[slot[c]] = min(np.int64(fails[slot[c]]), failed)
+            doubtful[slot] = True
+        fails[slot] = min(np.int64(fails[slot]), failed)
