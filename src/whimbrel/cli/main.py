@@ -14,6 +14,7 @@ from whimbrel.cli.explain import explain
 from whimbrel.cli.lab import lab
 from whimbrel.cli.lint import lint
 from whimbrel.cli.match import match
+from whimbrel.cli.pipeline import pipeline
 from whimbrel.cli.version import version
 from whimbrel.model.errors import WhimbrelError
 
@@ -29,6 +30,7 @@ for command in (match, explain, lint, demo, version):
     app.command()(command)
 app.add_typer(bench, name="bench")
 app.add_typer(lab, name="lab")
+app.add_typer(pipeline, name="pipeline")
 
 
 def main() -> None:

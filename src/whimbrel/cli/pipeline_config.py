@@ -1,0 +1,81 @@
+"""Configuration files of the pipeline commands: TOML with the names of the options. The command line wins.
+
+One file serves all commands: each takes the keys that it has options for. A key that no command knows is refused.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+
+import typer
+
+_HINT = "--config"
+_SETTINGS = "settings"
+
+
+def load_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Make the file's values the defaults of the command's options."""
+    if path is None:
+        return None
+    known = _options_of_all_commands(context)
+    mine = {parameter.name for parameter in context.command.params}
+    defaults: dict[str, object] = {}
+    for key, value in _read(path).items():
+        name = known.get(key.replace("_", "-"))
+        if name is None:
+            close = get_close_matches(key, known, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else f"; the keys are {', '.join(sorted(known))}"
+            raise typer.BadParameter(f"{path}: Expected the name of an option, but got {key!r}{hint}", param_hint=_HINT)
+        if name in mine:
+            defaults[name] = _as_given(path, key, value)
+    context.default_map = {**(context.default_map or {}), **defaults}
+    return path
+
+
+def _options_of_all_commands(context: typer.Context) -> dict[str, str]:
+    """The name of each option, without dashes, and the parameter that it sets."""
+    group = context.parent.command if context.parent is not None else context.command
+    commands = getattr(group, "commands", {"": context.command})
+    return {
+        option.lstrip("-"): parameter.name
+        for command in commands.values()
+        for parameter in command.params
+        for option in parameter.opts
+        if option.startswith("--") and option not in (_HINT, "--help") and parameter.name is not None
+    }
+
+
+def _read(path: Path) -> Mapping[str, object]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        problem = f"Expected a file to read, but got {str(path)!r}: {error.strerror}"
+    except UnicodeDecodeError:
+        problem = f"{path}: Expected text in UTF-8"
+    except tomllib.TOMLDecodeError as error:
+        problem = f"{path}: Expected TOML, but got: {error}"
+    raise typer.BadParameter(problem, param_hint=_HINT)
+
+
+def _as_given(path: Path, key: str, value: object) -> object:
+    """The value as the command line would give it."""
+    if key == _SETTINGS and isinstance(value, dict):
+        return [f"{name}={text}" for name, text in _flat(value)]
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return value if key == _SETTINGS else ",".join(value)
+    if isinstance(value, bool | int | float | str):
+        return value
+    found = "a table" if isinstance(value, dict) else f"{value!r}"
+    raise typer.BadParameter(f"{path}: Expected a simple value, but got {found} - at {key}", param_hint=_HINT)
+
+
+def _flat(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """The leaves of nested tables with their dotted names: TOML reads `spark.ui.enabled = true` as tables."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,70 @@
+"""What Spark says when something goes wrong, in one sentence and without Java.
+
+An error of Whimbrel that was raised on a worker comes back inside the text of several others; its own words are what
+the user needs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from whimbrel.model.errors import WhimbrelError
+
+_STATE = re.compile(r"\s*SQLSTATE: \w+.*", re.DOTALL)
+_CONDITION = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
+_JAVA_FRAME = re.compile(r"\n\s+at [\w.$]+\(.*", re.DOTALL)
+
+
+class JobFailed(WhimbrelError):
+    """A job of Spark that failed: `reason` in its own words, and the `log` that has the rest, where one was kept."""
+
+    def __init__(self, reason: str, log: str | None = None) -> None:
+        self.reason = reason
+        self.log = log
+        super().__init__(reason + (f" (Spark's log: {log})" if log else ""))
+
+
+@contextmanager
+def spoken_plainly(log: str | None = None) -> Iterator[None]:
+    """Turn the errors of Spark that are raised inside into JobFailed."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise JobFailed(reason_of(str(error)), log) from None
+
+
+def reason_of(text: str) -> str:
+    """The sentence in the text of an error of Spark that says what happened."""
+    worker = _of_worker(text)
+    if worker is not None:
+        return worker
+    text = _JAVA_FRAME.sub("", text)
+    causes = [line.partition("Caused by: ")[2] for line in text.splitlines() if "Caused by: " in line]
+    first = _CONDITION.sub("", _STATE.sub("", text.strip())).split("\n")[0].strip()
+    if causes:
+        last = re.sub(r"^[\w.$]+(?:Exception|Error): ", "", causes[-1]).strip()
+        return f"{first}: {_CONDITION.sub('', _STATE.sub('', last))}"
+    return first
+
+
+def _of_worker(text: str) -> str | None:
+    """The words of the error that a Python worker raised: what follows the last frame of its traceback."""
+    start = text.rfind("Traceback (most recent call last):")
+    if start < 0:
+        return None
+    lines = text[start:].splitlines()[1:]
+    words: list[str] = []
+    for line in lines:
+        if words and (not line.strip() or line.lstrip().startswith("at ")):
+            break
+        if words or (line and not line[0].isspace()):
+            words.append(line)
+    if not words:
+        return None
+    raised = re.match(r"^[\w.]+: (.*)", words[0])
+    return "\n".join([raised[1] if raised else words[0], *words[1:]])

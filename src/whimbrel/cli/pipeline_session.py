@@ -1,0 +1,84 @@
+"""The Spark session of a command: started with its log kept off the terminal, stopped whatever happens."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from whimbrel.cli.console import progress
+from whimbrel.cli.pipeline_errors import spoken_plainly
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Where Spark runs and how it is set."""
+
+    master: str | None
+    settings: dict[str, str]
+
+
+def settings_of(options: list[str] | None) -> dict[str, str]:
+    """The settings of `--settings NAME=VALUE`."""
+    found = {}
+    for option in options or []:
+        name, equals, value = option.partition("=")
+        if not equals or not name.startswith("spark."):
+            problem = f"Expected NAME=VALUE with a name that begins with 'spark.', but got {option!r}"
+            raise typer.BadParameter(problem, param_hint="--settings")
+        found[name] = value
+    return found
+
+
+@contextmanager
+def running_spark(cluster: Cluster, name: str) -> Iterator[SparkSession]:
+    """A session; what Spark and its workers write goes to a file, which is kept if the command fails."""
+    try:
+        from whimbrel.pipeline import session
+    except ModuleNotFoundError as missing:
+        from whimbrel.model.errors import MissingExtra
+
+        raise MissingExtra(missing.name or "pyspark", "spark") from None
+    number, log = tempfile.mkstemp(prefix="whimbrel-spark-", suffix=".log")
+    settings = {"spark.log.level": "WARN", **cluster.settings}
+    failed = True
+    try:
+        with spoken_plainly(log):
+            with progress("Starting Spark"), _standard_error_to(number):
+                spark = session(cluster.master, name=name, settings=settings)
+            try:
+                yield spark
+            finally:
+                spark.stop()
+        failed = False
+    except typer.Exit:
+        failed = False
+        raise
+    finally:
+        os.close(number)
+        if not failed or not Path(log).stat().st_size:
+            Path(log).unlink(missing_ok=True)
+
+
+@contextmanager
+def _standard_error_to(number: int) -> Iterator[None]:
+    """What is started inside writes its errors there, for as long as it lives."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    os.dup2(number, 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 2)
+        os.close(kept)
