@@ -23,10 +23,10 @@ from whimbrel.engine.misses import nearest
 from whimbrel.engine.pairs import pairs_of
 from whimbrel.engine.segment import Segment, Workspace
 from whimbrel.engine.snapshot import HeadEntry, Snapshot
-from whimbrel.engine.subscriptions import read_subscriptions
+from whimbrel.engine.subscriptions import Batch, read_subscriptions
 from whimbrel.engine.texts import TextStore
 from whimbrel.matchers.explain import Explanation, NearMiss, explain
-from whimbrel.model.errors import UnknownId
+from whimbrel.model.errors import UnknownId, WhimbrelError
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
 from whimbrel.model.limits import FILTER_BYTES
@@ -102,14 +102,36 @@ class Index:
             segment = writer.build_from_parsed(
                 [part for _, part in parsed], [slots[row : row + part.count] for row, part in parsed], self._sample
             )
-            with self._naming:
-                self._ids.add_many(batch.ids)
-                self._texts.append_many(first, batch.texts, batch.dialects)
-            old = self._snapshot
-            self._snapshot = replace(
-                old, segments=(*old.segments, segment), slots=self._ids.slots, died=self._roomy(old.died)
+            self._install(batch, segment)
+
+    def add_good(self, subscriptions: pa.Table, dialect: str = "sql") -> list[tuple[int, WhimbrelError]]:
+        """Add those of many whose filter is good, and return the (row, error) pairs of the others.
+
+        Takes what `add_many` takes, and raises on ids as it does. Parses in this process alone, for callers that use
+        all cores already.
+        """
+        batch = read_subscriptions(subscriptions, dialect)
+        parsed, errors = batch.parse_good()
+        good = np.ones(len(batch.texts), bool)
+        good[[row for row, _ in errors]] = False
+        if not good.any():
+            return errors
+        with self._lock:
+            slots = (self._ids.slots + np.cumsum(good) - 1).astype(np.int32)
+            segment = writer.build_from_parsed(
+                [part for _, part in parsed], [slots[rows] for rows, _ in parsed], self._sample
             )
-            self._merge_soon()
+            self._install(batch.only(good) if errors else batch, segment)
+        return errors
+
+    def subscriptions(self) -> pa.Table:
+        """All subscriptions as a table that `add_many` takes: id, filter, dialect."""
+        import pyarrow as pa
+
+        with self._lock:
+            live = self._ids.live()
+            texts, dialects = self._texts.columns(live)
+            return pa.table({"id": pa.array(self._ids.names(live)), "filter": texts, "dialect": dialects})
 
     def remove(self, id: Id) -> None:
         """Remove a subscription; UnknownId if it is not there."""
@@ -223,6 +245,16 @@ class Index:
         """The attributes that some filter mentions."""
         return self._snapshot.attributes()
 
+    @property
+    def slots(self) -> int:
+        """How many subscriptions were ever added: those that are there and the gaps that others have left."""
+        return self._ids.slots
+
+    @property
+    def segments(self) -> int:
+        """How many segments a match searches."""
+        return len(self._snapshot.segments)
+
     def __len__(self) -> int:
         return len(self._ids)
 
@@ -238,6 +270,18 @@ class Index:
             return iter(self._ids)
         live = snapshot.in_order(self._ids.live().tolist())
         return iter(cast("list[Id]", self._ids.name_list(np.array(live, np.int64))))
+
+    def _install(self, batch: Batch, segment: Segment) -> None:
+        """Name the subscriptions of a bulk load, and make their segment visible. The lock is held."""
+        first = self._ids.slots
+        with self._naming:
+            self._ids.add_many(batch.ids)
+            self._texts.append_many(first, batch.texts, batch.dialects)
+        old = self._snapshot
+        self._snapshot = replace(
+            old, segments=(*old.segments, segment), slots=self._ids.slots, died=self._roomy(old.died)
+        )
+        self._merge_soon()
 
     def _slot(self, id: Id) -> int:
         slot = self._find(id)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from whimbrel.engine.writer import parse_in_parallel
-from whimbrel.language.columnar import ParsedMany
+from whimbrel.language.columnar import ParsedMany, parse_many
 from whimbrel.matchers.events import as_arrow
-from whimbrel.model.errors import WhimbrelError
+from whimbrel.model.errors import UnknownDialect, WhimbrelError
 from whimbrel.model.filter import Filter
 from whimbrel.model.subscription import Id
 
@@ -42,16 +44,53 @@ class Batch:
             parsed = parse_in_parallel(texts, self.dialects, progress)
         else:
             parsed = [(0, _parse_mixed(texts, self.dialects))]
-        errors = [(first + row, error) for first, part in parsed for row, error in part.errors]
-        for first, part in parsed:
-            for row, filter in part.filters.items():
-                try:
-                    _ = filter.conjunctions  # too many of them is refused here, with all other bad rows
-                except WhimbrelError as error:
-                    errors.append((first + row, error))
+        errors = [(first + row, error) for first, part in parsed for row, error in _errors_of(part)]
         if errors:
             raise BadSubscriptions(sorted(errors, key=lambda one: one[0]))
         return parsed
+
+    def parse_good(self) -> tuple[list[tuple[np.ndarray, ParsedMany]], list[tuple[int, WhimbrelError]]]:
+        """Parse all texts here: (rows, what became of them) by dialect, and the errors of the bad rows."""
+        texts = self.texts if isinstance(self.texts, list) else self.texts.to_pylist()
+        by_dialect: dict[str, np.ndarray] = {}
+        if isinstance(self.dialects, str):
+            by_dialect[self.dialects] = np.arange(len(texts))
+        else:
+            dialects = np.array(self.dialects, object)
+            by_dialect = {name: np.flatnonzero(dialects == name) for name in dict.fromkeys(self.dialects)}
+        parsed: list[tuple[np.ndarray, ParsedMany]] = []
+        errors: list[tuple[int, WhimbrelError]] = []
+        for dialect, rows in by_dialect.items():
+            try:
+                part = parse_many(texts if len(rows) == len(texts) else [texts[row] for row in rows.tolist()], dialect)
+            except UnknownDialect as error:
+                errors += [(row, error) for row in rows.tolist()]
+                continue
+            errors += [(int(rows[row]), error) for row, error in _errors_of(part)]
+            parsed.append((rows, part))
+        return parsed, sorted(errors, key=lambda one: one[0])
+
+    def only(self, chosen: np.ndarray) -> Batch:
+        """The subscriptions of some rows, given as a mask."""
+        rows = np.flatnonzero(chosen)
+
+        def of(column: list[Any] | pa.Array) -> list[Any] | pa.Array:
+            return [column[row] for row in rows.tolist()] if isinstance(column, list) else column.take(rows)
+
+        dialects = self.dialects if isinstance(self.dialects, str) else of(self.dialects)
+        return Batch(of(self.ids), of(self.texts), dialects)
+
+
+def _errors_of(parsed: ParsedMany) -> list[tuple[int, WhimbrelError]]:
+    """Every bad row; those whose filter is too large in normal form are errors from now on, not filters."""
+    errors = list(parsed.errors)
+    for row, filter in list(parsed.filters.items()):
+        try:
+            _ = filter.conjunctions
+        except WhimbrelError as error:
+            errors.append((row, error))
+            del parsed.filters[row]
+    return errors
 
 
 def read_subscriptions(subscriptions: Iterable[tuple[Id, object]] | pa.Table, dialect: str) -> Batch:

@@ -121,6 +121,21 @@ class TextStore:
         chunks = sum(chunk.offsets.nbytes + chunk.text.nbytes + chunk.codes.nbytes for chunk in state.chunks)
         return chunks + sum(len(text) + 100 for text, _ in (*state.tail, *state.replaced.copy().values()))
 
+    def columns(self, slots: NDArray[np.int32]) -> tuple[pa.Array, pa.Array]:
+        """The texts and the dialects of slots, as Arrow strings, the latter as a dictionary. The slots are trusted."""
+        import pyarrow as pa
+
+        self._freeze_tail()
+        self._fold()
+        chunks = self._state.chunks
+        texts = [
+            pa.StringArray.from_buffers(len(chunk), pa.py_buffer(chunk.offsets), pa.py_buffer(chunk.text))
+            for chunk in chunks
+        ]
+        codes = np.concatenate([np.zeros(0, np.uint8), *(chunk.all_codes() for chunk in chunks)])[slots]
+        names = pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(self._dialects, pa.string()))
+        return pa.chunked_array(texts, pa.string()).cast(pa.large_string()).combine_chunks().take(slots), names
+
     def arrays(self) -> Arrays:
         """A snapshot to save, without copying: it stays as it is while the writer goes on."""
         self._freeze_tail()

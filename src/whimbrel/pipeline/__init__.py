@@ -1,7 +1,7 @@
 """The data pipeline on Apache Spark: stages as functions from DataFrame to DataFrame, and the jobs around them.
 
-Stages: `conform`, `match`, `match_stream`, `deliver`. Jobs: `compile_index`, `statistics`, `backtest`. `session` gives a
-Spark session with the settings that they like. Names are imported on first use: a worker that only matches pays for
+Stages: `conform`, `match`, `match_stream`, `deliver`. Jobs: `compile_index`, `statistics`, `backtest`. `session` gives
+a Spark session with the settings that they like. Names are imported on first use: a worker that only matches pays for
 nothing else.
 """
 

@@ -1,0 +1,83 @@
+"""What a task of `match` does: batches of events in, their keys with lists of subscriptions out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import msgspec
+import pyarrow as pa
+
+from whimbrel.engine.index import Index
+from whimbrel.model.errors import EventError
+from whimbrel.pipeline.attributes import HandOver
+from whimbrel.pipeline.errors import ColumnError
+from whimbrel.pipeline.lists import match_lists
+from whimbrel.pipeline.worker import open_version
+
+SUBSCRIPTIONS = "subscriptions"
+
+
+@dataclass(frozen=True, slots=True)
+class Matcher:
+    """Sent to the workers. A batch has `carried` columns that come out again, then those of the attributes.
+
+    `version_of` is called once in every task and says which version counts. With `groups`, the last carried column is
+    the number of the group of shards that the row is to be matched against; without, all shards are.
+    """
+
+    path: Path
+    version_of: Callable[[], int]
+    kind: str
+    carried: int
+    handed: HandOver
+    timestamps: tuple[str, ...] = ()
+    json: bool = False
+    groups: tuple[tuple[int, ...], ...] | None = None
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Match the batches of one task."""
+        version = self.version_of()
+        manifest, shards = open_version(self.path, version, self.timestamps)
+        self.handed.check(manifest.attributes)
+        if manifest.kind != self.kind:
+            raise ColumnError(SUBSCRIPTIONS, f"ids of kind {self.kind}", f"{manifest.kind} in version {version}")
+        for batch in batches:
+            if self.groups is None:
+                yield from self._match(batch, shards)
+            else:
+                for group in batch.column(self.carried - 1).unique().to_pylist():
+                    own = batch.filter(pa.compute.equal(batch.column(self.carried - 1), group))
+                    yield from self._match(own, [shards[number] for number in self.groups[group]])
+
+    def _match(self, batch: pa.RecordBatch, shards: Sequence[Index]) -> Iterator[pa.RecordBatch]:
+        first = 0
+        names = [*batch.schema.names[: self.carried], SUBSCRIPTIONS]
+        keys = batch.columns[: self.carried]
+        events = self._decoded(batch) if self.json else self._table(batch)
+        for count, lists in match_lists(shards, events, batch.num_rows, self.kind):
+            columns = [key.slice(first, count) for key in keys]
+            yield pa.RecordBatch.from_arrays([*columns, lists], names)
+            first += count
+
+    def _table(self, batch: pa.RecordBatch) -> pa.Table:
+        columns = [*batch.columns[self.carried :], pa.nulls(batch.num_rows)]  # a table without columns has no rows
+        return pa.Table.from_arrays(columns, [*(leaf.name for leaf in self.handed.leaves), ""])
+
+    def _decoded(self, batch: pa.RecordBatch) -> list[dict[str, object]]:
+        events = []
+        for row, text in enumerate(batch.column(self.carried).to_pylist()):
+            try:
+                event = {} if text is None else msgspec.json.decode(text)
+            except (msgspec.DecodeError, ValueError) as error:
+                raise EventError("JSON", f"{text[:80]!r} ({error})", self._place(batch, row)) from None
+            if not isinstance(event, dict):
+                raise EventError("a JSON object", f"{text[:80]!r}", self._place(batch, row))
+            events.append(cast("dict[str, object]", event))
+        return events
+
+    def _place(self, batch: pa.RecordBatch, row: int) -> str:
+        keys = [str(column[row].as_py()) for column in batch.columns[: self.carried]]
+        return f"column {self.handed.leaves[0].name} of event {', '.join(keys)}"

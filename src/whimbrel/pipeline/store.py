@@ -1,0 +1,244 @@
+"""The index store: immutable shards named by their content, and numbered versions that say which shards count.
+
+    <path>/versions/0000000001.json    one per version, never changed
+    <path>/shards/<content hash>/      a saved `Index`: the subscriptions of one bucket
+    <path>/rejects/<name>.parquet      subscriptions that a version has refused
+    <path>/lock                        held by the job that changes the store
+
+Subscriptions are spread over buckets by a hash of their id; the number of buckets is fixed by the first version. A
+version is published by giving its complete file a name that must be free, after all that it names is on disk: readers
+see all of it or nothing. One job at a time changes the store; readers need no lock.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from hashlib import blake2b
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from whimbrel.engine.array_file import sync
+from whimbrel.engine.store import read_manifest
+from whimbrel.pipeline.errors import BadManifest, MissingVersion, RemotePath, VersionTaken
+
+FORMAT = "whimbrel index version"
+FORMAT_VERSION = 1
+
+_VERSION_FILE = re.compile(r"(\d{10})\.json")
+
+
+class Shard(msgspec.Struct, frozen=True):
+    """The compiled subscriptions of one bucket: the `name` is that of its directory."""
+
+    bucket: int
+    name: str
+    count: int
+    bytes: int
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """One version: its shards in order of buckets, what they hold together, and what the compile counted."""
+
+    version: int
+    parent: int | None
+    created: str
+    kind: str
+    """Of the ids: int64 or string."""
+    buckets: int
+    shards: tuple[Shard, ...]
+    attributes: tuple[str, ...]
+    """Those that some filter mentions."""
+    count: int
+    bytes: int
+    added: int = 0
+    removed: int = 0
+    replaced: int = 0
+    rejected: int = 0
+    rejects: tuple[str, ...] = ()
+    """The files of refused subscriptions, below `rejects`."""
+    statistics: tuple[dict[str, object], ...] = ()
+    """Of the sample of events that was given, one entry per attribute."""
+
+
+class _File(msgspec.Struct):
+    format: str
+    version: int
+    checksum: str
+    manifest: msgspec.Raw
+
+
+class IndexStore:
+    """The versions of an index in one directory."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = local_path(path)
+
+    def versions(self) -> list[int]:
+        """The numbers of all versions, ascending."""
+        folder = self.path / "versions"
+        if not folder.is_dir():
+            return []
+        found = (_VERSION_FILE.fullmatch(name) for name in os.listdir(folder))
+        return sorted(int(match[1]) for match in found if match)
+
+    def latest(self) -> int | None:
+        """The number of the newest version; None if there is none."""
+        versions = self.versions()
+        return versions[-1] if versions else None
+
+    def manifest(self, version: int | None = None) -> Manifest:
+        """What a version holds, the newest one if no number is given."""
+        number = self.latest() if version is None else version
+        if number is None:
+            raise MissingVersion(self.path, None, ())
+        path = self.version_path(number)
+        try:
+            text = path.read_bytes()
+        except FileNotFoundError:
+            raise MissingVersion(self.path, number, self.versions()) from None
+        manifest = _read(path, text)
+        if manifest.version != number:
+            raise BadManifest(path, f"it describes version {manifest.version}")
+        return manifest
+
+    def version_path(self, version: int) -> Path:
+        """The file that describes a version."""
+        return self.path / "versions" / f"{version:010}.json"
+
+    def shard_path(self, name: str) -> Path:
+        """The directory of a shard."""
+        return self.path / "shards" / name
+
+    def rejects_path(self, name: str) -> Path:
+        """A file of refused subscriptions."""
+        return self.path / "rejects" / name
+
+    def publish(self, manifest: Manifest) -> int:
+        """Make a version visible, with the time of now; VersionTaken if its number is. On return it is on disk."""
+        manifest = msgspec.structs.replace(manifest, created=datetime.now(UTC).isoformat(timespec="seconds"))
+        folder = self.path / "versions"
+        _make_folder(folder)
+        text = msgspec.json.encode(manifest)
+        file = _File(FORMAT, FORMAT_VERSION, _checksum(text), msgspec.Raw(text))
+        temporary = folder / f".{manifest.version}.{secrets.token_hex(4)}.tmp"
+        try:
+            with temporary.open("xb") as out:
+                out.write(msgspec.json.encode(file))
+                out.flush()
+                os.fsync(out.fileno())
+            os.link(temporary, self.version_path(manifest.version))
+        except FileExistsError:
+            raise VersionTaken(self.path, manifest.version) from None
+        finally:
+            temporary.unlink(missing_ok=True)
+        sync(folder)
+        return manifest.version
+
+    def scratch(self) -> Path:
+        """A new directory in which a shard can be made."""
+        path = self.path / "shards" / f".{secrets.token_hex(8)}.tmp"
+        _make_folder(path)
+        return path
+
+    def adopt(self, folder: Path) -> tuple[str, int]:
+        """Give a saved index in a scratch directory its name by content, and its size in bytes."""
+        files = read_manifest(folder)["files"]
+        content = "".join(f"{name} {entry['digest']}\n" for name, entry in sorted(files.items()))
+        name = blake2b(content.encode(), digest_size=16).hexdigest()
+        try:
+            folder.rename(self.shard_path(name))
+        except OSError:  # the same content is there already
+            if not self.shard_path(name).is_dir():
+                raise
+            shutil.rmtree(folder)
+        sync(self.path / "shards")
+        return name, sum(entry["size"] for entry in files.values())
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Wait until no other job changes the store, and be the one that does."""
+        _make_folder(self.path)
+        descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def collect(self, keep: Collection[int]) -> list[int]:
+        """Delete all versions but those to `keep` and the newest one, then what no version names; the ones deleted.
+
+        Workers that have a shard mapped go on reading it. A shard that is being compiled is never touched, because its
+        job holds the lock.
+        """
+        with self.lock():
+            return self.collect_locked(keep)
+
+    def collect_locked(self, keep: Collection[int]) -> list[int]:
+        """As `collect`, for a caller that holds the lock."""
+        versions = self.versions()
+        gone = [version for version in versions[:-1] if version not in keep]
+        for version in gone:
+            self.version_path(version).unlink()
+        if versions:
+            sync(self.path / "versions")
+        kept = [self.manifest(version) for version in versions if version not in gone]
+        _sweep(self.path / "shards", {shard.name for manifest in kept for shard in manifest.shards})
+        _sweep(self.path / "rejects", {name for manifest in kept for name in manifest.rejects})
+        return gone
+
+
+def local_path(path: str | os.PathLike[str]) -> Path:
+    """The path of a store; file: URIs are understood, those of other file systems refused."""
+    text = os.fspath(path)
+    parts = urlsplit(text)
+    if parts.scheme == "file":
+        return Path(unquote(parts.path))
+    if len(parts.scheme) > 1 and "://" in text:
+        raise RemotePath(text)
+    return Path(text).absolute()
+
+
+def _read(path: Path, text: bytes) -> Manifest:
+    try:
+        file = msgspec.json.decode(text, type=_File)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadManifest(path, f"it is not one: {error}") from None
+    if file.format != FORMAT:
+        raise BadManifest(path, f"it is of something else, {file.format!r}")
+    if file.version > FORMAT_VERSION:
+        raise BadManifest(path, f"its format {file.version} is newer than {FORMAT_VERSION}")
+    if _checksum(bytes(file.manifest)) != file.checksum:
+        raise BadManifest(path, "its checksum is wrong")
+    return msgspec.json.decode(file.manifest, type=Manifest)
+
+
+def _checksum(text: bytes) -> str:
+    return blake2b(text, digest_size=16).hexdigest()
+
+
+def _make_folder(path: Path) -> None:
+    if not path.is_dir():
+        path.mkdir(parents=True, exist_ok=True)
+        sync(path.parent)
+
+
+def _sweep(folder: Path, named: set[str]) -> None:
+    """Delete what is in a folder of ours and is not named."""
+    if not folder.is_dir():
+        return
+    for path in folder.iterdir():
+        if path.name not in named:
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
