@@ -1,6 +1,7 @@
 """Whimbrel: which of millions of standing queries does this event match?
 
-The public face is small: `Index` holds subscriptions and matches events; `Filter` is one standing query.
+The public face is small: `Index` holds subscriptions and matches events; `Filter` is one standing query;
+`Schema` says what events look like.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from whimbrel.model.filter import Filter
 
 if TYPE_CHECKING:
     from whimbrel.engine.index import Index
+    from whimbrel.model.schema import Schema
 
     __version__: str
 
-__all__ = ["Filter", "Index", "WhimbrelError", "parse"]
+__all__ = ["Filter", "Index", "Schema", "WhimbrelError", "parse"]
 
 parse = _language.parse
 
@@ -26,6 +28,10 @@ def __getattr__(name: str) -> object:
         from whimbrel.engine.index import Index
 
         return Index
+    if name == "Schema":
+        from whimbrel.model.schema import Schema
+
+        return Schema
     if name == "__version__":
         from importlib.metadata import version
 

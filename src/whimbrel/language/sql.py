@@ -18,6 +18,12 @@ class SqlDialect:
         text: str = source  # type: ignore[assignment]  # the cache refuses what is not text
         return Filter(self.shapes.parse(text), text, "sql")
 
+    def locate(self, text: str, number: int, part: str, value: int) -> int:
+        """Where a part of a predicate stands in a text."""
+        from whimbrel.language.sql_places import locate  # only where there is an error
+
+        return locate(text, number, part, value)
+
     def print(self, filter: Filter) -> str:
         """The canonical text of a filter."""
         return print_filter(filter)

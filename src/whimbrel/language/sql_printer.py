@@ -7,7 +7,9 @@ language's own limits has no such text; then the filter is written as it stands.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from whimbrel.language.sql_coded import coded_tests, in_words
 from whimbrel.language.sql_expression import expression_text
 from whimbrel.language.sql_literals import name_text, pattern_text
 from whimbrel.language.sql_sets import Text, all_of, any_of, chunks, set_text
@@ -19,11 +21,14 @@ from whimbrel.model.intervals import ALL, STRINGS, IntervalSet
 from whimbrel.model.limits import FILTER_BYTES, FILTER_PREDICATES
 from whimbrel.model.patterns import Like
 
+if TYPE_CHECKING:
+    from whimbrel.model.schema import Ordered, Schema
+
 
 def print_filter(filter: Filter) -> str:
     """The canonical text, or where that would pass a limit the text that the filter came from."""
     try:
-        text = _canonical_text(filter.conjunctions)
+        text = _canonical_text(filter.conjunctions, filter.schema)
     except LimitExceeded:  # from the normal form
         text = None
     if text is not None:
@@ -33,14 +38,14 @@ def print_filter(filter: Filter) -> str:
     return expression_text(filter.expression)
 
 
-def _canonical_text(conjunctions: Sequence[Conjunction]) -> str | None:
+def _canonical_text(conjunctions: Sequence[Conjunction], schema: Schema | None) -> str | None:
     """The normal form as text, or None if that is too large to be a filter."""
     if not conjunctions:
         return "FALSE"
     written: list[Text] = []
     size = predicates = 0
     for conjunction in conjunctions:
-        written.append(conjunction_text(conjunction))
+        written.append(conjunction_text(conjunction, schema))
         text = written[-1].text
         size += len(text)
         predicates += text.count(" AND ") + text.count(" OR ") + 1  # or fewer, where a string has such words
@@ -50,21 +55,27 @@ def _canonical_text(conjunctions: Sequence[Conjunction]) -> str | None:
     return text if len(text.encode()) <= FILTER_BYTES.value else None
 
 
-def conjunction_text(conjunction: Conjunction) -> Text:
-    """A conjunction: attributes in order of their names, then comparisons between attributes."""
-    parts = [constraint_text(name_text(name), constraint) for name, constraint in conjunction.constraints]
+def conjunction_text(conjunction: Conjunction, schema: Schema | None = None) -> Text:
+    """A conjunction: attributes in order of their names, then comparisons between attributes.
+
+    `schema` gives the words that codes stand for.
+    """
+    parts = [
+        constraint_text(name_text(name), constraint, None if schema is None else schema.order_of(name))
+        for name, constraint in conjunction.constraints
+    ]
     parts += [Text(f"{name_text(link.left)} {link.op} {name_text(link.right)}") for link in conjunction.links]
     return all_of(parts) if parts else Text("TRUE")
 
 
-def constraint_text(name: str, constraint: Constraint) -> Text:
+def constraint_text(name: str, constraint: Constraint, order: Ordered | None = None) -> Text:
     """One attribute's constraint: its tests of values and members, or else the states that it also admits."""
     null = constraint.null
     alternatives: list[Text] = []
     if constraint.values:
-        tests = _value_tests(name, constraint)
+        tests = _value_tests(name, constraint) if order is None else coded_tests(name, constraint, order)
         sees_null = not tests and not constraint.forbidden and all(NULL_KEY in g for g in constraint.required)
-        tests += _member_tests(name, constraint)
+        tests += _member_tests(name, constraint if order is None else in_words(constraint, order))
         if not tests and null and not constraint.missing:
             return Text(f"{name} IS NOT MISSING")
         if not tests or (sees_null and not null):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from whimbrel.language.sql_literals import name_text, value_text
 from whimbrel.language.sql_printer import conjunction_text
@@ -18,6 +19,9 @@ from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
 from whimbrel.model.subscription import Id, Subscription
 from whimbrel.model.values import Timestamp, Value
+
+if TYPE_CHECKING:
+    from whimbrel.model.schema import Schema
 
 Seen = tuple[Value | None, ...]
 
@@ -141,7 +145,7 @@ def explain(filter: Filter, event: Event) -> Explanation:
       + category = 'Toy'  [category: 'Toy']
       - price < 5  [price: 7, off by 2]
     """
-    conjunctions = tuple(_explain_conjunction(conjunction, event) for conjunction in filter.conjunctions)
+    conjunctions = tuple(_explain_conjunction(c, event, filter.schema) for c in filter.conjunctions)
     return Explanation(any(conjunction.matched for conjunction in conjunctions), conjunctions)
 
 
@@ -164,7 +168,7 @@ def near_misses(subscriptions: Iterable[Subscription], event: Event, limit: int 
         else:
             heapq.heapreplace(best, entry)
     ranked = sorted(best, key=lambda entry: entry[:2], reverse=True)
-    return [NearMiss(s.id, -failed, _explain_conjunction(c, event)) for failed, _, s, c in ranked]
+    return [NearMiss(s.id, -failed, _explain_conjunction(c, event, s.filter.schema)) for failed, _, s, c in ranked]
 
 
 def _best_conjunction(filter: Filter, event: Event, below: int | None) -> tuple[int, Conjunction] | None:
@@ -192,19 +196,21 @@ def _count_failed(conjunction: Conjunction, event: Event, enough: int | None) ->
     return failed
 
 
-def _explain_conjunction(conjunction: Conjunction, event: Event) -> ConjunctionExplanation:
+def _explain_conjunction(conjunction: Conjunction, event: Event, schema: Schema | None) -> ConjunctionExplanation:
     explained = []
     for name, constraint in conjunction.constraints:
         alone = Conjunction(((name, constraint),))
         keys = event.keys(name)
         held = constraint.admits(keys)
-        distance = None if held else constraint_distance(constraint, keys)
-        text = conjunction_text(alone).text
+        coded = schema is not None and schema.order_of(name) is not None
+        distance = None if held or coded else constraint_distance(constraint, keys)
+        text = conjunction_text(alone, schema).text
         explained.append(ConstraintExplanation(name, text, held, event.values(name), distance))
     for link in conjunction.links:
         alone = Conjunction((), (link,))
         held = alone.matches(event)
-        distance = None if held else link_distance(link.op, event.keys(link.left), event.keys(link.right))
+        coded = schema is not None and schema.order_of(link.left) is not None
+        distance = None if held or coded else link_distance(link.op, event.keys(link.left), event.keys(link.right))
         left, right = event.values(link.left), event.values(link.right)
         text = conjunction_text(alone).text
         explained.append(ConstraintExplanation(link.left, text, held, left, distance, link.right, right))

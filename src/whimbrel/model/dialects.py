@@ -5,7 +5,7 @@ The model does not import the languages; they import the model and register them
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from whimbrel.model.errors import UnknownDialect
 
@@ -23,6 +23,18 @@ class Dialect(Protocol):
         """The canonical text of a filter."""
 
 
+@runtime_checkable
+class Locating(Protocol):
+    """A dialect that can tell where in a text a part of a predicate stands."""
+
+    def locate(self, text: str, number: int, part: str, value: int) -> int:
+        """The position (code point) of a `part` of predicate `number`, counted from the left.
+
+        The part is its `attribute`, the `other` attribute that it is compared with, its `operator`, or its `value` of
+        that number.
+        """
+
+
 _REGISTRY: dict[str, Dialect] = {}
 
 
@@ -37,3 +49,11 @@ def get(name: str) -> Dialect:
         return _REGISTRY[name]
     except KeyError:
         raise UnknownDialect(name, sorted(_REGISTRY)) from None
+
+
+def locate(filter: Filter, number: int, part: str, value: int = 0) -> int | None:
+    """Where a part of a filter's predicate stands in its text; None if that is not known."""
+    dialect = _REGISTRY.get(filter.dialect)
+    if filter.text is None or not isinstance(dialect, Locating):
+        return None
+    return dialect.locate(filter.text, number, part, value)

@@ -52,6 +52,11 @@ class Event:
         return event if isinstance(event, Event) else Event(event, timestamps)
 
     @property
+    def plain(self) -> Event:
+        """The event as it came: itself, unless a schema has read it."""
+        return self
+
+    @property
     def attributes(self) -> tuple[str, ...]:
         """The names of the attributes that are not missing."""
         return tuple(self._keys)

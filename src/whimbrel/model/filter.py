@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from whimbrel.model import dialects
 from whimbrel.model.conjunction import Conjunction
@@ -15,29 +16,40 @@ from whimbrel.model.event import Event
 from whimbrel.model.expression import Expression
 from whimbrel.model.normal import normal_form
 
+if TYPE_CHECKING:
+    from whimbrel.model.schema import Schema
+
 
 class Filter:
     """A filter over events. Immutable; equal filters have equal canonical normal forms.
+
+    With a `schema` it was typed against it, and its normal form has codes for the values of ordered domains.
 
     >>> toys = Filter.parse("category = 'Toy' AND price < 5")
     >>> toys.matches({"category": "Toy", "price": 3})
     True
     """
 
-    def __init__(self, expression: Expression, text: str | None = None, dialect: str = "sql") -> None:
+    def __init__(
+        self, expression: Expression, text: str | None = None, dialect: str = "sql", schema: Schema | None = None
+    ) -> None:
         self.expression = expression
         self.text = text
         self.dialect = dialect
+        self.schema = schema
 
     @staticmethod
-    def parse(source: object, dialect: str = "sql") -> Filter:
-        """The filter that a text stands for in a dialect."""
-        return dialects.get(dialect).parse(source)
+    def parse(source: object, dialect: str = "sql", schema: Schema | None = None) -> Filter:
+        """The filter that a text stands for in a dialect; FilterTypeError if it does not fit the schema."""
+        parsed = dialects.get(dialect).parse(source)
+        return parsed if schema is None else schema.typed(parsed)
 
     @cached_property
     def conjunctions(self) -> tuple[Conjunction, ...]:
         """The normal form: the filter holds iff one of these does. Empty if it is unsatisfiable."""
-        return normal_form(self.expression)
+        if self.schema is None:
+            return normal_form(self.expression)
+        return normal_form(self.schema.coded(self.expression), self.schema.refined)
 
     @cached_property
     def attributes(self) -> frozenset[str]:
@@ -46,7 +58,7 @@ class Filter:
 
     def matches(self, event: Event | Mapping[str, object], timestamps: Iterable[str] = ()) -> bool:
         """Whether the event satisfies the filter: whether it is true under some binding."""
-        event = Event.of(event, timestamps)
+        event = Event.of(event, timestamps).plain if self.schema is None else self.schema.read(event)
         return any(c.matches(event) for c in self.conjunctions)
 
     def is_satisfiable(self) -> bool:
@@ -59,14 +71,27 @@ class Filter:
 
     def covers(self, other: Filter) -> bool:
         """Whether every event that matches other surely matches self (False may mean: not known)."""
-        return all(any(mine.covers(theirs) for mine in self.conjunctions) for theirs in other.conjunctions)
+        return self._agrees(other) and all(
+            any(mine.covers(theirs) for mine in self.conjunctions) for theirs in other.conjunctions
+        )
 
     def intersects(self, other: Filter) -> bool:
         """Whether some event can match both (True may mean: not known)."""
-        return any(mine.coexists(theirs) for mine in self.conjunctions for theirs in other.conjunctions)
+        return not self._agrees(other) or any(
+            mine.coexists(theirs) for mine in self.conjunctions for theirs in other.conjunctions
+        )
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Filter) and self.conjunctions == other.conjunctions
+        return isinstance(other, Filter) and self.conjunctions == other.conjunctions and self._agrees(other)
+
+    def _agrees(self, other: Filter) -> bool:
+        """Whether the attributes of both have values of the same meaning."""
+        if self.schema is None or other.schema is None:
+            return self.schema is other.schema
+        names = self.attributes & other.attributes
+        return self.schema is other.schema or all(
+            self.schema.domain_of(name) == other.schema.domain_of(name) for name in names
+        )
 
     def __hash__(self) -> int:
         return hash(self.conjunctions)

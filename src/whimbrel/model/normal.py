@@ -6,8 +6,9 @@ collects and merges conjunctions that differ in one attribute only, so that `a =
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TypeAlias
 
 from whimbrel.model.conjunction import TRUE, Conjunction, all_of
 from whimbrel.model.constraint import NULL_KEY, Constraint, Group, unite
@@ -36,6 +37,8 @@ from whimbrel.model.limits import EXPRESSION_DEPTH, FILTER_CONJUNCTIONS, FILTER_
 from whimbrel.model.patterns import Cidr, Pattern, Regex, Suffix, parse_like
 from whimbrel.model.values import SortKey, Value, canonical_number, sort_key
 
+Refine: TypeAlias = Callable[[Conjunction], Conjunction | None]
+
 ABSORB_UP_TO = 64
 """Conjunctions up to which covered ones are dropped: the check is quadratic."""
 
@@ -45,11 +48,26 @@ _IS_MISSING = Constraint(missing=True, values=EMPTY)
 _IS_NOT_MISSING = Constraint(null=True, bound=False)
 
 
-def normal_form(expression: Expression) -> tuple[Conjunction, ...]:
-    """The canonical OR of conjunctions; empty if unsatisfiable, (TRUE,) if always true."""
+def normal_form(expression: Expression, refine: Refine | None = None) -> tuple[Conjunction, ...]:
+    """The canonical OR of conjunctions; empty if unsatisfiable, (TRUE,) if always true.
+
+    `refine` gives a conjunction the form that a schema knows for it, or None if nothing satisfies it.
+    """
     check_size(expression)
-    conjunctions = _absorb([_unbound(c) for c in _expand(expression, positive=True)])
+    expanded = _expand(expression, positive=True)
+    if refine is not None:
+        expanded = _refined(expanded, refine)
+    conjunctions = _absorb([_unbound(c) for c in expanded])
     return tuple(sorted(conjunctions, key=lambda c: c.sort_key)) if len(conjunctions) > 1 else tuple(conjunctions)
+
+
+def _refined(conjunctions: list[Conjunction], refine: Refine) -> list[Conjunction]:
+    """Refined and merged until nothing changes: a union of refined sets may have a shorter form."""
+    while True:
+        refined = _collect([[c for one in conjunctions if (c := refine(one)) is not None]])
+        if set(refined) == set(conjunctions):
+            return refined
+        conjunctions = refined
 
 
 def check_size(expression: Expression) -> None:

@@ -1,0 +1,81 @@
+"""What differs between two versions of a schema, and whether the newer one merely extends the older."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from whimbrel.model.schema.state import State
+
+What: TypeAlias = Literal["added", "removed", "changed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One definition that was added, removed or changed; `is_extension` if nothing valid becomes invalid by it."""
+
+    what: What
+    path: str
+    old: str | None
+    new: str | None
+    is_extension: bool
+
+    def to_dict(self) -> dict[str, object]:
+        """The change as JSON-ready data."""
+        return {
+            "change": self.what, "path": self.path, "old": self.old, "new": self.new, "extension": self.is_extension,
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        sign = {"added": "+", "removed": "-", "changed": "!"}[self.what]
+        shown = f"{self.old} -> {self.new}" if self.what == "changed" else str(self.new or self.old)
+        return f"{sign} {self.path}: {shown}" + ("" if self.is_extension else "  (not an extension)")
+
+
+def changes(old: State, new: State) -> list[Change]:
+    """What changed from one state to another, in the order domains, attributes, types."""
+    found: list[Change] = []
+    settings = [
+        ("type_attribute", old.type_attribute, new.type_attribute),
+        ("default_type", old.default_type, new.default_type),
+    ]
+    for path, before, after in settings:
+        if before != after:
+            found.append(Change("changed", path, str(before), str(after), is_extension=False))
+    found += _of_table("domains", old.domains, new.domains)
+    found += _of_table("attributes", old.domain_names, new.domain_names)
+    for name in {**old.types, **new.types}:
+        path = f"types.{name}"
+        if name in old.types and name in new.types:
+            uses = _of_table(path, old.types[name], new.types[name])
+            mandatory = {f"{path}.{attribute}" for attribute, use in new.types[name].items() if use.mandatory}
+            found += [
+                Change(one.what, one.path, one.old, one.new, is_extension=False) if one.path in mandatory else one
+                for one in uses
+            ]
+        else:
+            found += _of_table("types", _texts(old, name), _texts(new, name))
+    return found
+
+
+def _texts(state: State, name: str) -> dict[str, object]:
+    uses = state.types.get(name)
+    return (
+        {}
+        if uses is None
+        else {name: ", ".join(f"{attribute} {use}" for attribute, use in uses.items()) or "no attributes"}
+    )
+
+
+def _of_table(path: str, old: Mapping[str, object], new: Mapping[str, object]) -> list[Change]:
+    found: list[Change] = []
+    for name in {**old, **new}:
+        place = f"{path}.{name}"
+        if name not in old:
+            found.append(Change("added", place, None, str(new[name]), is_extension=True))
+        elif name not in new:
+            found.append(Change("removed", place, str(old[name]), None, is_extension=False))
+        elif old[name] != new[name]:
+            found.append(Change("changed", place, str(old[name]), str(new[name]), is_extension=False))
+    return found

@@ -1,0 +1,202 @@
+"""A schema as a document: plain dicts, lists and texts, in TOML or JSON files.
+
+    type_attribute = "event_type"
+    [domains.period]
+    kind = "enumerated"
+    values = ["XVI", "XVII"]
+    [attributes]
+    period = "period"
+    [types.antiques]
+    period = "optional"
+
+Reading collects every problem before it refuses.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from whimbrel.model.schema.domains import Boolean, Domain, Enumeration, Instant, Number, String
+from whimbrel.model.schema.errors import InvalidSchema, SchemaError, did_you_mean
+from whimbrel.model.schema.ordered import Hierarchy, OrderedEnumeration
+from whimbrel.model.schema.state import BUILT_IN, State
+from whimbrel.model.schema.structure import Use
+from whimbrel.model.schema.toml import to_toml
+
+_PARTS = ("version", "type_attribute", "default_type", "domains", "attributes", "types")
+_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "integer": ("minimum", "maximum"),
+    "float": ("minimum", "maximum"),
+    "decimal": ("minimum", "maximum", "scale"),
+    "string": (),
+    "boolean": (),
+    "timestamp": (),
+    "enumerated": ("values", "order"),
+    "hierarchical": ("children",),
+}
+_PLAIN: Mapping[str, Domain] = {"string": String(), "boolean": Boolean(), "timestamp": Instant()}
+
+
+def load(path: str | os.PathLike[str]) -> object:
+    """The document in a file, JSON if its name ends so, else TOML; SchemaError where it is neither."""
+    data = Path(path).read_bytes()
+    format = "JSON" if os.fspath(path).endswith(".json") else "TOML"
+    try:
+        return json.loads(data) if format == "JSON" else tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise SchemaError(f"Expected a schema in {format}: {error}", str(path)) from None
+
+
+def dump(document: Mapping[str, object], path: str | os.PathLike[str]) -> None:
+    """Write a document to a file, JSON if its name ends so, else TOML."""
+    Path(path).write_text(to_text(document, os.fspath(path).endswith(".json")), encoding="utf-8")
+
+
+def to_text(document: Mapping[str, object], as_json: bool = False) -> str:
+    """The document as the text of a file."""
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n" if as_json else to_toml(document)
+
+
+def read(document: object) -> State:
+    """The definitions of a document; InvalidSchema with every problem if there are any."""
+    if not isinstance(document, Mapping):
+        raise InvalidSchema([SchemaError(f"Expected an object, but got {type(document).__name__}", "$")])
+    problems: list[SchemaError] = []
+    for name in document:
+        if name not in _PARTS:
+            hint = did_you_mean(str(name), _PARTS)
+            problems.append(SchemaError(f"Expected {', '.join(_PARTS)}, but got {name!r}{hint}", str(name)))
+    state = State(
+        _text(document, "type_attribute", problems) or "event_type", _text(document, "default_type", problems)
+    )
+    for name, item in _table(document, "domains", problems).items():
+        state = _attempt(problems, state, _with_domain, name, item)
+    for name, item in _table(document, "attributes", problems).items():
+        state = _attempt(problems, state, State.with_attribute, name, item)
+    for name, item in _table(document, "types", problems).items():
+        state = _attempt(problems, state, _with_type, name, item, problems)
+    if state.default_type is not None and state.default_type not in state.types:
+        hint = did_you_mean(state.default_type, state.types)
+        problems.append(SchemaError(f"Expected an event type, but got {state.default_type!r}{hint}", "default_type"))
+    version = document.get("version", 0)
+    if isinstance(version, bool) or not isinstance(version, int) or version < 0:
+        problems.append(SchemaError(f"Expected a whole number of at least 0, but got {version!r}", "version"))
+    if problems:
+        raise InvalidSchema(problems)
+    return replace(state, version=version)
+
+
+def read_domain(item: object, path: str) -> Domain:
+    """The domain that a document defines; SchemaError with the path."""
+    if not isinstance(item, Mapping):
+        raise SchemaError(f"Expected a table with the kind of the domain, but got {item!r}", path)
+    kind = item.get("kind")
+    if not isinstance(kind, str) or kind not in _FIELDS:
+        hint = did_you_mean(str(kind), _FIELDS)
+        raise SchemaError(f"Expected {', '.join(_FIELDS)}, but got {kind!r}{hint}", f"{path}.kind")
+    known = ("kind", *_FIELDS[kind])
+    for name in item:
+        if name not in known:
+            problem = f"Expected {', '.join(known)} for a domain of kind {kind}, but got {name!r}"
+            raise SchemaError(problem, f"{path}.{name}")
+    try:
+        return _domain(kind, {name: value for name, value in item.items() if name != "kind"})
+    except SchemaError as error:
+        raise SchemaError(error.problem, f"{path}.{error.path}") from None
+
+
+def _domain(kind: str, fields: dict[str, object]) -> Domain:
+    """The domain of some fields, which its class checks."""
+    if kind == "enumerated":
+        values, order = fields.get("values"), fields.get("order")
+        if order:
+            return OrderedEnumeration(values, order)  # type: ignore[arg-type]
+        return Enumeration(values)  # type: ignore[arg-type]
+    if kind == "hierarchical":
+        return Hierarchy(fields.get("children"))  # type: ignore[arg-type]
+    return _PLAIN.get(kind) or Number(kind, **fields)  # type: ignore[arg-type]
+
+
+def _with_domain(state: State, name: str, item: object) -> State:
+    return state.with_domain(name, read_domain(item, f"domains.{name}"))
+
+
+def _with_type(state: State, name: str, item: object, problems: list[SchemaError]) -> State:
+    if not isinstance(item, Mapping):
+        raise SchemaError(f"Expected a table of attributes, but got {item!r}", f"types.{name}")
+    uses: dict[str, Use] = {}
+    for attribute, use in item.items():
+        path = f"types.{name}.{attribute}"
+        try:
+            state.check_attribute(attribute, path)
+            uses[attribute] = Use.of(use, path)
+        except SchemaError as error:
+            problems.append(error)
+    return state.with_type(name, uses)
+
+
+def _attempt(problems: list[SchemaError], state: State, step: Callable[..., State], *arguments: object) -> State:
+    """The state after a step, or the old one where that has a problem."""
+    try:
+        return step(state, *arguments)
+    except SchemaError as error:
+        problems.append(error)
+        return state
+
+
+def _text(document: Mapping[str, object], name: str, problems: list[SchemaError]) -> str | None:
+    value = document.get(name)
+    if value is None or (isinstance(value, str) and value):
+        return value
+    problems.append(SchemaError(f"Expected a name, but got {value!r}", name))
+    return None
+
+
+def _table(document: Mapping[str, object], name: str, problems: list[SchemaError]) -> Mapping[str, object]:
+    value = document.get(name, {})
+    if isinstance(value, Mapping):
+        return value
+    problems.append(SchemaError(f"Expected a table, but got {value!r}", name))
+    return {}
+
+
+def written(state: State) -> dict[str, object]:
+    """The definitions as a document."""
+    document: dict[str, object] = {"version": state.version, "type_attribute": state.type_attribute}
+    if state.default_type is not None:
+        document["default_type"] = state.default_type
+    document["domains"] = {name: domain.definition() for name, domain in state.domains.items() if name not in BUILT_IN}
+    document["attributes"] = dict(state.domain_names)
+    document["types"] = {
+        name: {attribute: str(use) for attribute, use in uses.items()} for name, uses in state.types.items()
+    }
+    return document
+
+
+def extended(state: State, other: State) -> State:
+    """A state with everything that another one defines; if anything conflicts, all conflicts are raised."""
+    problems: list[SchemaError] = []
+    if other.type_attribute != state.type_attribute:
+        problem = f"Expected types in the attribute {state.type_attribute!r}, but got {other.type_attribute!r}"
+        problems.append(SchemaError(problem, "type_attribute"))
+    new = state
+    for name, domain in other.domains.items():
+        new = _attempt(problems, new, State.with_domain, name, domain)
+    for name, domain_name in other.domain_names.items():
+        new = _attempt(problems, new, State.with_attribute, name, domain_name)
+    for name, uses in other.types.items():
+        if name not in state.types:
+            new = _attempt(problems, new, State.with_type, name, uses)
+            continue
+        for attribute, use in uses.items():
+            new = _attempt(problems, new, State.with_use, name, attribute, use)
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        raise InvalidSchema(problems)
+    return new

@@ -1,0 +1,160 @@
+"""An event against a schema: the consistency rules R1 to R3, all violations at once, and the values in coded form.
+
+ERR-10b: an event that lacks a mandatory attribute breaks R2 only; R3 is about attributes that the view does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from whimbrel.model.constraint import NULL_KEY
+from whimbrel.model.event import Elements, Event
+from whimbrel.model.schema.errors import Violation, did_you_mean
+from whimbrel.model.schema.ordered import Ordered
+from whimbrel.model.schema.structure import Use
+from whimbrel.model.values import STRING, SortKey, Timestamp, Value, from_key
+
+if TYPE_CHECKING:
+    from whimbrel.model.schema.schema import Schema
+
+_SHOWN = 8
+_ANY = Use(mandatory=False, multiple=True)
+
+View: TypeAlias = Mapping[str, Use]
+
+
+class TypedEvent(Event):
+    """A valid event: its values coded by `schema`; `plain` is the event as it came."""
+
+    __slots__ = ("_plain", "schema")
+
+    def __init__(self, schema: Schema, plain: Event, codes: Mapping[str, Mapping[SortKey, SortKey]]) -> None:
+        """Take the coded keys of each attribute that `schema` codes or adds; the others stay as they are."""
+        self.schema = schema
+        self._plain = plain
+        self.has_elements = plain.has_elements
+        self._keys = {name: plain.keys(name) for name in plain.attributes}
+        for name, coded in codes.items():
+            self._keys[name] = tuple(dict.fromkeys(coded.values()))
+        self._occurrences = None if plain._occurrences is None else _recoded(plain._occurrences, codes)
+
+    @property
+    def plain(self) -> Event:
+        """The event as it came."""
+        return self._plain
+
+    def values(self, name: str) -> tuple[Value | None, ...]:
+        """An attribute's values, in the user's words."""
+        domain = self.schema.domain_of(name)
+        if isinstance(domain, Ordered):
+            return tuple(from_key(domain.word(key)) for key in self.keys(name))
+        return super().values(name)
+
+
+def _recoded(
+    found: Mapping[str, list[tuple[SortKey, Elements]]], codes: Mapping[str, Mapping[SortKey, SortKey]]
+) -> dict[str, list[tuple[SortKey, Elements]]]:
+    out = dict(found)
+    for name, coded in codes.items():
+        occurrences = found.get(name)
+        out[name] = (
+            [(key, ()) for key in coded.values()]
+            if occurrences is None
+            else [(coded[key], elements) for key, elements in occurrences]
+        )
+    return out
+
+
+def judge(schema: Schema, event: Event) -> tuple[list[Violation], dict[str, dict[SortKey, SortKey]]]:
+    """Every violation, and the coded keys of the attributes whose keys change."""
+    violations: list[Violation] = []
+    codes: dict[str, dict[SortKey, SortKey]] = {}
+    types = _types(schema, event, violations, codes)
+    view: View = schema.view(types) if types else dict.fromkeys(schema.attributes, _ANY)  # R1 is told, not repeated
+    for name, use in view.items():
+        if use.mandatory and not event.keys(name):
+            found = "nothing" if event.attributes else "an empty event"
+            violations.append(Violation("R2", name, schema.attributes[name].expected, found))
+    for name in event.attributes:
+        if name == schema.type_attribute:
+            continue
+        used = view.get(name)
+        if used is None:
+            violations.append(_stray(schema, name, types, view))
+            continue
+        coded = _values(schema, event, name, used, violations)
+        if coded is not None:
+            codes[name] = coded
+    return violations, codes
+
+
+def _types(
+    schema: Schema, event: Event, violations: list[Violation], codes: dict[str, dict[SortKey, SortKey]]
+) -> list[str]:
+    """The types that the event has, or the default one if it names none (R1)."""
+    keys = event.keys(schema.type_attribute)
+    if not keys and schema.default_type is not None:
+        key: SortKey = (STRING, schema.default_type)
+        codes[schema.type_attribute] = {key: key}
+        return [schema.default_type]
+    known: list[str] = []
+    for key in keys:
+        if key[0] == STRING and key[1] in schema.types:
+            known.append(str(key[1]))
+        else:
+            hint = did_you_mean(str(key[1]), schema.types) if key[0] == STRING else ""
+            violations.append(Violation("R1", schema.type_attribute, "an event type", key_text(key) + hint))
+    if not keys:
+        violations.append(Violation("R1", schema.type_attribute, "at least one event type", "nothing"))
+    return known
+
+
+def _values(
+    schema: Schema, event: Event, name: str, use: Use, violations: list[Violation]
+) -> dict[SortKey, SortKey] | None:
+    """The coded keys of an attribute if they differ from its keys (R2)."""
+    domain = schema.attributes[name]
+    coded: dict[SortKey, SortKey] = {}
+    differ = False
+    outside: list[SortKey] = []
+    for key in event.keys(name):
+        code = domain.code(key)
+        if code is None:
+            outside.append(key)
+        else:
+            coded[key] = code
+            differ = differ or code != key
+    if outside:
+        found = ", ".join(map(key_text, outside[:_SHOWN]))
+        more = f" and {len(outside) - _SHOWN:,} more" if len(outside) > _SHOWN else ""
+        hint = did_you_mean(str(outside[0][1]), domain.suggestions()) if outside[0][0] == STRING else ""
+        violations.append(Violation("R2", name, domain.expected, found + more + hint))
+    count = len(set(coded.values())) + len(outside)
+    if not use.multiple and count > 1:
+        violations.append(Violation("R2", name, "one value", f"{count:,}"))
+    return coded if differ and not outside else None
+
+
+def _stray(schema: Schema, name: str, types: list[str], view: View) -> Violation:
+    """An attribute that the view does not have (R3)."""
+    if name in schema.attributes:
+        owners = [one for one, uses in schema.types.items() if name in uses]
+        hint = f" (an attribute of {', '.join(owners)})" if owners else ""
+    else:
+        hint = did_you_mean(name, view)
+    of = f"of {' and '.join(types)}" if types else "of some event type"
+    return Violation("R3", name, f"only attributes {of}", f"{name!r}{hint}")
+
+
+def key_text(key: SortKey) -> str:
+    """A value of an event as a person would write it."""
+    if key == NULL_KEY:
+        return "null"
+    value = from_key(key)
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, Timestamp):
+        return f"TIMESTAMP '{value}'"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"

@@ -1,0 +1,291 @@
+"""Filters against a schema: do their attributes, values and operators fit, and what do they mean in codes?
+
+An order comparison in an ordered domain becomes the set of codes for which it holds, as ranges and points. What is
+incomparable is false (ALGORITHMS 10.5), so NOT gives every other value of the domain: the complement of that set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+from whimbrel.model import dialects
+from whimbrel.model.conjunction import Conjunction
+from whimbrel.model.expression import (
+    And,
+    Compare,
+    CompareAttributes,
+    Constant,
+    Contains,
+    EndsWith,
+    Expression,
+    In,
+    InCidr,
+    IsMissing,
+    IsNull,
+    Like,
+    Not,
+    Or,
+    Predicate,
+    RLike,
+    StartsWith,
+)
+from whimbrel.model.limits import FILTER_CONJUNCTIONS
+from whimbrel.model.normal import check_size, key_of
+from whimbrel.model.schema.domains import Domain
+from whimbrel.model.schema.errors import FilterTypeError, Reason, did_you_mean
+from whimbrel.model.schema.events import key_text
+from whimbrel.model.schema.ordered import CodeRun, Ordered
+from whimbrel.model.values import Value, from_key
+
+if TYPE_CHECKING:
+    from whimbrel.model.filter import Filter
+    from whimbrel.model.schema.schema import Schema
+
+Part: TypeAlias = Literal["attribute", "other", "operator", "value"]
+"""What of a predicate is wrong: its attribute, the one that it is compared with, its operator, or a value."""
+
+_ORDER = ("<", "<=", ">", ">=")
+
+
+class Misfit(NamedTuple):
+    """What is wrong with a predicate, and with which part of it."""
+
+    reason: Reason
+    attribute: str
+    problem: str
+    part: Part
+    value: int = 0
+
+
+def check(schema: Schema, filter: Filter) -> None:
+    """Raise `FilterTypeError` for the first predicate that does not fit, with its place in the text."""
+    check_size(filter.expression)
+    for number, misfit in _misfits(schema, filter.expression):
+        position = dialects.locate(filter, number, misfit.part, misfit.value)
+        text = filter.text if filter.text is not None and position is not None else ""
+        raise FilterTypeError(misfit.reason, misfit.attribute, misfit.problem, text, position or 0)
+
+
+def _misfits(schema: Schema, expression: Expression) -> Iterator[tuple[int, Misfit]]:
+    """What does not fit, each with the number of its predicate, counted from the left."""
+    number = 0
+    stack: list[Expression] = [expression]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Not):
+            stack.append(node.term)
+        elif isinstance(node, And | Or):
+            stack += reversed(node.terms)
+            if isinstance(node, And):
+                yield from _ends_apart(schema, node, number)
+        else:
+            misfit = _misfit(schema, node)
+            if misfit is not None:
+                yield number, misfit
+            number += 1
+
+
+def _ends_apart(schema: Schema, node: And, first: int) -> Iterator[tuple[int, Misfit]]:
+    """Bounds of one attribute, as of BETWEEN, that are not comparable: nothing lies between them."""
+    bounds: list[tuple[int, Compare, Ordered, int]] = []
+    number = first
+    for term in node.terms:
+        if isinstance(term, Compare) and term.op in _ORDER and isinstance(term.value, str):
+            domain = schema.domain_of(term.attribute)
+            code = domain.codes.get(term.value) if isinstance(domain, Ordered) else None
+            if isinstance(domain, Ordered) and code is not None:
+                bounds.append((number, term, domain, code))
+        number += _leaves(term)
+    for place, (number, one, domain, code) in enumerate(bounds):
+        for _, other, _, other_code in bounds[:place]:
+            opposite = (one.op in ("<", "<=")) != (other.op in ("<", "<="))
+            if opposite and one.attribute == other.attribute and not domain.comparable(code, other_code):
+                problem = f"Expected a value comparable with {other.value!r}, but got {one.value!r}"
+                yield number, Misfit("incomparable", one.attribute, problem, "value")
+
+
+def _leaves(expression: Expression) -> int:
+    count, stack = 0, [expression]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Not):
+            stack.append(node.term)
+        elif isinstance(node, And | Or):
+            stack += node.terms
+        else:
+            count += 1
+    return count
+
+
+def _misfit(schema: Schema, node: Predicate) -> Misfit | None:
+    match node:
+        case Constant():
+            return None
+        case CompareAttributes():
+            return _link_misfit(schema, node)
+    domain = schema.domain_of(node.attribute)
+    if domain is None:
+        return _unknown(schema, node.attribute, "attribute")
+    if isinstance(node, IsNull | IsMissing):
+        return None
+    operator = _operator(node)
+    if operator not in domain.operators:
+        return _lacking(domain, node.attribute, operator)
+    values: Sequence[Value | None] = ()
+    if isinstance(node, Compare):
+        values = (node.value,)
+    elif isinstance(node, In | Contains):
+        values = node.values
+    for place, value in enumerate(values):
+        if value is not None:
+            problem = _value_misfit(domain, node.attribute, operator, value, place)
+            if problem is not None:
+                return problem
+    return None
+
+
+def _operator(node: Predicate) -> str:
+    match node:
+        case Compare(_, op, _):
+            return op
+        case In():
+            return "IN"
+        case Contains():
+            return "CONTAINS"
+        case Like():
+            return "LIKE"
+        case StartsWith():
+            return "STARTS WITH"
+        case EndsWith():
+            return "ENDS WITH"
+        case RLike():
+            return "RLIKE"
+        case InCidr():
+            return "IN CIDR"
+    raise AssertionError(node)
+
+
+def _unknown(schema: Schema, name: str, part: Part) -> Misfit:
+    names = [*schema.attributes, schema.type_attribute]
+    below = [known for known in names if known.startswith(f"{name}.")][:1]
+    hint = f"; did you mean {below[0]!r}?" if below else did_you_mean(name, names)
+    return Misfit("unknown-attribute", name, f"Expected an attribute of the schema, but got {name!r}{hint}", part)
+
+
+def _lacking(domain: Domain, name: str, operator: str) -> Misfit:
+    kind = domain.definition()["kind"]
+    known = ", ".join(sorted(domain.operators, key=_OPERATORS.index))
+    problem = f"Expected an operator of the {kind} domain of {name!r} ({known}), but got {operator}"
+    return Misfit("no-operator", name, problem, "operator")
+
+
+_OPERATORS = ["=", "!=", *_ORDER, "IN", "CONTAINS", "LIKE", "STARTS WITH", "ENDS WITH", "RLIKE", "IN CIDR"]
+
+
+def _value_misfit(domain: Domain, name: str, operator: str, value: Value, place: int) -> Misfit | None:
+    key = key_of(value)
+    code = domain.code(key)
+    if code is None:
+        reason: Reason = "outside-domain" if domain.is_of_type(key) else "wrong-type"
+        hint = did_you_mean(value, domain.suggestions()) if isinstance(value, str) else ""
+        problem = f"Expected {domain.expected} for {name!r}, but got {key_text(key)}{hint}"
+        return Misfit(reason, name, problem, "value", place)
+    if operator in _ORDER and isinstance(domain, Ordered) and len(domain.words) > 1:
+        number = int(code[1])
+        if not domain.runs("<", number) and not domain.runs(">", number):
+            problem = f"Expected a value with others below or above it, but {value!r} is comparable with none"
+            return Misfit("incomparable", name, problem, "value", place)
+    return None
+
+
+def _link_misfit(schema: Schema, node: CompareAttributes) -> Misfit | None:
+    left, right = schema.domain_of(node.left), schema.domain_of(node.right)
+    if left is None:
+        return _unknown(schema, node.left, "attribute")
+    if right is None:
+        return _unknown(schema, node.right, "other")
+    for name, domain in ((node.left, left), (node.right, right)):
+        if node.op not in domain.operators:
+            return _lacking(domain, name, node.op)
+    same = left == right if isinstance(left, Ordered) or isinstance(right, Ordered) else left.rank == right.rank
+    if not same:
+        problem = f"Expected an attribute to compare {node.left!r} with ({left}), but {node.right!r} is {right}"
+        return Misfit("wrong-type", node.right, problem, "other")
+    if isinstance(left, Ordered) and not left.is_total and node.op in _ORDER:
+        size = len(left.words)
+        if size > FILTER_CONJUNCTIONS.value:
+            problem = (
+                f"Expected a domain of at most {FILTER_CONJUNCTIONS.value:,} values to compare two attributes in its "
+                f"order, but that of {node.left!r} has {size:,}"
+            )
+            return Misfit("no-operator", node.left, problem, "operator")
+    return None
+
+
+def coded(schema: Schema, node: Expression, positive: bool = True) -> Expression:
+    """The expression in codes, with NOT pushed to its predicates; `positive` is False for its negation."""
+    if isinstance(node, Not):
+        return coded(schema, node.term, not positive)
+    if isinstance(node, And | Or):
+        terms: list[Expression] = []
+        for term in node.terms:  # a loop, not a comprehension: one frame per level
+            terms.append(coded(schema, term, positive))
+        return And(tuple(terms)) if isinstance(node, And) == positive else Or(tuple(terms))
+    if isinstance(node, CompareAttributes):
+        domain = schema.domain_of(node.left)
+        if isinstance(domain, Ordered) and not domain.is_total and node.op in _ORDER:
+            return _by_value(node, domain, positive)
+    leaf = _coded_leaf(schema, node)
+    return leaf if positive else Not(leaf)
+
+
+def _coded_leaf(schema: Schema, node: Predicate) -> Expression:
+    if not isinstance(node, Compare | In | Contains):
+        return node
+    domain = schema.domain_of(node.attribute)
+    assert domain is not None
+    if not isinstance(node, Compare):
+        return replace(node, values=tuple(None if value is None else _code(domain, value) for value in node.values))
+    if node.value is None:
+        return node
+    code = _code(domain, node.value)
+    if not isinstance(domain, Ordered) or node.op not in _ORDER:
+        return replace(node, value=code)
+    assert isinstance(code, int)
+    return _in_runs(node.attribute, domain.runs(node.op, code))
+
+
+def _code(domain: Domain, value: Value) -> Value:
+    key = domain.code(key_of(value))
+    assert key is not None  # checked
+    return from_key(key)
+
+
+def _in_runs(attribute: str, runs: Sequence[CodeRun]) -> Expression:
+    points = tuple(first for first, last in runs if first == last)
+    terms: list[Expression] = [In(attribute, points)] if points or not runs else []
+    terms += [
+        And((Compare(attribute, ">=", first), Compare(attribute, "<=", last))) for first, last in runs if first < last
+    ]
+    return terms[0] if len(terms) == 1 else Or(tuple(terms))
+
+
+def _by_value(node: CompareAttributes, domain: Ordered, positive: bool) -> Expression:
+    """Two attributes compared in a partial order: one alternative for each value of the second one."""
+    alternatives: list[Expression] = []
+    for code in range(len(domain.words)):
+        held = _in_runs(node.left, domain.runs(node.op, code))
+        alternatives.append(And((Compare(node.right, "=", code), held if positive else Not(held))))
+    return Or(tuple(alternatives))
+
+
+def refined(schema: Schema, conjunction: Conjunction) -> Conjunction | None:
+    """The conjunction with each set of values in its domain's one form; None if nothing is left of it."""
+    constraints = {
+        name: replace(constraint, values=domain.canonical(constraint.values)).simplified()
+        for name, constraint in conjunction.constraints
+        if (domain := schema.domain_of(name)) is not None
+    }
+    return Conjunction.of(constraints, conjunction.links)

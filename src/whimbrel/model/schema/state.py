@@ -1,0 +1,123 @@
+"""The definitions of a schema at one version, and the four rules by which they grow.
+
+ALGORITHMS 10.4: a domain is created, an attribute is created, an event type gets one more attribute, which must be
+optional, or an event type is created. All are global, nothing is changed or taken away, so what was valid stays valid.
+What is defined again in the same way is no change; in another way it is a conflict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from whimbrel.model.schema.domains import Boolean, Domain, Enumeration, Instant, Number, String, is_text
+from whimbrel.model.schema.errors import ConflictingExtension, SchemaError, did_you_mean
+from whimbrel.model.schema.structure import Use, Uses
+
+BUILT_IN: Mapping[str, Domain] = {
+    "integer": Number("integer"),
+    "float": Number("float"),
+    "decimal": Number("decimal"),
+    "string": String(),
+    "boolean": Boolean(),
+    "timestamp": Instant(),
+}
+"""The domains that every schema has."""
+
+
+@dataclass(frozen=True)
+class State:
+    """All definitions. Immutable: each extension gives a new one, one version later."""
+
+    type_attribute: str = "event_type"
+    default_type: str | None = None
+    version: int = 0
+    domains: Mapping[str, Domain] = field(default_factory=lambda: dict(BUILT_IN))
+    domain_names: Mapping[str, str] = field(default_factory=dict)
+    """The name of each attribute's domain."""
+    types: Mapping[str, Uses] = field(default_factory=dict)
+
+    @property
+    def content(self) -> tuple[object, ...]:
+        """All but the version, to compare."""
+        return self.type_attribute, self.default_type, self.domains, self.domain_names, self.types
+
+    @cached_property
+    def attributes(self) -> dict[str, Domain]:
+        """The domain of each attribute."""
+        return {name: self.domains[domain] for name, domain in self.domain_names.items()}
+
+    @cached_property
+    def type_names(self) -> Enumeration | None:
+        """The domain of the type attribute."""
+        return Enumeration(tuple(self.types)) if self.types else None
+
+    def with_domain(self, name: str, domain: Domain) -> State:
+        """Rule 1: create a domain."""
+        _check_name(name, "domains")
+        known = self.domains.get(name)
+        if known is not None:
+            return self._unless(known == domain, "domain", name, str(known), str(domain))
+        return self._next(domains={**self.domains, name: domain})
+
+    def with_attribute(self, name: str, domain: str) -> State:
+        """Rule 2: create an attribute of a domain that is there."""
+        _check_name(name, "attributes")
+        if name == self.type_attribute:
+            raise SchemaError(f"Expected another name than {name!r}, which holds the types", f"attributes.{name}")
+        known = self.domain_names.get(name)
+        if known is not None:
+            return self._unless(known == domain, "attribute", name, f"of domain {known!r}", f"of domain {domain!r}")
+        if not isinstance(domain, str) or domain not in self.domains:
+            hint = did_you_mean(str(domain), self.domains)
+            raise SchemaError(f"Expected a domain, but got {domain!r}{hint}", f"attributes.{name}")
+        return self._next(domain_names={**self.domain_names, name: domain})
+
+    def with_use(self, type: str, attribute: str, use: Use) -> State:
+        """Rule 3: an event type gets an attribute that it does not have, which must be optional."""
+        uses = self.types.get(type)
+        if uses is None:
+            hint = did_you_mean(type, self.types)
+            raise SchemaError(f"Expected an event type, but got {type!r}{hint}", f"types.{type}")
+        path = f"types.{type}.{attribute}"
+        self.check_attribute(attribute, path)
+        known = uses.get(attribute)
+        if known is not None:
+            return self._unless(known == use, "type", f"{type}.{attribute}", str(known), str(use))
+        if use.mandatory:
+            raise SchemaError("Expected an optional attribute, because events without it are valid already", path)
+        return self._next(types={**self.types, type: {**uses, attribute: use}})
+
+    def with_type(self, name: str, uses: Uses) -> State:
+        """Rule 4: create an event type."""
+        _check_name(name, "types")
+        for attribute in uses:
+            self.check_attribute(attribute, f"types.{name}.{attribute}")
+        known = self.types.get(name)
+        if known is not None:
+            return self._unless(dict(known) == dict(uses), "type", name, _uses_text(known), _uses_text(uses))
+        return self._next(types={**self.types, name: dict(uses)})
+
+    def check_attribute(self, name: str, path: str) -> None:
+        """Raise SchemaError unless there is such an attribute."""
+        if name not in self.domain_names:
+            hint = did_you_mean(str(name), self.domain_names)
+            raise SchemaError(f"Expected an attribute, but got {name!r}{hint}", path)
+
+    def _unless(self, same: bool, kind: str, name: str, existing: str, proposed: str) -> State:
+        if not same:
+            raise ConflictingExtension(kind, name, existing, proposed)
+        return self
+
+    def _next(self, **changes: object) -> State:
+        return replace(self, version=self.version + 1, **changes)  # type: ignore[arg-type]
+
+
+def _check_name(name: object, path: str) -> None:
+    if not is_text(name) or not name:
+        raise SchemaError(f"Expected a name, but got {name!r}", path)
+
+
+def _uses_text(uses: Uses) -> str:
+    return "{" + ", ".join(f"{name}: {use}" for name, use in sorted(uses.items())) + "}"
