@@ -1,0 +1,188 @@
+"""The log as a Spark source: what was appended comes out, in batch and in streams, and nothing is lost silently."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from whimbrel.log import LogWriter
+from whimbrel.pipeline.source import WhimbrelSource
+
+pytestmark = pytest.mark.spark
+
+_SHORT = "offset BIGINT, event STRING"
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> SparkSession:
+    spark.dataSource.register(WhimbrelSource)
+    return spark
+
+
+def _entries(start: int, stop: int) -> list[tuple[bytes, list[int] | None]]:
+    return [
+        (b'{"n": %d}' % number, None if number % 5 == 4 else [number * place for place in range(number % 3)])
+        for number in range(start, stop)
+    ]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """A log of 100 events and two entries of another kind at offsets 50 and 51."""
+    path = tmp_path / "log"
+    with LogWriter(path) as writer:
+        writer.append_many(_entries(0, 50)).result()
+        writer.append_many([(b"a subscription changed", None)] * 2, kind=1).result()
+        writer.append_many(_entries(52, 102)).result()
+    return path
+
+
+def _load(session: SparkSession, path: Path, schema: str = _SHORT, **options: object) -> DataFrame:
+    return session.read.format("whimbrel").schema(schema).options(path=str(path), **_texts(options)).load()
+
+
+def _texts(options: dict[str, object]) -> dict[str, str]:
+    return {name: str(value) for name, value in options.items()}
+
+
+class Stream:
+    """Runs a query on the log to the end of what is there, again and again with one checkpoint."""
+
+    def __init__(self, session: SparkSession, folder: Path, log: Path) -> None:
+        self.session, self.folder, self.log = session, folder, log
+
+    def run(self, **options: object) -> list[int]:
+        """The offsets that the sink holds after the run."""
+        reader = self.session.readStream.format("whimbrel").schema(_SHORT)
+        stream = reader.options(path=str(self.log), **_texts(options)).load()
+        query = stream.writeStream.format("parquet").options(
+            path=str(self.folder / "out"), checkpointLocation=str(self.folder / "checkpoint")
+        )
+        running = query.trigger(availableNow=True).start()
+        try:
+            running.awaitTermination()
+        finally:
+            self.batches = [progress["numInputRows"] for progress in running.recentProgress]
+            running.stop()
+        return self.found()
+
+    def found(self) -> list[int]:
+        """The offsets that the sink holds, in order of offsets."""
+        rows = self.session.read.schema(_SHORT).parquet(str(self.folder / "out")).collect()
+        assert all(row.event == f'{{"n": {row.offset}}}' for row in rows)
+        return sorted(row.offset for row in rows)
+
+
+@pytest.fixture
+def stream(session: SparkSession, tmp_path: Path, log: Path) -> Stream:
+    return Stream(session, tmp_path, log)
+
+
+def test_a_batch_read_gives_every_event_with_all_columns(session: SparkSession, log: Path) -> None:
+    frame = session.read.format("whimbrel").option("path", str(log)).load()
+    assert frame.schema.simpleString() == "struct<offset:bigint,time:timestamp,event:string,matches:array<bigint>>"
+    rows = frame.orderBy("offset").collect()
+    expected = dict(enumerate(_entries(0, 102)))
+    del expected[50], expected[51]
+    assert [row.offset for row in rows] == list(expected)
+    for row in rows:
+        event, matches = expected[row.offset]
+        assert row.event.encode() == event
+        assert row.matches == (None if matches is None else sorted(set(matches)))
+        assert abs((datetime.now(UTC) - row.time.astimezone(UTC)).total_seconds()) < 600
+
+
+def test_a_range_is_read_by_several_tasks_and_columns_can_be_chosen(session: SparkSession, log: Path) -> None:
+    frame = _load(session, log, "event BINARY", eventsPerPartition=7, startingOffset=10, endingOffset=40)
+    assert frame.rdd.getNumPartitions() == 5
+    assert sorted(bytes(row.event) for row in frame.collect()) == sorted(event for event, _ in _entries(10, 40))
+
+
+def test_an_empty_log_and_an_empty_range_give_no_rows(session: SparkSession, log: Path, tmp_path: Path) -> None:
+    LogWriter(tmp_path / "empty").close()
+    assert _load(session, tmp_path / "empty").collect() == []
+    assert _load(session, log, startingOffset=102).collect() == []
+
+
+def test_bytes_that_are_not_text_can_be_read_as_binary_only(session: SparkSession, tmp_path: Path) -> None:
+    with LogWriter(tmp_path) as writer:
+        writer.append_many([(b"{}", None), (b"\xff\xfe", None)]).result()
+    rows = _load(session, tmp_path, "event BINARY").collect()
+    assert [bytes(row.event) for row in rows] == [b"{}", b"\xff\xfe"]
+    with pytest.raises(PySparkException, match=r"Expected UTF-8 .* - at offset 1 of the log"):
+        _load(session, tmp_path).collect()
+
+
+def test_a_stream_reads_each_event_once_in_bounded_batches_over_restarts(stream: Stream) -> None:
+    events = [*range(50), *range(52, 102)]
+    assert stream.run(maxEventsPerTrigger=30, eventsPerPartition=8) == events
+    assert [rows for rows in stream.batches if rows] == [30, 28, 30, 12]
+    assert stream.run() == events
+    with LogWriter(stream.log) as writer:
+        writer.append_many(_entries(102, 150)).result()
+    assert stream.run(maxEventsPerTrigger=0) == [*events, *range(102, 150)]
+    assert [rows for rows in stream.batches if rows] == [48]
+
+
+@pytest.mark.parametrize(("starting", "expected"), [("latest", []), ("90", list(range(90, 102)))])
+def test_a_stream_starts_where_it_is_told(stream: Stream, starting: str, expected: list[int]) -> None:
+    assert stream.run(startingOffset=starting) == expected
+
+
+def test_a_cursor_below_the_floor_fails_unless_loss_is_allowed(stream: Stream) -> None:
+    stream.run(maxEventsPerTrigger=1_000)
+    with LogWriter(stream.log) as writer:
+        writer.append_many(_entries(102, 200)).result()
+        writer.truncate(130).result()
+    before = stream.found()
+    with pytest.raises(PySparkException, match="Expected an offset of at least 130, the floor of the log, but got 102"):
+        stream.run()
+    assert stream.found() == before
+    assert stream.run(failOnDataLoss="false") == [*before, *range(130, 200)]
+
+
+def test_a_start_below_the_floor_fails_unless_loss_is_allowed(session: SparkSession, log: Path, stream: Stream) -> None:
+    with LogWriter(log) as writer:
+        writer.truncate(60).result()
+    with pytest.raises(PySparkException, match="at least 60, the floor of the log, but got 5"):
+        _load(session, log, startingOffset=5).collect()
+    with pytest.raises(PySparkException, match="at least 60, the floor of the log, but got 5"):
+        stream.run(startingOffset=5)
+    rows = _load(session, log, startingOffset=5, failOnDataLoss="false").collect()
+    assert sorted(row.offset for row in rows) == list(range(60, 102))
+    assert stream.run(startingOffset=5, failOnDataLoss="false") == list(range(60, 102))
+
+
+def test_a_log_that_lost_its_end_and_another_log_are_errors(stream: Stream, tmp_path: Path) -> None:
+    stream.run()
+    stream.log = tmp_path / "other"
+    with LogWriter(stream.log) as writer:
+        writer.append_many(_entries(0, 500)).result()
+    with pytest.raises(PySparkException, match=r"Expected the log [0-9a-f]{32} that the checkpoint has read from"):
+        stream.run(failOnDataLoss="false")
+
+
+@pytest.mark.parametrize(
+    ("schema", "options", "problem"),
+    [
+        (_SHORT, {"startingOffset": "newest"}, "Expected earliest, latest or an offset, but got 'newest'"),
+        (_SHORT, {"startingOffset": "latest"}, "earliest or a number in a batch query, but got 'latest'"),
+        (_SHORT, {"endingOffset": "103"}, "at most 102, the end of the log, but got 103"),
+        (_SHORT, {"eventsPerPartition": "0"}, "a number of at least 1, but got '0'"),
+        (_SHORT, {"maxEventsPerTrigger": "-1"}, "a number of at least 0, but got '-1'"),
+        (_SHORT, {"failOnDataLoss": "maybe"}, "true or false, but got 'maybe'"),
+        (_SHORT, {"path": ""}, "the directory of a log"),
+        (_SHORT, {"path": "/nowhere"}, "Expected a log, but there is none - at /nowhere"),
+        ("event INT", {}, "Expected string or binary, but got int - at column event"),
+        ("price INT", {}, "a column of offset, time, event, matches"),
+    ],
+)
+def test_bad_options_and_columns_are_named(
+    session: SparkSession, log: Path, schema: str, options: dict[str, str], problem: str
+) -> None:
+    with pytest.raises(PySparkException, match=problem):
+        session.read.format("whimbrel").schema(schema).options(**{"path": str(log), **options}).load().collect()
