@@ -12,9 +12,10 @@ from contextlib import contextmanager
 
 from whimbrel.model.errors import WhimbrelError
 
-_STATE = re.compile(r"\s*SQLSTATE: \w+.*", re.DOTALL)
-_CONDITION = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
-_JAVA_FRAME = re.compile(r"\n\s+at [\w.$]+\(.*", re.DOTALL)
+_CONDITION = re.compile(r"^(?:[\w.$]+(?:Exception|Error): )*(?:\[[A-Z0-9_.]+\]\s*)?")
+_STATE = re.compile(r"\.?\s*SQLSTATE: .*")
+_CAUSE = "Caused by: "
+_GATEWAY = "An error occurred while calling "
 
 
 class JobFailed(WhimbrelError):
@@ -43,13 +44,10 @@ def reason_of(text: str) -> str:
     worker = _of_worker(text)
     if worker is not None:
         return worker
-    text = _JAVA_FRAME.sub("", text)
-    causes = [line.partition("Caused by: ")[2] for line in text.splitlines() if "Caused by: " in line]
-    first = _CONDITION.sub("", _STATE.sub("", text.strip())).split("\n")[0].strip()
-    if causes:
-        last = re.sub(r"^[\w.$]+(?:Exception|Error): ", "", causes[-1]).strip()
-        return f"{first}: {_CONDITION.sub('', _STATE.sub('', last))}"
-    return first
+    lines = [line for line in text.strip().splitlines() if not line.lstrip().startswith(("at ", "... ", _GATEWAY))]
+    causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
+    said = [_STATE.sub("", _CONDITION.sub("", line.removeprefix(": "))).strip() for line in lines[:1] + causes[-1:]]
+    return ": ".join(dict.fromkeys(said))
 
 
 def _of_worker(text: str) -> str | None:

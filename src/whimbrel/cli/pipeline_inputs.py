@@ -50,6 +50,11 @@ def is_remote(path: str) -> bool:
     return "://" in path and not path.startswith("file://")
 
 
+def absolute(path: str) -> str:
+    """The path as every process of a cluster understands it."""
+    return path if "://" in path else str(Path(path).absolute())
+
+
 def recognise(path: str, fallback: InputFormat | None = None, waiting: bool = False) -> InputFormat:
     """The format of a file or directory: by name, for a directory by the names in it, else `fallback`.
 
@@ -118,6 +123,7 @@ def names_below(folder: Path) -> Iterator[str]:
 
 def read(spark: SparkSession, path: str, format: InputFormat) -> DataFrame:
     """What is there now, in its own types; JSON as lines of text in the column `value`."""
+    path = absolute(path)
     if format is InputFormat.JSON:
         return _lines(spark.read.text(path))
     if format is InputFormat.CSV:
@@ -127,6 +133,7 @@ def read(spark: SparkSession, path: str, format: InputFormat) -> DataFrame:
 
 def read_stream(spark: SparkSession, path: str, format: InputFormat, files_at_once: int) -> DataFrame:
     """What is there and what comes, `files_at_once` in a micro-batch. The columns are those of the files of now."""
+    path = absolute(path)
     if format is InputFormat.LOG:
         return spark.readStream.format(format.value).load(path)
     stream = spark.readStream.option("maxFilesPerTrigger", files_at_once)

@@ -42,13 +42,19 @@ def settings_of(options: list[str] | None) -> dict[str, str]:
 
 @contextmanager
 def running_spark(cluster: Cluster, name: str) -> Iterator[SparkSession]:
-    """A session; what Spark and its workers write goes to a file, which is kept if the command fails."""
-    try:
-        from whimbrel.pipeline import session
-    except ModuleNotFoundError as missing:
-        from whimbrel.model.errors import MissingExtra
+    """A session; what Spark and its workers write goes to a file, which is kept if the command fails.
 
-        raise MissingExtra(missing.name or "pyspark", "spark") from None
+    In a program that has a session already, that one is used and left running.
+    """
+    from pyspark.sql import SparkSession
+
+    from whimbrel.pipeline import session  # says what to install if it is not there
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        with spoken_plainly():
+            yield active
+        return
     number, log = tempfile.mkstemp(prefix="whimbrel-spark-", suffix=".log")
     settings = {"spark.log.level": "WARN", **cluster.settings}
     failed = True

@@ -19,6 +19,7 @@ from whimbrel.cli.console import to_json
 from whimbrel.cli.pipeline_checkpoint import claim
 from whimbrel.cli.pipeline_errors import JobFailed, reason_of
 from whimbrel.cli.pipeline_events import read_events
+from whimbrel.cli.pipeline_inputs import absolute
 from whimbrel.cli.pipeline_lag import lag_of
 from whimbrel.cli.pipeline_outputs import Outputs, format_of
 from whimbrel.cli.pipeline_run import Account, Job, compile_for, count_of_pairs, is_index
@@ -89,9 +90,9 @@ def run_stream(spark: SparkSession, job: Job, stream: Stream) -> Account:
 def _identity(job: Job, index: str) -> dict[str, object]:
     """What may not change while a checkpoint is used: its offsets and its output would not fit any more."""
     return {
-        "events": str(Path(job.source.path).absolute()),
-        "output": str(Path(job.output).absolute()),
-        "index": str(Path(index).absolute()),
+        "events": absolute(job.source.path),
+        "output": absolute(job.output),
+        "index": absolute(index),
         "key": job.source.key,
         "form": job.form,
         "schema": job.source.schema,
@@ -99,12 +100,14 @@ def _identity(job: Job, index: str) -> dict[str, object]:
 
 
 def _start(frame: DataFrame, path: str, format: str, checkpoint: Path, stream: Stream) -> StreamingQuery:
-    writer = frame.writeStream.format(format).option("header", True).option("checkpointLocation", str(checkpoint))
+    writer = (
+        frame.writeStream.format(format).option("header", True).option("checkpointLocation", absolute(str(checkpoint)))
+    )
     if stream.once:
         writer = writer.trigger(availableNow=True)
     elif stream.every is not None:
         writer = writer.trigger(processingTime=f"{round(stream.every * 1_000)} milliseconds")
-    return writer.start(path)
+    return writer.start(absolute(path))
 
 
 def _follow(queries: list[StreamingQuery], job: Job, account: Account, checkpoint: Path) -> None:

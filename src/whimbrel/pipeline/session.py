@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Settings = Mapping[str, str]
 
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
 QUERY: Settings = {
     # A timestamp without a zone is UTC, as in the semantics; not what the machine happens to be set to.
     "spark.sql.session.timeZone": "UTC",
@@ -48,7 +50,7 @@ LOCAL: Settings = {
     # Executors live in the driver's process, which gets 1 GB otherwise.
     "spark.driver.memory": "2g",
     # Silent from the first moment on: the level of the log can be set only when the session stands.
-    "spark.driver.extraJavaOptions": f'-Dlog4j2.configurationFile="{Path(__file__).with_name("quiet.properties")}"',
+    _JAVA_OPTIONS: f'-Dlog4j2.configurationFile="{Path(__file__).with_name("quiet.properties")}"',
     # Some tasks per core; the default of 200 is for clusters, and streams never have it lowered for them.
     "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
 }
@@ -74,6 +76,8 @@ def session(master: str | None = None, *, name: str = "whimbrel", settings: Sett
     if master is not None:
         builder = builder.master(master)
     local = LOCAL if _is_local(master) else {}
+    if _JAVA_OPTIONS in given and _JAVA_OPTIONS in local:
+        given[_JAVA_OPTIONS] = f"{local[_JAVA_OPTIONS]} {given[_JAVA_OPTIONS]}"
     spark = _configured(builder, {**QUERY, **CONTEXT, **local, **given}).getOrCreate()
     if "spark.log.level" not in given:
         # What goes wrong is raised to the caller; the log repeats it for every attempt of every task.
