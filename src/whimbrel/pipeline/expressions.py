@@ -1,0 +1,36 @@
+"""Pieces of Spark SQL as text: names, literals, types. A text of any size costs one call into the JVM to read."""
+
+from __future__ import annotations
+
+from pyspark.sql.types import ArrayType, CharType, DataType, MapType, StructType, VarcharType
+
+
+def name(text: str) -> str:
+    """A name of exactly that text, dots and all."""
+    return "`" + text.replace("`", "``") + "`"
+
+
+def literal(text: str) -> str:
+    """A string literal."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def type_name(kind: DataType) -> str:
+    """A type as SQL writes it; texts of limited length are strings, as in every column that is computed."""
+    if isinstance(kind, StructType):
+        return f"struct<{', '.join(f'{name(field.name)}: {type_name(field.dataType)}' for field in kind.fields)}>"
+    if isinstance(kind, ArrayType):
+        return f"array<{type_name(kind.elementType)}>"
+    if isinstance(kind, MapType):
+        return f"map<{type_name(kind.keyType)}, {type_name(kind.valueType)}>"
+    return "string" if isinstance(kind, VarcharType | CharType) else kind.simpleString()
+
+
+def struct(fields: dict[str, str]) -> str:
+    """A struct of expressions by name."""
+    return f"named_struct({', '.join(f'{literal(key)}, {value}' for key, value in fields.items())})"
+
+
+def try_cast(value: str, kind: str) -> str:
+    """A cast that gives null where the value cannot be held."""
+    return f"try_cast({value} AS {kind})"
