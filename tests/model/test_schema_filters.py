@@ -70,11 +70,7 @@ def test_canonical_text_is_in_the_users_words_and_parses_to_an_equal_filter(data
     expression = data.draw(direct.typed_expressions(schema))
     assume(direct.fits(schema, expression))
     filter = schema.typed(Filter(expression))
-    try:
-        again = Filter.parse(str(filter), schema=schema)
-    except FilterTypeError as error:  # two bounds that are no longer apart from each other
-        assert error.reason == "incomparable"
-        return
+    again = Filter.parse(str(filter), schema=schema)
     assert again == filter
     assert str(again) == str(filter)
 
@@ -115,7 +111,7 @@ REFUSED = [
     ("kind < 'tabel' OR sold", "outside-domain", "kind", "'tabel'", "did you mean 'table'?"),
     ("at > 'yesterday'", "outside-domain", "at", "'yesterday'", "Expected a timestamp"),
     ("event_type = 'sail'", "outside-domain", "event_type", "'sail'", "but got 'sail'"),
-    ("status < 'open'", "no-operator", "status", "< 'open'", "Expected an operator of the enumerated domain of 'status'"),
+    ("status < 'open'", "no-operator", "status", "< 'open'", "an operator of the enumerated domain of 'status'"),
     ("sold AND NOT sold >= FALSE", "no-operator", "sold", ">= FALSE", "(=, !=, IN, CONTAINS), but got >="),
     ("price LIKE '5%'", "no-operator", "price", "LIKE", "but got LIKE"),
     ("kind NOT STARTS WITH 'd'", "no-operator", "kind", "NOT", "but got STARTS WITH"),
@@ -123,7 +119,7 @@ REFUSED = [
     ("sold < sold", "no-operator", "sold", "<", "but got <"),
     ("priority BETWEEN 'low' AND 'unknown'", "incomparable", "priority", "'unknown'", "with 'low'"),
     ("priority > 'unknown'", "incomparable", "priority", "'unknown'", "comparable with none"),
-    ("kind >= 'table' AND price > 1 AND kind <= 'bedroom'", "incomparable", "kind", "'bedroom'", "comparable with 'table'"),
+    ("kind >= 'table' AND price > 1 AND kind <= 'bedroom'", "incomparable", "kind", "'bedroom'", "with 'table'"),
 ]  # fmt: skip
 
 

@@ -23,13 +23,15 @@ from whimbrel.engine.misses import nearest
 from whimbrel.engine.pairs import pairs_of
 from whimbrel.engine.segment import Segment, Workspace
 from whimbrel.engine.snapshot import HeadEntry, Snapshot
-from whimbrel.engine.subscriptions import Batch, read_subscriptions
+from whimbrel.engine.subscriptions import Batch, fitted, read_subscriptions
 from whimbrel.engine.texts import TextStore
+from whimbrel.engine.typed import typed_events
 from whimbrel.matchers.explain import Explanation, NearMiss, explain
 from whimbrel.model.errors import UnknownId, WhimbrelError
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
 from whimbrel.model.limits import FILTER_BYTES
+from whimbrel.model.schema import Schema
 from whimbrel.model.subscription import Id, Subscription
 
 if TYPE_CHECKING:
@@ -50,7 +52,8 @@ SAMPLE_EVENTS = 10_000
 class Index:
     """A set of subscriptions that finds those an event matches.
 
-    `timestamps` names attributes whose strings are read as timestamps.
+    `timestamps` names attributes whose strings are read as timestamps. With a `schema`, filters are typed against it
+    when they are added, invalid events are refused, and values compare as their domains say.
 
     >>> index = Index()
     >>> index.add("toy-deals", "category = 'Toy' AND price < 5")
@@ -58,8 +61,9 @@ class Index:
     ['toy-deals']
     """
 
-    def __init__(self, timestamps: Iterable[str] = ()) -> None:
+    def __init__(self, timestamps: Iterable[str] = (), schema: Schema | None = None) -> None:
         self.timestamps = frozenset(timestamps)
+        self.schema = schema
         self._ids = IdTable()
         self._texts = TextStore()
         self._snapshot = Snapshot()
@@ -74,7 +78,7 @@ class Index:
 
     def add(self, id: Id, filter: object, dialect: str = "sql") -> None:
         """Add a subscription; DuplicateId if the id is there. Visible to the next match."""
-        parsed, text = _parsed(filter, dialect)
+        parsed, text = _parsed(filter, dialect, self.schema)
         with self._lock:
             with self._naming:
                 slot = self._ids.add(id)
@@ -94,7 +98,7 @@ class Index:
         All or nothing: the first bad filter, duplicate id or id of another kind is raised and nothing is added.
         Large loads are parsed on all cores; `progress` is told how many are parsed.
         """
-        batch = read_subscriptions(subscriptions, dialect)
+        batch = read_subscriptions(subscriptions, dialect, self.schema)
         parsed = batch.parse(progress)
         with self._lock:
             first = self._ids.slots
@@ -110,7 +114,7 @@ class Index:
         Takes what `add_many` takes, and raises on ids as it does. Parses in this process alone, for callers that use
         all cores already.
         """
-        batch = read_subscriptions(subscriptions, dialect)
+        batch = read_subscriptions(subscriptions, dialect, self.schema)
         parsed, errors = batch.parse_good()
         good = np.ones(len(batch.texts), bool)
         good[[row for row, _ in errors]] = False
@@ -141,7 +145,7 @@ class Index:
 
     def replace(self, id: Id, filter: object, dialect: str = "sql") -> None:
         """Give a subscription another filter, atomically; it keeps its place in the order of results."""
-        parsed, text = _parsed(filter, dialect)
+        parsed, text = _parsed(filter, dialect, self.schema)
         with self._lock:
             with self._naming:
                 old_slot = self._ids.remove(id)
@@ -153,6 +157,8 @@ class Index:
 
     def match(self, event: Event | Mapping[str, object]) -> list[Id]:
         """The ids of the subscriptions that the event matches, each once, in order of addition."""
+        if self.schema is not None:
+            event = self.schema.read(event)
         snapshot = self._ready(HEAD_CHECKED)
         workspace = self._take_workspace()
         try:
@@ -175,6 +181,8 @@ class Index:
         Event e of the run has rows[offsets[e]:offsets[e + 1]]; `ids(rows)` names them. Both arrays are reused: copy
         what must outlive the next step. Memory stays bounded however many pairs match.
         """
+        if self.schema is not None:
+            events = typed_events(self.schema, events)
         snapshot = self._ready(0)
         units = Units(events, snapshot.attributes(), self.timestamps)
         workers = threads if threads is not None else os.cpu_count() or 1
@@ -190,15 +198,17 @@ class Index:
 
     def explain(self, id: Id, event: Event | Mapping[str, object]) -> Explanation:
         """Why a subscription matches an event or not: each constraint, held or not, and the values seen."""
-        return explain(self[id].filter, Event.of(event, self.timestamps))
+        return explain(self[id].filter, self._read(event))
 
     def near_misses(self, event: Event | Mapping[str, object], limit: int = 10) -> list[NearMiss]:
         """The subscriptions that almost match: fewest failed constraints first, then order of addition."""
         snapshot = self._ready(0)
-        return nearest(snapshot, Event.of(event, self.timestamps), limit, self._filter_of, self._ids.name)
+        return nearest(snapshot, self._read(event), limit, self._filter_of, self._ids.name)
 
     def analyze(self, sample: object) -> None:
         """Plan anew for events like these (any shape that match_batch takes); the first 10,000 are looked at."""
+        if self.schema is not None:
+            sample = typed_events(self.schema, sample)
         taken = sample_of(sample, SAMPLE_EVENTS, self.attributes(), self.timestamps)
         with self._lock:
             self._sample = taken
@@ -228,7 +238,8 @@ class Index:
         """Save to a directory, atomically: whatever happens, it holds the old index or the new one."""
         with self._lock:
             self._flush()
-            persistence.save(path, self._snapshot, self._ids, self._texts, self.timestamps)
+            schema = None if self.schema is None else self.schema.to_document()
+            persistence.save(path, self._snapshot, self._ids, self._texts, self.timestamps, schema)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], verify: bool = True) -> Index:
@@ -237,7 +248,7 @@ class Index:
         `verify=False` skips the checksums of the data, for files that were verified before.
         """
         saved = persistence.open(path, verify)
-        index = cls(saved.timestamps)
+        index = cls(saved.timestamps, None if saved.schema is None else Schema.from_document(saved.schema))
         index._ids, index._texts, index._snapshot = saved.ids, saved.texts, saved.snapshot
         return index
 
@@ -409,14 +420,18 @@ class Index:
                 found += slots.tolist()
         return found
 
+    def _read(self, event: Event | Mapping[str, object]) -> Event:
+        return Event.of(event, self.timestamps) if self.schema is None else self.schema.read(event)
+
     def _judge(self, slot: int, event: Event) -> bool:
-        return self._filter_of(slot).matches(event)
+        """Whether a filter matches an event that is in codes already, if there is a schema."""
+        return any(conjunction.matches(event) for conjunction in self._filter_of(slot).conjunctions)
 
     def _filter_of(self, slot: int) -> Filter:
         found = self._filters.get(slot)
         if found is None:
             text, dialect = self._texts.get(slot)
-            found = Filter.parse(text, dialect)
+            found = Filter.parse(text, dialect, self.schema)
             if len(self._filters) >= FILTERS_KEPT:
                 self._filters.clear()
             self._filters[slot] = found
@@ -451,14 +466,16 @@ class Index:
         self._texts._check()
 
 
-def _parsed(filter: object, dialect: str) -> tuple[Filter, str]:
+def _parsed(filter: object, dialect: str, schema: Schema | None) -> tuple[Filter, str]:
     """The filter and its text; what exceeds a limit is refused here, not at a later match."""
-    parsed = filter if isinstance(filter, Filter) else Filter.parse(filter, dialect)
+    parsed = fitted(filter, schema) if isinstance(filter, Filter) else Filter.parse(filter, dialect, schema)
+    text = parsed.text
+    if schema is not None:  # without the text, from which a segment would be made that knows no schema
+        parsed = Filter(parsed.expression, None, parsed.dialect, schema)
     _ = parsed.conjunctions
-    if parsed.text is not None:
-        return parsed, parsed.text
-    text = str(parsed)
-    FILTER_BYTES.check(len(text.encode()))
+    if text is None:
+        text = str(parsed)
+        FILTER_BYTES.check(len(text.encode()))
     return parsed, text
 
 

@@ -23,6 +23,7 @@ class Saved:
     ids: IdTable
     texts: TextStore
     timestamps: list[str]
+    schema: object = None
 
 
 def save(
@@ -31,6 +32,7 @@ def save(
     ids: IdTable,
     texts: TextStore,
     timestamps: frozenset[str],
+    schema: dict[str, object] | None = None,
 ) -> None:
     """Write all parts; on return they are on disk, and until then the old index stays."""
     died = np.zeros(0, np.int32) if snapshot.died is None else snapshot.died[: snapshot.slots]
@@ -43,7 +45,7 @@ def save(
     files["texts"] = (texts.arrays(), {})
     files["state"] = (
         {"died": died, "moved": moved},
-        {"slots": snapshot.slots, "version": snapshot.version, "timestamps": sorted(timestamps)},
+        {"slots": snapshot.slots, "version": snapshot.version, "timestamps": sorted(timestamps), "schema": schema},
     )
     save_directory(os.fspath(path), files, {"segments": len(snapshot.segments), "subscriptions": len(ids)})
 
@@ -66,4 +68,5 @@ def open(path: str | os.PathLike[str], verify: bool = True) -> Saved:
         IdTable.from_arrays(parts["ids"][0]),
         TextStore.from_arrays(parts["texts"][0]),
         cast("list[str]", facts["timestamps"]),
+        facts.get("schema"),
     )

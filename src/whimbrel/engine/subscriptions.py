@@ -11,12 +11,14 @@ import numpy as np
 from whimbrel.engine.writer import parse_in_parallel
 from whimbrel.language.columnar import ParsedMany, parse_many
 from whimbrel.matchers.events import as_arrow
-from whimbrel.model.errors import UnknownDialect, WhimbrelError
+from whimbrel.model.errors import FilterError, UnknownDialect, WhimbrelError
 from whimbrel.model.filter import Filter
 from whimbrel.model.subscription import Id
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from whimbrel.model.schema import Schema
 
 
 class BadSubscriptions(WhimbrelError):
@@ -36,11 +38,14 @@ class Batch:
     ids: pa.Array | list[Id]
     texts: pa.Array | list[str]
     dialects: str | list[str]
+    schema: Schema | None = None
 
     def parse(self, progress: Callable[[int], None] | None = None) -> list[tuple[int, ParsedMany]]:
         """Parse all texts, or raise `BadSubscriptions` with every bad row."""
         texts = self.texts if isinstance(self.texts, list) else self.texts.to_pylist()
-        if isinstance(self.dialects, str):
+        if self.schema is not None:
+            parsed = [(0, _parse_mixed(texts, self._dialects(), self.schema))]
+        elif isinstance(self.dialects, str):
             parsed = parse_in_parallel(texts, self.dialects, progress)
         else:
             parsed = [(0, _parse_mixed(texts, self.dialects))]
@@ -52,6 +57,9 @@ class Batch:
     def parse_good(self) -> tuple[list[tuple[np.ndarray, ParsedMany]], list[tuple[int, WhimbrelError]]]:
         """Parse all texts here: (rows, what became of them) by dialect, and the errors of the bad rows."""
         texts = self.texts if isinstance(self.texts, list) else self.texts.to_pylist()
+        if self.schema is not None:
+            part = _parse_mixed(texts, self._dialects(), self.schema)
+            return [(np.arange(len(texts)), part)], sorted(_errors_of(part), key=lambda one: one[0])
         by_dialect: dict[str, np.ndarray] = {}
         if isinstance(self.dialects, str):
             by_dialect[self.dialects] = np.arange(len(texts))
@@ -78,7 +86,10 @@ class Batch:
             return [column[row] for row in rows.tolist()] if isinstance(column, list) else column.take(rows)
 
         dialects = self.dialects if isinstance(self.dialects, str) else of(self.dialects)
-        return Batch(of(self.ids), of(self.texts), dialects)
+        return Batch(of(self.ids), of(self.texts), dialects, self.schema)
+
+    def _dialects(self) -> list[str]:
+        return [self.dialects] * len(self.texts) if isinstance(self.dialects, str) else self.dialects
 
 
 def _errors_of(parsed: ParsedMany) -> list[tuple[int, WhimbrelError]]:
@@ -93,26 +104,29 @@ def _errors_of(parsed: ParsedMany) -> list[tuple[int, WhimbrelError]]:
     return errors
 
 
-def read_subscriptions(subscriptions: Iterable[tuple[Id, object]] | pa.Table, dialect: str) -> Batch:
+def read_subscriptions(
+    subscriptions: Iterable[tuple[Id, object]] | pa.Table, dialect: str, schema: Schema | None = None
+) -> Batch:
     """The batch of pairs of id and filter, or of a table with columns id, filter and optionally dialect."""
     table = as_arrow(subscriptions)
     if table is not None:
-        return _read_table(table, dialect)
+        return _read_table(table, dialect, schema)
     ids: list[Id] = []
     texts: list[str] = []
     dialects: list[str] = []
     for id, filter in subscriptions:
         ids.append(id)
         if isinstance(filter, Filter):
+            filter = fitted(filter, schema)  # noqa: PLW2901
             texts.append(filter.text if filter.text is not None else str(filter))
             dialects.append(filter.dialect if filter.text is not None else "sql")
         else:
             texts.append(filter)  # type: ignore[arg-type]
             dialects.append(dialect)
-    return Batch(ids, texts, dialects[0] if len(set(dialects)) == 1 else dialects if dialects else dialect)
+    return Batch(ids, texts, dialects[0] if len(set(dialects)) == 1 else dialects if dialects else dialect, schema)
 
 
-def _read_table(table: pa.Table, dialect: str) -> Batch:
+def _read_table(table: pa.Table, dialect: str, schema: Schema | None) -> Batch:
     import pyarrow as pa
 
     missing = [name for name in ("id", "filter") if name not in table.column_names]
@@ -131,14 +145,23 @@ def _read_table(table: pa.Table, dialect: str) -> Batch:
     if "dialect" in table.column_names:
         dialects = [name or dialect for name in table.column("dialect").to_pylist()]
         dialects = dialects[0] if len(set(dialects)) == 1 else dialects
-    return Batch(ids, texts, dialects)
+    return Batch(ids, texts, dialects, schema)
 
 
-def _parse_mixed(texts: Sequence[str], dialects: Sequence[str]) -> ParsedMany:
+def fitted(filter: Filter, schema: Schema | None) -> Filter:
+    """A filter as an index with that schema, or with none, understands it."""
+    if schema is not None:
+        return schema.typed(filter)
+    if filter.schema is not None:
+        raise FilterError("Expected a filter without a schema, because the index has none, but got one with a schema")
+    return filter
+
+
+def _parse_mixed(texts: Sequence[str], dialects: Sequence[str], schema: Schema | None = None) -> ParsedMany:
     parsed = ParsedMany(len(texts))
     for row, (text, dialect) in enumerate(zip(texts, dialects, strict=True)):
         try:
-            parsed.filters[row] = Filter.parse(text, dialect)
+            parsed.filters[row] = Filter.parse(text, dialect, schema)
         except WhimbrelError as error:
             parsed.errors.append((row, error))
     return parsed

@@ -1,0 +1,261 @@
+"""An index with a schema, and every matcher behind one, against the direct meaning of the domains."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.model import domain_semantics as direct
+from whimbrel import Filter, Index, Schema
+from whimbrel.engine.subscriptions import BadSubscriptions
+from whimbrel.engine.typed_columns import coded_table
+from whimbrel.matchers import MATCHERS, make
+from whimbrel.matchers.events import read_events
+from whimbrel.model.errors import FilterError, UnsupportedEvent, UnsupportedFilter
+from whimbrel.model.schema import FilterTypeError, InvalidEvent
+
+SLOW = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+
+@st.composite
+def cases(draw: st.DrawFn, most: int = 2) -> tuple[Schema, dict[str, Filter], list[dict[str, Any]]]:
+    """A schema, filters that fit it, and valid events."""
+    schema = draw(direct.schemas())
+    expressions = draw(st.lists(direct.typed_expressions(schema, 4), min_size=1, max_size=8))
+    filters = {str(n): schema.typed(Filter(e)) for n, e in enumerate(expressions) if direct.fits(schema, e)}
+    return schema, filters, draw(st.lists(direct.valid_events(schema, most), min_size=1, max_size=5))
+
+
+def expected(schema: Schema, filters: dict[str, Filter], events: list[dict[str, Any]]) -> list[tuple[int, str]]:
+    return [
+        (row, id)
+        for row, event in enumerate(events)
+        for id, filter in filters.items()
+        if direct.matches(schema, filter.expression, event)
+    ]
+
+
+def pairs(table: pa.Table) -> list[tuple[int, str]]:
+    return sorted(zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True))
+
+
+@SLOW
+@given(cases(), st.booleans())
+def test_an_index_honours_the_order_of_domains(
+    case: tuple[Schema, dict[str, Filter], list[dict[str, Any]]], at_once: bool
+) -> None:
+    schema, filters, events = case
+    index = Index(schema=schema)
+    if at_once:
+        index.add_many(filters.items())
+    else:
+        for id, filter in filters.items():
+            index.add(id, filter)
+    found = expected(schema, filters, events)
+    assert [(row, id) for row, event in enumerate(events) for id in index.match(event)] == found
+    assert pairs(index.match_batch(events)) == sorted(found)
+    index._check()
+
+
+def column_of(schema: Schema, name: str, events: list[dict[str, Any]]) -> pa.Array:
+    cells = [event.get(name) for event in events]
+    if name == "at":
+        moments = [None if cell is None else direct.Timestamp.parse(cell).nanoseconds for cell in cells]
+        return pa.array(moments, pa.timestamp("ns", "UTC"))
+    if name == "n":
+        return pa.array([None if cell is None else max(-(2**62), min(cell, 2**62)) for cell in cells], pa.int64())
+    return pa.array(cells)
+
+
+@SLOW
+@given(cases(most=1), st.booleans())
+def test_a_table_is_coded_column_by_column(
+    case: tuple[Schema, dict[str, Filter], list[dict[str, Any]]], with_dictionaries: bool
+) -> None:
+    schema, filters, events = case
+    for event in events:
+        event["n"] = max(-(2**62), min(event.get("n", 0), 2**62))
+    names = sorted({name for event in events for name in event})
+    table = pa.table({name: column_of(schema, name, events) for name in names})
+    if with_dictionaries:
+        texts = [name for name in names if pa.types.is_string(table.schema.field(name).type)]
+        for name in texts:
+            table = table.set_column(names.index(name), name, table.column(name).dictionary_encode())
+    assert coded_table(schema, table) is not None
+    index = Index(schema=schema)
+    index.add_many(filters.items())
+    index.analyze(table)
+    assert pairs(index.match_batch(table)) == sorted(expected(schema, filters, events))
+
+
+@SLOW
+@given(case=cases())
+def test_every_matcher_honours_the_order_of_domains(
+    case: tuple[Schema, dict[str, Filter], list[dict[str, Any]]],
+) -> None:
+    schema, filters, events = case
+    answers = [[id for row, id in expected(schema, filters, events) if row == n] for n in range(len(events))]
+    for name in MATCHERS:
+        matcher = make(name)
+        for id, filter in filters.items():
+            with suppress(UnsupportedFilter):
+                matcher.add(id, filter)
+        for event, answer in zip(events, answers, strict=True):
+            with suppress(UnsupportedEvent):
+                assert matcher.match(schema.read(event)) == [id for id in answer if id in matcher], name
+
+
+@pytest.mark.parametrize("name", sorted(MATCHERS))
+def test_a_matcher_that_has_ranges_has_hierarchies(name: str) -> None:
+    schema, matcher = furniture(), make(name)
+    filter = Filter.parse("kind <= 'dining'", schema=schema)
+    matched = ["dining", "table"]
+    if not matcher.fragment.ranges:
+        with pytest.raises(UnsupportedFilter):
+            matcher.add(1, filter)
+        filter, matched = Filter.parse("kind = 'bedroom'", schema=schema), ["bedroom"]
+    matcher.add(1, filter)
+    kinds = ("any", "bedroom", "dining", "table")
+    assert [kind for kind in kinds if matcher.match(schema.read({"kind": kind}))] == matched
+
+
+def furniture() -> Schema:
+    return Schema.from_document(
+        {
+            "default_type": "sale",
+            "domains": {
+                "kind": {"kind": "hierarchical", "children": {"any": ["dining", "bedroom"], "dining": ["table"]}},
+                "percent": {"kind": "integer", "minimum": 0, "maximum": 100},
+                "money": {"kind": "decimal", "scale": 2},
+            },
+            "attributes": {"kind": "kind", "share": "percent", "price": "money", "tags": "string", "when": "timestamp"},
+            "types": {
+                "sale": {"kind": "mandatory", "share": "optional", "tags": "optional multiple", "when": "optional"},
+                "rent": {"price": "mandatory", "kind": "optional multiple"},
+            },
+        }
+    )
+
+
+def test_filters_are_typed_when_they_are_added() -> None:
+    index = Index(schema=furniture())
+    index.add("a", "kind <= 'dining'")
+    with pytest.raises(FilterTypeError, match="did you mean 'kind'"):
+        index.add("b", "knid = 'table'")
+    with pytest.raises(FilterTypeError, match="but got 101"):
+        index.replace("a", "share = 101")
+    with pytest.raises(BadSubscriptions) as caught:
+        index.add_many([("c", "kind = 'table'"), ("d", "share = 'x'"), ("e", "colour = 1"), ("f", "kind <")])
+    assert [row for row, _ in caught.value.errors] == [1, 2, 3]
+    table = pa.table({"id": ["c", "d"], "filter": ["kind = 'table'", "share = 'x'"]})
+    assert [row for row, _ in index.add_good(table)] == [1]
+    assert list(index) == ["a", "c"]
+    assert str(index["a"].filter) == "kind <= 'dining'"
+    assert index.match({"kind": "table"}) == ["a", "c"]
+
+
+def test_invalid_events_are_refused_with_every_reason_and_the_row() -> None:
+    index = Index(schema=furniture())
+    index.add("a", "kind <= 'dining'")
+    with pytest.raises(InvalidEvent) as caught:
+        index.match({"kind": "tabel", "share": 1.5, "colour": "red"})
+    assert [(v.rule, v.path) for v in caught.value.violations] == [("R2", "kind"), ("R2", "share"), ("R3", "colour")]
+    events = [{"kind": "table"}, {"kind": "bedroom"}, {"share": 3}]
+    for shape in (events, pa.Table.from_pylist([{"kind": None, "share": None, **event} for event in events])):
+        with pytest.raises(InvalidEvent, match="Expected a valid event 2") as caught:
+            index.match_batch(shape)
+        assert caught.value.row == 2
+    assert index.match({"kind": "dining"}) == ["a"]
+
+
+TABLES = [
+    {"kind": ["table", "any"], "share": [1, None]},
+    {"kind": ["table", "any"], "share": [1.0, float("nan")]},
+    {"kind": ["table", "any"], "share": [1.5, 2.0]},
+    {"kind": ["table", "any"], "share": [1, 101]},
+    {"kind": ["table", "desk"]},
+    {"kind": ["table", None]},
+    {"kind": [["table"], ["any"]]},
+    {"kind": ["table", "any"], "tags": [["a", "b"], None]},
+    {"kind": ["table", "any"], "when": ["2026-01-01", None]},
+    {"kind": ["table", "any"], "when": [1, 2]},
+    {"kind": ["table", "any"], "colour": ["red", None]},
+    {"kind": ["table", "any"], "colour": [None, None]},
+    {"event_type": ["sale", "rent"], "kind": ["table", None], "price": [None, 1.25]},
+    {"event_type": ["sale", "rent"], "kind": ["table", None], "price": [1.25, 1.25]},
+    {"event_type": ["sale", "rent"], "kind": ["table", None], "price": [None, 1.255]},
+    {"event_type": ["sale", "lend"], "kind": ["table", "any"]},
+    {"event_type": ["sale", None], "kind": ["table", "any"]},
+    {"event_type": [["sale"], ["sale", "rent"]], "kind": ["table", "any"], "price": [None, 3]},
+]
+
+
+@pytest.mark.parametrize("columns", TABLES, ids=str)
+def test_tables_are_judged_as_their_rows_are(columns: dict[str, list[Any]]) -> None:
+    schema, table = furniture(), pa.table(columns)
+    index = Index(schema=schema)
+    texts = ["kind < 'any'", "share = 1", "tags CONTAINS 'b'", "event_type = 'rent'", "when > '2025-01-01'"]
+    index.add_many([(text, text) for text in texts])
+    rows = list(read_events(table, table.column_names))
+    invalid = [row for row, event in enumerate(rows) if schema.violations(event)]
+    if invalid:
+        with pytest.raises(InvalidEvent) as caught:
+            index.match_batch(table)
+        assert caught.value.row == invalid[0]
+    else:
+        assert pairs(index.match_batch(table)) == sorted(
+            (row, id) for row, event in enumerate(rows) for id in index.match(event)
+        )
+
+
+def test_a_saved_index_keeps_its_schema(tmp_path: Path) -> None:
+    index = Index(schema=furniture())
+    index.add("a", "kind < 'any' AND tags LIKE '%b%'")
+    index.save(tmp_path / "index")
+    again = Index.open(tmp_path / "index")
+    assert again.schema == index.schema
+    for one in (index, again):
+        assert one.match({"kind": "table", "tags": ["abc"]}) == ["a"]
+        assert one.match({"kind": "any", "tags": ["abc"]}) == []
+        assert str(one.explain("a", {"kind": "any"})).splitlines()[1].strip().startswith("- kind != 'any'")
+        assert [miss.id for miss in one.near_misses({"kind": "any"})] == ["a"]
+        assert pairs(one.match_batch(pa.table({"kind": ["any", "table"], "tags": [["b"], ["b"]]}))) == [(1, "a")]
+
+
+def test_a_schema_grows_under_an_index() -> None:
+    schema = furniture()
+    index = Index(schema=schema)
+    index.add("a", "kind < 'any'")
+    event = {"kind": "table", "colour": "red"}
+    with pytest.raises(InvalidEvent):
+        index.match(event)
+    schema.create_attribute("colour", "string")
+    schema.extend_type("sale", "colour")
+    index.add("b", "colour = 'red'")
+    assert index.match(event) == ["a", "b"]
+
+
+def test_an_index_without_a_schema_takes_no_filter_with_one() -> None:
+    filter = Filter.parse("kind < 'any'", schema=furniture())
+    with pytest.raises(FilterError, match="without a schema"):
+        Index().add("a", filter)
+    with pytest.raises(FilterError, match="without a schema"):
+        Index().add_many([("a", filter)])
+
+
+def test_verified_filters_see_codes() -> None:
+    schema = furniture()
+    index = Index(schema=schema)
+    index.add("a", "kind < 'any' AND tags LIKE '%x%y%'")
+    index.add_many([(f"n{n}", f"share = {n}") for n in range(50)])
+    events = [{"kind": "table", "tags": ["xzy"]}, {"kind": "any", "tags": ["xzy"]}]
+    assert pairs(index.match_batch(events)) == [(0, "a")]
+    assert index.match(events[0]) == ["a"]
