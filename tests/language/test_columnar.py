@@ -15,6 +15,7 @@ from whimbrel.model.filter import Filter
 
 def rows_of(parsed: ParsedMany) -> list[int]:
     grouped = [row for group in parsed.groups for row in group.rows.tolist()]
+    grouped += [row for part in parsed.conjunctions for row in part.rows.tolist()]
     return sorted([*grouped, *parsed.filters, *(row for row, _ in parsed.errors)])
 
 
@@ -25,9 +26,16 @@ def shape_of(text: str) -> Shape | None:
 
 
 def agrees(batch: list[str]) -> None:
-    parsed = parse_many(batch)
+    for pieces in (False, True):
+        check(parse_many(batch, pieces=pieces), batch)
+
+
+def check(parsed: ParsedMany, batch: list[str]) -> None:
     assert parsed.count == len(batch)
     assert rows_of(parsed) == list(range(len(batch)))
+    for part in parsed.conjunctions:
+        for row, filter in part.filters().items():
+            assert filter == parse(batch[row])
     for group in parsed.groups:
         assert len(group.columns) == len(group.shape.slot_types)
         for index, row in enumerate(group.rows.tolist()):

@@ -18,7 +18,7 @@ from whimbrel.engine.clauses import RANGE, SET, SHARED
 from whimbrel.engine.compiler import FilterSource, Part, Ranks, Sets, attribute_number
 from whimbrel.engine.constants import Constants
 from whimbrel.engine.dictionary import ranks_of_numbers, ranks_of_strings, ranks_of_times
-from whimbrel.language.columnar import Operand, ShapeGroup, Term
+from whimbrel.language.columnar import Conjunctions, Operand, ShapeGroup, Term
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 
 _TYPES = {"number": NUMBER, "string": STRING, "timestamp": TIMESTAMP}
@@ -29,6 +29,8 @@ _EXCLUDED = 2
 
 Column = Any
 """A column of literals: an int64 or float64 array, an Arrow array of strings, or a list."""
+Items = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+"""Attribute, kind, low and high of each item."""
 Finder = Callable[[dict[str, np.ndarray], dict[str, object], int, Column], np.ndarray]
 
 
@@ -164,15 +166,20 @@ class BulkSource:
 
     def parts(self, ranks: Ranks, sets: Sets) -> list[Part]:
         """The items, once ranks exist."""
+        blocks = np.array(self._blocks, np.int64).reshape(-1, 4)
+        items = self._assembled(blocks, ranks, sets)
+        rows = np.concatenate([self._slots[group.rows] for group in self._groups]).astype(np.int32)
+        return [_satisfiable(blocks, rows, items)]
+
+    def _assembled(self, blocks: np.ndarray, ranks: Ranks, sets: Sets) -> Items:
+        """The items of all groups, one after the other."""
         found = [pool.ranks(ranks, column) for pool, column in zip(self._pools, self._columns, strict=True)]
         base = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(one) for one in found], dtype=np.int64)])
         pooled = np.concatenate([*found, np.empty(0, np.int32)]).astype(np.int32, copy=False)
-        blocks = np.array(self._blocks, np.int64).reshape(-1, 4)
         items = np.array(self._items, np.int64).reshape(-1, 10)
         members = np.array(self._members, np.int64).reshape(-1, 2)
-        rows = np.concatenate([self._slots[group.rows] for group in self._groups]).astype(np.int32)
         sizes = blocks[:, 1] * blocks[:, 2]
-        total, conjunctions = int(sizes.sum()), int(blocks[:, 1].sum())
+        total = int(sizes.sum())
         attr, low, high = (np.empty(total, np.int32) for _ in range(3))
         kind = np.empty(total, np.uint8)
         in_lists = items[items[:, 3] != RANGE]
@@ -184,21 +191,39 @@ class BulkSource:
             attr, kind, low, high, set_start, set_low, set_high,
         )  # fmt: skip
         first = sets.add_ragged(set_start, set_low[:used].copy(), set_high[:used].copy())
-        slot = np.empty(conjunctions, np.int32)
-        flags = np.empty(conjunctions, np.uint8)
-        counts = np.empty(conjunctions, np.int64)
-        kept, kept_items = _keep_satisfiable(blocks, rows, first, attr, kind, low, high, slot, flags, counts)
-        return [
-            Part(
-                slot[:kept],
-                flags[:kept],
-                counts[:kept],
-                attr[:kept_items],
-                kind[:kept_items],
-                low[:kept_items],
-                high[:kept_items],
-            )
-        ]
+        low[kind == SET] += first
+        return attr, kind, low, high
+
+
+class PieceSource(BulkSource):
+    """Rows that are one conjunction each, given predicate by predicate."""
+
+    def __init__(self, conjunctions: Conjunctions, slots: np.ndarray) -> None:
+        super().__init__(conjunctions.groups, slots)
+        self._conjunctions = conjunctions
+
+    def parts(self, ranks: Ranks, sets: Sets) -> list[Part]:
+        """The items, once ranks exist: assembled predicate by predicate, then put in their places."""
+        blocks = np.array(self._blocks, np.int64).reshape(-1, 4)
+        places = np.concatenate([group.rows for group in self._groups])
+        attr, kind, low, high = self._assembled(blocks, ranks, sets)
+        for array in (attr, kind, low, high):
+            array[places] = array.copy()
+        one = self._conjunctions
+        rows = self._slots[one.rows].astype(np.int32)
+        each = np.stack([np.arange(len(rows)), np.ones_like(rows), one.counts, np.zeros_like(rows)], axis=1)
+        return [_satisfiable(each.astype(np.int64), rows, (attr, kind, low, high))]
+
+
+def _satisfiable(blocks: np.ndarray, rows: np.ndarray, items: Items) -> Part:
+    """The conjunctions of blocks that have no empty range."""
+    conjunctions = int(blocks[:, 1].sum())
+    slot = np.empty(conjunctions, np.int32)
+    flags = np.empty(conjunctions, np.uint8)
+    counts = np.empty(conjunctions, np.int64)
+    attr, kind, low, high = items
+    kept, kept_items = _keep_satisfiable(blocks, rows, attr, kind, low, high, slot, flags, counts)
+    return Part(slot[:kept], flags[:kept], counts[:kept], *(array[:kept_items] for array in items))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -281,7 +306,7 @@ def _assemble(  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _keep_satisfiable(blocks, rows, first_set, attr, kind, low, high, slot, flags, counts):  # type: ignore[no-untyped-def]
+def _keep_satisfiable(blocks, rows, attr, kind, low, high, slot, flags, counts):  # type: ignore[no-untyped-def]
     """Drops conjunctions with an empty range, in place; how many conjunctions and items are left."""
     read = write = kept = 0
     for b in range(blocks.shape[0]):
@@ -292,8 +317,7 @@ def _keep_satisfiable(blocks, rows, first_set, attr, kind, low, high, slot, flag
                 good &= kind[k] != RANGE or low[k] <= high[k]
             if good:
                 for k in range(read, read + width):
-                    attr[write], kind[write], high[write] = attr[k], kind[k], high[k]
-                    low[write] = low[k] + (first_set if kind[k] == SET else 0)
+                    attr[write], kind[write], low[write], high[write] = attr[k], kind[k], low[k], high[k]
                     write += 1
                 slot[kept] = rows[blocks[b, 0] + row]
                 flags[kept] = blocks[b, 3]

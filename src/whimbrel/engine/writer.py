@@ -13,7 +13,7 @@ from threading import Thread
 
 import numpy as np
 
-from whimbrel.engine.bulk import bulk_sources
+from whimbrel.engine.bulk import PieceSource, bulk_sources
 from whimbrel.engine.compiler import FilterSource, Source, compile_clauses
 from whimbrel.engine.decode import SegmentSource
 from whimbrel.engine.segment import Segment
@@ -37,7 +37,7 @@ def build_from_head(entries: Sequence[HeadEntry], sample: object = None) -> Segm
     """A segment of the head's entries: those with SQL text by the bulk path, others one by one."""
     texts = [entry for entry in entries if entry.filter.text is not None and entry.filter.dialect == "sql"]
     others = [entry for entry in entries if entry.filter.text is None or entry.filter.dialect != "sql"]
-    parsed = parse_many([str(entry.filter.text) for entry in texts])
+    parsed = parse_many([str(entry.filter.text) for entry in texts], pieces=True)
     sources, always = parsed_sources(parsed, np.array([entry.slot for entry in texts], np.int32))
     rest = FilterSource([entry.slot for entry in others], [entry.filter for entry in others])
     return Segment.build(compile_clauses([*sources, rest], [*always, *rest.always]), sample)
@@ -66,7 +66,7 @@ def merge(
 def parsed_sources(parsed: ParsedMany, slots: np.ndarray) -> tuple[list[Source], list[int]]:
     """The sources of parsed texts, and the always-true slots."""
     bulk, always = bulk_sources(parsed.groups, slots)
-    sources: list[Source] = [*bulk]
+    sources: list[Source] = [*bulk, *(PieceSource(one, slots) for one in parsed.conjunctions)]
     for one in bulk:
         if isinstance(one, FilterSource):
             always = always + one.always
@@ -93,7 +93,7 @@ def parse_in_parallel(
             with suppress(IndexError):  # the caller's process parses from the front, the others from the back
                 while True:
                     first = waiting.popleft()
-                    out[first] = parse_many(texts[first : first + PARSE_AT_ONCE], dialect)
+                    out[first] = parse_many(texts[first : first + PARSE_AT_ONCE], dialect, pieces=True)
                     if progress is not None:
                         progress(min(len(out) * PARSE_AT_ONCE, len(texts)))
             for helper in helpers:
@@ -116,7 +116,7 @@ while True:
         texts, dialect = pickle.load(sys.stdin.buffer)
     except EOFError:
         break
-    pickle.dump(parse_many(texts, dialect), answers, pickle.HIGHEST_PROTOCOL)
+    pickle.dump(parse_many(texts, dialect, pieces=True), answers, pickle.HIGHEST_PROTOCOL)
     answers.flush()
 """
 

@@ -2,7 +2,8 @@
 
 Texts are grouped by what is left of them without their literals, in one pass; each shape is parsed once, and each
 slot's literals are converted in bulk. What has no columnar form comes back as filters, what is bad as errors:
-every row is in exactly one of the three.
+every row is in exactly one of the three. Who can take conjunctions apart may ask for pieces too: then rows whose
+shape is rare come as predicates that many of them share.
 """
 
 from __future__ import annotations
@@ -14,19 +15,23 @@ import numpy as np
 
 from whimbrel.language.columnar_shapes import Operand, Shape, Term, columnar_shape
 from whimbrel.language.columns import Column, Int64s, joined, numbers_column, strings_column, timestamps_column
+from whimbrel.language.pieces import PieceRows
 from whimbrel.language.shapes import cut
 from whimbrel.language.sql import SQL
 from whimbrel.language.sql_lexer import check_text
 from whimbrel.language.template import FIRST_NUMBER, Template
 from whimbrel.model import dialects
 from whimbrel.model.errors import LimitExceeded, WhimbrelError
+from whimbrel.model.expression import And, Expression
 from whimbrel.model.filter import Filter
 from whimbrel.model.values import Timestamp, Value, canonical_number
 
-__all__ = ["Operand", "ParsedMany", "Shape", "ShapeGroup", "Term", "parse_many"]
+__all__ = ["Conjunctions", "Operand", "ParsedMany", "Shape", "ShapeGroup", "Term", "parse_many"]
 
 CHUNK = 1 << 16
 """Rows whose literals are held as text at one time: enough for long columns, little enough for memory."""
+RARE = 8
+"""Rows of a chunk below which a shape is taken apart into predicates, if that is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +58,44 @@ class ShapeGroup:
         return Filter(self.shape.expression(values))
 
 
+@dataclass(frozen=True, slots=True)
+class Conjunctions:
+    """Rows that are one conjunction each, of different shapes: row `rows[i]` has the next `counts[i]` of all terms.
+
+    The terms come grouped by predicate: a group has one term, and its `rows` are places among all terms. No
+    conjunction has two terms on one attribute.
+    """
+
+    rows: Int64s
+    counts: Int64s
+    groups: tuple[ShapeGroup, ...]
+
+    def filters(self) -> dict[int, Filter]:
+        """The filters by row, for whoever needs them after all."""
+        terms: dict[int, Expression] = {}
+        for group in self.groups:
+            terms |= {place: group.filter(index).expression for index, place in enumerate(group.rows.tolist())}
+        ends = np.cumsum(self.counts).tolist()
+        starts = [0, *ends[:-1]]
+        return {
+            row: Filter(And(tuple(terms[place] for place in range(start, end))))
+            for row, start, end in zip(self.rows.tolist(), starts, ends, strict=True)
+        }
+
+
 @dataclass(slots=True)
 class ParsedMany:
-    """What became of `count` texts: groups of rows by shape, filters and errors by row."""
+    """What became of `count` texts: groups of rows by shape, conjunctions if asked for, filters and errors by row."""
 
     count: int
     groups: list[ShapeGroup] = field(default_factory=list)
+    conjunctions: list[Conjunctions] = field(default_factory=list)
     filters: dict[int, Filter] = field(default_factory=dict)
     errors: list[tuple[int, WhimbrelError]] = field(default_factory=list)
 
 
-def parse_many(texts: Iterable[str], dialect: str = "sql") -> ParsedMany:
-    """Parse many filters at once.
+def parse_many(texts: Iterable[str], dialect: str = "sql", pieces: bool = False) -> ParsedMany:
+    """Parse many filters at once; with `pieces`, rare shapes that are conjunctions come as `Conjunctions`.
 
     >>> parsed = parse_many(["a = 1", "a = 2", "a = b", "a ="])
     >>> parsed.groups[0].rows, parsed.groups[0].columns
@@ -77,8 +108,7 @@ def parse_many(texts: Iterable[str], dialect: str = "sql") -> ParsedMany:
         collector.parse_each(range(len(collector.texts)), dialect)
     else:
         for start in range(0, len(collector.texts), CHUNK):
-            for rows in collector.by_shape(start):
-                collector.take(rows)
+            collector.take_chunk(start, pieces)
     return collector.result()
 
 
@@ -107,7 +137,19 @@ class _Collector:
         self.parsed = ParsedMany(len(texts))
         self.pending: dict[Shape, list[tuple[Int64s, tuple[Column, ...]]]] = {}
 
-    def by_shape(self, start: int) -> Iterable[_Rows]:
+    def take_chunk(self, start: int, pieces: bool) -> None:
+        """Files the rows of a chunk."""
+        gathered = PieceRows()
+        for rest, rows in self.by_shape(start).items():
+            rare = pieces and isinstance(rest, str) and len(rows.rows) < RARE
+            if not (rare and gathered.add(rest, rows.rows, rows.strings, rows.numbers)):  # type: ignore[arg-type]
+                self.take(rows)
+        if gathered.rows:
+            groups = tuple(ShapeGroup(piece.shape, places, columns) for piece, places, columns in gathered.columns())
+            rows_of, counts = np.array(gathered.rows, np.int64), np.array(gathered.counts, np.int64)
+            self.parsed.conjunctions.append(Conjunctions(rows_of, counts, groups))
+
+    def by_shape(self, start: int) -> dict[Hashable, _Rows]:
         """The rows of a chunk, together where the texts differ in literals only."""
         found: dict[Hashable, _Rows] = {}
         for row, text in enumerate(self.texts[start : start + CHUNK], start):
@@ -124,7 +166,7 @@ class _Collector:
                 same.rows.append(row)
                 same.strings += strings
                 same.numbers += numbers
-        return found.values()
+        return found
 
     def take(self, found: _Rows) -> None:
         """Files rows whose texts differ in literals only."""
