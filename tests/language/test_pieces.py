@@ -23,7 +23,7 @@ def test_conjunctions_are_what_they_are_as_wholes(batch: list[str]) -> None:
     [
         "a = 1",
         "a = 1 AND b BETWEEN 2 AND 3 AND c IN ('x', 'y')",
-        "a BETWEEN 'x' AND 'y' AND b > 5 AND NOT c = 1 AND 5 < d",
+        "5 < d AND a BETWEEN 'x' AND 'y' AND b > 5 AND NOT c = 1",
         "a = -1 AND b BETWEEN -5 AND 2.5 AND c > -0 AND d != -0.0",
         "a = 1.5 AND b = 2 AND c = 3.0",
         "flag AND NOT other AND t CONTAINS 'x' AND u NOT IN (1, TRUE, 'it is')",
