@@ -57,6 +57,16 @@ CASES = (
         target=Target(700_000, 250), matches="10", papers=20_000,
         peer=Peer("hypermatch (Go)", 0.52, "its author's figure, on an M4 Max"),
     ),
+    Case(
+        "properties-light", "properties",
+        full={"n": 10_000, "ones": 0.06, "events": 50_000}, small={"n": 1_000, "events": 2_000},
+        matches="about 52", papers=10_000,
+    ),
+    Case(
+        "properties-heavy", "properties",
+        full={"n": 10_000, "ones": 0.94, "events": 50_000}, small={"n": 1_000, "events": 2_000},
+        matches="about 52", papers=10_000,
+    ),
 )  # fmt: skip
 
 AIMS = Aims(

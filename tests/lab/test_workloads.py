@@ -24,6 +24,7 @@ from whimbrel.lab.workloads.gryphon import decay
 from whimbrel.lab.workloads.lesubscribe import expected_matches
 from whimbrel.lab.workloads.stocks import find_quotes
 from whimbrel.lab.workloads.text import BLOCK_ROWS, float_text
+from whimbrel.matchers import make as make_matcher
 
 PREDICATE = re.compile(
     r"(?P<name>\w+) (?:(?P<sign>[<>]=?|=) (?P<bound>\S+)"
@@ -65,6 +66,11 @@ PINNED = {
         "symbol = 'S08' AND close BETWEEN 8.89 AND 9.37 AND volume >= 165800",
         "4107de06f3ad2003",
         "38cd2e4feb77632e",
+    ),
+    "properties": (
+        "p4 = 0 AND p7 = 1 AND p12 = 0 AND p15 = 1 AND p18 = 1 AND p37 = 1 AND p40 = 1 AND p44 = 1 AND p47 = 0",
+        "920e269658aa0616",
+        "0ea7ec5aa04929e5",
     ),
 }
 
@@ -443,9 +449,47 @@ class TestStocks:
         assert matches_per_event(workload).mean() / 20_000 == pytest.approx(0.00204, rel=0.1)
 
 
+class TestProperties:
+    @pytest.mark.parametrize("ones", [0.06, 0.5, 0.94])
+    def test_an_event_matches_one_in_194_whatever_its_share_of_ones(self, ones: float) -> None:
+        workload = make("properties", n=20_000, events=200, ones=ones)
+        assert matches_per_event(workload).mean() == pytest.approx(20_000 * 0.9**50, rel=0.1)
+        bits = np.array([column.to_numpy() for column in workload.events.columns])
+        assert bits.mean() == pytest.approx(ones, abs=0.02) and set(np.unique(bits)) <= {0, 1}
+
+    def test_a_fifth_of_the_properties_is_tested_for_0_and_1_alike(self) -> None:
+        tested = [match["bound"] for found in predicates(small("properties", n=2_000)) for match in found]
+        assert len(tested) / 2_000 == pytest.approx(10, rel=0.05)
+        assert tested.count("1") / len(tested) == pytest.approx(0.5, abs=0.02)
+
+    def test_the_rapid_matchers_visit_what_the_survey_says(self) -> None:
+        """On light events modified = rapid < tree, on heavy events modified < rapid = tree."""
+        nodes = {}
+        for ones in (0.06, 0.94):
+            workload = make("properties", n=1_000, events=100, ones=ones)
+            for title, name, options in (
+                ("tree", "rapid", {"c": 0}), ("rapid", "rapid", {}), ("modified", "modified_rapid", {}),
+            ):  # fmt: skip
+                matcher = make_matcher(name, **options)
+                for row in workload.subscriptions.to_pylist():
+                    matcher.add(row["id"], row["filter"])
+                counts = [len(matcher.match(event)) for event in workload.events.to_pylist()]
+                assert counts == matches_per_event(workload).tolist()
+                nodes[title, ones] = matcher.stats()["nodes_visited"]
+        assert nodes["modified", 0.06] == nodes["rapid", 0.06] < nodes["tree", 0.06] / 2
+        assert nodes["modified", 0.94] < nodes["rapid", 0.94] / 2
+        assert nodes["rapid", 0.94] == nodes["tree", 0.94]
+
+    def test_refuses_a_share_of_ones_that_is_none(self) -> None:
+        with pytest.raises(ValueError, match=r"properties: expected ones in \[0, 1\], but got 2"):
+            make("properties", n=5, ones=2)
+
+
 class TestMake:
     def test_names_the_workloads_there_are(self) -> None:
-        with pytest.raises(ValueError, match="of lesubscribe, gryphon, ranges, mixed, hm, stocks, but got 'lesub'"):
+        with pytest.raises(
+            ValueError, match="of lesubscribe, gryphon, ranges, mixed, hm, stocks, properties, but got 'lesub'"
+        ):
             make("lesub", n=10)
 
     def test_names_the_parameters_there_are(self) -> None:

@@ -28,7 +28,7 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A workload by name with the parameters of its full and of its small form; targets hold for the full form.
+    """A workload by name with the parameters of its full and of its small form; a target holds for the full form.
 
     `papers` is how many of the subscriptions the papers' matchers are given that load in bulk: what all of them take
     in a minute or two.
@@ -38,9 +38,9 @@ class Case:
     workload: str
     full: Parameters
     small: Parameters
-    target: Target
     matches: str
     papers: int
+    target: Target | None = None
     peer: Peer | None = None
 
     def parameters(self, scale: Scale) -> Parameters:

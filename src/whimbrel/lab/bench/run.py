@@ -83,14 +83,14 @@ def _run_case(case: Case, settings: Settings, benchmarks: Benchmarks, progress: 
         assert size is not None
         fields.append(_field_apart(case, workload, settings, size, rivals, progress))
     found = verdicts.of_case(case, fields, engine, benchmarks.aims) if settings.scale == "full" else []
-    peer = case.peer
+    target, peer = case.target, case.peer
     gc.collect()
     return {
         "name": case.name,
         "workload": case.workload,
         "parameters": parameters,
         "expected_matches": case.matches,
-        "target": {"events_per_second": case.target.events_per_second, "times_naive": case.target.times_naive},
+        "target": target and {"events_per_second": target.events_per_second, "times_naive": target.times_naive},
         "peer": peer and {"name": peer.name, "us_per_event": peer.us_per_event, "remark": peer.remark},
         "engine": engine,
         "fields": [field.to_dict() for field in fields],

@@ -52,9 +52,9 @@ def _targets(workloads: Iterable[Result]) -> Table:
                 _number(engine["cpu_us"]),
                 _number(engine["ns_per_match"]),
                 _number(engine["events_per_second"]),
-                _aim(target["events_per_second"], met.get("events/s")),
+                _aim(target["events_per_second"], met.get("events/s")) if target else "",
                 _number(ratio),
-                _aim(target["times_naive"], met.get("times compiled naive")),
+                _aim(target["times_naive"], met.get("times compiled naive")) if target else "",
                 f"{peer['name']}: {_number(peer['us_per_event'])} us" if peer else "",
             )
         )

@@ -40,9 +40,12 @@ def of_case(case: Case, fields: list[Field], engine: Mapping[str, Any], aims: Ai
     assert us is not None
     naive = main.entry(NAIVE)
     build, single = engine["build"], engine["single"]
-    found = [
-        Verdict("events/s", case.target.events_per_second, round(1e6 / us)),
-        Verdict("times compiled naive", case.target.times_naive, round((naive.us or 0) / us, 1) if naive else None),
+    found = []
+    if case.target is not None:
+        times_naive = round((naive.us or 0) / us, 1) if naive else None
+        found.append(Verdict("events/s", case.target.events_per_second, round(1e6 / us)))
+        found.append(Verdict("times compiled naive", case.target.times_naive, times_naive))
+    found += [
         Verdict("match_batch, times match_blocks", aims.batch_ratio, engine["batch"]["times_blocks"], least=False),
         Verdict("both cores, times one", aims.both_cores, engine["both_cores"]),
         Verdict("subscriptions/s from columns", aims.columnar_per_second, build["from_columns_per_second"]),

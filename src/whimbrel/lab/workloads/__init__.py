@@ -12,15 +12,17 @@ from whimbrel.lab.workloads.gryphon import gryphon
 from whimbrel.lab.workloads.hm import hm
 from whimbrel.lab.workloads.lesubscribe import lesubscribe
 from whimbrel.lab.workloads.mixed import mixed
+from whimbrel.lab.workloads.properties import properties
 from whimbrel.lab.workloads.ranges import ranges
 from whimbrel.lab.workloads.stocks import stocks
 
 __all__ = [
-    "WORKLOADS", "Format", "Workload", "gryphon", "hm", "lesubscribe", "make", "mixed", "ranges", "stocks",
+    "WORKLOADS", "Format", "Workload", "gryphon", "hm", "lesubscribe", "make", "mixed", "properties",
+    "ranges", "stocks",
 ]  # fmt: skip
 
 WORKLOADS: dict[str, Callable[..., Workload]] = {
-    function.__name__: function for function in (lesubscribe, gryphon, ranges, mixed, hm, stocks)
+    function.__name__: function for function in (lesubscribe, gryphon, ranges, mixed, hm, stocks, properties)
 }
 
 
