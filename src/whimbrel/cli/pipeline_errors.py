@@ -58,7 +58,7 @@ def _of_worker(text: str) -> str | None:
     lines = text[start:].splitlines()[1:]
     words: list[str] = []
     for line in lines:
-        if words and (not line.strip() or line.lstrip().startswith("at ")):
+        if words and (not line.strip() or line.lstrip().startswith(("at ", "SQLSTATE: ", "=== "))):
             break
         if words or (line and not line[0].isspace()):
             words.append(line)

@@ -41,7 +41,7 @@ def settings_of(options: list[str] | None) -> dict[str, str]:
 
 
 @contextmanager
-def running_spark(cluster: Cluster, name: str) -> Iterator[SparkSession]:
+def running_spark(cluster: Cluster, name: str, progress_bar: bool = True) -> Iterator[SparkSession]:
     """A session; what Spark and its workers write goes to a file, which is kept if the command fails.
 
     In a program that has a session already, that one is used and left running.
@@ -60,7 +60,7 @@ def running_spark(cluster: Cluster, name: str) -> Iterator[SparkSession]:
     failed = True
     try:
         with spoken_plainly(log):
-            with progress("Starting Spark"), _standard_error_to(number):
+            with progress("Starting Spark", quiet=not progress_bar), _standard_error_to(number):
                 spark = session(cluster.master, name=name, settings=settings)
             try:
                 yield spark
