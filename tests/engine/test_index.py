@@ -261,6 +261,34 @@ def test_every_kind_of_key_is_used() -> None:
         assert plan["subscription"] == id and len(plan["conjunctions"]) == 1  # type: ignore[arg-type]
 
 
+def test_a_plan_says_what_share_of_the_sample_reaches_a_subscription() -> None:
+    index = Index()
+    index.add_many(
+        [*((n, f"a = {n} AND b > 3") for n in range(1_000)), *((n, f"b > {n}") for n in range(1_000, 1_500))]
+    )
+    index.add(9_999, "TRUE")
+    guessed: Any = index.plan(7)
+    assert guessed["conjunctions"][0]["key"] == "hash" and guessed["conjunctions"][0]["attributes"] == ["a"]
+    assert guessed["conjunctions"][0]["share"] == pytest.approx(1 / 2_000, rel=0.2)
+    index.analyze([{"a": n % 100, "b": 10 * n} for n in range(200)])
+    seen: Any = [index.plan(id) for id in (7, 500, 1_250, 9_999)]
+    assert [plan["conjunctions"][0]["key"] for plan in seen] == ["hash", "hash", "sorted", "always"]
+    assert [plan["conjunctions"][0]["share"] for plan in seen] == [0.01, 0.0, 74 / 200, 1.0]
+    assert [plan["cost_ns"] > 0 for plan in seen] == [True, False, True, True]
+    assert seen[0]["cost_ns"] > guessed["cost_ns"]
+
+
+def test_stats_say_how_many_candidates_and_probes_an_event_had() -> None:
+    index = Index()
+    index.add_many((n, f"a = {n % 1_000} AND b = {n}") for n in range(5_000))
+    assert index.stats()["candidates_per_event"] == index.stats()["probes_per_event"] == 0
+    events = [{"a": n, "b": n} for n in range(500)]
+    found = len(index.match_batch(events))
+    after: Any = index.stats()
+    assert found == 500 and after["events"] == 500
+    assert 1 <= after["candidates_per_event"] <= 10 and 1 <= after["probes_per_event"] <= 10
+
+
 def test_additions_after_a_removal_are_found() -> None:
     """A death is kept by slot: there must be room for slots that come after it."""
     index = Index()
@@ -523,7 +551,7 @@ def test_stats_count_what_is_held_and_done() -> None:
     assert after["events"] == 11 and after["head"] == 0 and after["always_true"] == 1
     assert sum(after["segment_sizes"]) == 101 and after["slots"] == 102  # type: ignore[call-overload]
     assert after["bytes"] > 0 and after["text_bytes"] > 0  # type: ignore[operator]
-    assert index.plan(100)["conjunctions"] == [{"segment": 1, "key": "always", "attributes": [], "candidates": 1}]
+    assert index.plan(100)["conjunctions"] == [{"segment": 1, "key": "always", "attributes": [], "share": 1.0}]
     assert index.plan(101)["conjunctions"] == []
 
 

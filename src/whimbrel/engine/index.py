@@ -21,6 +21,7 @@ from whimbrel.engine.ids import IdTable
 from whimbrel.engine.layout import SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.misses import nearest
 from whimbrel.engine.pairs import pairs_of
+from whimbrel.engine.plan_report import plan
 from whimbrel.engine.segment import Segment, Workspace
 from whimbrel.engine.snapshot import HeadEntry, Snapshot
 from whimbrel.engine.subscriptions import Batch, fitted, read_subscriptions
@@ -230,9 +231,13 @@ class Index:
         return report.stats(self._snapshot, self._ids, self._texts, self._counts)
 
     def plan(self, id: Id) -> dict[str, object]:
-        """How one subscription is indexed: per conjunction the kind of key and the share of events that reach it."""
+        """How one subscription is indexed: per conjunction the kind of key and the share of events that reach it.
+
+        `cost_ns` is about what the subscription costs an event. The shares are those of the sample of `analyze`, or
+        guessed without one.
+        """
         slot = self._slot(id)
-        return report.plan(self._ready(0), slot, id)
+        return plan(self._ready(0), slot, id, self._sample)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save to a directory, atomically: whatever happens, it holds the old index or the new one."""

@@ -1,0 +1,136 @@
+"""How one subscription is indexed, and what it costs an event: the planner's choice, told to people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from whimbrel.engine.chunks import CHUNK
+from whimbrel.engine.codec import Encoded
+from whimbrel.engine.layout import SLOT_MASK
+from whimbrel.engine.planner import ATTRIBUTES_PER_EVENT, CANDIDATE_NS
+from whimbrel.engine.segment import Segment
+from whimbrel.engine.snapshot import Snapshot
+from whimbrel.model.subscription import Id
+
+COST_NS = {"always": 1.0, "hash": CANDIDATE_NS, "present": CANDIDATE_NS, "sorted": 0.4, "bitmap": 1.3}
+"""What a conjunction costs an event that its key leads to it, in nanoseconds, as measured on the Le Subscribe workload.
+
+Less where an event is one of a block, or where entries share their key and their checks."""
+
+Facts = dict[str, object]
+
+
+def plan(snapshot: Snapshot, slot: int, id: Id, sample: object = None) -> Facts:
+    """Where the conjunctions of a slot are filed; `share` is that of the events that are expected to reach one.
+
+    Expected by the sample, event by event, or without one by the planner's guess.
+    """
+    found: list[Facts] = []
+    cost = 0.0
+    for number, segment in enumerate(snapshot.segments):
+        place = int(np.searchsorted(segment.slots, slot))
+        if place == len(segment.slots) or segment.slots[place] != slot:
+            continue
+        expected = _Expected(segment, sample)
+        for kind, facts, key in _entries(segment, slot):
+            share = expected.share(key)
+            cost += share * COST_NS[kind]
+            found.append({"segment": number, "key": kind, **facts, "share": share})
+    return {"subscription": id, "conjunctions": found, "cost_ns": cost}
+
+
+Range = tuple[int, int, int]
+"""An attribute, and the ranks of it, first and last, with which an event reaches a conjunction."""
+
+
+class _Expected:
+    """What part of the events has some ranks."""
+
+    def __init__(self, segment: Segment, sample: object) -> None:
+        self._encoded: Encoded | None = None
+        self._ranks = segment.arrays["rank_base"][:, 4]
+        if sample is not None:
+            codec = segment.codec
+            self._encoded = codec.encode_events(sample) if isinstance(sample, list) else codec.encode_table(sample)
+
+    def share(self, key: list[Range]) -> float:
+        """The share of events that have ranks in all of the ranges."""
+        encoded = self._encoded
+        if encoded is None:
+            present = min(1.0, ATTRIBUTES_PER_EVENT / max(1, len(self._ranks)))
+            parts = [present * (high - low + 1) / max(1, int(self._ranks[attr])) for attr, low, high in key]
+            return float(np.prod(np.minimum(parts, 1.0))) if parts else 1.0
+        reached = np.ones(encoded.count, bool)
+        rows = np.repeat(np.arange(encoded.count), np.diff(encoded.offsets))
+        for attr, low, high in key:
+            inside = (encoded.attrs == attr) & (encoded.ranks >= low) & (encoded.ranks <= high)
+            reached &= np.bincount(rows[inside], minlength=encoded.count) > 0
+        return float(reached.mean()) if encoded.count else 0.0
+
+
+def _entries(segment: Segment, slot: int) -> Iterator[tuple[str, Facts, list[Range]]]:
+    """Kind, facts and key of each conjunction of a slot."""
+    a = segment.arrays
+    if slot in a["always"]:
+        yield "always", {"attributes": []}, []
+    for entry in np.flatnonzero((a["hash_slot"] & SLOT_MASK) == slot).tolist():
+        yield _hash_key(segment, entry)
+    for entry in np.flatnonzero((a["sorted_slot"] & SLOT_MASK) == slot).tolist():
+        yield _sorted_key(segment, entry)
+    for entry in np.flatnonzero((a["bits_slot"] & SLOT_MASK) == slot).tolist():
+        yield _chunk_key(segment, entry)
+
+
+def _hash_key(segment: Segment, entry: int) -> tuple[str, Facts, list[Range]]:
+    a = segment.arrays
+    places = a["hash_table"][:, 1]
+    start, length = places >> 32, places & 0xFFFFFFFF
+    group = int(np.searchsorted(a["hash_group"], entry, "right")) - 1
+    row = int(np.flatnonzero((a["hash_table"][:, 0] >= 0) & (start <= group) & (group < start + length))[0])
+    value = int(a["hash_table"][row, 0])
+    order = np.argsort(a["hash_base"], kind="stable")
+    schema = int(order[np.searchsorted(a["hash_base"][order], value, "right") - 1])
+    attrs = [attr for attr in a["hash_attrs"][schema].tolist() if attr >= 0]
+    present = bool(a["hash_present"][schema])
+    rest = value - int(a["hash_base"][schema])
+    key: list[Range] = []
+    for attr, radix in zip(attrs, a["hash_radix"][schema].tolist(), strict=False):
+        rank, rest = (0, rest) if present else divmod(rest, radix)
+        key.append((attr, 1, int(a["rank_base"][attr, 4])) if present else (attr, rank, rank))
+    facts: Facts = {
+        "attributes": [segment.attributes[attr] for attr in attrs],
+        "groups_of_key": int(length[row]),
+        "checks": int(a["hash_item_start"][group + 1] - a["hash_item_start"][group]),
+    }
+    return "present" if present else "hash", facts, key
+
+
+def _sorted_key(segment: Segment, entry: int) -> tuple[str, Facts, list[Range]]:
+    a = segment.arrays
+    group = int(np.searchsorted(a["sorted_start"], entry, "right")) - 1
+    attr = int(np.searchsorted(a["sorted_first"], group, "right")) - 1
+    bound, fixed = int(a["sorted_bound"][entry]), int(a["sorted_fixed"][group])
+    low, high = (fixed, bound) if a["sorted_upper"][group] else (bound, fixed)
+    facts: Facts = {"attributes": [segment.attributes[attr]], "checks": int(a["sorted_second"][group] >= 0)}
+    return "sorted", facts, [(attr, low, high)]
+
+
+def _chunk_key(segment: Segment, entry: int) -> tuple[str, Facts, list[Range]]:
+    a = segment.arrays
+    chunk = entry // CHUNK
+    attrs = a["bits_attrs"]
+    zones = [
+        (int(attrs[compact]), int(a["bits_zone_low"][chunk, place]), int(a["bits_zone_high"][chunk, place]))
+        for place, compact in enumerate(a["bits_zone_attr"][chunk].tolist())
+        if compact >= 0
+    ]
+    used = a["bits_slot_attr"][a["bits_slot_start"][chunk] : a["bits_slot_start"][chunk + 1]]
+    facts: Facts = {
+        "attributes": [segment.attributes[int(attrs[compact])] for compact in used.tolist()],
+        "chunk": chunk,
+        "zones": [segment.attributes[attr] for attr, _, _ in zones],
+        "checks": int(a["bits_item_check"][entry] - a["bits_item_start"][entry]),
+    }
+    return "bitmap", facts, zones
