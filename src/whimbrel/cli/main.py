@@ -7,6 +7,7 @@ import sys
 
 import typer
 
+from whimbrel.cli.backtest import backtest
 from whimbrel.cli.bench import bench
 from whimbrel.cli.console import say, say_json
 from whimbrel.cli.demo import demo
@@ -26,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (match, explain, lint, demo, version):
+for command in (match, explain, lint, backtest, demo, version):
     app.command()(command)
 app.add_typer(bench, name="bench")
 app.add_typer(lab, name="lab")
