@@ -132,17 +132,18 @@ def valid_events(draw: st.DrawFn, schema: Schema, most: int = 2) -> dict[str, An
     ):
         values = draw(st.lists(st.sampled_from(pool(schema, name)), min_size=1, max_size=most))
         event[name] = values if most > 1 and draw(st.booleans()) else values[0]
+        if draw(st.integers(0, 9)) == 0:
+            event[name] = [None, *values] if most > 1 and draw(st.booleans()) else None
     return event
 
 
 def matches(schema: Schema, expression: x.Expression, event: Mapping[str, Any]) -> bool:
     """Whether the expression is true under some binding of the event's values."""
-    sets = {
-        name: [_meant(name, value) for value in (values if isinstance(values, list) else [values])]
-        for name, values in event.items()
-    }
-    picks = itertools.product(*sets.values())
-    return any(_eval(schema, expression, dict(zip(sets, pick, strict=True)), sets) is True for pick in picks)
+    lists = {name: values if isinstance(values, list) else [values] for name, values in event.items()}
+    sets = {name: [_meant(name, value) for value in values if value is not None] for name, values in lists.items()}
+    picked = [name for name, values in sets.items() if values]
+    picks = itertools.product(*(sets[name] for name in picked))
+    return any(_eval(schema, expression, dict(zip(picked, pick, strict=True)), sets) is True for pick in picks)
 
 
 def _meant(name: str, value: Any) -> Any:
@@ -162,8 +163,10 @@ def _eval(schema: Schema, e: x.Expression, binding: dict[str, Any], sets: dict[s
             return None
         return compare(schema, e.left, binding[e.left], e.op, binding[e.right])
     assert not isinstance(e, x.Constant)
-    if isinstance(e, x.IsNull | x.IsMissing):
+    if isinstance(e, x.IsMissing):
         return e.attribute not in sets
+    if isinstance(e, x.IsNull):
+        return e.attribute not in binding
     if e.attribute not in binding:
         return None
     value = binding[e.attribute]

@@ -16,6 +16,7 @@ from whimbrel.cli.lab import lab
 from whimbrel.cli.lint import lint
 from whimbrel.cli.match import match
 from whimbrel.cli.pipeline import pipeline
+from whimbrel.cli.schema import schema
 from whimbrel.cli.version import version
 from whimbrel.model.errors import WhimbrelError
 
@@ -32,6 +33,7 @@ for command in (match, explain, lint, backtest, demo, version):
 app.add_typer(bench, name="bench")
 app.add_typer(lab, name="lab")
 app.add_typer(pipeline, name="pipeline")
+app.add_typer(schema, name="schema")
 
 
 def main() -> None:

@@ -64,31 +64,60 @@ def to_text(document: Mapping[str, object], as_json: bool = False) -> str:
 
 def read(document: object) -> State:
     """The definitions of a document; InvalidSchema with every problem if there are any."""
+    problems: list[SchemaError] = []
+    parts = _parts(document, problems)
+    base = State(_text(parts, "type_attribute", problems) or "event_type", _text(parts, "default_type", problems))
+    state = _grown(base, parts, problems)
+    if state.default_type is not None and state.default_type not in state.types:
+        hint = did_you_mean(state.default_type, state.types)
+        problems.append(SchemaError(f"Expected an event type, but got {state.default_type!r}{hint}", "default_type"))
+    version = parts.get("version", 0)
+    if isinstance(version, int) and not isinstance(version, bool) and version >= 0:
+        state = replace(state, version=version)
+    else:
+        problems.append(SchemaError(f"Expected a whole number of at least 0, but got {version!r}", "version"))
+    if problems:
+        raise InvalidSchema(problems)
+    return state
+
+
+def extended(state: State, document: object) -> State:
+    """A state with everything that a document defines in addition; all conflicts and other problems are raised."""
+    problems: list[SchemaError] = []
+    parts = _parts(document, problems)
+    for name, known in (("type_attribute", state.type_attribute), ("default_type", state.default_type)):
+        given = _text(parts, name, problems)
+        if given not in (None, known):
+            problems.append(
+                SchemaError(f"Expected {name} to stay {known!r}, but the extension makes it {given!r}", name)
+            )
+    new = _grown(state, parts, problems)
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        raise InvalidSchema(problems)
+    return new
+
+
+def _parts(document: object, problems: list[SchemaError]) -> Mapping[str, object]:
     if not isinstance(document, Mapping):
         raise InvalidSchema([SchemaError(f"Expected an object, but got {type(document).__name__}", "$")])
-    problems: list[SchemaError] = []
     for name in document:
         if name not in _PARTS:
             hint = did_you_mean(str(name), _PARTS)
             problems.append(SchemaError(f"Expected {', '.join(_PARTS)}, but got {name!r}{hint}", str(name)))
-    state = State(
-        _text(document, "type_attribute", problems) or "event_type", _text(document, "default_type", problems)
-    )
-    for name, item in _table(document, "domains", problems).items():
+    return document
+
+
+def _grown(state: State, parts: Mapping[str, object], problems: list[SchemaError]) -> State:
+    """The state after every step of the four rules that a document stands for, but for those with a problem."""
+    for name, item in _table(parts, "domains", problems).items():
         state = _attempt(problems, state, _with_domain, name, item)
-    for name, item in _table(document, "attributes", problems).items():
+    for name, item in _table(parts, "attributes", problems).items():
         state = _attempt(problems, state, State.with_attribute, name, item)
-    for name, item in _table(document, "types", problems).items():
+    for name, item in _table(parts, "types", problems).items():
         state = _attempt(problems, state, _with_type, name, item, problems)
-    if state.default_type is not None and state.default_type not in state.types:
-        hint = did_you_mean(state.default_type, state.types)
-        problems.append(SchemaError(f"Expected an event type, but got {state.default_type!r}{hint}", "default_type"))
-    version = document.get("version", 0)
-    if isinstance(version, bool) or not isinstance(version, int) or version < 0:
-        problems.append(SchemaError(f"Expected a whole number of at least 0, but got {version!r}", "version"))
-    if problems:
-        raise InvalidSchema(problems)
-    return replace(state, version=version)
+    return state
 
 
 def read_domain(item: object, path: str) -> Domain:
@@ -137,7 +166,11 @@ def _with_type(state: State, name: str, item: object, problems: list[SchemaError
             uses[attribute] = Use.of(use, path)
         except SchemaError as error:
             problems.append(error)
-    return state.with_type(name, uses)
+    if name not in state.types:
+        return state.with_type(name, uses)
+    for attribute, one in uses.items():
+        state = _attempt(problems, state, State.with_use, name, attribute, one)
+    return state
 
 
 def _attempt(problems: list[SchemaError], state: State, step: Callable[..., State], *arguments: object) -> State:
@@ -170,33 +203,11 @@ def written(state: State) -> dict[str, object]:
     document: dict[str, object] = {"version": state.version, "type_attribute": state.type_attribute}
     if state.default_type is not None:
         document["default_type"] = state.default_type
-    document["domains"] = {name: domain.definition() for name, domain in state.domains.items() if name not in BUILT_IN}
+    domains = {name: domain.definition() for name, domain in state.domains.items() if name not in BUILT_IN}
+    if domains:
+        document["domains"] = domains
     document["attributes"] = dict(state.domain_names)
     document["types"] = {
         name: {attribute: str(use) for attribute, use in uses.items()} for name, uses in state.types.items()
     }
     return document
-
-
-def extended(state: State, other: State) -> State:
-    """A state with everything that another one defines; if anything conflicts, all conflicts are raised."""
-    problems: list[SchemaError] = []
-    if other.type_attribute != state.type_attribute:
-        problem = f"Expected types in the attribute {state.type_attribute!r}, but got {other.type_attribute!r}"
-        problems.append(SchemaError(problem, "type_attribute"))
-    new = state
-    for name, domain in other.domains.items():
-        new = _attempt(problems, new, State.with_domain, name, domain)
-    for name, domain_name in other.domain_names.items():
-        new = _attempt(problems, new, State.with_attribute, name, domain_name)
-    for name, uses in other.types.items():
-        if name not in state.types:
-            new = _attempt(problems, new, State.with_type, name, uses)
-            continue
-        for attribute, use in uses.items():
-            new = _attempt(problems, new, State.with_use, name, attribute, use)
-    if len(problems) == 1:
-        raise problems[0]
-    if problems:
-        raise InvalidSchema(problems)
-    return new

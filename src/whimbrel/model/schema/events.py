@@ -1,6 +1,7 @@
 """An event against a schema: the consistency rules R1 to R3, all violations at once, and the values in coded form.
 
 ERR-10b: an event that lacks a mandatory attribute breaks R2 only; R3 is about attributes that the view does not have.
+A null is no value: it is in no domain, a mandatory attribute needs another, and an optional one may be null.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class TypedEvent(Event):
         """An attribute's values, in the user's words."""
         domain = self.schema.domain_of(name)
         if isinstance(domain, Ordered):
-            return tuple(from_key(domain.word(key)) for key in self.keys(name))
+            return tuple(None if key == NULL_KEY else from_key(domain.word(key)) for key in self.keys(name))
         return super().values(name)
 
 
@@ -73,8 +74,8 @@ def judge(schema: Schema, event: Event) -> tuple[list[Violation], dict[str, dict
     types = _types(schema, event, violations, codes)
     view: View = schema.view(types) if types else dict.fromkeys(schema.attributes, _ANY)  # R1 is told, not repeated
     for name, use in view.items():
-        if use.mandatory and not event.keys(name):
-            found = "nothing" if event.attributes else "an empty event"
+        if use.mandatory and not event.has_value(name):
+            found = "null" if event.keys(name) else "nothing"
             violations.append(Violation("R2", name, schema.attributes[name].expected, found))
     for name in event.attributes:
         if name == schema.type_attribute:
@@ -93,7 +94,7 @@ def _types(
     schema: Schema, event: Event, violations: list[Violation], codes: dict[str, dict[SortKey, SortKey]]
 ) -> list[str]:
     """The types that the event has, or the default one if it names none (R1)."""
-    keys = event.keys(schema.type_attribute)
+    keys = [key for key in event.keys(schema.type_attribute) if key != NULL_KEY]
     if not keys and schema.default_type is not None:
         key: SortKey = (STRING, schema.default_type)
         codes[schema.type_attribute] = {key: key}
@@ -119,7 +120,7 @@ def _values(
     differ = False
     outside: list[SortKey] = []
     for key in event.keys(name):
-        code = domain.code(key)
+        code = domain.code(key) if key != NULL_KEY else NULL_KEY
         if code is None:
             outside.append(key)
         else:
@@ -130,7 +131,7 @@ def _values(
         more = f" and {len(outside) - _SHOWN:,} more" if len(outside) > _SHOWN else ""
         hint = did_you_mean(str(outside[0][1]), domain.suggestions()) if outside[0][0] == STRING else ""
         violations.append(Violation("R2", name, domain.expected, found + more + hint))
-    count = len(set(coded.values())) + len(outside)
+    count = len(set(coded.values()) - {NULL_KEY}) + len(outside)
     if not use.multiple and count > 1:
         violations.append(Violation("R2", name, "one value", f"{count:,}"))
     return coded if differ and not outside else None

@@ -7,7 +7,7 @@ take the state that they find. Codes of ordered values never change, because dom
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from whimbrel.model.conjunction import Conjunction
@@ -104,9 +104,12 @@ class Schema:
         return self._step(lambda state: state.with_type(name, made))
 
     def extend(self, other: Schema | Mapping[str, object]) -> bool:
-        """Add all that another schema, or a document, defines; where anything conflicts, add nothing."""
-        read = other if isinstance(other, Schema) else Schema.from_document(other)
-        return self._step(lambda state: documents.extended(state, read._state))
+        """Add all that another schema, or a document, defines; where anything conflicts, add nothing.
+
+        A document may build on definitions that are there.
+        """
+        document = other.to_document() if isinstance(other, Schema) else other
+        return self._step(lambda state: documents.extended(state, document))
 
     def _step(self, step: Callable[[State], State]) -> bool:
         with self._lock:
@@ -186,6 +189,43 @@ class Schema:
         """Write the schema to a file, JSON if its name ends so, else TOML."""
         documents.dump(self.to_document(), path)
 
+    @staticmethod
+    def from_arrow(schema: object, type: str = "event", ignore: Collection[str] = ()) -> Schema:
+        """The schema with one event type, the default one, for tables with an Arrow schema."""
+        from whimbrel.model.schema.from_arrow import read_arrow
+
+        return read_arrow(schema, type, ignore)
+
+    @staticmethod
+    def from_spark(schema: object, type: str = "event", ignore: Collection[str] = ()) -> Schema:
+        """The schema with one event type, the default one, for data frames with a StructType, or its JSON form."""
+        from whimbrel.model.schema.from_spark import read_spark
+
+        return read_spark(schema, type, ignore)
+
+    @staticmethod
+    def from_json_schema(document: object, type: str = "event", ignore: Collection[str] = ()) -> Schema:
+        """The schema with one event type, the default one, for the objects that a JSON Schema describes."""
+        from whimbrel.model.schema.from_json_schema import read_json_schema
+
+        return read_json_schema(document, type, ignore)
+
+    @staticmethod
+    def infer(
+        events: Iterable[Event | Mapping[str, object]],
+        type_attribute: str = "event_type",
+        default_type: str = "event",
+        values: int = 0,
+    ) -> Schema:
+        """The schema of a sample of events; text with at most so many `values` becomes an enumeration.
+
+        >>> Schema.infer([{"price": 3}, {"price": 2.5, "tags": ["new", "sale"]}]).to_document()["types"]
+        {'event': {'price': 'mandatory', 'tags': 'optional multiple'}}
+        """
+        from whimbrel.model.schema.infer import inferred
+
+        return inferred(events, type_attribute, default_type, values)
+
     def diff(self, newer: Schema) -> list[Change]:
         """What is added, removed or changed from this schema to a newer one."""
         return changes(self._state, newer._state)
@@ -206,8 +246,3 @@ class Schema:
 
     def __repr__(self) -> str:
         return f"<Schema version {self.version}: {len(self.types)} types, {len(self.attributes)} attributes>"
-
-
-def read_rows(schema: Schema, events: Iterable[Event | Mapping[str, object]]) -> Iterator[Event]:
-    """The events of many, each valid; InvalidEvent says which row is not."""
-    return (schema.read(event, row) for row, event in enumerate(events))

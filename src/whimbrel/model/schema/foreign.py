@@ -1,0 +1,72 @@
+"""Schemas of other systems as one event type: the fields that their readers find, and the schema that they make.
+
+Fields below an object have dotted names; what lies in an array may be there several times or not at all. A type that
+has no domain is a problem, and all problems are told at once; `ignore` leaves attributes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from whimbrel.model.schema.domains import Domain
+from whimbrel.model.schema.errors import InvalidSchema, SchemaError
+from whimbrel.model.schema.state import BUILT_IN, State
+from whimbrel.model.schema.structure import Use
+
+if TYPE_CHECKING:
+    from whimbrel.model.schema.schema import Schema
+
+_NAMES = {domain: name for name, domain in BUILT_IN.items()}
+
+
+class Fields:
+    """The attributes found so far, and what could not be read."""
+
+    def __init__(self, ignore: Collection[str] = ()) -> None:
+        self.ignore = frozenset(ignore)
+        self.domains: dict[str, Domain] = {}
+        self.uses: dict[str, Use] = {}
+        self.problems: list[SchemaError] = []
+
+    def add(self, name: str, domain: Domain, use: Use) -> None:
+        """An attribute with its domain."""
+        known = self.domains.get(name)
+        if name in self.ignore:
+            return
+        if known is not None and known != domain:
+            self.problem(name, f"Expected one domain, but got {known} and {domain}")
+        self.domains[name] = domain
+        self.uses[name] = use if known is None else Use(use.mandatory or self.uses[name].mandatory, multiple=True)
+
+    def problem(self, name: str, problem: str) -> None:
+        """An attribute that cannot be read."""
+        if name not in self.ignore:
+            self.problems.append(SchemaError(problem, name))
+
+    def schema(self, type: str) -> Schema:
+        """The schema with one event type, which is the default one."""
+        from whimbrel.model.schema.schema import Schema
+
+        if self.problems:
+            raise InvalidSchema(self.problems)
+        state = State(default_type=type)
+        if state.type_attribute in self.domains:
+            raise InvalidSchema(
+                [
+                    SchemaError(
+                        f"Expected another name, because {state.type_attribute!r} holds the types", state.type_attribute
+                    )
+                ]
+            )
+        for name, domain in self.domains.items():
+            domain_name = _NAMES.get(domain, name)
+            if domain_name in BUILT_IN and BUILT_IN[domain_name] != domain:
+                domain_name = f"{name}_values"
+            state = state.with_domain(domain_name, domain).with_attribute(name, domain_name)
+        return Schema._of(state.with_type(type, self.uses))
+
+
+def below(prefix: str, name: str) -> str:
+    """The attribute of a field below another."""
+    return f"{prefix}.{name}" if prefix else name

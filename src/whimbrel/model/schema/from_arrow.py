@@ -1,0 +1,65 @@
+"""A schema of Arrow as one event type."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Any
+
+from whimbrel.model.schema.domains import Boolean, Domain, Instant, Number, String
+from whimbrel.model.schema.foreign import Fields, below
+from whimbrel.model.schema.structure import Use
+
+if TYPE_CHECKING:
+    from whimbrel.model.schema.schema import Schema
+
+
+def read_arrow(schema: Any, type: str, ignore: Collection[str]) -> Schema:
+    """The schema with one event type for the rows of tables with this Arrow schema."""
+    fields = Fields(ignore)
+    _read(schema, "", mandatory=True, multiple=False, fields=fields)
+    return fields.schema(type)
+
+
+def _read(columns: Iterable[Any], prefix: str, mandatory: bool, multiple: bool, fields: Fields) -> None:
+    for column in columns:
+        name = below(prefix, column.name)
+        _column(column.type, name, Use(mandatory and not column.nullable, multiple), fields)
+
+
+def _column(kind: Any, name: str, use: Use, fields: Fields) -> None:
+    from pyarrow import types
+
+    if hasattr(kind, "storage_type"):
+        _column(kind.storage_type, name, use, fields)
+    elif types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        _column(kind.value_type, name, use, fields)
+    elif types.is_struct(kind):
+        _read(kind, name, use.mandatory, use.multiple, fields)
+    elif types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind) or _is_view(kind):
+        _column(kind.value_type, name, Use(mandatory=False, multiple=True), fields)
+    elif (domain := _domain(kind)) is not None:
+        fields.add(name, domain, use)
+    else:
+        fields.problem(name, f"Expected booleans, numbers, text, timestamps, lists or structs, but got {kind}")
+
+
+def _is_view(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_list_view(kind) or types.is_large_list_view(kind))
+
+
+def _domain(kind: Any) -> Domain | None:
+    from pyarrow import types
+
+    if types.is_boolean(kind):
+        return Boolean()
+    if types.is_integer(kind):
+        return Number("integer")
+    if types.is_floating(kind):
+        return Number("float")
+    if types.is_decimal(kind):
+        return Number("decimal", scale=kind.scale) if kind.scale >= 0 else Number("decimal")
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return String()
+    return Instant() if types.is_timestamp(kind) or types.is_date(kind) else None

@@ -1,0 +1,130 @@
+"""`whimbrel schema`: check, show, diff and infer."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+
+from tests.cli.program import Program
+from whimbrel import Schema
+
+SHOP = """
+default_type = "sale"
+
+[domains.size]
+kind = "enumerated"
+values = ["S", "M", "L"]
+order = [["S", "M", "L"]]
+
+[attributes]
+category = "string"
+price = "decimal"
+tags = "string"
+size = "size"
+
+[types.sale]
+category = "mandatory"
+price = "mandatory"
+tags = "optional multiple"
+
+[types.shirt]
+size = "mandatory"
+price = "optional multiple"
+"""
+
+
+def test_a_good_schema_with_good_events_and_subscriptions(program: Program) -> None:
+    program.write("shop.toml", SHOP)
+    assert program("schema", "check", "shop.toml").stdout == ""
+    summary = program("schema", "check", "shop.toml", "events.jsonl", "-s", "subs.jsonl", "--json").error_lines[-1]
+    assert summary == {"types": 2, "attributes": 4, "subscriptions": 3, "events": 3, "rejected": {}}
+
+
+def test_check_tells_every_problem(program: Program) -> None:
+    program.write("shop.toml", SHOP)
+    program.write_lines("subs.jsonl", {"id": 1, "filter": "prise < 5"}, {"id": 2, "filter": "size < 'M'"}, {"id": 3})
+    program.write_lines(
+        "events.jsonl",
+        {"category": "Toy", "price": 3},
+        {"category": 5, "colour": "red"},
+        {"event_type": "shirt", "size": "XL"},
+    )
+    result = program(
+        "schema", "check", "shop.toml", "events.jsonl", "-s", "subs.jsonl", "--json", "--rejects", "bad.jsonl", status=1
+    )
+    rejected = [(line["rejected"], line["line"], line["error"]) for line in result.error_lines[:-1]]
+    assert rejected == [
+        ("subscription", 1, "FilterTypeError"),
+        ("subscription", 3, "MissingField"),
+        ("event", 2, "InvalidEvent"),
+        ("event", 3, "InvalidEvent"),
+    ]
+    message = result.error_lines[2]["message"]
+    assert "3 violations" in message
+    assert all(part in message for part in ("at category", "at price", "R3", "at colour"))
+    assert program.read_lines("bad.jsonl")[0]["input"] == "prise < 5"
+    text = program("schema", "check", "shop.toml", "-s", "subs.jsonl", status=1).stderr
+    assert "did you mean 'price'?" in text
+    assert "\n  ^\n" in text
+    stopped = program("schema", "check", "shop.toml", "events.jsonl", "--on-error", "stop", "--json", status=1)
+    assert stopped.error_lines[-1]["rejected"] == {"events": 1}
+
+
+def test_bad_schemas(program: Program) -> None:
+    program.write("bad.toml", '[attributes]\na = "flaot"\nb = "strin"\n')
+    text = program("schema", "check", "bad.toml", status=1).stderr
+    assert "2 problems" in text
+    assert "did you mean 'float'? - at attributes.a" in text
+    program.write("no.toml", "=")
+    assert "Expected a schema in TOML" in program("schema", "show", "no.toml", status=1).stderr
+    assert "No such file" in program("schema", "show", "missing.toml", status=1).stderr
+    error = program("schema", "diff", "bad.toml", "bad.toml", "--json", status=1).error_lines[-1]
+    assert error["error"] == "InvalidSchema"
+
+
+def test_show(program: Program) -> None:
+    program.write("shop.toml", SHOP)
+    shown = program("schema", "show", "shop.toml").stdout
+    assert Schema.from_document(tomllib.loads(shown)) == Schema.load(program.folder / "shop.toml")
+    assert json.loads(program("schema", "show", "shop.toml", "--json").stdout)["attributes"]["size"] == "size"
+    view = program("schema", "show", "shop.toml", "--view", "sale, shirt").stdout.splitlines()
+    assert view[1].split() == ["price", "mandatory", "multiple", "decimal"]
+    assert program("schema", "show", "shop.toml", "--view", "sale", "--json").lines == [
+        {"category": "mandatory", "price": "mandatory", "tags": "optional multiple"}
+    ]
+    assert "did you mean 'sale'" in program("schema", "show", "shop.toml", "--view", "sales", status=1).stderr
+
+
+def test_diff_says_whether_it_is_an_extension(program: Program) -> None:
+    program.write("old.toml", SHOP)
+    program.write("new.toml", SHOP + 'tags = "optional"\n[types.gift]\nprice = "mandatory"\n')
+    assert program("schema", "diff", "old.toml", "new.toml").stdout.splitlines() == [
+        "+ types.shirt.tags: optional",
+        "+ types.gift: price mandatory",
+    ]
+    back = program("schema", "diff", "new.toml", "old.toml", status=1)
+    assert "- types.gift: price mandatory  (not an extension)" in back.stdout
+    assert "old.toml does not extend new.toml" in back.stderr
+    result = program("schema", "diff", "old.toml", "new.toml", "--json")
+    assert [line["extension"] for line in result.lines] == [True, True]
+    assert result.error_lines == [{"changes": 2, "extension": True}]
+
+
+def test_infer(program: Program) -> None:
+    inferred = tomllib.loads(program("schema", "infer", "events.jsonl").stdout)
+    assert inferred["types"] == {"event": {"category": "mandatory", "price": "mandatory", "tags": "optional multiple"}}
+    program("schema", "infer", "events.jsonl", "-o", "s.json", "--default-type", "sale", "--values", "2")
+    schema = Schema.load(program.folder / "s.json")
+    assert (schema.default_type, str(schema.attributes["price"])) == ("sale", "integer")
+    assert program("schema", "check", "s.json", "events.jsonl").stdout == ""
+    program.write("e.csv", "a,b\n1,x\n2,y\n")
+    assert tomllib.loads(program("schema", "infer", "e.csv", "events.jsonl").stdout)["attributes"]["a"] == "integer"
+    program.write("mixed.jsonl", '{"a": 1}\n{"a": "x"}\n')
+    assert "number and string - at a" in program("schema", "infer", "mixed.jsonl", status=1).stderr
+    assert tomllib.loads(program("schema", "infer", "mixed.jsonl", "--limit", "1").stdout)["attributes"] == {
+        "a": "integer"
+    }
+    program.write("odd.jsonl", '{"a": 1}\n[]\n')
+    odd = program("schema", "infer", "odd.jsonl", status=1)
+    assert "Expected a JSON object, but got an array" in odd.stderr
+    assert tomllib.loads(odd.stdout)["attributes"] == {"a": "integer"}
