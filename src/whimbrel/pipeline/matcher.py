@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.index import Index
 from whimbrel.model.errors import EventError
 from whimbrel.pipeline.attributes import HandOver
 from whimbrel.pipeline.errors import ColumnError
+from whimbrel.pipeline.json_columns import columns_of
 from whimbrel.pipeline.lists import match_lists
 from whimbrel.pipeline.worker import open_version
 
@@ -46,18 +48,34 @@ class Matcher:
             raise ColumnError(SUBSCRIPTIONS, f"ids of kind {self.kind}", f"{manifest.kind} in version {version}")
         for batch in batches:
             if self.groups is None:
-                yield from self._match(batch, shards)
+                yield from self._match(batch, shards, manifest.attributes)
             else:
                 for group in batch.column(self.carried - 1).unique().to_pylist():
                     own = batch.filter(pa.compute.equal(batch.column(self.carried - 1), group))
-                    yield from self._match(own, [shards[number] for number in self.groups[group]])
+                    mine = [shards[number] for number in self.groups[group]]
+                    yield from self._match(own, mine, manifest.attributes)
 
-    def _match(self, batch: pa.RecordBatch, shards: Sequence[Index]) -> Iterator[pa.RecordBatch]:
+    def _match(
+        self, batch: pa.RecordBatch, shards: Sequence[Index], attributes: Collection[str]
+    ) -> Iterator[pa.RecordBatch]:
+        keys = batch.select(range(self.carried))
+        if not self.json:
+            yield from self._matched(keys, shards, self._table(batch))
+            return
+        events = self._decoded(batch)
+        table, odd = columns_of(events, attributes)
+        if odd:  # these are matched as they are
+            plain = np.ones(len(events), bool)
+            plain[odd] = False
+            yield from self._matched(keys.take(pa.array(odd)), shards, [events[row] for row in odd])
+            keys, table = keys.filter(pa.array(plain)), table.filter(pa.array(plain))
+        yield from self._matched(keys, shards, table)
+
+    def _matched(self, keyed: pa.RecordBatch, shards: Sequence[Index], events: object) -> Iterator[pa.RecordBatch]:
         first = 0
-        names = [*batch.schema.names[: self.carried], SUBSCRIPTIONS]
-        keys = batch.columns[: self.carried]
-        events = self._decoded(batch) if self.json else self._table(batch)
-        for count, lists in match_lists(shards, events, batch.num_rows, self.kind):
+        names = [*keyed.schema.names, SUBSCRIPTIONS]
+        keys = keyed.columns
+        for count, lists in match_lists(shards, events, keyed.num_rows, self.kind):
             columns = [key.slice(first, count) for key in keys]
             yield pa.RecordBatch.from_arrays([*columns, lists], names)
             first += count
