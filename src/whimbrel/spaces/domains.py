@@ -1,0 +1,337 @@
+"""Domains of dimensions: how values become cuts, 64-bit integers that kernels compare.
+
+An interval is two cuts and holds the values v with low <= cut(v) < high, so open and closed ends need no cases
+(ALGORITHMS 0.1). Every value has its own cut and the one above it is where the next value begins:
+
+    number      the bits of the binary64, in order; values lie dense, so (3, 4) is not empty
+    integer     the integer; exclusive bounds become inclusive ones (AMB-19h), so (3, 4) is empty
+    timestamp   nanoseconds
+    string      labels in order, with gaps for the strings to come
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import sys
+from datetime import date
+from decimal import Decimal
+from typing import ClassVar, Protocol
+
+from whimbrel.model.errors import EventError
+from whimbrel.model.intervals import IntervalSet, after, before, edge
+from whimbrel.model.values import NUMBER, TIMESTAMP, SortKey, Timestamp, Value, sort_key, to_value, type_of
+from whimbrel.spaces.errors import EmptyRegion, RegionError
+from whimbrel.spaces.intervals import Interval, split_text
+from whimbrel.spaces.labels import Labels
+
+UNBOUNDED_LOW, UNBOUNDED_HIGH = -(1 << 63), (1 << 63) - 1
+
+_DOUBLE, _BITS = struct.Struct("<d"), struct.Struct("<q")
+_MAGNITUDE = (1 << 63) - 1
+_LARGEST = (1 << 62) - 1
+_NO_BOUND = {"", "inf", "+inf", "-inf", "∞", "-∞", "+∞"}
+
+
+class Domain(Protocol):
+    """The values of a dimension and their cuts."""
+
+    name: ClassVar[str]
+
+    def point(self, item: object, path: str) -> tuple[int, int]:
+        """The cuts around one value."""
+
+    def interval(self, interval: Interval, path: str) -> tuple[int, int]:
+        """The cuts of an interval."""
+
+    def parse(self, text: str) -> object:
+        """What a bound in a text stands for."""
+
+    def show(self, low: int, high: int) -> Interval:
+        """The interval between two cuts."""
+
+
+def encode(domain: Domain, item: object, path: str) -> tuple[int, int]:
+    """The cuts of a constraint as users write it; RegionError if it is none."""
+    if isinstance(item, str):
+        parts = split_text(item) if domain.name != "string" else None
+        if parts is None:
+            return domain.point(item, path)
+        low, high, ends = parts
+        try:
+            bounds = [None if text in _NO_BOUND else domain.parse(text) for text in (low, high)]
+        except ValueError:
+            raise RegionError(f"an interval of {domain.name}s", repr(item), path) from None
+        return _checked(domain, bounds[0], bounds[1], ends, path)
+    if isinstance(item, Interval):
+        return _checked(domain, item.low, item.high, item.ends, path)
+    if isinstance(item, tuple | list):
+        if len(item) != 2:
+            raise RegionError("a pair of bounds", f"{len(item)} values", path)
+        return _checked(domain, item[0], item[1], "[]", path)
+    return domain.point(item, path)
+
+
+def _checked(domain: Domain, low: object, high: object, ends: str, path: str) -> tuple[int, int]:
+    bounds = [None if bound is None else _bound(domain, bound, path) for bound in (low, high)]
+    interval = Interval(bounds[0], bounds[1], ends)
+    cuts = domain.interval(interval, path)
+    if cuts[0] >= cuts[1]:
+        raise EmptyRegion("an interval with values", str(interval), path)
+    return cuts
+
+
+def _bound(domain: Domain, item: object, path: str) -> Value | None:
+    """A bound as a value of its domain's type, or None where an infinity says that there is none."""
+    if isinstance(item, float) and math.isinf(item):
+        return None
+    value = _value(item, path)
+    if domain.name == "timestamp" and isinstance(value, str):
+        return _instant(value, path)
+    return value
+
+
+def _value(item: object, path: str) -> Value:
+    try:
+        value = to_value(item, path)
+    except EventError as error:
+        raise RegionError("a value, a pair or an interval", error.found, path) from None
+    if value is None:
+        raise RegionError("a value", "null", path)
+    return value
+
+
+class Number:
+    """Finite binary64 numbers. An integer that binary64 cannot hold is refused: those are for `integer`."""
+
+    name: ClassVar[str] = "number"
+
+    def point(self, item: object, path: str) -> tuple[int, int]:
+        """The cuts around one number."""
+        code = _code(item if type(item) is float else self._float(item, path), path)
+        return code, code + 1
+
+    def interval(self, interval: Interval, path: str) -> tuple[int, int]:
+        """The cuts of an interval."""
+        low, high = UNBOUNDED_LOW, UNBOUNDED_HIGH
+        if interval.low is not None:
+            low = _code(self._float(interval.low, path), path) + (interval.ends[0] == "(")
+        if interval.high is not None:
+            high = _code(self._float(interval.high, path), path) + (interval.ends[1] == "]")
+        return low, high
+
+    def parse(self, text: str) -> object:
+        """The number that a text writes."""
+        return _number(text)
+
+    def show(self, low: int, high: int) -> Interval:
+        """The interval between two cuts."""
+        if high == low + 1:
+            return Interval(_decode(low), _decode(low))
+        bottom: tuple[int | float | None, str] = (None, "(")
+        top: tuple[int | float | None, str] = (None, ")")
+        if low != UNBOUNDED_LOW:  # of the two names of a cut, the one that is shorter to write
+            bottom = min((_decode(low), "["), (_decode(low - 1), "("), key=_length)
+        if high != UNBOUNDED_HIGH:
+            top = min((_decode(high), ")"), (_decode(high - 1), "]"), key=_length)
+        return Interval(bottom[0], top[0], bottom[1] + top[1])
+
+    def _float(self, item: object, path: str) -> float:
+        if isinstance(item, Decimal):
+            return float(item)
+        value = item if type(item) is int else _value(item, path)
+        if type_of(value) != NUMBER:
+            raise RegionError("a number", repr(item), path)
+        assert isinstance(value, int | float)
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if number != value:
+            raise RegionError("a number that binary64 can hold (or a dimension of integers)", repr(item), path)
+        return number
+
+
+class Integer:
+    """Integers up to 62 bits. Bounds may lie between them."""
+
+    name: ClassVar[str] = "integer"
+
+    def point(self, item: object, path: str) -> tuple[int, int]:
+        """The cuts around one integer."""
+        value = item if type(item) is int else _value(item, path)
+        if type_of(value) != NUMBER or not isinstance(value, int):
+            raise RegionError("an integer", repr(item), path)
+        _check_size(value, path)
+        return value, value + 1
+
+    def interval(self, interval: Interval, path: str) -> tuple[int, int]:
+        """The cuts of the integers in an interval."""
+        low, high = UNBOUNDED_LOW, UNBOUNDED_HIGH
+        if interval.low is not None:
+            bound = _real(interval.low, path)
+            low = math.floor(bound) + 1 if interval.ends[0] == "(" else math.ceil(bound)
+        if interval.high is not None:
+            bound = _real(interval.high, path)
+            high = math.floor(bound) + 1 if interval.ends[1] == "]" else math.ceil(bound)
+        return low, high
+
+    def parse(self, text: str) -> object:
+        """The number that a text writes."""
+        return _number(text)
+
+    def show(self, low: int, high: int) -> Interval:
+        """The interval between two cuts."""
+        return Interval(None if low == UNBOUNDED_LOW else low, None if high == UNBOUNDED_HIGH else high - 1)
+
+
+class Time:
+    """Instants: datetimes, dates, Timestamps, or ISO 8601 text; nanoseconds since 1970 in 62 bits."""
+
+    name: ClassVar[str] = "timestamp"
+
+    def point(self, item: object, path: str) -> tuple[int, int]:
+        """The cuts around one instant."""
+        at = self._nanoseconds(item, path)
+        return at, at + 1
+
+    def interval(self, interval: Interval, path: str) -> tuple[int, int]:
+        """The cuts of an interval."""
+        low, high = UNBOUNDED_LOW, UNBOUNDED_HIGH
+        if interval.low is not None:
+            low = self._nanoseconds(interval.low, path) + (interval.ends[0] == "(")
+        if interval.high is not None:
+            high = self._nanoseconds(interval.high, path) + (interval.ends[1] == "]")
+        return low, high
+
+    def parse(self, text: str) -> object:
+        """The instant that a text names."""
+        return Timestamp.parse(text)
+
+    def show(self, low: int, high: int) -> Interval:
+        """The interval between two cuts."""
+        return Interval(
+            None if low == UNBOUNDED_LOW else Timestamp(low),
+            None if high == UNBOUNDED_HIGH else Timestamp(high - 1),
+        )
+
+    def _nanoseconds(self, item: object, path: str) -> int:
+        instant = _instant(item, path)
+        _check_size(instant.nanoseconds, path)
+        return instant.nanoseconds
+
+
+class String:
+    """Text in code point order. A string is always a point: intervals are pairs or Interval objects."""
+
+    name: ClassVar[str] = "string"
+
+    def __init__(self) -> None:
+        self.labels = Labels()
+
+    def point(self, item: object, path: str) -> tuple[int, int]:
+        """The cuts around one string."""
+        key = self._key(item, path)
+        return self.labels.of(before(key)), self.labels.of(after(key))
+
+    def interval(self, interval: Interval, path: str) -> tuple[int, int]:
+        """The cuts of an interval."""
+        low, high = edge(2), edge(TIMESTAMP)
+        if interval.low is not None:
+            key = self._key(interval.low, path)
+            low = after(key) if interval.ends[0] == "(" else before(key)
+        if interval.high is not None:
+            key = self._key(interval.high, path)
+            high = after(key) if interval.ends[1] == "]" else before(key)
+        if not IntervalSet.between(low, high):
+            raise EmptyRegion("an interval with values", str(interval), path)
+        return (
+            UNBOUNDED_LOW if low == edge(2) else self.labels.of(low),
+            UNBOUNDED_HIGH if interval.high is None else self.labels.of(high),
+        )
+
+    def parse(self, text: str) -> object:
+        """The text itself."""
+        return text
+
+    def show(self, low: int, high: int) -> Interval:
+        """The interval between two cuts."""
+        bottom = None if low == UNBOUNDED_LOW else self.labels.cut(low)
+        top = None if high == UNBOUNDED_HIGH else self.labels.cut(high)
+        ends = "(" if bottom is not None and bottom[3] else "["
+        ends += "]" if top is not None and top[3] else ")"
+        lowest, highest = (None if cut is None else str(cut[2] or "") for cut in (bottom, top))
+        return Interval(lowest, highest, ends)
+
+    def _key(self, item: object, path: str) -> SortKey:
+        value = _value(item, path)
+        if not isinstance(value, str):
+            raise RegionError("a string", repr(item), path)
+        return sort_key(value)
+
+
+DOMAINS: dict[str, type[Number | Integer | Time | String]] = {
+    kind.name: kind for kind in (Number, Integer, String, Time)
+}
+
+
+def widened(domain: Number | Integer | Time | String, low: int, high: int, margin: float) -> tuple[int, int]:
+    """The cuts of an interval that is longer by a margin at both ends; seconds, where it is of instants."""
+    if isinstance(domain, Number):
+        most = sys.float_info.max
+        low = low if low == UNBOUNDED_LOW else _code(max(_decode(low) - margin, -most), "hysteresis")
+        high = high if high == UNBOUNDED_HIGH else _code(min(_decode(high) + margin, most), "hysteresis")
+    else:
+        step = math.ceil(margin * 1_000_000_000 if isinstance(domain, Time) else margin)
+        low = low if low == UNBOUNDED_LOW else max(low - step, -_LARGEST)
+        high = high if high == UNBOUNDED_HIGH else min(high + step, _LARGEST)
+    return low, high
+
+
+def _code(number: float, path: str) -> int:
+    if not math.isfinite(number):
+        raise RegionError("a finite number", repr(number), path)
+    bits: int = _BITS.unpack(_DOUBLE.pack(number))[0]
+    return bits if bits >= 0 else -(bits & _MAGNITUDE)
+
+
+def _decode(code: int) -> int | float:
+    bits = code if code >= 0 else (-code) | -(1 << 63)
+    number: float = _DOUBLE.unpack(_BITS.pack(bits))[0]
+    return int(number) if number.is_integer() and abs(number) < 1 << 53 else number
+
+
+def _length(bound: tuple[int | float, str]) -> int:
+    return len(repr(bound[0]))
+
+
+def _number(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def _real(value: Value, path: str) -> int | float:
+    if type_of(value) != NUMBER:
+        raise RegionError("a number", repr(value), path)
+    assert isinstance(value, int | float)
+    _check_size(value, path)
+    return value
+
+
+def _check_size(value: int | float, path: str) -> None:
+    if not -_LARGEST <= value <= _LARGEST:
+        raise RegionError("at most 62 bits", repr(value), path)
+
+
+def _instant(item: object, path: str) -> Timestamp:
+    if isinstance(item, str):
+        try:
+            return Timestamp.parse(item)
+        except ValueError:
+            raise RegionError("a timestamp", repr(item), path) from None
+    value = Timestamp.of(item) if isinstance(item, date) else _value(item, path)
+    if not isinstance(value, Timestamp):
+        raise RegionError("a timestamp", repr(item), path)
+    return value

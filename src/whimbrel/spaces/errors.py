@@ -1,0 +1,104 @@
+"""Why a call on subject spaces is refused. Whatever is refused has changed nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from whimbrel.model.errors import WhimbrelError
+
+
+class SpacesError(WhimbrelError):
+    """The base of all errors of subject spaces."""
+
+
+class UnknownSpace(SpacesError, KeyError):
+    """A space that is not defined; `available` lists those that are."""
+
+    def __init__(self, space: str, available: Sequence[str]) -> None:
+        self.space = space
+        self.available = tuple(available)
+        super().__init__(f"Expected a space of {', '.join(self.available) or 'those defined'}, but got {space!r}")
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class SpaceConflict(SpacesError):
+    """A definition that does not fit with what is there: the `problem`."""
+
+    def __init__(self, space: str, problem: str) -> None:
+        self.space = space
+        self.problem = problem
+        super().__init__(f"Expected a definition of space {space!r} that fits the others, but {problem}")
+
+
+class RegionError(SpacesError):
+    """A region was refused: what was `expected` at `path`, and what was `found`."""
+
+    def __init__(self, expected: str, found: str, path: str) -> None:
+        self.expected = expected
+        self.found = found
+        self.path = path
+        super().__init__(f"Expected {expected}, but got {found} - at {path}")
+
+
+class UnknownDimension(RegionError):
+    """A constraint on a dimension that no space has."""
+
+    def __init__(self, dimension: object, available: Sequence[str], path: str) -> None:
+        self.dimension = dimension
+        self.available = tuple(available)
+        super().__init__(f"a dimension of {', '.join(self.available) or 'a space'}", repr(dimension), path)
+
+
+class EmptyRegion(RegionError):
+    """A region without constraints, an interval without values, or no region at all."""
+
+
+class DuplicateKey(SpacesError):
+    """A publication or subscription (`role`) whose key is already there."""
+
+    def __init__(self, role: str, key: int | str) -> None:
+        self.role = role
+        self.key = key
+        super().__init__(f"Expected a new key of a {role}, but {key!r} is already there (use update_{role})")
+
+
+class UnknownKey(SpacesError, KeyError):
+    """A key that no publication or subscription (`role`) has."""
+
+    def __init__(self, role: str, key: object) -> None:
+        self.role = role
+        self.key = key
+        super().__init__(f"Expected the key of a {role}, but {key!r} is not there")
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class KeyKindError(SpacesError, TypeError):
+    """A key that is neither text nor a 64-bit integer."""
+
+    def __init__(self, key: object) -> None:
+        self.key = key
+        super().__init__(f"Expected a key that is text or a 64-bit integer, but got {type(key).__name__} {key!r}")
+
+
+class OptionError(SpacesError, ValueError):
+    """An option of a subscription or publication that makes no sense."""
+
+    def __init__(self, option: str, expected: str, found: object) -> None:
+        self.option = option
+        self.expected = expected
+        self.found = found
+        super().__init__(f"Expected {expected}, but got {found!r} - at {option}")
+
+
+class JournalError(SpacesError):
+    """A journal that cannot be used: the `problem` at `path`."""
+
+    def __init__(self, path: str | Path, problem: str) -> None:
+        self.path = str(path)
+        self.problem = problem
+        super().__init__(f"Expected a journal of subject spaces, but {problem} - at {path}")

@@ -1,0 +1,195 @@
+"""The publications, or the subscriptions: keys, numbers, regions, flags.
+
+A member has a number, and a slot per region. Numbers go into notifications, which are named later, so a number is given
+away again only together with a new list of names: whoever holds the old list reads the old names.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from whimbrel.spaces.dimension_index import DimensionIndex
+from whimbrel.spaces.errors import DuplicateKey, KeyKindError, UnknownKey
+from whimbrel.spaces.layout import Int32s, Regions
+from whimbrel.spaces.notices import Key
+
+TOLD_OF_LEAVES, COMPLEX, STICKY, HIDDEN = 1, 2, 4, 8
+"""Flags: told of leaves; several regions or a filter; pairs are kept (hysteresis, dwell); only an outer region."""
+
+_FEW = 1_024
+
+
+class Members:
+    """All members of one role."""
+
+    def __init__(self, role: str) -> None:
+        self.role = role
+        self.regions = DimensionIndex()
+        self.names: list[Key] = []
+        self.number_of: dict[Key, int] = {}
+        self.flags = np.zeros(0, np.uint8)
+        self.owner = np.zeros(0, np.int32)
+        self.filters: dict[int, str] = {}
+        self._single = np.zeros(0, np.int32)
+        self._several: dict[int, Int32s] = {}
+        self._free: list[int] = []
+        self._limbo: list[int] = []
+        self._flagged = dict.fromkeys((TOLD_OF_LEAVES, COMPLEX, STICKY, HIDDEN), 0)
+
+    def __len__(self) -> int:
+        return len(self.number_of)
+
+    def any_with(self, flag: int) -> bool:
+        """Whether some member has a flag."""
+        return self._flagged[flag] > 0
+
+    def check_new(self, key: object) -> Key:
+        """The key, if it may be added."""
+        valid = check_key(key)
+        if valid in self.number_of:
+            raise DuplicateKey(self.role, valid)
+        return valid
+
+    def find(self, key: object) -> int:
+        """The number of a key."""
+        try:
+            return self.number_of[key]  # type: ignore[index]
+        except (KeyError, TypeError):
+            raise UnknownKey(self.role, key) from None
+
+    def add(self, keys: list[Key | None], regions: Regions, counts: list[int] | None = None, flags: int = 0) -> Int32s:
+        """Add members with their regions, one each or `counts`; a key of None is hidden. Returns their numbers."""
+        numbers = self._take(keys)
+        slots = self.regions.take(len(regions.start) - 1)
+        if len(self.owner) < len(self.regions.rows.at):
+            self.owner = _resized(self.owner, len(self.regions.rows.at))
+        self.regions.write(slots, regions)
+        if counts is None:
+            self._single[numbers] = slots
+            self.owner[slots] = numbers
+        else:
+            at = 0
+            for number, count in zip(numbers.tolist(), counts, strict=True):
+                self._place(number, slots[at : at + count])
+                at += count
+        self._flag(numbers, flags)
+        return numbers
+
+    def remove(self, number: int) -> None:
+        """Remove a member."""
+        self.regions.free(self.slots(number))
+        self._flag(np.array([number], np.int32), 0)
+        self._several.pop(number, None)
+        self.filters.pop(number, None)
+        if self.number_of.get(self.names[number]) == number:
+            del self.number_of[self.names[number]]
+        self._limbo.append(number)
+
+    def slots(self, number: int) -> Int32s:
+        """The slots of a member's regions."""
+        several = self._several.get(number)
+        return self._single[number : number + 1].copy() if several is None else several
+
+    def read(self, number: int) -> Regions:
+        """The regions of a member."""
+        return self.regions.read(self.slots(number))
+
+    def read_singles(self, numbers: Int32s) -> Regions:
+        """The regions of members that have one each."""
+        return self.regions.read(self._single[numbers])
+
+    def write_singles(self, numbers: Int32s, regions: Regions) -> None:
+        """Give members that have one region each another one."""
+        self.regions.write(self._single[numbers], regions)
+
+    def write(self, number: int, regions: Regions) -> None:
+        """Give a member other regions, of any number."""
+        old, count = self.slots(number), len(regions.start) - 1
+        flags = int(self.flags[number])
+        if count == len(old):
+            self.regions.write(old, regions)
+            return
+        self.regions.free(old)
+        slots = self.regions.take(count)
+        if len(self.owner) < len(self.regions.rows.at):
+            self.owner = _resized(self.owner, len(self.regions.rows.at))
+        self.regions.write(slots, regions)
+        self._several.pop(number, None)
+        self._place(number, slots)
+        is_complex = COMPLEX if count > 1 or number in self.filters else 0
+        self._flag(np.array([number], np.int32), flags & ~COMPLEX | is_complex)
+
+    def is_simple(self, number: int) -> bool:
+        """Whether a member has one region and the usual filter."""
+        return not self.flags[number] & COMPLEX
+
+    def set_flags(self, number: int, flags: int) -> None:
+        """Give a member other flags."""
+        self._flag(np.array([number], np.int32), flags)
+
+    def _place(self, number: int, slots: Int32s) -> None:
+        if len(slots) == 1:
+            self._single[number] = slots[0]
+        else:
+            self._several[number] = slots
+        self.owner[slots] = number
+
+    def _flag(self, numbers: Int32s, flags: int) -> None:
+        for flag in self._flagged:
+            before = int(np.count_nonzero(self.flags[numbers] & flag))
+            self._flagged[flag] += (len(numbers) if flags & flag else 0) - before
+        self.flags[numbers] = flags
+        for number in numbers.tolist() if self._several else ():
+            if number in self._several:
+                self.regions.rows.flags[self._several[number]] = flags
+        single = numbers if not self._several else numbers[[n not in self._several for n in numbers.tolist()]]
+        self.regions.rows.flags[self._single[single]] = flags
+
+    def _take(self, keys: list[Key | None]) -> Int32s:
+        if len(self._limbo) > max(_FEW, len(self.names) // 2):
+            self.names = self.names.copy()
+            self._free, self._limbo = self._free + self._limbo, []
+        count = len(keys)
+        reused = self._free[len(self._free) - min(count, len(self._free)) :]
+        del self._free[len(self._free) - len(reused) :]
+        numbers = [*reused, *range(len(self.names), len(self.names) + count - len(reused))]
+        self.names += [""] * (count - len(reused))
+        if len(self.names) > len(self.flags):
+            size = max(2 * len(self.flags), len(self.names), 64)
+            self.flags, self._single = _resized(self.flags, size), _resized(self._single, size)
+        for number, key in zip(numbers, keys, strict=True):
+            self.names[number] = "" if key is None else key
+            if key is not None:
+                self.number_of[key] = number
+        return np.array(numbers, np.int32)
+
+    def _check(self) -> None:
+        self.regions._check()
+        for key, number in self.number_of.items():
+            assert self.names[number] == key
+            slots = self.slots(number)
+            assert (self.owner[slots] == number).all()
+            assert (self.regions.rows.flags[slots] == self.flags[number]).all()
+            assert bool(self.flags[number] & COMPLEX) == (len(slots) > 1 or number in self.filters)
+
+
+def check_key(key: object) -> Key:
+    """The key, if it is one."""
+    if isinstance(key, str):
+        try:
+            key.encode()
+        except UnicodeEncodeError:
+            raise KeyKindError(key) from None
+        return str.__str__(key)
+    if isinstance(key, bool) or not hasattr(key, "__index__"):
+        raise KeyKindError(key)
+    number = int(key.__index__())
+    if not -(1 << 63) <= number < 1 << 63:
+        raise KeyKindError(key)
+    return number
+
+
+def _resized(array: np.ndarray, size: int) -> np.ndarray:
+    larger = np.zeros(size, array.dtype)
+    larger[: len(array)] = array
+    return larger

@@ -1,0 +1,154 @@
+"""What a call asks for, checked and turned into regions before anything is journalled or changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import TypeAlias
+
+import numpy as np
+
+from whimbrel.spaces import write_kernels
+from whimbrel.spaces.columns import Columns, encode_columns
+from whimbrel.spaces.definitions import Cells, Region
+from whimbrel.spaces.domains import widened
+from whimbrel.spaces.errors import DuplicateKey, EmptyRegion, OptionError, RegionError
+from whimbrel.spaces.layout import Int32s, Regions
+from whimbrel.spaces.members import COMPLEX, Members
+from whimbrel.spaces.notices import Key
+from whimbrel.spaces.operations import State
+from whimbrel.spaces.sticky import Options
+
+Change: TypeAlias = Region | Sequence[Region]
+Items: TypeAlias = list[tuple[Key, Sequence[Region]]] | Columns
+Changes: TypeAlias = list[tuple[Key, Change]] | Columns
+
+_ONE = Regions.none(1)
+
+
+class Preparation:
+    """Reads the state, never changes it."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._definitions = state.definitions
+        self._publications = state.publications
+
+    def regions(self, regions: Sequence[Region], path: str = "regions") -> Regions:
+        """Regions as a user gave them."""
+        return Regions.of(self._definitions.stable(lambda: self._definitions.encode_all(regions, path)))
+
+    def changed(
+        self, members: Members, number: int, change: Change, old: Regions | None = None, path: str = "change"
+    ) -> Regions:
+        """The regions of a member, or other `old` ones, after a change."""
+        if not isinstance(change, Mapping):
+            return self.regions(change, path)
+        olds = members.read(number) if old is None else old
+        if len(olds.start) != 2:
+            raise RegionError("the full list of regions, as there are several", "a mapping", path)
+        cells = self._definitions.stable(lambda: self._definitions.encode(change, path, partial=True))
+        new = _changed_regions(olds, Regions.of([cells]))
+        if not len(new.cells):
+            raise EmptyRegion("a constraint on at least one dimension", "none", path)
+        return new
+
+    def encode_new(self, members: Members, items: Items) -> tuple[list[Key], list[int], Regions]:
+        keys = [members.check_new(key) for key in (items.keys if isinstance(items, Columns) else _keys(items))]
+        if len(set(keys)) < len(keys):
+            raise DuplicateKey(members.role, next(key for key, count in Counter(keys).items() if count > 1))
+        if isinstance(items, Columns):
+            return keys, [1] * len(keys), encode_columns(items, self._definitions, partial=False)
+        rows = self._definitions.stable(
+            lambda: [self._definitions.encode_all(regions, f"{key!r}") for key, regions in items]
+        )
+        return keys, [len(regions) for regions in rows], Regions.of([cells for regions in rows for cells in regions])
+
+    def steps(self, changes: Changes) -> list[tuple[Int32s | int, Regions]]:
+        """A batch of changes as steps: many simple publications, each once, or a single one of any kind."""
+        members = self._publications
+        if isinstance(changes, Columns):
+            numbers = np.array([members.find(key) for key in changes.keys], np.int32)
+            regions = encode_columns(changes, self._definitions, partial=True)
+            once = len(np.unique(numbers)) == len(numbers)
+            if once and not (members.flags[numbers] & COMPLEX).any():
+                return [(numbers, self._merged(numbers, regions, None))]
+            raise RegionError("each publication once, with one region", "others", "columns")
+        steps: list[tuple[Int32s | int, Regions]] = []
+        newest: dict[int, Regions] = {}
+        batch: dict[int, Cells] = {}
+
+        def flush() -> None:
+            if batch:
+                numbers = np.array(list(batch), np.int32)
+                news = self._merged(numbers, Regions.of(list(batch.values())), newest)
+                newest.update({number: news.part(place, place + 1) for place, number in enumerate(batch)})
+                steps.append((numbers, news))
+                batch.clear()
+
+        for key, change in changes:
+            number = members.find(key)
+            if isinstance(change, Mapping) and members.is_simple(number) and len(newest.get(number, _ONE).start) == 2:
+                if number in batch:
+                    flush()
+                batch[number] = self._definitions.encode(change, repr(key), partial=True)
+                continue
+            flush()
+            newest[number] = self.changed(members, number, change, newest.get(number), repr(key))
+            steps.append((number, newest[number]))
+        flush()
+        return steps
+
+    def _merged(self, numbers: Int32s, changes: Regions, newest: dict[int, Regions] | None) -> Regions:
+        """The regions of simple publications after partial changes, on top of `newest` where that has them."""
+        olds = self._publications.read_singles(numbers)
+        if newest:
+            rows = [newest[n].row(0) if n in newest else olds.row(place) for place, n in enumerate(numbers.tolist())]
+            olds = Regions.of([row.tolist() for row in rows])
+        news = _changed_regions(olds, changes)
+        empty = np.flatnonzero(np.diff(news.start) == 0)
+        if len(empty):
+            key = self._publications.names[numbers[empty[0]]]
+            raise EmptyRegion("a constraint on at least one dimension", "none", repr(key))
+        return news
+
+    def options(
+        self, leave: bool, hysteresis: Mapping[str, float | timedelta] | None, dwell: float | timedelta
+    ) -> Options:
+        margins = {name: _seconds(margin, f"hysteresis.{name}") for name, margin in (hysteresis or {}).items()}
+        for name in margins:
+            number = self._definitions.number(name, "hysteresis")
+            if self._definitions.domains[number].name == "string":
+                raise OptionError(f"hysteresis.{name}", "a dimension with distances", "a string")
+        return Options(
+            bool(leave), {name: margin for name, margin in margins.items() if margin}, _seconds(dwell, "dwell")
+        )
+
+    def outer(self, rows: Regions, options: Options) -> Regions | None:
+        """The regions widened by hysteresis."""
+        if not options.hysteresis:
+            return None
+        cells = rows.cells.copy()
+        for cell in cells:
+            margin = options.hysteresis.get(self._definitions.names[cell[0]])
+            if margin:
+                domain = self._definitions.domains[cell[0]]
+                cell[1:] = widened(domain, int(cell[1]), int(cell[2]), margin)
+        return Regions(rows.start, cells)
+
+
+def _keys(items: list[tuple[Key, Sequence[Region]]]) -> list[Key]:
+    return [key for key, _ in items]
+
+
+def _changed_regions(olds: Regions, changes: Regions) -> Regions:
+    return write_kernels.changed(olds, changes)
+
+
+def _seconds(span: float | timedelta, option: str) -> float:
+    """A distance or a time, not negative."""
+    number = span.total_seconds() if isinstance(span, timedelta) else span
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < float("inf"):
+        raise OptionError(option, "a number from 0 on", span)
+    return float(number)
