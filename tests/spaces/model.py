@@ -13,12 +13,16 @@ Region = Mapping[str, Interval]
 
 
 def overlap(a: Interval, b: Interval, kind: str) -> bool:
-    """Whether some value of the domain is in both (numbers lie dense)."""
+    """Whether some value of the domain is in both (numbers lie dense, nanoseconds and strings do not)."""
     low = max((each for each in (_low(a), _low(b)) if each is not None), default=None)
     high = min((each for each in (_high(a), _high(b)) if each is not None), default=None)
     if low is None or high is None:
         return True
-    if kind == "integer":
+    if kind == "string" and low[1] and high[1] and low[0] + "\0" == high[0]:
+        return False
+    if kind == "timestamp":
+        low, high = (low[0].nanoseconds, low[1]), (high[0].nanoseconds, high[1])
+    if kind in ("integer", "timestamp"):
         first = math.floor(low[0]) + 1 if low[1] else math.ceil(low[0])
         last = math.ceil(high[0]) - 1 if high[1] < 0 else math.floor(high[0])
         return first <= last
