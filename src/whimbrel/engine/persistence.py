@@ -39,7 +39,9 @@ def save(
     places = sorted((slot, place) for slot, place in snapshot.places.items() if not snapshot.is_dead(slot))
     moved = np.array(places, np.int32).reshape(-1, 2)
     files: dict[str, tuple[dict[str, np.ndarray], dict[str, object]]] = {
-        f"segment_{number}": (dict(segment.arrays), segment.meta) for number, segment in enumerate(snapshot.segments)
+        # In order of names, as a file gives them back: a segment that was opened and is saved again is the same file.
+        f"segment_{number}": (dict(sorted(segment.arrays.items())), segment.meta)
+        for number, segment in enumerate(snapshot.segments)
     }
     files["ids"] = (ids.arrays(), {})
     files["texts"] = (texts.arrays(), {})

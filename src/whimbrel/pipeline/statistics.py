@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from whimbrel.pipeline.attributes import Leaf, hand_over, positional
+from whimbrel.pipeline.attributes import hand_over, positional
 from whimbrel.pipeline.store import IndexStore
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ SAMPLE_EVENTS = 10_000
 
 
 def statistics(events: DataFrame, attributes: Collection[str] | None = None) -> DataFrame:
-    """One row for each attribute that is a column or a field of a struct, in one pass over the events.
+    """One row for each attribute that is a column or a field of a struct.
 
     | column | what it holds |
     | --- | --- |
@@ -32,7 +32,7 @@ def statistics(events: DataFrame, attributes: Collection[str] | None = None) -> 
     | events, present | rows, and those of them in which it has a value: null, NaN and an empty list are none |
     | distinct | different values, about; null for lists and maps |
     | quantiles | of numbers, and of times in seconds: the least value, those at 25, 50, 75 and 95 %, the largest |
-    | frequent | the most frequent values as text, with how often they come, about |
+    | frequent | the ten most frequent values as text, with how often they come; none for lists and maps |
 
     `attributes` names those to look at, by default all.
     """
@@ -43,11 +43,13 @@ def statistics(events: DataFrame, attributes: Collection[str] | None = None) -> 
     if not leaves:
         return events.sparkSession.createDataFrame([], _SCHEMA)
     taken = renamed.select(*(leaf.column(columns).alias(f"a{at}") for at, leaf in enumerate(leaves)))
-    facts = [
-        _facts(leaf, f.col(f"a{at}"), field.dataType)
-        for at, (leaf, field) in enumerate(zip(leaves, taken.schema.fields, strict=True))
-    ]
-    return taken.agg(f.array(*facts).alias("facts")).select(f.explode("facts").alias("fact")).select("fact.*")
+    values = [(at, field.dataType) for at, field in enumerate(taken.schema.fields)]
+    facts = f.array(*(_facts(at, leaf.name, kind) for leaf, (at, kind) in zip(leaves, values, strict=True)))
+    rows = taken.agg(facts.alias("facts")).select(f.explode("facts").alias("fact")).select("fact.*")
+    most = _frequent(taken, [at for at, kind in values if not _is_nested(kind)])
+    empty = f.array().cast("array<struct<value: string, count: bigint>>")
+    found = rows.join(most, "number", "left").withColumn("frequent", f.coalesce("frequent", empty))
+    return found.orderBy("number").drop("number")
 
 
 _SCHEMA = (
@@ -56,38 +58,62 @@ _SCHEMA = (
 )
 
 
-def _facts(leaf: Leaf, column: Column, kind: DataType) -> Column:
+def _facts(number: int, name: str, kind: DataType) -> Column:
+    """What is counted in the one pass over all attributes."""
     from pyspark.sql import functions as f
     from pyspark.sql import types as t
 
-    is_nested = isinstance(kind, t.ArrayType | t.MapType | t.StructType | t.NullType)
-    if isinstance(kind, t.FloatType | t.DoubleType):
-        column = f.when(~f.isnan(column), column)
-    if isinstance(kind, t.ArrayType | t.MapType):
-        present = f.count(f.when(f.size(column) > 0, True))
-    else:
-        present = f.count(column)
+    value = _value(number, kind)
+    there = f.size(value) > 0 if isinstance(kind, t.ArrayType | t.MapType) else value.isNotNull()
+    distinct = f.lit(None) if _is_nested(kind) else f.approx_count_distinct(value)
     quantiles = f.lit(None).cast("array<double>")
     if isinstance(kind, t.NumericType):
-        quantiles = f.percentile_approx(column.cast("double"), list(QUANTILES))
+        quantiles = f.percentile_approx(value.cast("double"), list(QUANTILES))
     elif isinstance(kind, t.DateType | t.TimestampType | t.TimestampNTZType):
-        quantiles = f.percentile_approx(column.cast("timestamp").cast("double"), list(QUANTILES))
-    frequent = f.lit(None).cast("array<struct<value: string, count: bigint>>")
-    if not is_nested:
-        pairs = f.call_function("approx_top_k", column, f.lit(FREQUENT))
-        frequent = f.transform(
-            f.filter(pairs, lambda one: one["item"].isNotNull()),
-            lambda one: f.struct(one["item"].cast("string").alias("value"), one["count"].alias("count")),
-        )
+        quantiles = f.percentile_approx(value.cast("timestamp").cast("double"), list(QUANTILES))
     return f.struct(
-        f.lit(leaf.name).alias("attribute"),
+        f.lit(number).alias("number"),
+        f.lit(name).alias("attribute"),
         f.lit(kind.simpleString()).alias("type"),
         f.count(f.lit(1)).alias("events"),
-        present.alias("present"),
-        (f.lit(None).cast("bigint") if is_nested else f.approx_count_distinct(column)).alias("distinct"),
+        f.count(f.when(there, True)).alias("present"),
+        distinct.cast("bigint").alias("distinct"),
         quantiles.alias("quantiles"),
-        frequent.alias("frequent"),
     )
+
+
+def _frequent(taken: DataFrame, numbers: list[int]) -> DataFrame:
+    """The most frequent values of each attribute: all (attribute, value) pairs are counted, the top ones kept."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    kinds = [field.dataType for field in taken.schema.fields]
+    pairs = [
+        f.struct(f.lit(number).alias("number"), _value(number, kinds[number]).cast("string").alias("value"))
+        for number in numbers
+    ]
+    none = f.array().cast("array<struct<number: int, value: string>>")
+    each = taken.select(f.explode(f.array(*pairs) if pairs else none).alias("pair")).select("pair.*")
+    counts = each.where(f.col("value").isNotNull()).groupBy("number", "value").count()
+    ranked = Window.partitionBy("number").orderBy(f.desc("count"), "value")
+    top = counts.withColumn("rank", f.row_number().over(ranked)).where(f.col("rank") <= FREQUENT)
+    ordered = f.array_sort(f.collect_list(f.struct("rank", "value", "count")))
+    return top.groupBy("number").agg(f.transform(ordered, lambda one: one.dropFields("rank")).alias("frequent"))
+
+
+def _value(number: int, kind: DataType) -> Column:
+    """The column of an attribute; NaN is no value."""
+    from pyspark.sql import functions as f
+    from pyspark.sql import types as t
+
+    column = f.col(f"a{number}")
+    return f.when(~f.isnan(column), column) if isinstance(kind, t.FloatType | t.DoubleType) else column
+
+
+def _is_nested(kind: DataType) -> bool:
+    from pyspark.sql import types as t
+
+    return isinstance(kind, t.ArrayType | t.MapType | t.StructType)
 
 
 def to_entries(facts: DataFrame) -> tuple[dict[str, object], ...]:
