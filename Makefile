@@ -71,7 +71,7 @@ $(BIN)/python:
 
 .venv/.demo: requirements/demo.lock $(BIN)/python
 	@echo "==> Installing $$(grep -c == $<) locked packages for the demo into .venv (first time: a minute or two, Spark is large)"
-	@$(PIP) install --requirement $<
+	@$(PIP) install --no-compile --requirement $<
 	@touch $@
 
 .venv/.dev: requirements/dev.lock $(BIN)/python

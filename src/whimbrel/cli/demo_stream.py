@@ -159,6 +159,7 @@ def _stream(console: Console, spark: SparkSession, home: Path, workload: Workloa
             compiled = compile_index(_subscriptions(spark, home).union(more), home / "index")
             follow.show()
             console.print(f"          version {compiled.version}: subscription {id} added: {filter}", style="bold")
+            quotes.changed.set()
             follow.until(lambda: chapter.events >= QUOTES, "Quotes are coming")
         finally:
             query.stop()
@@ -167,13 +168,18 @@ def _stream(console: Console, spark: SparkSession, home: Path, workload: Workloa
 
 
 class _Quotes:
-    """A log that a thread appends quotes to, a few every moment. The first few are there at once."""
+    """A log that a thread appends quotes to, a few every moment.
+
+    The first few are there at once; the last third waits until the subscriptions have `changed`, however busy the
+    machine is.
+    """
 
     def __init__(self, log: Path, workload: Workload) -> None:
         from whimbrel.log import LogWriter
 
         self._lines = [json.dumps(row, default=str).encode() for row in workload.events.to_pylist()]
         self._at_once = max(1, round(len(self._lines) * _CHUNK / SECONDS))
+        self.changed = threading.Event()
         self._stop = threading.Event()
         self._writer = LogWriter(log)
         self._append(0).result()
@@ -185,6 +191,8 @@ class _Quotes:
 
     def _run(self) -> None:
         for first in range(self._at_once, len(self._lines), self._at_once):
+            if 3 * first > 2 * len(self._lines):
+                self.changed.wait()
             self._append(first)
             if self._stop.wait(_CHUNK):
                 return
@@ -194,6 +202,7 @@ class _Quotes:
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         self._stop.set()
+        self.changed.set()
         if self._thread.ident is not None:
             self._thread.join()
         self._writer.close()
