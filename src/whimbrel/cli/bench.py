@@ -75,3 +75,15 @@ def match(
     names = tuple(workload or ())
     folder = cache or default_folder()
     measure(Settings(names, scale.value, names_of(rivals), repeat, seconds, start, folder), output, page, json)
+
+
+@bench.command()
+def spaces(
+    scale: Annotated[Scale, typer.Option("--scale", help="A minute, or the sizes that targets are for.")] = Scale.SMALL,
+    output: Annotated[Path | None, typer.Option("--output", metavar="DIR", help="Write spaces.json there.")] = None,
+    json: Json = False,
+) -> None:
+    """Transitions per second in subject spaces: the paper's workload and geofences, beside a compiled scan."""
+    from whimbrel.cli.bench_spaces import measure
+
+    measure(scale.value, output, json)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from whimbrel.spaces.definitions import Definitions
-from whimbrel.spaces.domains import Integer, Number, Time
+from whimbrel.spaces.domains import Integer, Number, Time, float_codes
 from whimbrel.spaces.errors import EmptyRegion, RegionError
 from whimbrel.spaces.layout import Int64s, Regions
 from whimbrel.spaces.notices import Key
@@ -81,8 +81,7 @@ def _codes(array: NDArray[Any], domain: object, path: str) -> tuple[Int64s, NDAr
             raise RegionError("numbers that binary64 can hold", "larger integers", path)
         if np.isinf(numbers).any():
             raise RegionError("finite numbers", "an infinity", path)
-        bits = numbers.view(np.int64)
-        return np.where(bits >= 0, bits, -(bits & np.int64((1 << 63) - 1))), ~np.isnan(numbers)
+        return float_codes(numbers), ~np.isnan(numbers)
     kinds = {Time: "datetime64", Integer: "integers", Number: "numbers"}
     raise RegionError(f"an array of {kinds.get(type(domain), 'numbers or timestamps')}", str(array.dtype), path)
 

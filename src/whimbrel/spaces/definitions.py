@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
+import numpy as np
+
 from whimbrel.model.limits import Limit
-from whimbrel.spaces.domains import DOMAINS, Integer, Number, String, Time, encode
+from whimbrel.spaces.domains import DOMAINS, EXACT, Integer, Number, String, Time, encode, float_codes
 from whimbrel.spaces.errors import EmptyRegion, RegionError, SpaceConflict, UnknownDimension, UnknownSpace
 from whimbrel.spaces.intervals import Interval
 from whimbrel.spaces.layout import HIGH, LOW, Int64s
 
 Region: TypeAlias = Mapping[str, object]
-Cells: TypeAlias = list[tuple[int, int, int]]
+Cells: TypeAlias = list[tuple[int, int, int]] | Int64s
 T = TypeVar("T")
+LARGEST = float(np.finfo(np.float64).max)
+
+_MANY = 6
+"""So many constraints are read faster as arrays."""
 
 SPACES = Limit("spaces", 62, "spaces of one object", "a set of spaces is the bits of one integer")
 DIMENSIONS = Limit("dimensions", 10_000, "dimensions of all spaces", "a search spreads a region over all of them")
@@ -26,7 +32,10 @@ class Definitions:
         self.spaces: dict[str, list[int]] = {}
         self.names: list[str] = []
         self.domains: list[Number | Integer | Time | String] = []
+        self.strings: list[tuple[int, String]] = []
+        """The dimensions of strings, by number."""
         self._number: dict[str, int] = {}
+        self._dense = np.zeros(0, bool)
 
     def check(self, space: str, dimensions: Mapping[str, str], in_use: Int64s) -> None:
         """SpaceConflict if the definition does not fit; `in_use` counts the regions that constrain a dimension."""
@@ -56,6 +65,8 @@ class Definitions:
                 self._number[name] = len(self.names)
                 self.names.append(name)
                 self.domains.append(DOMAINS[kind]())
+        self.strings = [(number, each) for number, each in enumerate(self.domains) if isinstance(each, String)]
+        self._dense = np.array([isinstance(domain, Number) for domain in self.domains])
         self.spaces[space] = [self._number[name] for name in dimensions]
 
     def dimensions(self, space: str) -> dict[str, str]:
@@ -85,7 +96,11 @@ class Definitions:
             raise RegionError("a region: a mapping from dimensions to intervals", type(region).__name__, path)
         if not region and not partial:
             raise EmptyRegion("a constraint on at least one dimension", "none", path)
-        cells: Cells = []
+        if len(region) >= _MANY:
+            fast = self._encode_points(region)
+            if fast is not None:
+                return fast
+        cells: list[tuple[int, int, int]] = []
         for name, item in region.items():
             number = self.number(name, path)
             if partial and item is None:
@@ -96,21 +111,36 @@ class Definitions:
         cells.sort()
         return cells
 
+    def _encode_points(self, region: Region) -> Int64s | None:
+        """The cells of a region of plain numbers, all at once; None if it is not one."""
+        kinds = set(map(type, region.values()))
+        if not kinds <= {int, float, np.float64}:
+            return None
+        try:
+            dimensions = np.array([self._number[name] for name in region], np.int64)
+            values = np.array(list(region.values()), np.float64)
+        except (KeyError, OverflowError):
+            return None
+        if not self._dense[dimensions].all() or not np.abs(values).max() <= (EXACT if int in kinds else LARGEST):
+            return None
+        order = dimensions.argsort()
+        cells = np.empty((len(order), 3), np.int64)
+        cells[:, 0] = dimensions[order]
+        cells[:, 1] = float_codes(values[order])
+        cells[:, 2] = cells[:, 1] + 1
+        return cells
+
     def stable(self, encode: Callable[[], T]) -> T:
         """What `encode` gives, once the labels of strings do not change while it runs."""
         while True:
-            spread = sum(domain.labels.spread for _, domain in self.strings())
+            spread = sum(domain.labels.spread for _, domain in self.strings)
             encoded = encode()
-            if spread == sum(domain.labels.spread for _, domain in self.strings()):
+            if spread == sum(domain.labels.spread for _, domain in self.strings):
                 return encoded
 
     def decode(self, cells: Int64s) -> dict[str, Interval]:
         """A region with its intervals."""
         return {self.names[number]: self.domains[number].show(low, high) for number, low, high in cells.tolist()}
-
-    def strings(self) -> list[tuple[int, String]]:
-        """The dimensions of strings."""
-        return [(number, domain) for number, domain in enumerate(self.domains) if isinstance(domain, String)]
 
     def members(self) -> list[list[int]]:
         """The dimensions of each space, by number."""

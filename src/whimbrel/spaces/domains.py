@@ -18,6 +18,9 @@ from datetime import date
 from decimal import Decimal
 from typing import ClassVar, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from whimbrel.model.errors import EventError
 from whimbrel.model.intervals import IntervalSet, after, before, edge
 from whimbrel.model.values import NUMBER, TIMESTAMP, SortKey, Timestamp, Value, sort_key, to_value, type_of
@@ -30,6 +33,7 @@ UNBOUNDED_LOW, UNBOUNDED_HIGH = -(1 << 63), (1 << 63) - 1
 _DOUBLE, _BITS = struct.Struct("<d"), struct.Struct("<q")
 _MAGNITUDE = (1 << 63) - 1
 _LARGEST = (1 << 62) - 1
+EXACT = 1 << 53
 _NO_BOUND = {"", "inf", "+inf", "-inf", "∞", "-∞", "+∞"}
 
 
@@ -108,7 +112,7 @@ class Number:
 
     def point(self, item: object, path: str) -> tuple[int, int]:
         """The cuts around one number."""
-        code = _code(item if type(item) is float else self._float(item, path), path)
+        code = _code(item if isinstance(item, float) else self._float(item, path), path)
         return code, code + 1
 
     def interval(self, interval: Interval, path: str) -> tuple[int, int]:
@@ -137,9 +141,11 @@ class Number:
         return Interval(bottom[0], top[0], bottom[1] + top[1])
 
     def _float(self, item: object, path: str) -> float:
+        if type(item) is int and -EXACT <= item <= EXACT:
+            return float(item)
         if isinstance(item, Decimal):
             return float(item)
-        value = item if type(item) is int else _value(item, path)
+        value = _value(item, path)
         if type_of(value) != NUMBER:
             raise RegionError("a number", repr(item), path)
         assert isinstance(value, int | float)
@@ -273,6 +279,12 @@ class String:
 DOMAINS: dict[str, type[Number | Integer | Time | String]] = {
     kind.name: kind for kind in (Number, Integer, String, Time)
 }
+
+
+def float_codes(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The cuts below numbers; NaN and infinities are for the caller."""
+    bits = numbers.view(np.int64)
+    return np.where(bits >= 0, bits, -(bits & np.int64(_MAGNITUDE)))
 
 
 def widened(domain: Number | Integer | Time | String, low: int, high: int, margin: float) -> tuple[int, int]:

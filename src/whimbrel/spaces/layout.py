@@ -114,9 +114,13 @@ class Regions(NamedTuple):
 
     @staticmethod
     def of(rows: list[Any]) -> Regions:
-        """Regions from lists of cells."""
+        """Regions from lists or arrays of cells."""
+        if len(rows) == 1 and isinstance(rows[0], np.ndarray):
+            return Regions(np.array([0, len(rows[0])], np.int64), rows[0])
         start = np.zeros(len(rows) + 1, np.int64)
         np.cumsum([len(row) for row in rows], out=start[1:])
+        if any(isinstance(row, np.ndarray) for row in rows):
+            return Regions(start, np.concatenate([np.asarray(row, np.int64).reshape(-1, 3) for row in rows]))
         cells = np.array([cell for row in rows for cell in row], np.int64).reshape(-1, 3)
         return Regions(start, cells)
 

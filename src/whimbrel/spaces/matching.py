@@ -32,8 +32,11 @@ class Matching:
         Only members of the other side with all flags of `need` count.
         """
         begins, slots = other.regions.search(olds, news, need)
-        lengths = np.diff(begins)
-        which = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+        count = len(begins) - 1
+        if count == 1:
+            which = np.zeros(len(slots), np.int32)
+        else:
+            which = np.repeat(np.arange(count, dtype=np.int32), np.diff(begins))
         owners = other.owner[slots]
         if not other.any_with(COMPLEX):
             return which, owners
@@ -41,7 +44,7 @@ class Matching:
         asked = set(zip(which[~simple].tolist(), owners[~simple].tolist(), strict=True))
         for number in other.filters:
             if int(other.flags[number]) & need == need:
-                asked |= {(place, number) for place in range(len(lengths))}
+                asked |= {(place, number) for place in range(count)}
         held = [pair for pair in asked if self._begins(other, pair[1], _one(olds, pair[0]), _one(news, pair[0]), ALL)]
         more = np.array(held, np.int32).reshape(-1, 2)
         return np.concatenate([which[simple], more[:, 0]]), np.concatenate([owners[simple], more[:, 1]])

@@ -40,7 +40,7 @@ class State:
         self.definitions.add(space, dimensions)
         for members in (self.publications, self.subscriptions):
             members.regions.define(self.definitions.members(), len(self.definitions.names))
-        for number, domain in self.definitions.strings():
+        for number, domain in self.definitions.strings:
             domain.labels.renamed = lambda old, new, number=number: self._rename(number, old, new)  # type: ignore[misc]
 
     def _rename(self, dimension: int, old: np.ndarray, new: np.ndarray) -> None:
@@ -48,7 +48,7 @@ class State:
             members.regions.rename(dimension, old, new)
 
     def prune(self) -> None:
-        for number, domain in self.definitions.strings():
+        for number, domain in self.definitions.strings:
             if domain.labels.is_full:
                 used = [members.regions.cuts_in_use(number) for members in (self.publications, self.subscriptions)]
                 domain.labels.prune(np.concatenate(used))
@@ -228,5 +228,5 @@ class State:
         """Assert that all structures agree."""
         for members in (self.publications, self.subscriptions):
             members._check()
-        for _, domain in self.definitions.strings():
+        for _, domain in self.definitions.strings:
             domain.labels._check()

@@ -19,7 +19,7 @@ from whimbrel.spaces.sticky import Options
 def dump_state(state: State, sequence: int, moment: float) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The arrays and the description of everything."""
     definitions = state.definitions
-    labels = [domain.labels.dump() for _, domain in definitions.strings()]
+    labels = [domain.labels.dump() for _, domain in definitions.strings]
     sticky = state.sticky
     content = {
         "spaces": [(name, definitions.dimensions(name)) for name in definitions.spaces],
@@ -48,7 +48,7 @@ def load_state(
     content = msgspec.msgpack.decode(arrays["content"].tobytes())
     for name, dimensions in content["spaces"]:
         state.define(name, dimensions)
-    for (_, domain), labels in zip(state.definitions.strings(), content["labels"], strict=True):
+    for (_, domain), labels in zip(state.definitions.strings, content["labels"], strict=True):
         domain.labels.load((tuple(cut), code) for cut, code in labels)
     kept = {row[0]: row for row in content["inside"]}
     for key, regions, filter, flags in _load(arrays, state.publications):
