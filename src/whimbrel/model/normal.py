@@ -65,7 +65,7 @@ def _refined(conjunctions: list[Conjunction], refine: Refine) -> list[Conjunctio
     """Refined and merged until nothing changes: a union of refined sets may have a shorter form."""
     while True:
         refined = _collect([[c for one in conjunctions if (c := refine(one)) is not None]])
-        if set(refined) == set(conjunctions):
+        if len(refined) < 2 or set(refined) == set(conjunctions):
             return refined
         conjunctions = refined
 

@@ -116,25 +116,19 @@ def _values(
 ) -> dict[SortKey, SortKey] | None:
     """The coded keys of an attribute if they differ from its keys (R2)."""
     domain = schema.attributes[name]
-    coded: dict[SortKey, SortKey] = {}
-    differ = False
-    outside: list[SortKey] = []
-    for key in event.keys(name):
-        code = domain.code(key) if key != NULL_KEY else NULL_KEY
-        if code is None:
-            outside.append(key)
-        else:
-            coded[key] = code
-            differ = differ or code != key
-    if outside:
+    keys = event.keys(name)
+    coded = {key: code for key in keys if (code := NULL_KEY if key == NULL_KEY else domain.code(key)) is not None}
+    if len(coded) < len(keys):
+        outside = [key for key in keys if key not in coded]
         found = ", ".join(map(key_text, outside[:_SHOWN]))
         more = f" and {len(outside) - _SHOWN:,} more" if len(outside) > _SHOWN else ""
         hint = did_you_mean(str(outside[0][1]), domain.suggestions()) if outside[0][0] == STRING else ""
         violations.append(Violation("R2", name, domain.expected, found + more + hint))
-    count = len(set(coded.values()) - {NULL_KEY}) + len(outside)
-    if not use.multiple and count > 1:
-        violations.append(Violation("R2", name, "one value", f"{count:,}"))
-    return coded if differ and not outside else None
+    if len(keys) > 1 and not use.multiple:
+        count = len(set(coded.values()) - {NULL_KEY}) + len(keys) - len(coded)
+        if count > 1:
+            violations.append(Violation("R2", name, "one value", f"{count:,}"))
+    return None if tuple(coded.values()) == keys else coded
 
 
 def _stray(schema: Schema, name: str, types: list[str], view: View) -> Violation:

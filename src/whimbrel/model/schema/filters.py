@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from whimbrel.model import dialects
 from whimbrel.model.conjunction import Conjunction
+from whimbrel.model.constraint import Constraint
 from whimbrel.model.expression import (
     And,
     Compare,
@@ -283,9 +284,14 @@ def _by_value(node: CompareAttributes, domain: Ordered, positive: bool) -> Expre
 
 def refined(schema: Schema, conjunction: Conjunction) -> Conjunction | None:
     """The conjunction with each set of values in its domain's one form; None if nothing is left of it."""
-    constraints = {
-        name: replace(constraint, values=domain.canonical(constraint.values)).simplified()
-        for name, constraint in conjunction.constraints
-        if (domain := schema.domain_of(name)) is not None
-    }
-    return Conjunction.of(constraints, conjunction.links)
+    constraints: dict[str, Constraint] = {}
+    changed = False
+    for name, constraint in conjunction.constraints:
+        domain = schema.domain_of(name)
+        assert domain is not None  # checked
+        values = domain.canonical(constraint.values)
+        if values != constraint.values:
+            constraint = replace(constraint, values=values).simplified()  # noqa: PLW2901
+            changed = True
+        constraints[name] = constraint
+    return Conjunction.of(constraints, conjunction.links) if changed else conjunction
