@@ -30,6 +30,7 @@ from whimbrel.engine.typed import typed_events
 from whimbrel.matchers.explain import Explanation, NearMiss, explain
 from whimbrel.model.errors import UnknownId, WhimbrelError
 from whimbrel.model.event import Event
+from whimbrel.model.expression import And, Compare, EndsWith, Expression, In, IsMissing, IsNull, StartsWith
 from whimbrel.model.filter import Filter
 from whimbrel.model.limits import FILTER_BYTES
 from whimbrel.model.schema import Schema
@@ -46,6 +47,8 @@ FANOUT = 4
 """Segments of like size that are merged into one."""
 FILTERS_KEPT = 16_384
 """Parsed filters kept for verifying and explaining."""
+SMALL = 256
+"""Plain predicates of a filter that need not be counted against the limits."""
 SAMPLE_EVENTS = 10_000
 """Events of a sample that the planner looks at."""
 
@@ -320,7 +323,9 @@ class Index:
             old.places[slot] = old.places.get(died, died)
             old = self._with_death(old, died)
         old.head.append(HeadEntry(slot, filter))
-        self._snapshot = replace(old, head_size=len(old.head), slots=self._ids.slots, died=self._roomy(old.died))
+        self._snapshot = Snapshot(  # not `replace`, which takes twice as long
+            old.segments, old.head, len(old.head), self._ids.slots, old.version, self._roomy(old.died), old.places
+        )
 
     def _roomy(self, died: np.ndarray | None) -> np.ndarray | None:
         """The versions of deaths, if there are any, with room for all slots that there are now."""
@@ -477,11 +482,22 @@ def _parsed(filter: object, dialect: str, schema: Schema | None) -> tuple[Filter
     text = parsed.text
     if schema is not None:  # without the text, from which a segment would be made that knows no schema
         parsed = Filter(parsed.expression, None, parsed.dialect, schema)
-    _ = parsed.conjunctions
+    if text is None or schema is not None or not _is_small(parsed.expression):
+        _ = parsed.conjunctions
     if text is None:
         text = str(parsed)
         FILTER_BYTES.check(len(text.encode()))
     return parsed, text
+
+
+def _is_small(expression: Expression) -> bool:
+    """Whether the normal form surely is within the limits: then it is not made, which would be most of an addition."""
+    terms = expression.terms if isinstance(expression, And) else (expression,)
+    return len(terms) <= SMALL and all(isinstance(term, _PLAIN) for term in terms)
+
+
+_PLAIN = (Compare, In, StartsWith, EndsWith, IsNull, IsMissing)
+"""Predicates that are one constraint each."""
 
 
 def _mergeable(segments: Sequence[Segment]) -> list[Segment]:
