@@ -17,6 +17,7 @@ from whimbrel.cli.lint import lint
 from whimbrel.cli.match import match
 from whimbrel.cli.pipeline import pipeline
 from whimbrel.cli.schema import schema
+from whimbrel.cli.spaces import spaces
 from whimbrel.cli.version import version
 from whimbrel.model.errors import WhimbrelError
 
@@ -28,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (match, explain, lint, backtest, demo, version):
+for command in (match, explain, lint, backtest, demo, spaces, version):
     app.command()(command)
 app.add_typer(bench, name="bench")
 app.add_typer(lab, name="lab")
