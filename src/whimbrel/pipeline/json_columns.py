@@ -61,16 +61,15 @@ def _spread(event: Event, prefix: str, row: int, columns: dict[str, list[Any]], 
 
 def _typed(cells: list[Any]) -> tuple[pa.Array, set[int]]:
     """A column of the type that most cells have, and the rows of all others, which are emptied."""
-    kinds = set(map(type, cells))
-    kinds.discard(type(None))
-    if not kinds:
+    kind: type = type(next((cell for cell in cells if cell is not None), None))
+    if kind is type(None):
         return pa.nulls(len(cells)), set()
-    (kind, *others) = kinds
-    if kind in _PLAIN and not others:
+    # Arrow refuses what is no text and no boolean, but would cut 1.5 to an integer and take TRUE for a float.
+    if kind in (str, bool) or (kind in (int, float) and set(map(type, cells)) <= {kind, type(None)}):
         try:
             return pa.array(cells, _TYPES[kind]), set()
-        except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
-            pass  # some cell is too large, or no text at all: look at each
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
+            pass  # some cell is of another type or too large: look at each
     return _sorted_out(cells)
 
 
