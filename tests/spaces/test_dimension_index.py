@@ -1,0 +1,115 @@
+"""The index of one role against brute force, by every way to the candidates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from whimbrel.spaces import dimension_index
+from whimbrel.spaces.dimension_index import DimensionIndex
+from whimbrel.spaces.layout import HIGH, LOW, Regions
+
+SPACES = {
+    "one narrow": [[0, 1]],
+    "one wide": [list(range(12))],
+    "several": [[0, 1], [1, 2, 3], [4], list(range(3, 14))],
+}
+
+
+def draw(rng: np.random.Generator, dimensions: int, most: int, width: int, count: int) -> list[list[tuple[int, ...]]]:
+    rows = []
+    for _ in range(count):
+        chosen = np.sort(rng.choice(dimensions, rng.integers(1, most + 1), replace=False))
+        row = []
+        for d in chosen.tolist():
+            low = int(rng.integers(0, 60))
+            high = low + 1 + int(rng.integers(0, width + 1))
+            kind = rng.integers(0, 12)
+            row.append((d, LOW if kind == 0 else low, HIGH if kind == 1 else high))
+        rows.append(row)
+    return rows
+
+
+def match(a: list[tuple[int, ...]], b: list[tuple[int, ...]], spaces: list[list[int]]) -> bool:
+    mine, theirs = ({d: (low, high) for d, low, high in row} for row in (a, b))
+    return any(
+        mine.keys() & set(space)
+        and theirs.keys() & set(space)
+        and all(
+            mine[d][0] < theirs[d][1] and theirs[d][0] < mine[d][1] for d in mine.keys() & theirs.keys() & set(space)
+        )
+        for space in spaces
+    )
+
+
+@pytest.mark.parametrize("tail", [0, 50, 2_048])
+@pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize("width", [0, 8, 40])
+def test_searches_find_what_begins_to_match(name: str, tail: int, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dimension_index, "TAIL", tail)
+    rng = np.random.default_rng(width)
+    spaces = SPACES[name]
+    dimensions = 1 + max(d for space in spaces for d in space)
+    index = DimensionIndex()
+    index.define(spaces, dimensions)
+    stored = draw(rng, dimensions, min(dimensions, 3), width, 400)
+    index.write(index.take(400), Regions.of(stored))
+    for turn in range(6):
+        chosen = rng.choice(400, 60, replace=False)
+        for slot, row in zip(chosen.tolist(), draw(rng, dimensions, 2, width, 60), strict=True):
+            stored[slot] = row
+        index.write(chosen.astype(np.int32), Regions.of([stored[slot] for slot in chosen.tolist()]))
+        index._check()
+        olds = draw(rng, dimensions, min(dimensions, 5), 3 * turn, 25)
+        news = [
+            old if turn == 5 else [(d, low, high) if rng.integers(2) else (d, 5, 6) for d, low, high in old]
+            for old in olds
+        ]
+        news[:8] = draw(rng, dimensions, min(dimensions, 5), 3, 8)
+        olds[20:] = [[] for _ in olds[20:]]
+        begins, slots = index.search(Regions.of(olds), Regions.of(news))
+        for place, (old, new) in enumerate(zip(olds, news, strict=True)):
+            expected = {
+                slot for slot, row in enumerate(stored) if match(new, row, spaces) and not match(old, row, spaces)
+            }
+            found = slots[begins[place] : begins[place + 1]].tolist()
+            assert sorted(found) == sorted(expected), (turn, place)
+
+
+def test_a_large_batch_is_shared_by_two_threads_and_stamps_wrap_around() -> None:
+    rng = np.random.default_rng(5)
+    index = DimensionIndex()
+    index.define([[0, 1]], 2)
+    index.write(index.take(200), Regions.of(draw(rng, 2, 2, 5, 200)))
+    news = Regions.of(draw(rng, 2, 2, 0, 600))
+    index._stamp = (1 << 31) - 300
+    begins, slots = index.search(Regions.none(600), news)
+    for place in range(600):
+        alone = index.search(Regions.none(1), news.part(place, place + 1))[1]
+        assert sorted(slots[begins[place] : begins[place + 1]].tolist()) == sorted(alone.tolist())
+
+
+def test_flags_choose_who_is_asked() -> None:
+    index = DimensionIndex()
+    index.define([[0]], 1)
+    slots = index.take(3)
+    index.write(slots, Regions.of([[(0, 0, 10)]] * 3))
+    index.rows.flags[slots] = [1, 0, 3]
+    found = index.search(Regions.none(1), Regions.of([[(0, 5, 6)]]), need=1)[1]
+    assert sorted(found.tolist()) == [0, 2]
+
+
+def test_free_slots_are_used_again_and_lost_cells_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dimension_index, "TAIL", 4)
+    index = DimensionIndex()
+    index.define([list(range(9))], 9)
+    rng = np.random.default_rng(0)
+    slots = index.take(50)
+    for _ in range(40):
+        index.write(slots, Regions.of(draw(rng, 9, 9, 5, 50)))
+        index.merge()
+        index._check()
+    assert len(index.rows.cells) < 50 * 9 * 4
+    index.free(slots[:20])
+    index._check()
+    assert len(index) == 30 and set(index.take(20).tolist()) == set(slots[:20].tolist())
