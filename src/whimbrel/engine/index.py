@@ -52,6 +52,8 @@ SMALL = 256
 SAMPLE_EVENTS = 10_000
 """Events of a sample that the planner looks at."""
 
+_NOTHING = np.empty(0, np.int32)
+
 
 class Index:
     """A set of subscriptions that finds those an event matches.
@@ -77,8 +79,9 @@ class Index:
         self._naming = threading.Lock()  # held while ids and texts disagree, for microseconds
         self._merger: threading.Thread | None = None
         self._places_kept = HEAD
-        self._workspaces: list[Workspace] = []
-        self._counts = np.zeros(5, np.int64)  # events, and what the workspaces count
+        self._workspaces: list[Workspace] = []  # those that nobody uses
+        self._counting: list[Workspace] = []  # all of them
+        self._events = 0
 
     def add(self, id: Id, filter: object, dialect: str = "sql") -> None:
         """Add a subscription; DuplicateId if the id is there. Visible to the next match."""
@@ -166,14 +169,20 @@ class Index:
         snapshot = self._ready(HEAD_CHECKED)
         workspace = self._take_workspace()
         try:
-            found = self._match_segments(snapshot, event, workspace)
+            parts = [self._match_segment(snapshot, segment, event, workspace) for segment in snapshot.segments]
         finally:
-            self._release_workspace(workspace)
+            self._workspaces.append(workspace)
         if snapshot.head_size:
             whole = Event.of(event, self.timestamps)
-            found += [entry.slot for entry in snapshot.head_entries() if entry.filter.matches(whole)]
-        self._counts[0] += 1
-        return cast("list[Id]", self._ids.name_list(np.array(snapshot.in_order(found), np.int64)))
+            in_head = [entry.slot for entry in snapshot.head_entries() if entry.filter.matches(whole)]
+            parts.append(np.array(in_head, np.int32))
+        self._events += 1
+        found = parts[0] if len(parts) == 1 else np.concatenate([_NOTHING, *parts])
+        if snapshot.places:
+            found = np.array(snapshot.in_order(found.tolist()), np.int64)
+        else:
+            found.sort()
+        return cast("list[Id]", self._ids.name_list(found))
 
     def match_batch(self, events: object, threads: int | None = None) -> pa.Table:
         """Match many events: a table of `event` (row number) and `subscription` (id), in event order."""
@@ -191,9 +200,9 @@ class Index:
         units = Units(events, snapshot.attributes(), self.timestamps)
         workers = threads if threads is not None else os.cpu_count() or 1
         for result in match_units(
-            snapshot, units, self.timestamps, self._judge, self._take_workspace, self._release_workspace, workers
+            snapshot, units, self.timestamps, self._judge, self._take_workspace, self._workspaces.append, workers
         ):
-            self._counts[0] += len(result[0]) - 1
+            self._events += len(result[0]) - 1
             yield result
 
     def ids(self, rows: np.ndarray) -> np.ndarray | pa.Array:
@@ -231,7 +240,8 @@ class Index:
 
     def stats(self) -> dict[str, object]:
         """What the index holds, how it is indexed, what it costs in memory, and the work counted so far."""
-        return report.stats(self._snapshot, self._ids, self._texts, self._counts)
+        work = sum((workspace.counts for workspace in self._counting.copy()), np.zeros(4, np.int64))
+        return report.stats(self._snapshot, self._ids, self._texts, self._events, work)
 
     def plan(self, id: Id) -> dict[str, object]:
         """How one subscription is indexed: per conjunction the kind of key and the share of events that reach it.
@@ -410,25 +420,25 @@ class Index:
                 self._snapshot = replace(now, segments=(*kept, merged))
         return True
 
-    def _match_segments(
-        self, snapshot: Snapshot, event: Event | Mapping[str, object], workspace: Workspace
-    ) -> list[int]:
-        found: list[int] = []
-        for segment in snapshot.segments:
-            encoded = segment.codec.encode_event(event, self.timestamps)
-            slots = workspace.match_some(segment, encoded, snapshot.slots, 1)[1]
-            dead = snapshot.dead(slots & np.int32(SLOT_MASK)) if snapshot.died is not None else None
-            if dead is not None:
-                slots = slots[~dead]
-            if segment.meta["verified"] or encoded.coupled[0]:
-                whole = Event.of(event, self.timestamps)
-                doubtful = slots if encoded.coupled[0] else slots[(slots & VERIFY_BIT) != 0]
-                sure = slots[:0] if encoded.coupled[0] else slots[(slots & VERIFY_BIT) == 0]
-                found += sure.tolist()
-                found += [slot for slot in (doubtful & SLOT_MASK).tolist() if self._judge(slot, whole)]
-            else:
-                found += slots.tolist()
-        return found
+    def _match_segment(
+        self, snapshot: Snapshot, segment: Segment, event: Event | Mapping[str, object], workspace: Workspace
+    ) -> np.ndarray:
+        """The slots of one segment that the event matches, in no order."""
+        encoded = segment.codec.encode_event(event, self.timestamps)
+        slots = workspace.match_some(segment, encoded, snapshot.slots, 1)[1]
+        dead = snapshot.dead(slots & np.int32(SLOT_MASK)) if snapshot.died is not None else None
+        if dead is not None:
+            slots = slots[~dead]
+        coupled = encoded.coupled[0]
+        if not (coupled or segment.meta["verified"]):
+            return slots.copy()  # the buffer is the next match's
+        doubtful = np.full(len(slots), True) if coupled else (slots & np.int32(VERIFY_BIT)) != 0
+        slots = slots & np.int32(SLOT_MASK)
+        if not doubtful.any():
+            return slots
+        whole = Event.of(event, self.timestamps)
+        judged = [slot for slot in slots[doubtful].tolist() if self._judge(slot, whole)]
+        return np.concatenate([slots[~doubtful], np.array(judged, np.int32)])
 
     def _read(self, event: Event | Mapping[str, object]) -> Event:
         return Event.of(event, self.timestamps) if self.schema is None else self.schema.read(event)
@@ -451,12 +461,9 @@ class Index:
         try:
             return self._workspaces.pop()
         except IndexError:
-            return Workspace()
-
-    def _release_workspace(self, workspace: Workspace) -> None:
-        self._counts[1:] += workspace.counts
-        workspace.counts[:] = 0
-        self._workspaces.append(workspace)
+            workspace = Workspace()
+            self._counting.append(workspace)
+            return workspace
 
     def _check(self) -> None:
         """Assert every invariant; for tests."""

@@ -10,8 +10,8 @@ from whimbrel.engine.snapshot import Snapshot
 from whimbrel.engine.texts import TextStore
 
 
-def stats(snapshot: Snapshot, ids: IdTable, texts: TextStore, counts: np.ndarray) -> dict[str, object]:
-    """Counts of what is held and of the work done; `counts`: events, candidates, probes, chunks, verifications."""
+def stats(snapshot: Snapshot, ids: IdTable, texts: TextStore, events: int, work: np.ndarray) -> dict[str, object]:
+    """Counts of what is held and of the work done for so many events; `work`: candidates, probes, chunks."""
     keys = dict.fromkeys(KINDS, 0)
     for segment in snapshot.segments:
         its_keys = segment.meta["keys"]
@@ -21,7 +21,7 @@ def stats(snapshot: Snapshot, ids: IdTable, texts: TextStore, counts: np.ndarray
     live = max(1, len(ids))
     matching = sum(segment.nbytes() for segment in snapshot.segments)
     matching += 0 if snapshot.died is None else snapshot.died.nbytes
-    events = max(1, int(counts[0]))
+    per_event = work / max(1, events)
     return {
         "subscriptions": len(ids),
         "segments": len(snapshot.segments),
@@ -35,8 +35,8 @@ def stats(snapshot: Snapshot, ids: IdTable, texts: TextStore, counts: np.ndarray
         "bytes": matching + ids.memory_bytes(),
         "bytes_per_subscription": (matching + ids.memory_bytes()) / live,
         "text_bytes": texts.memory_bytes(),
-        "events": int(counts[0]),
-        "candidates_per_event": int(counts[1]) / events,
-        "probes_per_event": int(counts[2]) / events,
-        "chunks_per_event": int(counts[3]) / events,
+        "events": events,
+        "candidates_per_event": float(per_event[0]),
+        "probes_per_event": float(per_event[1]),
+        "chunks_per_event": float(per_event[2]),
     }
