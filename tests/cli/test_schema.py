@@ -128,3 +128,28 @@ def test_infer(program: Program) -> None:
     odd = program("schema", "infer", "odd.jsonl", status=1)
     assert "Expected a JSON object, but got an array" in odd.stderr
     assert tomllib.loads(odd.stdout)["attributes"] == {"a": "integer"}
+
+
+def test_match_and_explain_with_a_schema(program: Program) -> None:
+    program.write("shop.toml", SHOP)
+    program.write_lines("subs.jsonl", {"id": 1, "filter": "size < 'L'"}, {"id": 2, "filter": "sise = 'L'"})
+    program.write_lines(
+        "events.jsonl",
+        {"event_type": "shirt", "size": "M"},
+        {"event_type": "shirt", "size": "XL", "colour": "red"},
+        {"event_type": "shirt", "size": "L"},
+    )
+    result = program("match", "-s", "subs.jsonl", "events.jsonl", "--schema", "shop.toml", "--json", status=1)
+    assert result.pairs == [(0, 1)]
+    assert [(line["rejected"], line["line"]) for line in result.error_lines[:-1]] == [("subscription", 2), ("event", 2)]
+    assert result.error_lines[1]["message"].startswith("Expected a valid event, but got 2 violations")
+    event = '{"event_type": "shirt", "size": "S"}'
+    text = program("explain", event, "--filter", "size > 'S'", "--schema", "shop.toml").stdout
+    assert text.splitlines() == ["size != 'S'", "no match", "  - size != 'S'  [size: 'S']"]
+    assert "matches 1 of 1" in program("explain", event, "-s", "subs.jsonl", "--schema", "shop.toml", status=1).stdout
+    assert (
+        "R2"
+        in program(
+            "explain", '{"event_type": "shirt"}', "--filter", "size > 'S'", "--schema", "shop.toml", status=1
+        ).stderr
+    )

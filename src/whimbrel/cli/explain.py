@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from whimbrel.cli.console import plain, to_json
-from whimbrel.cli.options import From, Json, Timestamps, names_of
+from whimbrel.cli.options import From, Json, SchemaOption, Timestamps, names_of
 from whimbrel.cli.report import Report
 from whimbrel.model.errors import UnknownId
 from whimbrel.model.event import Event
@@ -33,6 +33,7 @@ def explain(
     limit: Annotated[int, typer.Option("--limit", min=0, help="How many near misses to show.")] = 10,
     from_: From = None,
     timestamps: Timestamps = "",
+    schema: SchemaOption = None,
     json: Json = False,
 ) -> None:
     """Explain why an event matches, or why not.
@@ -42,6 +43,7 @@ def explain(
     """
     from whimbrel.cli.matching import load_index
     from whimbrel.cli.readers.single import read_event
+    from whimbrel.model.schema import Schema
 
     if (subscriptions is None) == (filter is None):
         raise typer.BadParameter("Expected either --subscriptions FILE or --filter TEXT")
@@ -50,12 +52,13 @@ def explain(
     if subscriptions == event == "-":
         raise typer.BadParameter("Expected - only once, because standard input can be read only once")
     if filter is not None:
-        parsed = Filter.parse(filter)
+        typed = None if schema is None else Schema.load(schema)
+        parsed = Filter.parse(filter, schema=typed)
         _show_filter(None, parsed, read_event(event, row, from_, names_of(timestamps)), json)
         return
     assert subscriptions is not None
     with Report(json) as report:
-        loaded = load_index(subscriptions, from_, names_of(timestamps), report)
+        loaded = load_index(subscriptions, from_, names_of(timestamps), report, schema)
         seen = read_event(event, row, from_, names_of(timestamps))
         if id is None:
             _show_all(loaded.index, seen, limit, json)
@@ -78,7 +81,7 @@ def _id_of(text: str, kind: str) -> Id:
 def _show_filter(id: Id | None, filter: Filter, event: Event, json: bool) -> None:
     from whimbrel.matchers.explain import explain as explain_filter
 
-    explanation = explain_filter(filter, event)
+    explanation = explain_filter(filter, event if filter.schema is None else filter.schema.read(event))
     if json:
         named = {} if id is None else {"subscription": id}
         typer.echo(to_json({**named, "filter": str(filter), **explanation.to_dict()}))

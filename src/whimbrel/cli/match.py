@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from whimbrel.cli.console import progress
-from whimbrel.cli.options import From, Json, OnErrorOption, Rejects, Timestamps, names_of
+from whimbrel.cli.options import From, Json, OnErrorOption, Rejects, SchemaOption, Timestamps, names_of
 from whimbrel.cli.report import OnError, Report, Stopped
 from whimbrel.cli.writers import OutputFormat, PairWriter, open_writer
 
@@ -33,6 +33,7 @@ def match(
     ] = None,
     from_: From = None,
     timestamps: Timestamps = "",
+    schema: SchemaOption = None,
     on_error: OnErrorOption = OnError.SKIP,
     rejects: Rejects = None,
     json: Json = False,
@@ -49,7 +50,7 @@ def match(
     with Report(json, on_error, rejects) as report:
         counts = _Counts()
         try:
-            loaded = load_index(subscriptions, from_, names_of(timestamps), report)
+            loaded = load_index(subscriptions, from_, names_of(timestamps), report, schema)
         except Stopped:
             report.finish(counts.summary(), counts.sentence())
         counts.subscriptions = len(loaded.index)
@@ -93,7 +94,8 @@ def _match_files(
     seen: list[str] = []
     try:
         with progress("Matching", total=len(files), quiet=report.json) as bar:
-            for batch in read_events(files, fallback, loaded.index.attributes()):
+            columns = loaded.index.attributes() if loaded.index.schema is None else None  # a schema judges all of them
+            for batch in read_events(files, fallback, columns):
                 if isinstance(batch, InputError):
                     report.reject("event", batch)
                     continue

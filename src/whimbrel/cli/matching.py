@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whimbrel.cli.console import Bar, progress
@@ -13,6 +14,7 @@ from whimbrel.cli.readers.source import Format
 from whimbrel.cli.readers.subscriptions import Row, read_subscriptions
 from whimbrel.cli.report import Report
 from whimbrel.model.errors import EventError, LimitExceeded, WhimbrelError
+from whimbrel.model.schema import InvalidEvent
 from whimbrel.model.subscription import id_kind
 
 if TYPE_CHECKING:
@@ -34,11 +36,14 @@ class Loaded:
     kind: str
 
 
-def load_index(file: str, fallback: Format | None, timestamps: Iterable[str], report: Report) -> Loaded:
-    """An index of the subscriptions of a file; those that are refused are reported."""
+def load_index(
+    file: str, fallback: Format | None, timestamps: Iterable[str], report: Report, schema: Path | None = None
+) -> Loaded:
+    """An index of the subscriptions of a file, with the schema of another; those that are refused are reported."""
     from whimbrel.engine.index import Index
+    from whimbrel.model.schema import Schema
 
-    index = Index(timestamps)
+    index = Index(timestamps, None if schema is None else Schema.load(schema))
     read: list[Read] = []
     with progress("Reading subscriptions", quiet=report.json) as bar:
         for place, item in read_subscriptions(file, fallback):
@@ -108,6 +113,8 @@ def _alone(error: WhimbrelError) -> WhimbrelError:
     if isinstance(error, LimitExceeded):
         where = error.where.removeprefix(_FIRST)
         return LimitExceeded(error.limit, error.size, error.maximum, error.unit, where)
+    if isinstance(error, InvalidEvent):
+        return InvalidEvent(error.violations)
     return error
 
 

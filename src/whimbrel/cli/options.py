@@ -35,6 +35,10 @@ Rejects = Annotated[
 Timestamps = Annotated[
     str, typer.Option("--timestamps", metavar="A,B", help="Attributes whose strings are timestamps.")
 ]
+SchemaOption = Annotated[
+    Path | None,
+    typer.Option("--schema", metavar="FILE", help="A schema that filters must fit and events must be valid in."),
+]
 
 
 def names_of(option: str) -> tuple[str, ...]:
