@@ -115,6 +115,26 @@ def test_one_by_one_in_a_burst_keeps_the_order_of_the_calls(tmp_path: Path) -> N
         assert [entry.event for entry in reader.read(0)] == [b"%d" % number for number in range(1_000)]
 
 
+def test_an_entry_is_committed_before_it_is_acknowledged(tmp_path: Path) -> None:
+    """Callbacks run in the writing thread, at the moment of the acknowledgement."""
+    with LogWriter(tmp_path) as writer, LogReader(tmp_path) as reader:
+        ends: list[tuple[int, int]] = []
+        futures = [writer.append(b"x") for _ in range(100)]
+        for future in futures:
+            future.add_done_callback(lambda done: ends.append((done.result(), reader.end)))
+        wait(futures)
+        assert len(ends) == 100
+        assert all(end > offset for offset, end in ends)
+
+
+def test_a_commit_is_synced_to_disk(tmp_path: Path) -> None:
+    """kill -9 cannot tell: what was written survives it without a sync. Loss of power would."""
+    with LogWriter(tmp_path) as writer:
+        full = 2
+        assert writer._connection.execute("PRAGMA synchronous").fetchone() == (full,)
+        assert writer._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
 def test_entries_given_together_stay_together_above_the_size_of_a_group(tmp_path: Path) -> None:
     with LogWriter(tmp_path, group_rows=10, group_ms=5) as writer, LogReader(tmp_path) as reader:
         futures = [writer.append_many([(b"x", None)] * 25) for _ in range(20)]
