@@ -27,6 +27,7 @@ def run_all(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         language()
         match()
+        pipeline()
 
 
 @bench.command()
@@ -87,3 +88,41 @@ def spaces(
     from whimbrel.cli.bench_spaces import measure
 
     measure(scale.value, output, json)
+
+
+@bench.command()
+def pipeline(
+    work: Annotated[
+        list[str] | None,
+        typer.Option("--work", help="Only this work, or all of a kind (match, stream, curve...); may be repeated."),
+    ] = None,
+    scale: Annotated[Scale, typer.Option("--scale", help="Minutes, or the sizes that targets are for.")] = Scale.SMALL,
+    rivals: Annotated[str, typer.Option("--rivals", metavar="A,B", help="Plain Spark SQL to run beside it.")] = (
+        "access,nested,counting"
+    ),
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", metavar="DIR", help="Write pipeline.json and pipeline.md there, after each work."),
+    ] = None,
+    page: Annotated[
+        Path | None, typer.Option("--page", metavar="FILE", help="Put the tables between the marks of this page.")
+    ] = None,
+    repeat: Annotated[int, typer.Option("--repeat", min=1, help="How often; medians are shown.")] = 3,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.1, help="For one rival on one work.")] = 120.0,
+    master: Annotated[str | None, typer.Option("--master", metavar="URL", help="Where Spark runs.")] = None,
+    cache: Annotated[
+        Path | None, typer.Option("--cache", metavar="DIR", help="Where workloads and indexes are kept.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Matching on Spark beside plain Spark SQL, streaming, compiling and opening an index.
+
+    Needs a checkout, which has the rivals. Exit status 1 if a rival does not find as many pairs.
+    """
+    from whimbrel.cli.bench_pipeline import measure
+    from whimbrel.lab.bench.pipeline import Settings
+    from whimbrel.lab.bench.store import default_folder
+
+    folder = cache or default_folder()
+    settings = Settings(tuple(work or ()), scale.value, names_of(rivals), repeat, seconds, master, folder)
+    measure(settings, output, page, json)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from whimbrel.cli.console import say, to_json
 from whimbrel.lab.bench.page import insert, write
 from whimbrel.lab.bench.run import Progress, Settings, run
-from whimbrel.lab.bench.tables import Result, tables_of
+from whimbrel.lab.bench.tables import Result, Table, tables_of
 
 _QUIET_SECONDS = 10.0  # between two lines of progress where nothing can be written over
 
@@ -22,7 +22,7 @@ def measure(settings: Settings, output: Path | None, page: Path | None, json: bo
     """Run, write the files, and show the tables or the JSON."""
     if page is not None and not page.is_file():
         raise FileNotFoundError(f"Expected a page with marks for the results, but there is no {page}")
-    with _progress(json) as progress:
+    with shown_progress(json) as progress:
         result = run(settings, progress)
     written = list(write(result, output)) if output is not None else []
     if page is not None:
@@ -31,14 +31,14 @@ def measure(settings: Settings, output: Path | None, page: Path | None, json: bo
     if json:
         sys.stdout.write(to_json(result) + "\n")
         return result
-    _show(result)
+    show(tables_of(result))
     for path in written:
         say(f"wrote {path}")
     return result
 
 
 @contextmanager
-def _progress(quiet: bool) -> Iterator[Progress]:
+def shown_progress(quiet: bool) -> Iterator[Progress]:
     """Progress on standard error: one line that changes on a terminal, else a line now and then."""
     if quiet:
         yield lambda text: None
@@ -66,15 +66,16 @@ class _Lines:
             self._stage, self._said = stage, time.monotonic()
 
 
-def _show(result: Result) -> None:
+def show(tables: Iterable[Table]) -> None:
+    """Print tables to standard output."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Table as Shown
 
     console = Console()
     if not console.is_terminal:
         console = Console(width=_PAGE_WIDTH)
-    for table in tables_of(result):
-        shown = Table(title=table.title, title_justify="left")
+    for table in tables:
+        shown = Shown(title=table.title, title_justify="left")
         for place, column in enumerate(table.columns):
             shown.add_column(column, justify="left" if place == 0 else "right", overflow="fold")
         for row in table.rows:

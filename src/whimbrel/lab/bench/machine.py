@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
-_PACKAGES = ("whimbrel", "numpy", "numba", "llvmlite", "pyarrow", "duckdb", "polars")
+_PACKAGES = ("whimbrel", "numpy", "numba", "llvmlite", "pyarrow", "duckdb", "polars", "pyspark")
 
 
 def card() -> dict[str, object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from whimbrel.lab.bench.tables import Result, Table, tables_of
@@ -14,9 +15,9 @@ BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 class NoMarks(WhimbrelError):
     """A page has no place for results."""
 
-    def __init__(self, page: Path) -> None:
+    def __init__(self, page: Path, begin: str = BEGIN, end: str = END) -> None:
         self.page = page
-        super().__init__(f"Expected the lines {BEGIN} and {END} in {page}, but did not find both")
+        super().__init__(f"Expected the lines {begin} and {end} in {page}, but did not find both")
 
 
 def write(result: Result, folder: Path) -> tuple[Path, Path]:
@@ -39,6 +40,11 @@ def insert(result: Result, page: Path) -> None:
 
 def markdown(result: Result) -> str:
     """The machine card and all tables."""
+    return with_card(result, tables_of(result))
+
+
+def with_card(result: Result, tables: Iterable[Table]) -> str:
+    """Tables below the card of the machine of a result."""
     machine, settings = result["machine"], result["settings"]
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     commit = f" at commit {machine['commit']}" if machine["commit"] else ""
@@ -53,7 +59,7 @@ def markdown(result: Result) -> str:
             "**The machine was busy with other work:** CPU times are somewhat too long, wall times and what both cores "
             "give mean little."
         )
-    for table in tables_of(result):
+    for table in tables:
         lines += ["", f"### {table.title}", "", _table(table)]
         lines += [line for note in table.notes for line in ("", note)]
     return "\n".join(lines) + "\n"

@@ -22,13 +22,18 @@ def default_folder() -> Path:
 
 def workload_of(name: str, parameters: Parameters, folder: Path) -> Workload:
     """The workload, from the folder if it is there, else generated and kept there."""
-    settings = "-".join(f"{key}{value}" for key, value in parameters.items())
-    place = folder / f"{name}-{settings}"
+    place = place_of(name, parameters, folder)
     if not place.is_dir():
         _keep(make(name, **parameters), place)
     tables = (pa.parquet.read_table(place / f"{kind}.parquet").combine_chunks() for kind in ("subscriptions", "events"))
     subscriptions, events = tables
     return Workload(name, dict(parameters), 0, subscriptions, events)
+
+
+def place_of(name: str, parameters: Parameters, folder: Path) -> Path:
+    """Where a workload is kept: a folder with `subscriptions.parquet` and `events.parquet`."""
+    settings = "-".join(f"{key}{value}" for key, value in parameters.items())
+    return folder / f"{name}-{settings}"
 
 
 def _keep(workload: Workload, place: Path) -> None:

@@ -47,15 +47,15 @@ def _targets(workloads: Iterable[Result]) -> Table:
         rows.append(
             (
                 workload["name"],
-                _number(workload["fields"][0]["subscriptions"]),
-                _number(engine["matches_per_event"]),
-                _number(engine["cpu_us"]),
-                _number(engine["ns_per_match"]),
-                _number(engine["events_per_second"]),
+                number(workload["fields"][0]["subscriptions"]),
+                number(engine["matches_per_event"]),
+                number(engine["cpu_us"]),
+                number(engine["ns_per_match"]),
+                number(engine["events_per_second"]),
                 _aim(target["events_per_second"], met.get("events/s")) if target else "",
-                _number(ratio),
+                number(ratio),
                 _aim(target["times_naive"], met.get("times compiled naive")) if target else "",
-                f"{peer['name']}: {_number(peer['us_per_event'])} us" if peer else "",
+                f"{peer['name']}: {number(peer['us_per_event'])} us" if peer else "",
             )
         )
     columns = (
@@ -73,16 +73,16 @@ def _side_by_side(workload: Result, field: Result, refused: Sequence[Result] = (
         rows.append(
             (
                 one["name"],
-                _number(one["events"]) + ("*" if one["scaled"] else ""),
-                _number(one["matches_per_event"]),
-                _number(one["cpu_us"]),
-                f"{_number(one['cpu_us_lowest'])} to {_number(one['cpu_us_highest'])}",
-                _number(one["wall_us"]),
-                _number(one["events_per_second"]),
-                _number(one["ns_per_match"]),
-                _number(one["times_engine"]),
-                _number(one["load_seconds"]),
-                _number(one["bytes_per_subscription"]),
+                number(one["events"]) + ("*" if one["scaled"] else ""),
+                number(one["matches_per_event"]),
+                number(one["cpu_us"]),
+                f"{number(one['cpu_us_lowest'])} to {number(one['cpu_us_highest'])}",
+                number(one["wall_us"]),
+                number(one["events_per_second"]),
+                number(one["ns_per_match"]),
+                number(one["times_engine"]),
+                number(one["load_seconds"]),
+                number(one["bytes_per_subscription"]),
             )
         )
     scaled = any(one.get("scaled") for one in field["competitors"])
@@ -116,12 +116,12 @@ def _building(workloads: Iterable[Result]) -> Table:
         rows.append(
             (
                 workload["name"],
-                _number(build["whole"]["seconds"]),
-                _number(build["from_columns_per_second"]),
-                _number(build["from_text_per_second"]),
-                _number(build["from_text_both_cores_per_second"]),
-                _number(engine["bytes_per_subscription"]),
-                _number(engine["text_bytes_per_subscription"]),
+                number(build["whole"]["seconds"]),
+                number(build["from_columns_per_second"]),
+                number(build["from_text_per_second"]),
+                number(build["from_text_both_cores_per_second"]),
+                number(engine["bytes_per_subscription"]),
+                number(engine["text_bytes_per_subscription"]),
             )
         )
     columns = (
@@ -140,12 +140,12 @@ def _ways(workloads: Iterable[Result]) -> Table:
         rows.append(
             (
                 workload["name"],
-                _number(batch["events_per_second"]),
-                _number(batch["times_blocks"]),
-                _number(single["median_us"]),
-                _number(single["p99_us"]),
+                number(batch["events_per_second"]),
+                number(batch["times_blocks"]),
+                number(single["median_us"]),
+                number(single["p99_us"]),
                 "" if outside is None else f"{outside:.0%}",
-                _number(workload["engine"]["both_cores"]),
+                number(workload["engine"]["both_cores"]),
             )
         )
     columns = (
@@ -158,7 +158,7 @@ def _ways(workloads: Iterable[Result]) -> Table:
 def _start(start: Result) -> Table:
     columns = ("start", "whole s", "CPU s", "import", "load", "first match", "first batch")
     parts = ("seconds", "cpu_seconds", "import", "load", "first_match", "first_batch")
-    rows = tuple((kind, *(_number(start[kind][part]) for part in parts)) for kind in ("cold", "warm"))
+    rows = tuple((kind, *(number(start[kind][part]) for part in parts)) for kind in ("cold", "warm"))
     said = "says" if start["cold"]["said_so"] else "does not say"
     notes = (f"The cold start {said} on standard error what it is doing.",)
     return Table("Start of a process", columns, rows, notes)
@@ -171,8 +171,8 @@ def _verdicts(result: Result) -> Table:
         for verdict in verdicts:
             sign = ">=" if verdict["least"] else "<="
             word = {True: "met", False: "**missed**", None: "not measured"}[verdict["met"]]
-            target = f"{sign} {_number(verdict['target'])}"
-            rows.append((name, verdict["what"], target, _number(verdict["measured"]), word))
+            target = f"{sign} {number(verdict['target'])}"
+            rows.append((name, verdict["what"], target, number(verdict["measured"]), word))
     return Table("All targets", ("workload", "what", "target", "measured", ""), tuple(rows))
 
 
@@ -182,10 +182,10 @@ def _competitor(field: Result, name: str) -> Result | None:
 
 
 def _aim(target: float, met: bool | None) -> str:
-    return _number(target) + {True: " met", False: " **missed**", None: ""}[met]
+    return number(target) + {True: " met", False: " **missed**", None: ""}[met]
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
     """With as many digits as matter."""
     if value is None:
         return ""

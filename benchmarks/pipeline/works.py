@@ -1,0 +1,62 @@
+"""The frozen works of the pipeline and every target: the one place where they are written down.
+
+Names and full sizes never change, so that figures taken years apart compare. The small sizes are for a look at a
+machine in minutes; no target is judged by them.
+"""
+
+from whimbrel.lab.bench.pipeline_case import Aim, Work
+
+WORKS = (
+    Work(
+        "lesubscribe-400k", "match", "lesubscribe",
+        full={"n": 400_000, "p": 0.5, "events": 20_000}, small={"n": 4_000, "events": 2_000},
+        aims=(Aim("seconds", 1.5, False),),
+        said="6.0 s (access-predicate join), 22.7 s (schema-less), 6 to 9 minutes (nested loop)",
+    ),
+    Work(
+        "mixed-100k", "match", "mixed",
+        full={"n": 100_000, "events": 200_000}, small={"n": 2_000, "events": 4_000},
+        aims=(Aim("times the best plain Spark", 20, True),),
+    ),
+    Work(
+        "mixed-1m", "match", "mixed",
+        full={"n": 1_000_000, "events": 200_000}, small={"n": 4_000, "events": 4_000},
+        aims=(Aim("times the best plain Spark", 50, True),),
+    ),
+    Work(
+        "stream-mixed-100k", "stream", "mixed",
+        full={"n": 100_000, "events": 200_000, "batch": 20_000, "batches": 20, "rate": 5_000, "seconds": 30},
+        small={"n": 2_000, "events": 8_000, "batch": 1_000, "batches": 6, "rate": 1_000, "seconds": 5},
+        aims=(Aim("events/s sustained", 30_000, True), Aim("median micro-batch, ms", 350, False)),
+    ),
+    Work(
+        "open", "open", "lesubscribe",
+        full={"n": 5_000_000, "p": 0.5, "events": 2_000}, small={"n": 10_000, "events": 500},
+        aims=(Aim("ms to open", 20, False),),
+        said="broadcast: 1 s, and a private copy for each worker",
+    ),
+    Work(
+        "compile-1m", "compile", "lesubscribe",
+        full={"n": 1_000_000, "p": 0.5, "events": 2_000}, small={"n": 10_000, "events": 500},
+        aims=(Aim("seconds", 20, False),),
+    ),
+    Work(
+        "curve-gryphon", "curve", "gryphon",
+        full={"events": 50_000}, small={"events": 500},
+        sizes=(10_000, 100_000, 1_000_000, 5_000_000), small_sizes=(300, 3_000),
+    ),
+    Work(
+        "curve-hm", "curve", "hm",
+        full={"events": 100_000}, small={"events": 500},
+        sizes=(10_000, 100_000, 1_000_000, 5_000_000), small_sizes=(300, 3_000),
+    ),
+    Work(
+        "curve-lesubscribe", "curve", "lesubscribe",
+        full={"p": 0.5, "events": 2_000}, small={"events": 500},
+        sizes=(10_000, 100_000, 1_000_000, 5_000_000), small_sizes=(300, 3_000),
+    ),
+    Work(
+        "hand-over", "handover", "mixed",
+        full={"n": 1_000, "events": 200_000}, small={"events": 2_000},
+    ),
+)  # fmt: skip
