@@ -1,8 +1,8 @@
 """The regions of one role with their ordered lists: write them, and ask which of them match.
 
-Writes go to rows and to the tail. The tail is sorted and merged when somebody searches and finds it long, or when it
-has grown to an eighth of the lists; so a stream of writes without searches costs next to nothing, and each entry is
-merged a bounded number of times.
+Writes go to rows only. Lists are brought up to date when somebody searches, or when an eighth of all slots has changed:
+few entries one by one through the tail, many by a merge that leaves out the old ones. So a stream of writes without
+searches costs next to nothing, and each entry is merged a bounded number of times.
 
 One writer at a time and no searches beside it; searches may run beside each other, each with its own scratch.
 """
@@ -20,12 +20,14 @@ from whimbrel.spaces.layout import (
     CELLS_USED,
     FEW_DIMENSIONS,
     HIGH,
+    PENDING_USED,
     TAIL_USED,
     Dimensions,
     Ends,
     Index,
     Int32s,
     Int64s,
+    Pending,
     Regions,
     Rows,
     Tail,
@@ -38,6 +40,8 @@ TAIL = 2_048
 SHARE = 8
 """The run, and the tail while nobody searches, may be so large a part of the base."""
 SPACES = 62
+_MANY = 64
+"""From this part of all entries on, changed ones are replaced by a merge rather than one by one."""
 _THREADS = 2
 _WORTH_A_THREAD = 256
 
@@ -49,6 +53,7 @@ class DimensionIndex:
         self.dimensions = Dimensions(np.zeros(0, np.int64), np.zeros(0, np.int64))
         self.rows = _empty_rows()
         self.tail = _empty_tail(0)
+        self.pending = _empty_pending()
         self.lows, self.highs = empty_ends(0), empty_ends(0)
         self.run_lows, self.run_highs = empty_ends(0), empty_ends(0)
         self.slots = 0
@@ -104,14 +109,12 @@ class DimensionIndex:
     def write(self, slots: Int32s, regions: Regions) -> None:
         """Give slots new regions."""
         most = int(regions.start[-1]) + len(slots) * min(len(self.dimensions.spaces), FEW_DIMENSIONS * SPACES)
-        used = int(self.rows.counts[TAIL_USED])
-        if used > max(TAIL, len(self.lows.cut) // SHARE):
+        if self.rows.counts[PENDING_USED] > max(TAIL, self.slots // SHARE):
             self.merge()
-            used = 0
-        if used + most > len(self.tail.slot):
-            self._grow_tail(used + most)
         self._make_room(most)
-        write_kernels.write_rows(self.index, slots, regions)
+        self._grow_pending(slots)
+        spaces, small = self.dimensions
+        write_kernels.write_rows(self.rows, self.pending, spaces, small, slots, regions)
 
     def read(self, slots: Int32s) -> Regions:
         """The regions of slots."""
@@ -123,6 +126,7 @@ class DimensionIndex:
         Returns where the slots of each region begin, and the slots.
         """
         tell_if_cold(search_kernels.search)
+        self._update()
         if self.rows.counts[TAIL_USED] > TAIL:
             self._sort_tail()
         self._prepare_scratch()
@@ -135,10 +139,21 @@ class DimensionIndex:
         self._stamp = first_stamp + count - 1
         if count < 2 * _WORTH_A_THREAD:
             return self._search(olds, news, 0, count, need, 0, first_stamp)
+        order = _by_place(news)
+        begins, slots = self._search_sorted(olds.take(order), news.take(order), need, first_stamp)
+        lengths = np.diff(begins)
+        where = np.argsort(order)
+        found = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths[where])])
+        source = np.repeat(begins[:-1][where] - found[:-1], lengths[where]) + np.arange(found[-1])
+        return found, slots[source]
+
+    def _search_sorted(self, olds: Regions, news: Regions, need: int, stamp: int) -> tuple[Int64s, Int32s]:
+        """Search with two threads."""
+        count = len(news.start) - 1
         middle = count // 2
         with ThreadPoolExecutor(1) as other:
-            later = other.submit(self._search, olds, news, middle, count, need, 1, first_stamp)
-            begins, slots = self._search(olds, news, 0, middle, need, 0, first_stamp)
+            later = other.submit(self._search, olds, news, middle, count, need, 1, stamp)
+            begins, slots = self._search(olds, news, 0, middle, need, 0, stamp)
             more, others = later.result()
         return np.concatenate([begins, more[1:] + begins[-1]]), np.concatenate([slots, others])
 
@@ -148,10 +163,8 @@ class DimensionIndex:
 
     def rename(self, dimension: int, old: Int64s, new: Int64s) -> None:
         """Replace the cuts of a dimension by others in the same order."""
-        self.merge()
-        none = empty_ends(len(self.dimensions.spaces))  # dead entries would keep their cuts: leave them out
-        self.lows, self.highs = write_kernels.merge(self.lows, none, True), write_kernels.merge(self.highs, none, False)
-        self._index = None
+        self._update()
+        self._sort_tail(whole=True)  # dead entries would keep their cuts: leave them out
         chosen = self.rows.cells[:, 0] == dimension
         for part in (1, 2):
             _replace(self.rows.cells[:, part], chosen, old, new)
@@ -174,28 +187,47 @@ class DimensionIndex:
 
     def merge(self) -> None:
         """Bring everything into the base."""
+        self._update()
         self._sort_tail()
         self._merge_run()
 
-    def _sort_tail(self) -> None:
+    def _update(self) -> None:
+        """Bring the lists up to date with the rows."""
+        count = int(self.rows.counts[PENDING_USED])
+        if not count:
+            return
+        cells = int(self.rows.length[self.pending.slot[:count]].sum())
         used = int(self.rows.counts[TAIL_USED])
-        if used:
+        if used + cells > len(self.tail.slot):
+            self._grow_tail(used + cells)
+        if cells < max(TAIL, len(self.lows.cut) // _MANY):
+            write_kernels.enter_pending(self.index, self.pending)
+            return
+        write_kernels.replace_pending(self.rows, self.tail, self.pending)
+        self._sort_tail(whole=True)
+        write_kernels.clear_pending(self.rows, self.pending)
+
+    def _sort_tail(self, whole: bool = False) -> None:
+        """Merge the tail into the run, or with the run into the base."""
+        used, dirty = int(self.rows.counts[TAIL_USED]), self.rows.dirty
+        if used or whole:
             live = np.flatnonzero(self.tail.slot[:used] >= 0)
-            self.run_lows = write_kernels.merge(self.run_lows, self._sorted(live, self.tail.low, self.tail.high), True)
+            lows = self._sorted(live, self.tail.low, self.tail.high)
+            self.run_lows = write_kernels.merge(self.run_lows, lows, dirty, True)
             bounded = live[self.tail.high[live] != HIGH]
             highs = self._sorted(bounded, self.tail.high, self.tail.low)
-            self.run_highs = write_kernels.merge(self.run_highs, highs, False)
+            self.run_highs = write_kernels.merge(self.run_highs, highs, dirty, False)
             write_kernels.settle(self.rows, self.tail.slot[live])
             self.rows.counts[TAIL_USED] = 0
             self._index = None
-        if len(self.run_lows.cut) > max(TAIL, len(self.lows.cut) // SHARE):
-            self._merge_run()
+        if whole or len(self.run_lows.cut) > max(TAIL, len(self.lows.cut) // SHARE):
+            self._merge_run(whole)
 
-    def _merge_run(self) -> None:
-        if len(self.run_lows.cut):
+    def _merge_run(self, always: bool = False) -> None:
+        if always or len(self.run_lows.cut):
             none = empty_ends(len(self.dimensions.spaces))
-            self.lows = write_kernels.merge(self.lows, self.run_lows, True)
-            self.highs = write_kernels.merge(self.highs, self.run_highs, False)
+            self.lows = write_kernels.merge(self.lows, self.run_lows, self.rows.dirty, True)
+            self.highs = write_kernels.merge(self.highs, self.run_highs, self.rows.dirty, False)
             self.run_lows, self.run_highs = none, none
             self._index = None
         if self.rows.counts[CELLS_LOST] > max(TAIL, self.rows.counts[CELLS_USED] // 2):
@@ -211,7 +243,15 @@ class DimensionIndex:
         none = np.zeros(0, np.int64)
         peers = (tail.peer[places], tail.peer_low[places], tail.peer_high[places])
         return Ends(
-            start, cut[places], other[places], tail.slot[places], *peers, np.zeros(count + 1, np.int64), none, none
+            start,
+            cut[places],
+            other[places],
+            tail.slot[places],
+            *peers,
+            np.zeros(count + 1, np.int64),
+            none,
+            none,
+            none,
         )
 
     def _pack(self) -> None:
@@ -232,7 +272,8 @@ class DimensionIndex:
     def _grow_slots(self) -> None:
         rows, size = self.rows, max(2 * len(self.rows.at), self.slots, 64)
         grown = {
-            name: _resized(getattr(rows, name), size) for name in ("at", "room", "real", "length", "valid", "flags")
+            name: _resized(getattr(rows, name), size)
+            for name in ("at", "room", "real", "length", "valid", "flags", "dirty")
         }
         self.rows = rows._replace(**grown)
         self._index = None
@@ -243,6 +284,21 @@ class DimensionIndex:
             size = max(needed, 3 * len(self.rows.cells) // 2)
             self.rows = self.rows._replace(cells=_resized(self.rows.cells, size), place=_resized(self.rows.place, size))
             self._index = None
+
+    def _grow_pending(self, slots: Int32s) -> None:
+        """Make room for these slots, and for the cells that they have now."""
+        used = int(self.rows.counts[PENDING_USED])
+        cells = int(self.pending.start[used]) if used else 0
+        cells += int(self.rows.length[slots].sum())
+        if used + len(slots) >= len(self.pending.slot):
+            size = max(used + len(slots) + 1, 2 * len(self.pending.slot))
+            grown = {name: _resized(getattr(self.pending, name), size) for name in ("slot", "real", "start")}
+            self.pending = self.pending._replace(**grown)
+        if cells > len(self.pending.cells):
+            size = max(cells, 2 * len(self.pending.cells))
+            self.pending = self.pending._replace(
+                cells=_resized(self.pending.cells, size), place=_resized(self.pending.place, size)
+            )
 
     def _grow_tail(self, needed: int) -> None:
         size = max(needed, 2 * len(self.tail.slot), TAIL)
@@ -263,7 +319,9 @@ class DimensionIndex:
 
     def _check(self) -> None:
         """Assert that rows, lists and counts say the same."""
+        self._update()
         rows, index = self.rows, self.index
+        assert not rows.dirty.any()
         expected_lows, expected_highs = [], []
         free = set(self._free)
         for slot in range(self.slots):
@@ -286,6 +344,13 @@ class DimensionIndex:
             assert not scratch.disjoint.any()
 
 
+def _by_place(regions: Regions) -> Int64s:
+    """Regions in an order in which neighbours touch the same entries: by their first constraint."""
+    first = np.minimum(regions.start[:-1], max(len(regions.cells) - 1, 0))
+    cells = regions.cells[first] if len(regions.cells) else np.zeros((len(first), 3), np.int64)
+    return np.lexsort((cells[:, 1], cells[:, 0]))
+
+
 def _entries(ends: Ends) -> list[tuple[int, ...]]:
     """The live entries of a list, checked to be in order."""
     dimension = np.repeat(np.arange(len(ends.start) - 1), np.diff(ends.start)).tolist()
@@ -300,13 +365,19 @@ def _entries(ends: Ends) -> list[tuple[int, ...]]:
 def _empty_rows() -> Rows:
     longs, ints = np.zeros(0, np.int64), np.zeros(0, np.int32)
     cells = np.zeros((0, 3), np.int64)
-    counts, valid_in = np.zeros(3, np.int64), np.zeros(64, np.int64)
-    return Rows(longs, ints, ints, ints, longs, np.zeros(0, np.uint8), cells, ints, counts, valid_in, longs)
+    counts, valid_in = np.zeros(4, np.int64), np.zeros(64, np.int64)
+    bytes_ = np.zeros(0, np.uint8)
+    return Rows(longs, ints, ints, ints, longs, bytes_, bytes_, cells, ints, counts, valid_in, longs)
 
 
 def _empty_tail(size: int) -> Tail:
     ints, longs = np.zeros(size, np.int32), np.zeros(size, np.int64)
     return Tail(ints, ints, longs, longs, ints, longs, longs)
+
+
+def _empty_pending() -> Pending:
+    ints, longs = np.zeros(1, np.int32), np.zeros(1, np.int64)
+    return Pending(ints, ints.copy(), longs, np.zeros((1, 3), np.int64), ints.copy())
 
 
 def _scratch(slots: int, zones: int) -> Scratch:

@@ -7,8 +7,9 @@ lists of ALGORITHMS 19.1: all constraints by their low cut, and by their high cu
     run     the same, at most an eighth of the base
     tail    the newest constraints, in no order
 
-An entry that is no longer true is marked dead in place (`~slot`) and left out when lists are merged. With each entry
-goes one more constraint of its region, its *peer*: most entries that a scan passes fail it, without a look at the row.
+Writes change rows at once, and lists when somebody searches: until then the slot is *pending*. An entry that is no
+longer true is marked dead in place (`~slot`) and left out when lists are merged. With each entry goes one more
+constraint of its region, its *peer*: most entries that a scan passes fail it, without a look at the row.
 
 A region that is valid in a space of few dimensions has an entry in each of them, an unbounded one where it says
 nothing, so that the regions around a value can be read off any one dimension. Such cells come last in a row.
@@ -34,7 +35,7 @@ Int32s = NDArray[np.int32]
 Bytes = NDArray[np.uint8]
 
 # Places in `Rows.counts`.
-CELLS_USED, CELLS_LOST, TAIL_USED = range(3)
+CELLS_USED, CELLS_LOST, TAIL_USED, PENDING_USED = range(4)
 
 
 class Ends(NamedTuple):
@@ -48,10 +49,22 @@ class Ends(NamedTuple):
     peer_low: Int64s
     peer_high: Int64s
     zone_start: Int64s
+    zone_cut: Int64s
+    """The first cut of each zone: few enough to stay in the cache."""
     zone: Int64s
     """The highest `other` of each zone; in a list by high cuts the lowest."""
     reach: Int64s
     """The highest `other` of all zones of the dimension up to this one; by high cuts the lowest from this one on."""
+
+
+class Pending(NamedTuple):
+    """Slots whose rows have changed since their entries were made, with the cells that the entries are of."""
+
+    slot: Int32s
+    real: Int32s
+    start: Int64s
+    cells: Int64s
+    place: Int32s
 
 
 class Tail(NamedTuple):
@@ -76,6 +89,8 @@ class Rows(NamedTuple):
     valid: Int64s
     """The spaces in which a region is valid, one bit each; 0 for a free slot."""
     flags: Bytes
+    dirty: Bytes
+    """Whether a slot is pending."""
     cells: Int64s
     """(n, 3): dimension, low, high."""
     place: Int32s
@@ -134,6 +149,13 @@ class Regions(NamedTuple):
         start = self.start[first : last + 1]
         return Regions(start - start[0], self.cells[start[0] : start[-1]])
 
+    def take(self, order: Int64s) -> Regions:
+        """The regions in another order."""
+        lengths = np.diff(self.start)[order]
+        start = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        source = np.repeat(self.start[order] - start[:-1], lengths) + np.arange(start[-1])
+        return Regions(start, self.cells[source])
+
     def row(self, number: int) -> Int64s:
         """The cells of one region."""
         return self.cells[self.start[number] : self.start[number + 1]]
@@ -143,4 +165,4 @@ def empty_ends(dimensions: int) -> Ends:
     """A list without entries."""
     starts = np.zeros(dimensions + 1, np.int64)
     none, slots = np.zeros(0, np.int64), np.zeros(0, np.int32)
-    return Ends(starts, none, none, slots, slots, none, none, starts.copy(), none, none)
+    return Ends(starts, none, none, slots, slots, none, none, starts.copy(), none, none, none)

@@ -40,6 +40,8 @@ class Query(NamedTuple):
     is_touched: NDArray[np.bool_]
     facts: Int64s
     """How many dimensions are touched; the spaces in which the old region is valid, and the new one."""
+    flips: Int64s
+    """By base or run and touched dimension: the ranges of entries between old and new ends, in both lists."""
 
 
 class Scratch(NamedTuple):
@@ -64,6 +66,19 @@ def lower_bound(cuts: Int64s, begin: int, end: int, cut: int) -> int:
         else:
             end = middle
     return begin
+
+
+@njit(cache=True, nogil=True)
+def _first(ends: Ends, d: int, cut: int) -> int:
+    """The first place of dimension d whose cut is not below `cut`; looks at the zones first."""
+    begin, end = int(ends.start[d]), int(ends.start[d + 1])
+    if begin == end:
+        return begin
+    first = ends.zone_start[d]
+    zone = lower_bound(ends.zone_cut, first, ends.zone_start[d + 1], cut) - first
+    if zone > 0:
+        begin += (zone - 1) * ZONE
+    return lower_bound(ends.cut, begin, min(begin + ZONE, end), cut)
 
 
 @njit(cache=True, nogil=True)
@@ -112,48 +127,48 @@ def _forget(query: Query) -> None:
 def _flips_up(lows: Ends, d: int, query: Query) -> tuple[int, int]:
     """The entries with old high <= low < new high, without those at the front that end before the new low."""
     above, up_to = query.old[1, d], query.new[1, d]
-    if above >= up_to:
+    start = lows.start[d]
+    if above >= up_to or start == lows.start[d + 1]:
         return 0, 0
     first, last = lows.zone_start[d], lows.zone_start[d + 1]
-    reached = lower_bound(lows.reach, first, last, query.new[0, d] + 1) - first
-    begin = lower_bound(lows.cut, lows.start[d], lows.start[d + 1], above)
-    end = lower_bound(lows.cut, begin, lows.start[d + 1], up_to)
-    return min(max(begin, lows.start[d] + reached * ZONE), end), end
+    begin, end = _first(lows, d, above), _first(lows, d, up_to)
+    zone = lower_bound(lows.reach, first + (begin - start) // ZONE, last, query.new[0, d] + 1) - first
+    return min(max(begin, start + zone * ZONE), end), end
 
 
 @njit(cache=True, nogil=True)
 def _flips_down(highs: Ends, d: int, query: Query) -> tuple[int, int]:
     """The entries with new low < high <= old low, without those at the back that begin after the new high."""
     above, up_to = query.new[0, d], query.old[0, d]
-    if above >= up_to:
+    start = highs.start[d]
+    if above >= up_to or start == highs.start[d + 1]:
         return 0, 0
-    first, last = highs.zone_start[d], highs.zone_start[d + 1]
-    reached = lower_bound(highs.reach, first, last, query.new[1, d]) - first
-    begin = lower_bound(highs.cut, highs.start[d], highs.start[d + 1], above + 1)
-    end = lower_bound(highs.cut, begin, highs.start[d + 1], up_to + 1)
-    return begin, max(min(end, highs.start[d] + reached * ZONE), begin)
+    first = highs.zone_start[d]
+    begin, end = _first(highs, d, above + 1), _first(highs, d, up_to + 1)
+    zones = min(first + (end - start + ZONE - 1) // ZONE, highs.zone_start[d + 1])
+    zone = lower_bound(highs.reach, first + (begin - start) // ZONE, zones, query.new[1, d]) - first
+    return begin, max(min(end, start + zone * ZONE), begin)
 
 
 @njit(cache=True, nogil=True)
 def _disjoint_places(lows: Ends, highs: Ends, d: int, low: int, high: int) -> tuple[int, int]:
     """Where the low cuts from `high` on begin, and where the high cuts up to `low` end."""
-    above = lower_bound(lows.cut, lows.start[d], lows.start[d + 1], high)
-    below = highs.start[d]
-    if low != LOW:
-        below = lower_bound(highs.cut, below, highs.start[d + 1], low + 1)
+    above = _first(lows, d, high)
+    below = highs.start[d] if low == LOW else _first(highs, d, low + 1)
     return above, below
 
 
 @njit(cache=True, nogil=True)
-def _cost_of_flips(lows: Ends, highs: Ends, query: Query) -> int:
-    """How many entries lie between old and new ends."""
+def _cost_of_flips(lows: Ends, highs: Ends, query: Query, level: int) -> int:
+    """How many entries lie between old and new ends; notes where they are."""
     cost = 0
     for touch in range(query.facts[_TOUCHES]):
         d = query.touched[touch]
-        begin, end = _flips_up(lows, d, query)
-        cost += end - begin
-        begin, end = _flips_down(highs, d, query)
-        cost += end - begin
+        up, up_end = _flips_up(lows, d, query)
+        down, down_end = _flips_down(highs, d, query)
+        flips = query.flips[level, touch]
+        flips[0], flips[1], flips[2], flips[3] = up, up_end, down, down_end
+        cost += up_end - up + down_end - down
     return cost
 
 
@@ -247,19 +262,21 @@ def _scan(
 
 @njit(cache=True, nogil=True)
 def _find_flips(
-    lows: Ends, highs: Ends, rows: Rows, spaces: Int64s, query: Query, need: int, stamps: Int32s, stamp: int,
-    out: Int32s, found: int,
+    lows: Ends, highs: Ends, level: int, rows: Rows, spaces: Int64s, query: Query, need: int, stamps: Int32s,
+    stamp: int, out: Int32s, found: int,
 ) -> tuple[Int32s, int]:  # fmt: skip
     """Scan the entries between old and new ends."""
     for touch in range(query.facts[_TOUCHES]):
         d = query.touched[touch]
         low, high = query.new[0, d], query.new[1, d]
-        begin, end = _flips_up(lows, d, query)
-        out = _grown(out, found + end - begin)
-        found = _scan(lows, begin, end, low + 1, HIGH, rows, spaces, query, need, stamps, stamp, out, found)
-        begin, end = _flips_down(highs, d, query)
-        out = _grown(out, found + end - begin)
-        found = _scan(highs, begin, end, LOW, high - 1, rows, spaces, query, need, stamps, stamp, out, found)
+        begin, end = query.flips[level, touch, 0], query.flips[level, touch, 1]
+        if begin < end:
+            out = _grown(out, found + end - begin)
+            found = _scan(lows, begin, end, low + 1, HIGH, rows, spaces, query, need, stamps, stamp, out, found)
+        begin, end = query.flips[level, touch, 2], query.flips[level, touch, 3]
+        if begin < end:
+            out = _grown(out, found + end - begin)
+            found = _scan(highs, begin, end, LOW, high - 1, rows, spaces, query, need, stamps, stamp, out, found)
     return out, found
 
 
@@ -267,7 +284,7 @@ def _find_flips(
 def _overlapping_zones(ends: Ends, d: int, low: int, high: int, zones: Int64s) -> tuple[int, int]:
     """Gather the zones of a list by low cuts with entries that overlap: how many, and where the low cuts end."""
     begin = ends.start[d]
-    end = lower_bound(ends.cut, begin, ends.start[d + 1], high)
+    end = _first(ends, d, high)
     if end == begin:
         return 0, end
     first = ends.zone_start[d]
@@ -357,7 +374,9 @@ def _find_in_tail(
     if used == 0:
         return out, found
     tail, none = index.tail, np.zeros(0, np.int64)
-    entries = Ends(none, tail.low, tail.high, tail.slot, tail.peer, tail.peer_low, tail.peer_high, none, none, none)
+    entries = Ends(
+        none, tail.low, tail.high, tail.slot, tail.peer, tail.peer_low, tail.peer_high, none, none, none, none
+    )
     out = _grown(out, found + used)
     spaces = index.dimensions.spaces
     return out, _scan(entries, 0, used, LOW, HIGH, index.rows, spaces, query, need, stamps, stamp, out, found)
@@ -377,7 +396,14 @@ def search(
     count = spaces.size
     old, new = np.full((2, count), LOW, np.int64), np.full((2, count), LOW, np.int64)
     old[1, :], new[1, :] = HIGH, HIGH
-    query = Query(old, new, np.empty(count, np.int64), np.zeros(count, np.bool_), np.zeros(3, np.int64))
+    query = Query(
+        old,
+        new,
+        np.empty(count, np.int64),
+        np.zeros(count, np.bool_),
+        np.zeros(3, np.int64),
+        np.zeros((2, count, 4), np.int64),
+    )
     begins = np.zeros(last - first + 1, np.int64)
     out, found = np.empty(1024, np.int32), 0
     for number in range(first, last):
@@ -385,8 +411,8 @@ def search(
         flips = around = everything = HIGH
         width = 0
         if query.facts[_NEW_VALID] & ~query.facts[_OLD_VALID] == 0:
-            flips = _cost_of_flips(index.lows, index.highs, query)
-            flips += _cost_of_flips(index.run_lows, index.run_highs, query)
+            flips = _cost_of_flips(index.lows, index.highs, query, 0)
+            flips += _cost_of_flips(index.run_lows, index.run_highs, query, 1)
         if flips > _FEW:
             around, width = _cost_around(index, query, scratch.chosen)
             everything = _cost_of_all(index.lows, index.highs, query)
@@ -400,7 +426,7 @@ def search(
                 lows = index.lows if level == 0 else index.run_lows
                 highs = index.highs if level == 0 else index.run_highs
                 if flips <= around:
-                    out, found = _find_flips(lows, highs, rows, spaces, query, need, stamps, stamp, out, found)
+                    out, found = _find_flips(lows, highs, level, rows, spaces, query, need, stamps, stamp, out, found)
                 else:
                     out, found = _find_around(lows, rows, spaces, query, need, scratch, width, stamp, out, found)
         begins[number - first + 1] = found

@@ -87,6 +87,7 @@ def _load(arrays: dict[str, np.ndarray], members: Members) -> list[tuple[Any, Re
     part = {name: arrays[f"{members.role}.{name}"] for name in ("counts", "told", "start", "cells")}
     keys = msgspec.msgpack.decode(arrays[f"{members.role}.keys"].tobytes())
     is_kept = _kept_keys(arrays) if members.role == "subscription" else set()
+    regions = Regions(part["start"], part["cells"])
     first = np.concatenate([np.zeros(1, np.int64), np.cumsum(part["counts"])])
     groups: dict[int, list[int]] = {}
     found: list[tuple[Any, Regions, str, int]] = []
@@ -96,9 +97,9 @@ def _load(arrays: dict[str, np.ndarray], members: Members) -> list[tuple[Any, Re
             groups.setdefault(told, []).append(place)
         else:
             rows = np.arange(first[place], first[place + 1])
-            found.append((key, _rows(part["start"], part["cells"], rows), filter, told))
+            found.append((key, regions.take(rows), filter, told))
     singles: list[tuple[Any, Regions, str, int]] = [
-        ([keys[place][0] for place in places], _rows(part["start"], part["cells"], first[places]), ALL, told)
+        ([keys[place][0] for place in places], regions.take(first[places]), ALL, told)
         for told, places in groups.items()
     ]
     return singles + found
@@ -106,13 +107,6 @@ def _load(arrays: dict[str, np.ndarray], members: Members) -> list[tuple[Any, Re
 
 def _kept_keys(arrays: dict[str, np.ndarray]) -> set[Any]:
     return {row[0] for row in msgspec.msgpack.decode(arrays["content"].tobytes())["inside"]}
-
-
-def _rows(start: np.ndarray, cells: np.ndarray, rows: np.ndarray) -> Regions:
-    lengths = start[rows + 1] - start[rows]
-    begins = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    source = np.repeat(start[rows] - begins[:-1], lengths) + np.arange(begins[-1])
-    return Regions(begins, cells[source])
 
 
 def _restore(state: State, members: Members, key: Any, regions: Regions, filter: str, flags: int) -> None:

@@ -1,4 +1,4 @@
-"""Changes of rows and lists, compiled: write rows, retire entries, merge lists, merge partial updates."""
+"""Changes of rows and lists, compiled: write rows, bring lists up to date, merge lists, merge partial updates."""
 
 from __future__ import annotations
 
@@ -6,11 +6,25 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from whimbrel.spaces.layout import CELLS_LOST, CELLS_USED, HIGH, LOW, TAIL_USED, ZONE, Ends, Index, Regions, Rows
+from whimbrel.spaces.layout import (
+    CELLS_LOST,
+    CELLS_USED,
+    HIGH,
+    LOW,
+    PENDING_USED,
+    TAIL_USED,
+    ZONE,
+    Ends,
+    Index,
+    Pending,
+    Regions,
+    Rows,
+    Tail,
+)
 
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
-Flags = NDArray[np.bool_]
+Flags = NDArray[np.uint8]
 
 
 @njit(cache=True, nogil=True)
@@ -32,14 +46,12 @@ def _retire(ends: Ends, d: int, cut: int, slot: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _retire_cell(index: Index, slot: int, cell: int) -> None:
+def _retire_cell(index: Index, slot: int, cell: Int64s, place: int) -> None:
     """Take the entries of a cell out of the tail or the lists."""
-    rows = index.rows
-    place = rows.place[cell]
     if place >= 0:
         index.tail.slot[place] = -1
         return
-    d, low, high = rows.cells[cell, 0], rows.cells[cell, 1], rows.cells[cell, 2]
+    d, low, high = cell[0], cell[1], cell[2]
     if not _retire(index.lows, d, low, slot):
         _retire(index.run_lows, d, low, slot)
     if high != HIGH and not _retire(index.highs, d, high, slot):
@@ -90,58 +102,108 @@ def _count(rows: Rows, slot: int, valid: int, by: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def write_rows(index: Index, slots: Int32s, regions: Regions) -> None:
-    """Give slots new regions; none empties a slot. There must be room for all cells in rows and tail."""
-    rows, tail, counts = index.rows, index.tail, index.rows.counts
-    spaces, small = index.dimensions.spaces, index.dimensions.small
+def _remember(rows: Rows, pending: Pending, slot: int) -> None:
+    """Keep the cells of a slot, of which its entries are."""
+    number = rows.counts[PENDING_USED]
+    rows.counts[PENDING_USED] += 1
+    rows.dirty[slot] = 1
+    at, length, begin = rows.at[slot], rows.length[slot], pending.start[number]
+    pending.slot[number], pending.real[number] = slot, rows.real[slot]
+    pending.start[number + 1] = begin + length
+    for cell in range(length):
+        for part in range(3):
+            pending.cells[begin + cell, part] = rows.cells[at + cell, part]
+        pending.place[begin + cell] = rows.place[at + cell]
+
+
+@njit(cache=True, nogil=True)
+def write_rows(rows: Rows, pending: Pending, spaces: Int64s, small: Int64s, slots: Int32s, regions: Regions) -> None:
+    """Give slots new regions; none empties a slot. There must be room for all cells in rows and pending."""
+    counts = rows.counts
     fresh = np.empty((spaces.size + 1, 3), np.int64)
-    places = np.empty(spaces.size + 1, np.int32)
     for number in range(slots.size):
         slot = slots[number]
         begin = regions.start[number]
         real = regions.start[number + 1] - begin
         for cell in range(real):
-            fresh[cell, 0] = regions.cells[begin + cell, 0]
-            fresh[cell, 1] = regions.cells[begin + cell, 1]
-            fresh[cell, 2] = regions.cells[begin + cell, 2]
+            for part in range(3):
+                fresh[cell, part] = regions.cells[begin + cell, part]
         length, valid = _fill(fresh, real, spaces, small)
-        at, old_real, old_length = rows.at[slot], rows.real[slot], rows.length[slot]
+        if rows.dirty[slot] == 0:
+            _remember(rows, pending, slot)
         _count(rows, slot, rows.valid[slot], -1)
+        if length > rows.room[slot]:
+            counts[CELLS_LOST] += rows.room[slot]
+            rows.at[slot], rows.room[slot] = counts[CELLS_USED], length
+            counts[CELLS_USED] += length
+        rows.real[slot], rows.length[slot], rows.valid[slot] = real, length, valid
+        at = rows.at[slot]
         for cell in range(length):
-            places[cell] = -2  # to be entered
+            for part in range(3):
+                rows.cells[at + cell, part] = fresh[cell, part]
+        _count(rows, slot, valid, 1)
+
+
+@njit(cache=True, nogil=True)
+def _enter(rows: Rows, tail: Tail, slot: int, cell: int) -> None:
+    """Put the entry of a cell into the tail."""
+    at, place = rows.at[slot], rows.counts[TAIL_USED]
+    rows.counts[TAIL_USED] += 1
+    rows.place[at + cell] = place
+    peer = at + _peer(cell, rows.real[slot])
+    tail.dimension[place], tail.slot[place] = rows.cells[at + cell, 0], slot
+    tail.low[place], tail.high[place] = rows.cells[at + cell, 1], rows.cells[at + cell, 2]
+    tail.peer[place] = rows.cells[peer, 0]
+    tail.peer_low[place], tail.peer_high[place] = rows.cells[peer, 1], rows.cells[peer, 2]
+
+
+@njit(cache=True, nogil=True)
+def enter_pending(index: Index, pending: Pending) -> None:
+    """Bring the lists up to date, entry by entry: for few slots. There must be room in the tail."""
+    rows, tail = index.rows, index.tail
+    for number in range(rows.counts[PENDING_USED]):
+        slot, old_real, begin = pending.slot[number], pending.real[number], pending.start[number]
+        old_length = pending.start[number + 1] - begin
+        at, real, length = rows.at[slot], rows.real[slot], rows.length[slot]
+        alike = real == old_real and length == old_length
         for cell in range(old_length):
             peer = _peer(cell, old_real)
             if (
-                real == old_real
-                and length == old_length
-                and _same(rows.cells, at + cell, fresh, cell)
-                and _same(rows.cells, at + peer, fresh, peer)
+                alike
+                and _same(rows.cells, at + cell, pending.cells, begin + cell)
+                and _same(rows.cells, at + peer, pending.cells, begin + peer)
             ):
-                places[cell] = rows.place[at + cell]
+                rows.place[at + cell] = pending.place[begin + cell]
             else:
-                _retire_cell(index, slot, at + cell)
-        if length > rows.room[slot]:
-            counts[CELLS_LOST] += rows.room[slot]
-            at = counts[CELLS_USED]
-            counts[CELLS_USED] += length
-            rows.at[slot], rows.room[slot] = at, length
-        rows.real[slot], rows.length[slot], rows.valid[slot] = real, length, valid
-        for cell in range(length):
-            rows.cells[at + cell, 0] = fresh[cell, 0]
-            rows.cells[at + cell, 1] = fresh[cell, 1]
-            rows.cells[at + cell, 2] = fresh[cell, 2]
-            if places[cell] == -2:
-                place = counts[TAIL_USED]
-                counts[TAIL_USED] += 1
-                peer = _peer(cell, real)
-                tail.dimension[place], tail.slot[place] = fresh[cell, 0], slot
-                tail.low[place], tail.high[place] = fresh[cell, 1], fresh[cell, 2]
-                tail.peer[place] = fresh[peer, 0]
-                tail.peer_low[place], tail.peer_high[place] = fresh[peer, 1], fresh[peer, 2]
-                rows.place[at + cell] = place
-            else:
-                rows.place[at + cell] = places[cell]
-        _count(rows, slot, valid, 1)
+                _retire_cell(index, slot, pending.cells[begin + cell], pending.place[begin + cell])
+                if alike:
+                    _enter(rows, tail, slot, cell)
+        if not alike:
+            for cell in range(length):
+                _enter(rows, tail, slot, cell)
+        rows.dirty[slot] = 0
+    rows.counts[PENDING_USED] = 0
+
+
+@njit(cache=True, nogil=True)
+def replace_pending(rows: Rows, tail: Tail, pending: Pending) -> None:
+    """Enter all pending slots anew: for many slots, whose old entries a merge leaves out while they are dirty."""
+    for place in range(rows.counts[TAIL_USED]):
+        slot = tail.slot[place]
+        if slot >= 0 and rows.dirty[slot]:
+            tail.slot[place] = -1
+    for number in range(rows.counts[PENDING_USED]):
+        slot = pending.slot[number]
+        for cell in range(rows.length[slot]):
+            _enter(rows, tail, slot, cell)
+
+
+@njit(cache=True, nogil=True)
+def clear_pending(rows: Rows, pending: Pending) -> None:
+    """Note that the lists are up to date."""
+    for number in range(rows.counts[PENDING_USED]):
+        rows.dirty[pending.slot[number]] = 0
+    rows.counts[PENDING_USED] = 0
 
 
 @njit(cache=True, nogil=True)
@@ -155,8 +217,8 @@ def settle(rows: Rows, slots: Int32s) -> None:
 
 
 @njit(cache=True, nogil=True)
-def merge(left: Ends, right: Ends, by_low: bool) -> Ends:
-    """The live entries of two lists as one."""
+def merge(left: Ends, right: Ends, dirty: Flags, by_low: bool) -> Ends:
+    """The live entries of two lists as one, without those of dirty slots in the left one."""
     dimensions = left.start.size - 1
     room = left.cut.size + right.cut.size
     start, zone_start = np.zeros(dimensions + 1, np.int64), np.zeros(dimensions + 1, np.int64)
@@ -168,7 +230,7 @@ def merge(left: Ends, right: Ends, by_low: bool) -> Ends:
         i, i_end = left.start[d], left.start[d + 1]
         j, j_end = right.start[d], right.start[d + 1]
         while i < i_end or j < j_end:
-            if i < i_end and left.slot[i] < 0:
+            if i < i_end and (left.slot[i] < 0 or dirty[left.slot[i]]):
                 i += 1
                 continue
             if j < j_end and right.slot[j] < 0:
@@ -190,10 +252,14 @@ def merge(left: Ends, right: Ends, by_low: bool) -> Ends:
         start[d + 1] = at
         zone_start[d + 1] = zone_start[d] + (at - start[d] + ZONE - 1) // ZONE
     zone, reach = np.empty(zone_start[dimensions], np.int64), np.empty(zone_start[dimensions], np.int64)
+    zone_cut = np.empty(zone_start[dimensions], np.int64)
+    for d in range(dimensions):
+        for at_zone in range(zone_start[d], zone_start[d + 1]):
+            zone_cut[at_zone] = cut[start[d] + (at_zone - zone_start[d]) * ZONE]
     _make_zones(start, other, zone_start, zone, reach, by_low)
     return Ends(
         start, cut[:at].copy(), other[:at].copy(), slot[:at].copy(), peer[:at].copy(),
-        peer_low[:at].copy(), peer_high[:at].copy(), zone_start, zone, reach,
+        peer_low[:at].copy(), peer_high[:at].copy(), zone_start, zone_cut, zone, reach,
     )  # fmt: skip
 
 
