@@ -16,6 +16,7 @@ from whimbrel import Filter, Index, Schema
 from whimbrel.engine.subscriptions import BadSubscriptions
 from whimbrel.engine.typed_columns import coded_table
 from whimbrel.matchers import MATCHERS, make
+from whimbrel.matchers._bulk import BulkMatcher
 from whimbrel.matchers.events import read_events
 from whimbrel.model.errors import FilterError, UnsupportedEvent, UnsupportedFilter
 from whimbrel.model.schema import FilterTypeError, InvalidEvent
@@ -111,7 +112,7 @@ def test_every_matcher_honours_the_order_of_domains(
                 matcher.add(id, filter)
         for event, answer in zip(events, answers, strict=True):
             with suppress(UnsupportedEvent):
-                assert matcher.match(schema.read(event)) == [id for id in answer if id in matcher], name
+                assert matcher.match(event) == [id for id in answer if id in matcher], name
 
 
 @pytest.mark.parametrize("name", sorted(MATCHERS))
@@ -125,7 +126,25 @@ def test_a_matcher_that_has_ranges_has_hierarchies(name: str) -> None:
         filter, matched = Filter.parse("kind = 'bedroom'", schema=schema), ["bedroom"]
     matcher.add(1, filter)
     kinds = ("any", "bedroom", "dining", "table")
-    assert [kind for kind in kinds if matcher.match(schema.read({"kind": kind}))] == matched
+    assert [kind for kind in kinds if matcher.match({"kind": kind})] == matched
+    for events in ([{"kind": kind} for kind in kinds], pa.table({"kind": kinds})):
+        assert [kinds[row] for row, _ in pairs(matcher.match_batch(events))] == matched
+    with pytest.raises(InvalidEvent):
+        matcher.match({"kind": "desk"})
+    with pytest.raises(FilterTypeError):
+        matcher.add(2, "knid = 'bedroom'")
+    matcher.add(2, "kind = 'bedroom'")
+    if isinstance(matcher, BulkMatcher):
+        matcher.add_many([3], ["kind = 'bedroom'"])
+        with pytest.raises(FilterTypeError):
+            matcher.add_many([4], ["knid = 'bedroom'"])
+        assert matcher.match({"kind": "bedroom"})[-1] == 3
+    other = make(name)
+    other.add(1, "kind = 1")
+    with pytest.raises(FilterError, match="without a schema"):
+        other.add(2, filter)
+    matcher._check()
+    other._check()
 
 
 def furniture() -> Schema:

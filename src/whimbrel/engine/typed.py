@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from whimbrel.engine.typed_columns import coded_table
-from whimbrel.matchers.events import as_arrow, read_events
+from whimbrel.matchers.events import as_arrow, read_typed_events
 from whimbrel.model.event import Event
 
 if TYPE_CHECKING:
@@ -26,9 +26,4 @@ def typed_events(schema: Schema, events: object) -> pa.Table | Iterator[Event]:
         coded = coded_table(schema, table)
         if coded is not None:
             return coded
-    return _rows(schema, events if table is None else table)
-
-
-def _rows(schema: Schema, events: object) -> Iterator[Event]:
-    names = getattr(events, "column_names", ())  # of a table: all columns, whether or not a filter mentions them
-    return (schema.read(event, row) for row, event in enumerate(read_events(events, names)))
+    return read_typed_events(schema, events if table is None else table)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from whimbrel.language.columnar import ShapeGroup, Term, parse_many
+from whimbrel.language.columnar import ParsedMany, ShapeGroup, Term, parse_many
 from whimbrel.matchers._coding import Int64s
 from whimbrel.matchers._rows import GONE
 from whimbrel.matchers.base import Matcher
@@ -75,7 +75,11 @@ class BulkMatcher(Matcher):
         if len(ids) != len(texts):
             raise ValueError(f"Expected as many ids as filters, but got {len(ids):,} and {len(texts):,}")
         kind = self._new_kind(ids)
-        parsed = parse_many(texts, dialect)
+        if self.schema is None:
+            parsed = parse_many(texts, dialect)
+        else:
+            typed = {row: Filter.parse(text, dialect, self.schema) for row, text in enumerate(texts)}
+            parsed = ParsedMany(len(texts), filters=typed)
         if parsed.errors:
             raise parsed.errors[0][1]
         filters = dict(parsed.filters)

@@ -22,7 +22,7 @@ from whimbrel.matchers._links import Links
 from whimbrel.matchers._rows import Rows, RowsBuilder
 from whimbrel.matchers._runs import offsets, take_runs
 from whimbrel.matchers.base import Stats
-from whimbrel.matchers.events import as_arrow, read_events
+from whimbrel.matchers.events import as_arrow
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event
 
@@ -114,7 +114,7 @@ class FrozenMatcher(BulkMatcher):
         return len(self._numbers) + self._bulk.conjunctions - len(self._bulk.removed)
 
     def _match_places(self, event: Event | Mapping[str, object]) -> set[int]:
-        event = Event.of(event, self.timestamps)
+        event = self._read(event)
         self.fragment.check_event(self.name, event, self._mentioned)
         self._settle()
         places = set(self._always)
@@ -157,7 +157,7 @@ class FrozenMatcher(BulkMatcher):
                 done = stop
 
     def _blocks(self, events: object) -> Iterator[Block]:
-        table = as_arrow(events)
+        table = as_arrow(events) if self.schema is None else None
         if table is not None:
             for start in range(0, table.num_rows, _TABLE_EVENTS):
                 part = table.slice(start, _TABLE_EVENTS)
@@ -169,7 +169,7 @@ class FrozenMatcher(BulkMatcher):
     def _listed(self, events: object) -> Iterator[Block]:
         """Events one by one, for all that is not a table of plain columns."""
         waiting: list[Event] = []
-        for event in read_events(events, self.attributes(), self.timestamps):
+        for event in self._read_all(events):
             self.fragment.check_event(self.name, event, self._mentioned)
             waiting.append(event)
             if len(waiting) == _LISTED_EVENTS:

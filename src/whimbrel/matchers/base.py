@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from whimbrel.matchers.events import read_events
+from whimbrel.matchers.events import read_events, read_typed_events
 from whimbrel.matchers.fragment import Fragment
 from whimbrel.model.conjunction import Conjunction
-from whimbrel.model.errors import DuplicateId, IdKindError, UnknownId
+from whimbrel.model.errors import DuplicateId, FilterError, IdKindError, UnknownId
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
 from whimbrel.model.subscription import Id, Subscription, id_kind
@@ -23,13 +23,16 @@ from whimbrel.model.subscription import Id, Subscription, id_kind
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from whimbrel.model.schema import Schema
+
 Stats = dict[str, int | float | str]
 
 
 class Matcher(ABC):
     """A set of subscriptions that finds those an event matches.
 
-    `timestamps` names attributes whose strings are read as timestamps. Not thread-safe: one thread at a time.
+    `timestamps` names attributes whose strings are read as timestamps. The first filter that was typed against a schema
+    gives the matcher that `schema`: it then types filters and reads events. Not thread-safe: one thread at a time.
     """
 
     name: ClassVar[str]
@@ -37,6 +40,7 @@ class Matcher(ABC):
 
     def __init__(self, timestamps: Iterable[str] = ()) -> None:
         self.timestamps = frozenset(timestamps)
+        self.schema: Schema | None = None
         self._kind: str | None = None
         self._next_place = 0
         self._places: dict[Id, int] = {}
@@ -79,7 +83,7 @@ class Matcher(ABC):
         from whimbrel.matchers.results import pairs_table
 
         def pairs() -> Iterator[tuple[int, Id]]:
-            for row, event in enumerate(read_events(events, self.attributes(), self.timestamps)):
+            for row, event in enumerate(self._read_all(events)):
                 for place in self._match_places(event):
                     yield row, self._subscriptions[place].id
 
@@ -112,7 +116,7 @@ class Matcher(ABC):
         return (self._subscriptions[place].id for place in sorted(self._subscriptions))
 
     def _match_places(self, event: Event | Mapping[str, object]) -> set[int]:
-        event = Event.of(event, self.timestamps)
+        event = self._read(event)
         self.fragment.check_event(self.name, event, self._mentioned)
         places = set(self._always)
         for number in self._search(event):
@@ -122,11 +126,26 @@ class Matcher(ABC):
     def _mentioned(self, attribute: str) -> bool:
         return attribute in self._uses
 
+    def _read(self, event: Event | Mapping[str, object]) -> Event:
+        """One event, in codes if there is a schema."""
+        return Event.of(event, self.timestamps) if self.schema is None else self.schema.read(event)
+
+    def _read_all(self, events: object) -> Iterator[Event]:
+        """The events of any supported shape, in codes if there is a schema."""
+        if self.schema is not None:
+            return read_typed_events(self.schema, events)
+        return read_events(events, self.attributes(), self.timestamps)
+
     def _prepare(self, filter: object, dialect: str) -> Filter:
-        parsed = filter if isinstance(filter, Filter) else Filter.parse(filter, dialect)
+        parsed = filter if isinstance(filter, Filter) else Filter.parse(filter, dialect, self.schema)
+        if self.schema is not None:
+            parsed = self.schema.typed(parsed)
+        elif parsed.schema is not None and self._places:
+            raise FilterError("Expected a filter without a schema, as the first one was, but got one with a schema")
         for conjunction in parsed.conjunctions:
             self.fragment.check(self.name, conjunction)
             self._accept(conjunction)
+        self.schema = parsed.schema
         return parsed
 
     def _put(self, place: int, subscription: Subscription) -> None:

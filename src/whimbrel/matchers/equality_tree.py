@@ -152,7 +152,7 @@ class EqualityTree(FrozenMatcher):
             self._overlay.add(*self._late.popitem())
 
     def _match_places(self, event: Event | Mapping[str, object]) -> set[int]:
-        event = Event.of(event, self.timestamps)
+        event = self._read(event)
         self.fragment.check_event(self.name, event, self._mentioned)
         self._settle()
         places = set(self._always)

@@ -19,6 +19,8 @@ from whimbrel.model.values import Timestamp
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from whimbrel.model.schema import Schema
+
 _ROWS = 4_096
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _DAY = 86_400_000_000_000
@@ -34,6 +36,13 @@ def read_events(events: object, attributes: Collection[str], timestamps: Collect
         raise EventError("a list of objects, an Arrow table or a data frame", type(events).__name__)
     for row, event in enumerate(events):
         yield _placed(row, Event.of, event, timestamps)
+
+
+def read_typed_events(schema: Schema, events: object) -> Iterator[Event]:
+    """The events of any supported shape in the codes of a schema; InvalidEvent says which row is not valid."""
+    table = as_arrow(events)
+    rows = read_events(events, ()) if table is None else read_events(table, table.column_names)
+    return (schema.read(event, row) for row, event in enumerate(rows))
 
 
 def as_arrow(events: object) -> pa.Table | None:
