@@ -27,7 +27,7 @@ KNOWN = 1 << 14
 """Predicates that are remembered from call to call, a few hundred bytes each."""
 
 _marks = re.compile("''?")
-_odd_number = re.compile(r"[eE]|[0-9.]{16}").search
+_exponent = re.compile("[eE]").search
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class PieceRows:
         """Takes in rows that differ in literals only; False if they are not all conjunctions of plain predicates."""
         known = self._known
         codes = [known[part] for part in pieces_of(rest)]
-        if -1 in codes or len(codes) > MOST or _odd_number(" ".join(numbers)):
+        if -1 in codes or len(codes) > MOST or _has_odd(numbers):
             return False
         if len({known.attributes[code] for code in codes}) < len(codes):
             return False  # two constraints on one attribute become one, which is not a matter of parts
@@ -139,6 +139,14 @@ class PieceRows:
                 columns.append(_signed(numbers[first_number[places] + slot], negative))
             if len(places):
                 yield piece, places, tuple(columns)
+
+
+def _has_odd(numbers: Sequence[str]) -> bool:
+    """Whether some number may not be exact as an int64 or a binary64, which all of a column are."""
+    if not numbers:
+        return False
+    together = "".join(numbers)
+    return len(max(numbers, key=len)) > 15 or not (together.isdigit() or _exponent(together) is None)
 
 
 def _starts(codes: Int64s, sizes: Sequence[int]) -> Int64s:
