@@ -9,8 +9,6 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-import pytest
-
 from tests.cli.program import Program
 from whimbrel import Index
 from whimbrel.cli.samples import TIMESTAMPS, sample_events, sample_subscriptions
@@ -101,13 +99,3 @@ def test_lines_of_a_pipe_are_answered_as_they_come(program: Program) -> None:
             assert running.stdout.readline() == f'{{"event": {row}, "subscription": "dear"}}\n'
         running.stdin.close()
     assert running.returncode == 0
-
-
-@pytest.mark.spark
-def test_the_second_chapter_of_the_demo_streams_and_takes_up_a_change(program: Program) -> None:
-    result = program("demo", "--spark", "--json")
-    first, second = result.lines
-    assert (first["events"], second["events"], second["subscriptions"]) == (1_200, 20_000, 50_001)
-    assert second["versions"] == [1, 2]
-    assert second["checked"] == 1_000
-    assert result.stderr == ""
