@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,10 @@ from whimbrel.model.values import NUMBER
 
 if TYPE_CHECKING:
     from whimbrel.model.schema import Ordered
+    from whimbrel.model.schema.ordered import CodeRun
+
+FEW = 3
+"""Values up to which a list is easier to read than the opposite of a comparison."""
 
 
 def coded_tests(name: str, constraint: Constraint, order: Ordered) -> list[Text]:
@@ -36,25 +40,29 @@ def in_words(constraint: Constraint, order: Ordered) -> Constraint:
 
 
 def _set_text(name: str, values: IntervalSet, order: Ordered) -> Text:
-    runs = order.code_runs(values)
-    size, count = sum(last - first + 1 for first, last in runs), len(order.words)
-    if size == 1:
-        return Text(f"{name} = {string_text(order.words[runs[0][0]])}")
-    held = [code for first, last in runs for code in range(first, last + 1)] if size <= count - size else []
-    others = set(range(count)).difference(*(range(first, last + 1) for first, last in runs)) if not held else set()
-    if len(others) == 1:
-        return Text(f"{name} != {string_text(order.words[others.pop()])}")
+    """The test that holds for exactly these codes: one value, all but one, a comparison, its opposite, or a list."""
+    runs, holes = order.code_runs(values), order.code_runs(values.complement())
+    size, left_out = _size(runs), _size(holes)
+    for op, codes, count in (("=", runs, size), ("!=", holes, left_out)):
+        if count == 1:
+            return Text(f"{name} {op} {string_text(order.words[codes[0][0]])}")
     comparison = order.described(runs)
     if comparison is not None:
-        op, code = comparison
-        return Text(f"{name} {op} {string_text(order.words[code])}")
-    if held:
-        return any_of([Text(f"{name} IN ({literals})") for literals in _lists(held, order)])
-    return all_of([Text(f"{name} NOT IN ({literals})") for literals in _lists(sorted(others), order)])
+        return Text(f"{name} {comparison[0]} {string_text(order.words[comparison[1]])}")
+    opposite = order.described(holes) if min(size, left_out) > FEW else None
+    if opposite is not None:
+        return Text(f"NOT {name} {opposite[0]} {string_text(order.words[opposite[1]])}")
+    if size <= left_out:
+        return any_of([Text(f"{name} IN ({literals})") for literals in _lists(runs, order)])
+    return all_of([Text(f"{name} NOT IN ({literals})") for literals in _lists(holes, order)])
 
 
-def _lists(codes: Iterable[int], order: Ordered) -> list[str]:
+def _size(runs: Sequence[CodeRun]) -> int:
+    return sum(last - first + 1 for first, last in runs)
+
+
+def _lists(runs: Sequence[CodeRun], order: Ordered) -> list[str]:
     """The words of codes, in lists of an allowed length."""
-    words = [string_text(order.words[code]) for code in codes]
+    words = [string_text(order.words[code]) for first, last in runs for code in range(first, last + 1)]
     size = IN_MEMBERS.value
     return [", ".join(words[start : start + size]) for start in range(0, len(words), size)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal, TypeAlias
 
 from whimbrel.model.errors import FilterError, WhimbrelError
@@ -13,9 +14,16 @@ Rule: TypeAlias = Literal["R1", "R2", "R3"]
 Reason: TypeAlias = Literal["unknown-attribute", "wrong-type", "outside-domain", "no-operator", "incomparable"]
 
 
+MOST_SUGGESTED = 2_000
+"""Names among which the nearest is looked for: it takes microseconds for each."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the nearest known name, or nothing."""
-    near = difflib.get_close_matches(name, list(known), 1)
+    """`; did you mean 'x'?` for the nearest known name, or nothing; also where there are too many to compare with."""
+    names = list(islice(known, MOST_SUGGESTED + 1))
+    if len(names) > MOST_SUGGESTED or len(name) > 100:
+        return ""
+    near = difflib.get_close_matches(name, names, 1)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
