@@ -1,8 +1,8 @@
 """The data pipeline on Apache Spark: stages as functions from DataFrame to DataFrame, and the jobs around them.
 
-Stages: `conform`, `match`, `match_stream`, `deliver`. Jobs: `compile_index`, `statistics`, `backtest`. `session` gives
-a Spark session with the settings that they like. Names are imported on first use: a worker that only matches pays for
-nothing else.
+Stages: `conform`, `match`, `match_stream`, `transitions`, `deliver`. Jobs: `compile_index`, `statistics`, `backtest`.
+`session` gives a Spark session with the settings that they like. Names are imported on first use: a worker that only
+matches pays for nothing else.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from whimbrel.pipeline.session import session
     from whimbrel.pipeline.statistics import statistics
     from whimbrel.pipeline.store import IndexStore
+    from whimbrel.pipeline.transitions import export_publications, transitions
 
 __all__ = [
     "Compiled",
@@ -33,13 +34,15 @@ __all__ = [
     "conform",
     "deliver",
     "explain",
+    "export_publications",
     "match",
     "match_stream",
     "session",
     "statistics",
+    "transitions",
 ]
 
-_HOMES = {"Compiled": "compile_index", "IndexStore": "store", "explain": "match"}
+_HOMES = {"Compiled": "compile_index", "IndexStore": "store", "explain": "match", "export_publications": "transitions"}
 """Names that are not those of their modules."""
 
 
