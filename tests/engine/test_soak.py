@@ -23,7 +23,7 @@ class LongSubscriptions(Subscriptions):
 
 
 TestLongRuns = pytest.mark.soak(LongSubscriptions.TestCase)
-TestLongRuns.settings = settings(max_examples=120, stateful_step_count=60)
+TestLongRuns.settings = settings(max_examples=60, stateful_step_count=60)
 
 
 class History:
