@@ -184,7 +184,7 @@ def _kill_the_driver(scene: Scene, batch: int) -> None:
 
 def _kill(scene: Scene, batch: int, name: str) -> None:
     scene.wait_for_batch(batch)
-    for number in scene.wait_for_processes(name)[:1]:
+    for number in scene.wait_for_processes(name)[-1:]:  # the last is a worker, not the daemon that it was forked from
         with contextlib.suppress(ProcessLookupError):
             os.kill(number, signal.SIGKILL)
     scene.publish()
