@@ -81,7 +81,7 @@ class SparkInBackground:
 
     def _run(self) -> None:
         try:
-            with running_spark(Cluster("local[*]", _SETTINGS), "whimbrel demo", progress_bar=False) as spark:
+            with running_spark(Cluster("local[*]", _SETTINGS), "whimbrel demo", quiet=True) as spark:
                 spark.range(1).mapInArrow(_same, "id long").count()  # the first Python job is the slow one
                 self._ready.set_result(spark)
                 self._done.wait()

@@ -165,7 +165,7 @@ def run(
     )
     notes = checkpoint or f"{output}.checkpoint"
     _check_outputs(job, notes if stream else None)
-    with running_spark(cluster, "whimbrel pipeline run") as spark:
+    with running_spark(cluster, "whimbrel pipeline run", json) as spark:
         account = run_stream(spark, job, Stream(notes, every, once)) if stream else run_batch(spark, job)
     finish(account, json)
 
@@ -223,7 +223,7 @@ def compile_(
         Outputs(overwrite).check(rejects, "--rejects")
     sample = None if events is None else (events, recognise(events, from_))
     work = Compile(subscriptions, subscriptions_from, index, sample, shards, rejects, overwrite, json)
-    with running_spark(cluster, "whimbrel pipeline compile") as spark:
+    with running_spark(cluster, "whimbrel pipeline compile", json) as spark:
         compiled = compile_version(spark, work)
     compiled.finish(json)
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from whimbrel.cli.console import progress
 from whimbrel.cli.pipeline_errors import spoken_plainly
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def settings_of(options: list[str] | None) -> dict[str, str]:
 
 
 @contextmanager
-def running_spark(cluster: Cluster, name: str, progress_bar: bool = True) -> Iterator[SparkSession]:
+def running_spark(cluster: Cluster, name: str, quiet: bool = False) -> Iterator[SparkSession]:
     """A session; what Spark and its workers write goes to a file, which is kept if the command fails.
 
     In a program that has a session already, that one is used and left running.
@@ -60,7 +59,7 @@ def running_spark(cluster: Cluster, name: str, progress_bar: bool = True) -> Ite
     failed = True
     try:
         with spoken_plainly(log):
-            with progress("Starting Spark", quiet=not progress_bar), _standard_error_to(number):
+            with _waiting(quiet), _standard_error_to(number):
                 spark = session(cluster.master, name=name, settings=settings)
             try:
                 yield spark
@@ -74,6 +73,18 @@ def running_spark(cluster: Cluster, name: str, progress_bar: bool = True) -> Ite
         os.close(number)
         if not failed or not Path(log).stat().st_size:
             Path(log).unlink(missing_ok=True)
+
+
+@contextmanager
+def _waiting(quiet: bool) -> Iterator[None]:
+    """Say on the terminal that Spark is starting; the standard error of now, as it is about to lead elsewhere."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with os.fdopen(os.dup(2), "w") as terminal, Console(file=terminal).status("Starting Spark"):
+        yield
 
 
 @contextmanager
