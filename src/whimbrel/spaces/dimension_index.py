@@ -22,6 +22,7 @@ from whimbrel.spaces.layout import (
     HIGH,
     PENDING_USED,
     TAIL_USED,
+    WHOLE,
     Dimensions,
     Ends,
     Index,
@@ -173,7 +174,7 @@ class DimensionIndex:
             own[ends.start[dimension] : ends.start[dimension + 1]] = True
             _replace(ends.cut, own, old, new)
             _replace(ends.other, own, old, new)
-            peers = ends.peer == dimension
+            peers = ends.peer & ~WHOLE == dimension
             _replace(ends.peer_low, peers, old, new)
             _replace(ends.peer_high, peers, old, new)
             own_zones = slice(ends.zone_start[dimension], ends.zone_start[dimension + 1])
@@ -328,7 +329,9 @@ class DimensionIndex:
             at, length = int(rows.at[slot]), int(rows.length[slot])
             assert (slot in free) == (rows.valid[slot] == 0) == (length == 0)
             for cell, (d, low, high) in enumerate(rows.cells[at : at + length].tolist()):
-                peer = rows.cells[at + (cell + 1) % rows.real[slot] if cell < rows.real[slot] else at].tolist()
+                real = int(rows.real[slot])
+                peer = rows.cells[at + (cell + 1) % real if cell < real else at].tolist()
+                peer[0] |= WHOLE if real == 1 or (real == 2 and cell < real) else 0
                 expected_lows.append((d, low, slot, high, *peer))
                 if high != HIGH:
                     expected_highs.append((d, high, slot, low, *peer))

@@ -27,6 +27,8 @@ from whimbrel.spaces.domains import UNBOUNDED_HIGH, UNBOUNDED_LOW
 LOW, HIGH = UNBOUNDED_LOW, UNBOUNDED_HIGH
 ZONE = 32
 """Entries of a list that share one note on how far their other ends reach."""
+WHOLE = 1 << 30
+"""Added to an entry's peer where the entry and its peer are all that the region says."""
 FEW_DIMENSIONS = 8
 """Up to so many dimensions of a space every valid region has an entry in each."""
 

@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from whimbrel.spaces.layout import HIGH, LOW, TAIL_USED, ZONE, Ends, Index, Regions, Rows
+from whimbrel.spaces.layout import HIGH, LOW, TAIL_USED, WHOLE, ZONE, Ends, Index, Regions, Rows
 
 Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
@@ -231,10 +231,14 @@ def _grown(out: Int32s, needed: int) -> Int32s:
 
 @njit(cache=True, nogil=True)
 def _scan(
-    ends: Ends, begin: int, end: int, least: int, most: int, rows: Rows, spaces: Int64s, query: Query, need: int,
-    stamps: Int32s, stamp: int, out: Int32s, found: int,
+    ends: Ends, begin: int, end: int, least: int, most: int, flipped: bool, rows: Rows, spaces: Int64s, query: Query,
+    need: int, stamps: Int32s, stamp: int, out: Int32s, found: int,
 ) -> int:  # fmt: skip
-    """Add the news among a list's entries with the other end from `least` to `most`; returns how many there are now."""
+    """Add the news among a list's entries with the other end from `least` to `most`; returns how many there are now.
+
+    With `flipped` they overlap the new region in the list's dimension, did not overlap the old one, and no second space
+    can change that: an entry that says all of its region needs no further look.
+    """
     low, high, was_low, was_high = query.new[0], query.new[1], query.old[0], query.old[1]
     valid, was_valid = query.facts[_NEW_VALID], query.facts[_OLD_VALID]
     slots, others, peers = ends.slot, ends.other, ends.peer
@@ -243,11 +247,17 @@ def _scan(
     for place in range(begin, end):
         if others[place] < least or others[place] > most:
             continue
-        d = peers[place]
+        whole = peers[place] & WHOLE != 0
+        d = peers[place] & ~WHOLE
         if (peer_low[place] >= high[d] or low[d] >= peer_high[place]) and valid & ~spaces[d] == 0:
             continue
         slot = slots[place]
-        if slot < 0 or stamps[slot] == stamp or flags[slot] & need != need:
+        if slot < 0 or stamps[slot] == stamp or (need != 0 and flags[slot] & need != need):
+            continue
+        if flipped and whole:
+            stamps[slot] = stamp
+            out[found] = slot
+            found += 1
             continue
         at, real = ats[slot], reals[slot]
         if not _overlaps(cells, at, real, valids[slot] & valid, low, high, spaces):
@@ -262,8 +272,8 @@ def _scan(
 
 @njit(cache=True, nogil=True)
 def _find_flips(
-    lows: Ends, highs: Ends, level: int, rows: Rows, spaces: Int64s, query: Query, need: int, stamps: Int32s,
-    stamp: int, out: Int32s, found: int,
+    lows: Ends, highs: Ends, level: int, alone: bool, rows: Rows, spaces: Int64s, query: Query, need: int,
+    stamps: Int32s, stamp: int, out: Int32s, found: int,
 ) -> tuple[Int32s, int]:  # fmt: skip
     """Scan the entries between old and new ends."""
     for touch in range(query.facts[_TOUCHES]):
@@ -272,11 +282,11 @@ def _find_flips(
         begin, end = query.flips[level, touch, 0], query.flips[level, touch, 1]
         if begin < end:
             out = _grown(out, found + end - begin)
-            found = _scan(lows, begin, end, low + 1, HIGH, rows, spaces, query, need, stamps, stamp, out, found)
+            found = _scan(lows, begin, end, low + 1, HIGH, alone, rows, spaces, query, need, stamps, stamp, out, found)
         begin, end = query.flips[level, touch, 2], query.flips[level, touch, 3]
         if begin < end:
             out = _grown(out, found + end - begin)
-            found = _scan(highs, begin, end, LOW, high - 1, rows, spaces, query, need, stamps, stamp, out, found)
+            found = _scan(highs, begin, end, LOW, high - 1, alone, rows, spaces, query, need, stamps, stamp, out, found)
     return out, found
 
 
@@ -312,7 +322,7 @@ def _find_around(
             begin = lows.start[d] + (scratch.zones[at] - lows.zone_start[d]) * ZONE
             stop = min(begin + ZONE, end)
             found = _scan(
-                lows, begin, stop, low + 1, HIGH, rows, spaces, query, need, scratch.stamps, stamp, out, found
+                lows, begin, stop, low + 1, HIGH, False, rows, spaces, query, need, scratch.stamps, stamp, out, found
             )
     return out, found
 
@@ -379,7 +389,7 @@ def _find_in_tail(
     )
     out = _grown(out, found + used)
     spaces = index.dimensions.spaces
-    return out, _scan(entries, 0, used, LOW, HIGH, index.rows, spaces, query, need, stamps, stamp, out, found)
+    return out, _scan(entries, 0, used, LOW, HIGH, False, index.rows, spaces, query, need, stamps, stamp, out, found)
 
 
 @njit(cache=True, nogil=True)
@@ -406,6 +416,7 @@ def search(
     )
     begins = np.zeros(last - first + 1, np.int64)
     out, found = np.empty(1024, np.int32), 0
+    alone = count > 0 and spaces.max() == 1
     for number in range(first, last):
         _ask(query, spaces, olds, news, number)
         flips = around = everything = HIGH
@@ -426,7 +437,9 @@ def search(
                 lows = index.lows if level == 0 else index.run_lows
                 highs = index.highs if level == 0 else index.run_highs
                 if flips <= around:
-                    out, found = _find_flips(lows, highs, level, rows, spaces, query, need, stamps, stamp, out, found)
+                    out, found = _find_flips(
+                        lows, highs, level, alone, rows, spaces, query, need, stamps, stamp, out, found
+                    )
                 else:
                     out, found = _find_around(lows, rows, spaces, query, need, scratch, width, stamp, out, found)
         begins[number - first + 1] = found

@@ -13,6 +13,7 @@ from whimbrel.spaces.layout import (
     LOW,
     PENDING_USED,
     TAIL_USED,
+    WHOLE,
     ZONE,
     Ends,
     Index,
@@ -147,13 +148,14 @@ def write_rows(rows: Rows, pending: Pending, spaces: Int64s, small: Int64s, slot
 @njit(cache=True, nogil=True)
 def _enter(rows: Rows, tail: Tail, slot: int, cell: int) -> None:
     """Put the entry of a cell into the tail."""
-    at, place = rows.at[slot], rows.counts[TAIL_USED]
+    at, real, place = rows.at[slot], rows.real[slot], rows.counts[TAIL_USED]
     rows.counts[TAIL_USED] += 1
     rows.place[at + cell] = place
-    peer = at + _peer(cell, rows.real[slot])
+    peer = at + _peer(cell, real)
+    whole = WHOLE if real == 1 or (real == 2 and cell < real) else 0
     tail.dimension[place], tail.slot[place] = rows.cells[at + cell, 0], slot
     tail.low[place], tail.high[place] = rows.cells[at + cell, 1], rows.cells[at + cell, 2]
-    tail.peer[place] = rows.cells[peer, 0]
+    tail.peer[place] = rows.cells[peer, 0] | whole
     tail.peer_low[place], tail.peer_high[place] = rows.cells[peer, 1], rows.cells[peer, 2]
 
 
