@@ -328,3 +328,10 @@ def test_a_corrupt_shard_is_named_on_the_driver(spark: Any, events: Any, subscri
     folder.rmdir()
     with pytest.raises(MissingIndex, match=folder.name):
         match(events, tmp_path)
+
+
+def test_a_stream_is_matched_by_every_task_against_all_shards(spark: Any, store: Path) -> None:
+    stream = spark.readStream.format("rate").load().selectExpr("value AS id", "CAST(value AS int) AS a")
+    assert match(stream, store, budget=1).isStreaming
+    with pytest.raises(OptionError, match="replicate or auto for a stream"):
+        match(stream, store, plan="shard")

@@ -6,11 +6,14 @@ same, and a null struct has null fields. Lists, maps and arrays of structs trave
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from whimbrel.pipeline.errors import ColumnError
+from whimbrel.pipeline.packing import pack, unpack
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -38,10 +41,36 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
-    """The leaves to hand over, and the names of columns that no filter can read, with their types."""
+    """The leaves to hand over, and the names of columns that no filter can read, with their types.
+
+    `packed` has the numbers of leaves that travel together, in one column of arrays.
+    """
 
     leaves: tuple[Leaf, ...]
     refused: dict[str, str]
+    packed: tuple[tuple[int, ...], ...] = ()
+
+    def columns(self, columns: list[Column]) -> list[Column]:
+        """What travels, under neutral names: single leaves first, then the packed ones."""
+        from pyspark.sql import functions as f
+
+        single = [self.leaves[number].column(columns) for number in self._single()]
+        arrays = [f.array(*(self.leaves[number].column(columns) for number in group)) for group in self.packed]
+        return [column.alias(f"a{at}") for at, column in enumerate([*single, *arrays])]
+
+    def table(self, travelled: Sequence[pa.Array], rows: int) -> pa.Table:
+        """The leaves of a batch, by name, as they arrive at a worker."""
+        single = self._single()
+        found = dict(zip(single, travelled, strict=False))
+        for group, arrays in zip(self.packed, travelled[len(single) :], strict=True):
+            found.update(zip(group, unpack(arrays, len(group)), strict=True))
+        names = [leaf.name for leaf in self.leaves]
+        columns = [found[number] for number in range(len(names))]
+        return pa.Table.from_arrays([*columns, pa.nulls(rows)], [*names, ""])  # one without columns has no rows
+
+    def _single(self) -> list[int]:
+        together = {number for group in self.packed for number in group}
+        return [number for number in range(len(self.leaves)) if number not in together]
 
     def check(self, attributes: Collection[str]) -> None:
         """ColumnError if some filter mentions a column that it cannot read."""
@@ -55,15 +84,17 @@ def hand_over(schema: StructType, attributes: Collection[str] | None) -> HandOve
     """The columns that hold these attributes; all that can hold any where none are named."""
     wanted = None if attributes is None else _with_parents(attributes)
     leaves: list[Leaf] = []
+    kinds: list[DataType] = []
     refused: dict[str, str] = {}
     for number, field in enumerate(schema.fields):
         for leaf, kind in _leaves(field.name, field.dataType, (number,)):
             if _is_readable(kind):
                 if wanted is None or leaf.name in wanted:
                     leaves.append(leaf)
+                    kinds.append(kind)
             else:
                 refused[leaf.name] = kind.simpleString()
-    found = HandOver(tuple(leaves), refused)
+    found = HandOver(tuple(leaves), refused, pack(kinds))
     if attributes is not None:
         found.check(attributes)
     return found

@@ -155,6 +155,10 @@ def _prepare(
 ) -> _Job:
     keys = _key_columns(events.columns, key, form)
     choose_plan(plan, (), budget)  # refuses bad options before anything is compiled
+    if events.isStreaming:
+        if plan == "shard":
+            raise OptionError("plan", plan, "replicate or auto for a stream, whose rows cannot be put together again")
+        plan = "replicate"
     store = IndexStore(subscriptions if isinstance(subscriptions, str | os.PathLike) else _compiled(subscriptions))
     manifest = store.manifest(version)
     for shard in manifest.shards:
@@ -215,7 +219,7 @@ def _compiled(subscriptions: DataFrame) -> Path:
 def _replicated(events: DataFrame, job: _Job, version_of: Callable[[], int]) -> DataFrame:
     renamed, columns = positional(events)
     keys = [columns[number].alias(f"k{at}") for at, number in enumerate(job.keys)]
-    leaves = [leaf.column(columns).alias(f"a{at}") for at, leaf in enumerate(job.handed.leaves)]
+    leaves = job.handed.columns(columns)
     matcher = _matcher(job, version_of, len(keys))
     found = renamed.select(*keys, *leaves).mapInArrow(matcher, _schema(events, job, []))
     return _shaped(found, events, job)
@@ -229,7 +233,7 @@ def _sharded(events: DataFrame, job: _Job, version_of: Callable[[], int]) -> Dat
     parts = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or "200")
     renamed, columns = positional(events)
     keys = [columns[number].alias(f"k{at}") for at, number in enumerate(job.keys)]
-    leaves = [leaf.column(columns).alias(f"a{at}") for at, leaf in enumerate(job.handed.leaves)]
+    leaves = job.handed.columns(columns)
     names = [f"a{at}" for at in range(len(leaves))]
     rows = renamed.select(*keys, f.monotonically_increasing_id().alias("row"), *leaves)
     spread = rows.withColumn("group", f.explode(f.array(*(f.lit(number) for number in range(groups)))))

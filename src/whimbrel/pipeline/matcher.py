@@ -60,7 +60,7 @@ class Matcher:
     ) -> Iterator[pa.RecordBatch]:
         keys = batch.select(range(self.carried))
         if not self.json:
-            yield from self._matched(keys, shards, self._table(batch))
+            yield from self._matched(keys, shards, self.handed.table(batch.columns[self.carried :], batch.num_rows))
             return
         events = self._decoded(batch)
         table, odd = columns_of(events, attributes)
@@ -79,10 +79,6 @@ class Matcher:
             columns = [key.slice(first, count) for key in keys]
             yield pa.RecordBatch.from_arrays([*columns, lists], names)
             first += count
-
-    def _table(self, batch: pa.RecordBatch) -> pa.Table:
-        columns = [*batch.columns[self.carried :], pa.nulls(batch.num_rows)]  # a table without columns has no rows
-        return pa.Table.from_arrays(columns, [*(leaf.name for leaf in self.handed.leaves), ""])
 
     def _decoded(self, batch: pa.RecordBatch) -> list[dict[str, object]]:
         events = []
