@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.codec import Encoded
-from whimbrel.engine.layout import SLOT_MASK, VERIFY_BIT
+from whimbrel.engine.packing import SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.segment import PAIRS, Segment, Workspace
 from whimbrel.engine.snapshot import Snapshot
 from whimbrel.matchers.events import as_arrow, read_events
@@ -183,6 +183,7 @@ def _match_events(
     snapshot: Snapshot, unit: Events, timestamps: Collection[str], judge: Judge, workspace: Workspace
 ) -> Result:
     count = len(unit)
+    offsets = np.zeros(count + 1, np.int64)
     if len(snapshot.segments) == 1 and snapshot.died is None and not snapshot.segments[0].meta["verified"]:
         encoded = _encode(snapshot.segments[0], unit, timestamps)
         if not encoded.coupled.any():
@@ -197,12 +198,14 @@ def _match_events(
         if segment.meta["verified"] or snapshot.died is not None or encoded.coupled.any():
             slots = _filtered(its_offsets, slots, encoded, unit, timestamps, snapshot, judge)
         parts.append((its_offsets, slots))
-        pairs += len(slots)
+        offsets = sum((its[: count + 1] for its, _ in parts), np.zeros(count + 1, np.int64))
+        if offsets[-1] > 2 * PAIRS and count > 1:  # fewer events, so that all segments together stay bounded
+            count = max(1, int(np.searchsorted(offsets, 2 * PAIRS, "right")) - 1)
+            offsets = offsets[: count + 1]
+            parts = [(its[: count + 1], slots[: its[count]]) for its, slots in parts]
+        pairs = int(offsets[-1])
     if len(parts) == 1:
         return parts[0]
-    offsets = np.zeros(count + 1, np.int64)
-    for its_offsets, _ in parts:
-        offsets += its_offsets[: count + 1]
     out = np.empty(int(offsets[-1]), np.int32)
     fill = offsets[:-1].copy()
     for its_offsets, slots in parts:

@@ -8,11 +8,14 @@ checked exactly. An attribute with few ranks has one bucket per rank: then its i
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba
 import numpy as np
 
 from whimbrel.engine.clauses import RANGE, SET, Clauses
-from whimbrel.engine.planner import BITMAP, Plan, Weights
+from whimbrel.engine.packing import KIND_SHIFT
+from whimbrel.engine.weights import Weights
 
 CHUNK = 512
 WORDS = CHUNK // 64
@@ -28,18 +31,37 @@ ZONE_BELOW = 0.9
 Arrays = dict[str, np.ndarray]
 
 
-def build_chunks(clauses: Clauses, plan: Plan, weights: Weights, slot: np.ndarray, shares: np.ndarray) -> Arrays:
-    """The bits_* arrays of a segment."""
-    mine = np.flatnonzero(plan.kind == BITMAP)
+class Chunked(NamedTuple):
+    """Conjunctions in the order of their chunks, and per chunk its attributes with bits and its two zones."""
+
+    mine: np.ndarray
+    attrs: np.ndarray  # the attributes that they use, by compact number
+    compact: np.ndarray  # the compact number of each attribute, or -1
+    slot_start: np.ndarray
+    slot_attr: np.ndarray
+    zone_attr: np.ndarray
+    zone_low: np.ndarray
+    zone_high: np.ndarray
+
+
+def plan_chunks(clauses: Clauses, weights: Weights, shares: np.ndarray, mine: np.ndarray) -> Chunked:
+    """Order these conjunctions into chunks."""
     attrs, compact = _used_attributes(clauses, mine)
-    bucket_start, bucket_high, identity = _buckets(clauses, weights, attrs)
     mine = mine[_order(clauses, mine)]
-    chunks = -(-len(mine) // CHUNK)
     sizing = _plan_chunks(
-        mine, clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, shares, compact, chunks,
-        weights.total[attrs],
+        mine, clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, shares, compact,
+        -(-len(mine) // CHUNK), weights.total[attrs],
     )  # fmt: skip
-    slot_start, slot_attr, zone_attr, zone_low, zone_high = sizing  # two zones per chunk
+    return Chunked(mine, attrs, compact, *sizing)
+
+
+def build_chunks(clauses: Clauses, weights: Weights, mine: np.ndarray, slot: np.ndarray, shares: np.ndarray) -> Arrays:
+    """The bits_* arrays of a segment, for the conjunctions of `mine`."""
+    mine, attrs, compact, slot_start, slot_attr, zone_attr, zone_low, zone_high = plan_chunks(
+        clauses, weights, shares, mine
+    )
+    bucket_start, bucket_high, identity = _buckets(clauses, weights, attrs)
+    chunks = len(slot_start) - 1
     rows = np.diff(bucket_start)[slot_attr] + 1
     offset = np.concatenate([np.zeros(1, np.int64), np.cumsum(rows.astype(np.int64) * WORDS)])
     bits = np.zeros(int(offset[-1]), np.uint64)
@@ -282,7 +304,7 @@ def _fill_chunks(  # type: ignore[no-untyped-def]
             item_check[p] = at + n
             for i in range(n + decided):
                 k = order[i]
-                item_attr[at] = compact[attr[k]] | (np.int32(kind[k]) << 28)
+                item_attr[at] = compact[attr[k]] | (np.int32(kind[k]) << KIND_SHIFT)
                 item_low[at] = low[k]
                 item_high[at] = high[k]
                 at += 1

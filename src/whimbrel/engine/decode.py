@@ -17,8 +17,9 @@ from whimbrel.engine.clauses import SHARED, VERIFY
 from whimbrel.engine.compiler import Part, Ranks, Sets, attribute_number
 from whimbrel.engine.constants import Constants
 from whimbrel.engine.dictionary import ranks_of_numbers, ranks_of_strings, ranks_of_times
-from whimbrel.engine.layout import ATTR_MASK, KIND_SHIFT, SHARED_BIT, SLOT_MASK, VERIFY_BIT
+from whimbrel.engine.hashed import REFERENCES
 from whimbrel.engine.lookup import EXACT, FLOATS, parse_number
+from whimbrel.engine.packing import ATTR_MASK, KIND_SHIFT, SHARED_BIT, SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.segment import Segment
 
 
@@ -49,8 +50,6 @@ def decode(segment: Segment, is_dead: Callable[[np.ndarray], np.ndarray | None] 
         slot, packed, counts = slot[keep], packed[keep], counts[keep]
         attr, low, high = attr[items], low[items], high[items]
     flags = ((packed & VERIFY_BIT) != 0) * np.uint8(VERIFY) | ((packed & SHARED_BIT) != 0) * np.uint8(SHARED)
-    if len(slot):  # an IN that was filed under each member is now as many conjunctions
-        flags |= (np.bincount(slot) > 1)[slot] * np.uint8(SHARED)
     kind = (attr >> KIND_SHIFT).astype(np.uint8)
     attr &= np.int32(ATTR_MASK)
     return Decoded(slot, flags, counts, attr, kind, low, high)
@@ -65,10 +64,11 @@ def _hash_part(segment: Segment) -> tuple[np.ndarray, ...]:
     a = segment.arrays
     order = np.argsort(a["hash_base"], kind="stable")
     groups = len(a["hash_group"]) - 1
-    key = np.empty(groups, np.int64)
+    key = np.full(groups, -1, np.int64)  # groups that are referred to have all their items
     _spread(a["hash_table"], key)
     schema = order[np.searchsorted(a["hash_base"][order], key, "right") - 1] if groups else key
     width = np.where(a["hash_present"] != 0, 0, (a["hash_attrs"] >= 0).sum(axis=1))[schema]
+    width = np.where(key < 0, 0, width)
     entries = np.diff(a["hash_group"])
     counts = np.repeat(width + np.diff(a["hash_item_start"]), entries).astype(np.int64)
     attr, low, high = (np.empty(int(counts.sum()), np.int32) for _ in range(3))
@@ -82,9 +82,9 @@ def _hash_part(segment: Segment) -> tuple[np.ndarray, ...]:
 @numba.njit(cache=True, nogil=True)
 def _spread(table, key):  # type: ignore[no-untyped-def]
     for i in range(table.shape[0]):
-        if table[i, 0] >= 0:
+        if table[i, 0] >= 0 and table[i, 1] & REFERENCES == 0:
             start = table[i, 1] >> 32
-            for e in range(start, start + (table[i, 1] & 0xFFFFFFFF)):
+            for e in range(start, start + (table[i, 1] & (REFERENCES - 1))):
                 key[e] = table[i, 0]
 
 

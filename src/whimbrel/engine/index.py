@@ -18,8 +18,8 @@ import numpy as np
 from whimbrel.engine import persistence, report, writer
 from whimbrel.engine.blocks import Units, match_units, sample_of
 from whimbrel.engine.ids import IdTable
-from whimbrel.engine.layout import SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.misses import nearest
+from whimbrel.engine.packing import SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.pairs import pairs_of
 from whimbrel.engine.plan_report import plan
 from whimbrel.engine.segment import Segment, Workspace

@@ -14,10 +14,12 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from whimbrel.engine.chunks import CHUNK, WORDS, bucket_of
-from whimbrel.engine.layout import ATTR_MASK, KIND_SHIFT, SHARED_BIT, SLOT_MASK, VERIFY_BIT, probe_start
+from whimbrel.engine.hashed import REFERENCES, probe_start
+from whimbrel.engine.packing import ATTR_MASK, KIND_SHIFT, SHARED_BIT, SLOT_MASK, VERIFY_BIT
 
 _FULL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE = np.uint64(1)
@@ -37,8 +39,10 @@ class SegmentArrays(NamedTuple):
     hash_present: np.ndarray
     hash_base: np.ndarray
     hash_radix: np.ndarray
+    hash_factor: np.ndarray
     hash_first: np.ndarray
     hash_table: np.ndarray
+    hash_refs: np.ndarray
     hash_group: np.ndarray
     hash_slot: np.ndarray
     hash_item_start: np.ndarray
@@ -80,7 +84,7 @@ class Scratch(NamedTuple):
     epoch: np.ndarray  # uint32[1]
     ranks: np.ndarray  # int32[compact attributes, block]
     rows: np.ndarray  # int32[compact attributes, block]: first word of the event's row of dead bits, or _MULTIPLE
-    alive: np.ndarray  # int32[block]
+    alive: np.ndarray  # int32[block]: the events for which a chunk is open, or the groups that a run leaves
     pair_event: np.ndarray  # int32[p]
     pair_slot: np.ndarray  # int32[p]
     run: np.ndarray  # int64[p]: where runs of hash entries lie
@@ -93,6 +97,22 @@ def _trailing_zeros(typingctx, word):  # type: ignore[no-untyped-def]
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
 
     return types.uint64(types.uint64), codegen
+
+
+@intrinsic
+def prefetch(typingctx, array, at):  # type: ignore[no-untyped-def]
+    """Ask for the cache line of element `at`, counted through all dimensions, without waiting for it."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        pointer = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
+        flag = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer.type, flag, flag, flag])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")  # type: ignore[no-untyped-call]
+        builder.call(function, [pointer, flag(0), flag(3), flag(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), codegen
 
 
 # Helpers take the few arrays that they need: a tuple of forty would be copied at every call.
@@ -315,14 +335,23 @@ def _count_values(v, attrs, end):  # type: ignore[no-untyped-def]
     return i - first
 
 
-@numba.njit(cache=True, nogil=True)
-def _sorted_values(v, attrs, ranks, end):  # type: ignore[no-untyped-def]
-    return np.full(1, v, np.int32) if v >= 0 else np.sort(ranks[-2 - v : -2 - v + _count_values(v, attrs, end)])
+@numba.njit(cache=True, nogil=True, inline="always")
+def _code(rank, factor):  # type: ignore[no-untyped-def]
+    return (rank * factor) >> 32 if factor else np.int64(rank)
 
 
 @numba.njit(cache=True, nogil=True)
-def _probe_keys(table, base, radix, values0, values1, values2, run, n):  # type: ignore[no-untyped-def]
-    """Appends the runs of all keys of a schema whose ranks are among the values: their number, or -1 without room."""
+def _sorted_codes(v, factor, attrs, ranks, end):  # type: ignore[no-untyped-def]
+    codes = np.full(_count_values(v, attrs, end), _code(v, factor))
+    if v < 0:
+        for i in range(codes.size):
+            codes[i] = _code(ranks[-2 - v + i], factor)
+    return np.sort(codes)
+
+
+@numba.njit(cache=True, nogil=True)
+def _known_keys(table, base, radix, values0, values1, values2, run, n):  # type: ignore[no-untyped-def]
+    """Appends all keys of a schema whose codes are among the values: their number, or -1 without room."""
     for at in range(table.shape[0]):
         rest = table[at, 0] - base
         if rest < 0:
@@ -338,18 +367,57 @@ def _probe_keys(table, base, radix, values0, values1, values2, run, n):  # type:
         if good and rest == 0:
             if n == run.size:
                 return -1
-            run[n] = table[at, 1]
+            run[n] = table[at, 0]
             n += 1
     return n
 
 
 @numba.njit(cache=True, nogil=True)
-def _probe(schemas, table, item_start, attrs, ranks, end, value, present, count, run, counts):  # type: ignore[no-untyped-def]
-    """Looks up every hash key that the event has: the number of runs of entries found, now in `run`."""
-    first, hash_attrs, is_present, bases, radix = schemas
+def _keys_of_several(table, schema, s, v0, v1, v2, attrs, ranks, end, run, n):  # type: ignore[no-untyped-def]
+    """Appends the keys of a schema for an event with several values: their number, or -1 without room."""
+    hash_attrs, bases, radix, factor = schema
+    a, b, c = hash_attrs[s, 0], hash_attrs[s, 1], hash_attrs[s, 2]
+    combinations = _count_values(v0, attrs, end) * _count_values(v1, attrs, end) * _count_values(v2, attrs, end)
+    if combinations >= table.shape[0]:  # long lists: rather ask for every key whether the event has it
+        return _known_keys(
+            table, bases[s], radix[s], _sorted_codes(v0, factor[s, 0], attrs, ranks, end),
+            _sorted_codes(v1, factor[s, 1], attrs, ranks, end), _sorted_codes(v2, factor[s, 2], attrs, ranks, end),
+            run, n,
+        )  # fmt: skip
+    if n + combinations > run.size:
+        return -1
+    i = -2 - v0 if v0 < 0 else -1
+    while True:
+        r0 = _code(ranks[i] if i >= 0 else v0, factor[s, 0])
+        j = -2 - v1 if v1 < 0 else -1
+        while True:
+            r1 = _code(ranks[j] if j >= 0 else v1, factor[s, 1])
+            k = -2 - v2 if v2 < 0 else -1
+            while True:
+                r2 = _code(ranks[k] if k >= 0 else v2, factor[s, 2])
+                run[n] = bases[s] + r0 * radix[s, 0] + r1 * radix[s, 1] + r2 * radix[s, 2]
+                n += 1
+                k += 1
+                if k == 0 or k >= end or attrs[k] != c:
+                    break
+            j += 1
+            if j == 0 or j >= end or attrs[j] != b:
+                break
+        i += 1
+        if i == 0 or i >= end or attrs[i] != a:
+            break
+    return n
+
+
+@numba.njit(cache=True, nogil=True)
+def _probe(schemas, table, item_start, refs, attrs, ranks, end, value, present, count, run, counts):  # type: ignore[no-untyped-def]
+    """Looks up every hash key that the event has: the number of runs of entries found, now in `run`.
+
+    First all keys, each with a hint to bring its place in the table into the cache; then all look-ups.
+    """
+    first, is_present, schema = schemas
+    hash_attrs, bases, radix, factor = schema
     n = 0
-    probes = 0
-    touched = 0  # reading where a run's items begin brings them into the cache while other probes go on
     mask = table.shape[0] - 1
     for x in range(count):
         a = present[x]
@@ -357,64 +425,36 @@ def _probe(schemas, table, item_start, attrs, ranks, end, value, present, count,
         for s in range(first[a], first[a + 1]):
             b, c = hash_attrs[s, 1], hash_attrs[s, 2]
             v1 = value[b] if b >= 0 else 0
-            if v1 == -1:
-                continue
             v2 = value[c] if c >= 0 else 0
-            if v2 == -1:
+            if v1 == -1 or v2 == -1:
                 continue
-            base = bases[s]
-            if is_present[s] or (v0 >= 0 and v1 >= 0 and v2 >= 0):
-                key = base
-                if not is_present[s]:
-                    key += v0 * radix[s, 0] + v1 * radix[s, 1] + v2 * radix[s, 2]
-                probes += 1
-                found = _find(table, mask, key)
-                if found != 0:
-                    if n == run.size:
-                        return -1
-                    run[n] = found
-                    touched ^= item_start[found >> 32]
-                    n += 1
-                continue
-            combinations = _count_values(v0, attrs, end) * _count_values(v1, attrs, end) * _count_values(v2, attrs, end)
-            if combinations > mask:  # long lists: rather ask for every key whether the event has it
-                probes += mask
-                n = _probe_keys(
-                    table, base, radix[s], _sorted_values(v0, attrs, ranks, end), _sorted_values(v1, attrs, ranks, end),
-                    _sorted_values(v2, attrs, ranks, end), run, n,
-                )  # fmt: skip
+            if not is_present[s] and (v0 < 0 or v1 < 0 or v2 < 0):
+                n = _keys_of_several(table, schema, s, v0, v1, v2, attrs, ranks, end, run, n)
                 if n < 0:
                     return -1
                 continue
-            i = -2 - v0 if v0 < 0 else -1  # several values: every combination
-            while True:
-                r0 = ranks[i] if i >= 0 else v0
-                j = -2 - v1 if v1 < 0 else -1
-                while True:
-                    r1 = ranks[j] if j >= 0 else v1
-                    k = -2 - v2 if v2 < 0 else -1
-                    while True:
-                        r2 = ranks[k] if k >= 0 else v2
-                        key = base + r0 * radix[s, 0] + r1 * radix[s, 1] + r2 * radix[s, 2]
-                        probes += 1
-                        found = _find(table, mask, key)
-                        if found != 0:
-                            if n == run.size:
-                                return -1
-                            run[n] = found
-                            n += 1
-                        k += 1
-                        if k == 0 or k >= end or attrs[k] != c:
-                            break
-                    j += 1
-                    if j == 0 or j >= end or attrs[j] != b:
-                        break
-                i += 1
-                if i == 0 or i >= end or attrs[i] != a:
-                    break
-    counts[1] += probes
-    counts[3] ^= touched
-    return n
+            if n == run.size:
+                return -1
+            key = bases[s]
+            if not is_present[s]:
+                key += _code(v0, factor[s, 0]) * radix[s, 0]
+                if b >= 0:
+                    key += _code(v1, factor[s, 1]) * radix[s, 1] + _code(v2, factor[s, 2]) * radix[s, 2]
+            prefetch(table, probe_start(key, mask) * 2)  # type: ignore[call-arg]
+            run[n] = key
+            n += 1
+    counts[1] += n
+    hits = 0
+    for i in range(n):
+        found = _find(table, mask, run[i])
+        if found != 0:
+            run[hits] = found
+            hits += 1
+            if found & REFERENCES:
+                prefetch(refs, (found >> 32) * 4)  # type: ignore[call-arg]
+            else:
+                prefetch(item_start, found >> 32)  # type: ignore[call-arg]
+    return hits
 
 
 @numba.njit(cache=True, nogil=True)
@@ -429,6 +469,46 @@ def _emit(packed, several, stamp, epoch, out, n):  # type: ignore[no-untyped-def
         return -1
     out[n] = packed & (SLOT_MASK | VERIFY_BIT)
     return n + 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _visit(groups, listed, start, count, context, end, several, epoch, out, n):  # type: ignore[no-untyped-def]
+    """Appends the slots of groups whose items hold: of `count` groups from `start`, or of those listed if it is -1."""
+    item_start, items, group, slots = groups
+    sets, value, attrs, ranks, stamp = context
+    if start < 0:
+        for x in range(count):
+            prefetch(item_start, np.int64(listed[x]))  # type: ignore[call-arg]
+        for x in range(count):
+            prefetch(items, np.int64(item_start[listed[x]]) * 3)  # type: ignore[call-arg]
+    for x in range(count):
+        g = np.int64(listed[x]) if start < 0 else start + x
+        good = True
+        for k in range(item_start[g], item_start[g + 1]):
+            packed, low, high = items[k, 0], items[k, 1], items[k, 2]
+            v = value[packed & ATTR_MASK]
+            if packed <= ATTR_MASK and v >= -1:  # a range and at most one value: the common case, in line
+                if low <= v <= high:
+                    continue
+            elif packed < NO_ITEM and v >= -1:
+                if v >= 0 and (high >> ((v >> 1) & 31)) & 1 == 1 and _in_set(sets, low, v):
+                    continue
+            elif holds(sets, packed >> KIND_SHIFT, low, high, v, attrs, ranks, end):
+                continue
+            good = False
+            break
+        if not good:
+            continue
+        if n + group[g + 1] - group[g] > out.size:
+            return -1
+        for t in range(group[g], group[g + 1]):
+            packed = slots[t]
+            if several or packed & SHARED_BIT:
+                n = _emit(packed, several, stamp, epoch, out, n)
+            else:
+                out[n] = packed
+                n += 1
+    return n
 
 
 @numba.njit(cache=True, nogil=True)
@@ -497,15 +577,17 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
         by_event[fill[e]] = scratch.pair_slot[i]
         fill[e] += 1
     sets = (seg.set_start, seg.set_low, seg.set_high)
-    schemas = (seg.hash_first, seg.hash_attrs, seg.hash_present, seg.hash_base, seg.hash_radix)
+    schemas = (seg.hash_first, seg.hash_present, (seg.hash_attrs, seg.hash_base, seg.hash_radix, seg.hash_factor))
     runs_of = (
         seg.sorted_first, seg.sorted_start, seg.sorted_upper, seg.sorted_fixed, seg.sorted_second, seg.sorted_bound,
         seg.sorted_low, seg.sorted_high, seg.sorted_slot,
     )  # fmt: skip
     value, present_attrs, stamp, run = scratch.value, scratch.present, scratch.stamp, scratch.run
-    item_start, items = seg.hash_item_start, seg.hash_items
-    hash_slot, group, always = seg.hash_slot, seg.hash_group, seg.always
-    table, sorted_first = seg.hash_table, seg.sorted_first
+    context = (sets, value, attrs, ranks, stamp)
+    groups = (seg.hash_item_start, seg.hash_items, seg.hash_group, seg.hash_slot)
+    item_start, always = seg.hash_item_start, seg.always
+    table, refs, sorted_first = seg.hash_table, seg.hash_refs, seg.sorted_first
+    alive = scratch.alive
     epoch = scratch.epoch[0]
     n = 0
     out_offsets[0] = 0
@@ -537,34 +619,32 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
         runs = 0
         if n >= 0:
             runs = _probe(
-                schemas, table, item_start, attrs, ranks, end, value, present_attrs, present, run, scratch.counts
+                schemas, table, item_start, refs, attrs, ranks, end, value, present_attrs, present, run, scratch.counts
             )
         if runs < 0:
             n = -1
+        kept = 0
         for r in range(runs):
-            start = run[r] >> 32
-            stop = start + (run[r] & 0xFFFFFFFF)
-            candidates += stop - start
-            for g in range(start, stop):
-                good = True
-                for k in range(item_start[g], item_start[g + 1]):
-                    packed, low, high = items[k, 0], items[k, 1], items[k, 2]
-                    v = value[packed & ATTR_MASK]
-                    if packed <= ATTR_MASK and v >= -1:  # a range and at most one value: the common case, in line
-                        if low <= v <= high:
-                            continue
-                    elif packed < NO_ITEM and v >= -1:
-                        if v >= 0 and (high >> ((v >> 1) & 31)) & 1 == 1 and _in_set(sets, low, v):
-                            continue
-                    elif holds(sets, packed >> KIND_SHIFT, low, high, v, attrs, ranks, end):
-                        continue
-                    good = False
-                    break
-                if good and n >= 0:
-                    for t in range(group[g], group[g + 1]):
-                        n = _emit(hash_slot[t], several, stamp, epoch, out, n)
-                        if n < 0:
-                            break
+            start, left = run[r] >> 32, run[r] & (REFERENCES - 1)
+            candidates += left
+            if run[r] & REFERENCES == 0:
+                if n >= 0:
+                    n = _visit(groups, alive, start, left, context, end, several, epoch, out, n)
+                continue
+            while left > 0:
+                if kept == alive.size:
+                    if n >= 0:
+                        n = _visit(groups, alive, -1, kept, context, end, several, epoch, out, n)
+                    kept = 0
+                size = min(left, alive.size - kept)
+                for i in range(start, start + size):  # append always, keep if inside: no branch to mispredict
+                    v = value[refs[i, 1]]
+                    alive[kept] = refs[i, 0]
+                    kept += ((refs[i, 2] <= v) & (v <= refs[i, 3])) | (v < -1)
+                start += size
+                left -= size
+        if kept and n >= 0:
+            n = _visit(groups, alive, -1, kept, context, end, several, epoch, out, n)
         for x in range(present):
             a = present_attrs[x]
             v = value[a]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from whimbrel.engine.chunks import CHUNK
 from whimbrel.engine.codec import Encoded
-from whimbrel.engine.layout import SLOT_MASK
-from whimbrel.engine.planner import ATTRIBUTES_PER_EVENT, CANDIDATE_NS
+from whimbrel.engine.hashed import REFERENCES
+from whimbrel.engine.keys import CANDIDATE_NS
+from whimbrel.engine.packing import SLOT_MASK
 from whimbrel.engine.segment import Segment
 from whimbrel.engine.snapshot import Snapshot
+from whimbrel.engine.weights import ATTRIBUTES_PER_EVENT
 from whimbrel.model.subscription import Id
 
 COST_NS = {"always": 1.0, "hash": CANDIDATE_NS, "present": CANDIDATE_NS, "sorted": 0.4, "bitmap": 1.3}
@@ -34,8 +36,8 @@ def plan(snapshot: Snapshot, slot: int, id: Id, sample: object = None) -> Facts:
         if place == len(segment.slots) or segment.slots[place] != slot:
             continue
         expected = _Expected(segment, sample)
-        for kind, facts, key in _entries(segment, slot):
-            share = expected.share(key)
+        for kind, facts, keys in _entries(segment, slot):
+            share = min(1.0, sum(map(expected.share, keys)))
             cost += share * COST_NS[kind]
             found.append({"segment": number, "key": kind, **facts, "share": share})
     return {"subscription": id, "conjunctions": found, "cost_ns": cost}
@@ -70,11 +72,11 @@ class _Expected:
         return float(reached.mean()) if encoded.count else 0.0
 
 
-def _entries(segment: Segment, slot: int) -> Iterator[tuple[str, Facts, list[Range]]]:
-    """Kind, facts and key of each conjunction of a slot."""
+def _entries(segment: Segment, slot: int) -> Iterator[tuple[str, Facts, list[list[Range]]]]:
+    """Kind, facts and keys of each conjunction of a slot."""
     a = segment.arrays
     if slot in a["always"]:
-        yield "always", {"attributes": []}, []
+        yield "always", {"attributes": []}, [[]]
     for entry in np.flatnonzero((a["hash_slot"] & SLOT_MASK) == slot).tolist():
         yield _hash_key(segment, entry)
     for entry in np.flatnonzero((a["sorted_slot"] & SLOT_MASK) == slot).tolist():
@@ -83,41 +85,55 @@ def _entries(segment: Segment, slot: int) -> Iterator[tuple[str, Facts, list[Ran
         yield _chunk_key(segment, entry)
 
 
-def _hash_key(segment: Segment, entry: int) -> tuple[str, Facts, list[Range]]:
+def _hash_key(segment: Segment, entry: int) -> tuple[str, Facts, list[list[Range]]]:
     a = segment.arrays
-    places = a["hash_table"][:, 1]
-    start, length = places >> 32, places & 0xFFFFFFFF
     group = int(np.searchsorted(a["hash_group"], entry, "right")) - 1
-    row = int(np.flatnonzero((a["hash_table"][:, 0] >= 0) & (start <= group) & (group < start + length))[0])
-    value = int(a["hash_table"][row, 0])
+    table = a["hash_table"][a["hash_table"][:, 0] >= 0]
+    refers = table[:, 1] & REFERENCES != 0
+    start, length = table[:, 1] >> 32, table[:, 1] & (REFERENCES - 1)
+    references = np.flatnonzero(a["hash_refs"][:, 0] == group)
+    runs = np.flatnonzero(refers == bool(len(references)))
+    runs = runs[np.argsort(start[runs])]
+    places = references if len(references) else np.array([group])
+    rows = runs[np.searchsorted(start[runs], places, "right") - 1]
     order = np.argsort(a["hash_base"], kind="stable")
-    schema = int(order[np.searchsorted(a["hash_base"][order], value, "right") - 1])
-    attrs = [attr for attr in a["hash_attrs"][schema].tolist() if attr >= 0]
+    schema = int(order[np.searchsorted(a["hash_base"][order], table[rows[0], 0], "right") - 1])
     present = bool(a["hash_present"][schema])
-    rest = value - int(a["hash_base"][schema])
-    key: list[Range] = []
-    for attr, radix in zip(attrs, a["hash_radix"][schema].tolist(), strict=False):
-        rank, rest = (0, rest) if present else divmod(rest, radix)
-        key.append((attr, 1, int(a["rank_base"][attr, 4])) if present else (attr, rank, rank))
+    attrs = [attr for attr in a["hash_attrs"][schema].tolist() if attr >= 0]
     facts: Facts = {
         "attributes": [segment.attributes[attr] for attr in attrs],
-        "groups_of_key": int(length[row]),
+        "keys": len(rows),
+        "groups_of_key": int(length[rows].max()),
         "checks": int(a["hash_item_start"][group + 1] - a["hash_item_start"][group]),
     }
-    return "present" if present else "hash", facts, key
+    if present:
+        return "present", facts, [[(attr, 0, int(a["rank_base"][attr, 4])) for attr in attrs]]
+    return "hash", facts, [_ranges(a, schema, attrs, int(value)) for value in table[rows, 0]]
 
 
-def _sorted_key(segment: Segment, entry: int) -> tuple[str, Facts, list[Range]]:
+def _ranges(arrays: Mapping[str, np.ndarray], schema: int, attrs: list[int], value: int) -> list[Range]:
+    """The ranks that a hash key stands for."""
+    rest = value - int(arrays["hash_base"][schema])
+    key: list[Range] = []
+    for place, attr in enumerate(attrs):
+        code, rest = divmod(rest, int(arrays["hash_radix"][schema, place]))
+        factor = int(arrays["hash_factor"][schema, place])
+        low, high = (-((-code << 32) // factor), -((-(code + 1) << 32) // factor) - 1) if factor else (code, code)
+        key.append((attr, low, high))
+    return key
+
+
+def _sorted_key(segment: Segment, entry: int) -> tuple[str, Facts, list[list[Range]]]:
     a = segment.arrays
     group = int(np.searchsorted(a["sorted_start"], entry, "right")) - 1
     attr = int(np.searchsorted(a["sorted_first"], group, "right")) - 1
     bound, fixed = int(a["sorted_bound"][entry]), int(a["sorted_fixed"][group])
     low, high = (fixed, bound) if a["sorted_upper"][group] else (bound, fixed)
     facts: Facts = {"attributes": [segment.attributes[attr]], "checks": int(a["sorted_second"][group] >= 0)}
-    return "sorted", facts, [(attr, low, high)]
+    return "sorted", facts, [[(attr, low, high)]]
 
 
-def _chunk_key(segment: Segment, entry: int) -> tuple[str, Facts, list[Range]]:
+def _chunk_key(segment: Segment, entry: int) -> tuple[str, Facts, list[list[Range]]]:
     a = segment.arrays
     chunk = entry // CHUNK
     attrs = a["bits_attrs"]
@@ -133,4 +149,4 @@ def _chunk_key(segment: Segment, entry: int) -> tuple[str, Facts, list[Range]]:
         "zones": [segment.attributes[attr] for attr, _, _ in zones],
         "checks": int(a["bits_item_check"][entry] - a["bits_item_start"][entry]),
     }
-    return "bitmap", facts, zones
+    return "bitmap", facts, [zones]

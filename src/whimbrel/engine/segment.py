@@ -12,8 +12,9 @@ from whimbrel.engine.codec import Codec, Encoded
 from whimbrel.engine.kernels import Scratch, SegmentArrays, match_block
 from whimbrel.engine.layout import lay_out
 from whimbrel.engine.lookup import fixed
-from whimbrel.engine.planner import KINDS, guess_weights, make_plan, sample_weights
+from whimbrel.engine.planner import KINDS, make_plan
 from whimbrel.engine.warmup import tell_if_cold
+from whimbrel.engine.weights import guess_weights, item_shares, sample_weights
 
 BLOCK = 1_024
 """Events that a kernel takes at once, at most: a chunk's bits are read once for all of them."""
@@ -47,8 +48,9 @@ class Segment:
             codec = Codec(clauses.dictionary, clauses.meta)
             encoded = codec.encode_events(sample) if isinstance(sample, list) else codec.encode_table(sample)
             weights = sample_weights(clauses, encoded.count, encoded.attrs, encoded.ranks)
-        plan = make_plan(clauses, weights)
-        arrays = {**clauses.dictionary, **lay_out(clauses, plan, weights)}
+        shares = item_shares(clauses, weights)
+        plan = make_plan(clauses, weights, shares)
+        arrays = {**clauses.dictionary, **lay_out(clauses, plan, weights, shares)}
         slots = np.unique(np.concatenate([clauses.slot, clauses.always]))
         arrays["slots"] = slots.astype(np.int32)
         kinds = np.bincount(plan.kind, minlength=len(KINDS)).tolist()

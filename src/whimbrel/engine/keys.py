@@ -1,0 +1,286 @@
+"""The choice of hash keys: which one, two or three items of each conjunction an event must hit to reach it.
+
+An equality puts its rank into the key, an IN each of its members, a range the buckets of ranks that it covers: such a
+conjunction is filed under several keys. A *schema* is the set of attributes of a key, each by rank or by bucket. An
+event probes every schema whose attributes it has, so a schema must save more candidates than its probe costs:
+schemas are weighed on a sample of the conjunctions, and those that pay least are dropped until all that are left pay.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from whimbrel.engine.clauses import RANGE, SET, Clauses
+from whimbrel.engine.weights import Weights, between
+
+PROBE_NS, CANDIDATE_NS = 30.0, 14.0
+"""What a probe and a candidate cost, measured; only ratios matter."""
+ENTRY_NS = 0.002
+"""The price of one entry more: memory that fewer candidates must be worth."""
+UNKEYED_NS = CANDIDATE_NS
+"""What a conjunction costs per event that has no key."""
+BUCKETS = 16
+"""Buckets of an attribute in a key, at most."""
+MEMBERS = 16
+"""Entries of one conjunction, at most."""
+KEY_BITS = 50.0
+"""Bits of a hash key: the product of the codes of its attributes must stay below."""
+SAMPLE = 40_000
+"""Conjunctions on which schemas are weighed."""
+_ITEMS = 8
+_OPTIONS = _ITEMS + _ITEMS * (_ITEMS - 1) // 2 + 4
+_ATTRIBUTES = 1 << 20
+_ROUNDS = 24
+_UNKNOWN, _DROPPED, _KEPT = 0, 1, 2
+
+
+def bucket_factor(total: np.ndarray) -> np.ndarray:
+    """Per attribute the factor f with which (rank * f) >> 32 is the bucket of a rank."""
+    factor: np.ndarray = (np.minimum(BUCKETS, total) << 32) // np.maximum(1, total)
+    return factor
+
+
+class Choice(NamedTuple):
+    """Per conjunction the items of its key, or -1, what it costs an event (infinite without a key), and its schema."""
+
+    keys: np.ndarray
+    cost: np.ndarray
+    schema: np.ndarray  # equal for equal schemas, 0 without a key
+    price: np.ndarray  # what the probe of its schema costs an event
+
+
+def choose_keys(clauses: Clauses, weights: Weights, mine: np.ndarray) -> Choice:
+    """The hash key of every conjunction of `mine`."""
+    factor = bucket_factor(weights.total)
+    source = (
+        clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high,
+        clauses.set_start, clauses.set_low, clauses.set_high,
+        weights.present, weights.total, weights.start, weights.cumulative, factor,
+    )  # fmt: skip
+    equals = np.empty(len(mine), np.float32)
+    _count_equals(mine, clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, equals)
+    step = max(1, len(mine) // SAMPLE)
+    counts, code, cost, probe = _all_options(mine[::step], equals[::step], source)
+    known, schema = np.unique(code, return_inverse=True)
+    price = np.zeros(len(known))
+    price[schema] = probe * PROBE_NS
+    state = _weigh(counts, schema, cost, price, float(step))
+    return Choice(*_assign(mine, equals, source, *_table(known, state)))
+
+
+def _table(known: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Open addressing from the code of a schema to its state."""
+    capacity = 1 << max(4, int(np.ceil(np.log2(max(1, len(known)) * 2))))
+    table = np.zeros(capacity, np.int64)
+    states = np.zeros(capacity, np.uint8)
+    _fill(table, states, known, state)
+    return table, states
+
+
+@numba.njit(cache=True, nogil=True)
+def _place(table, code):  # type: ignore[no-untyped-def]
+    mask = table.size - 1
+    at = np.int64((np.uint64(code) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
+    while table[at] != 0 and table[at] != code:
+        at = (at + 1) & mask
+    return at
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill(table, states, known, state):  # type: ignore[no-untyped-def]
+    for i in range(known.size):
+        at = _place(table, known[i])
+        table[at], states[at] = known[i], state[i]
+
+
+@numba.njit(cache=True, nogil=True)
+def _options(c, equals, source, item, share, entries, part, bits, code, cost, probe, picked):  # type: ignore[no-untyped-def]
+    """The possible keys of a conjunction: their number, and per key its schema, cost, chance of a probe and items."""
+    start, attr, kind, low, high, set_start, set_low, set_high, present, total, wstart, cumulative, factor = source
+    n = 0
+    for k in range(start[c], start[c + 1]):
+        a = attr[k]
+        if kind[k] > SET or a >= _ATTRIBUTES:
+            continue
+        if kind[k] == RANGE and low[k] == high[k]:
+            s, e, is_bucket = between(a, low[k], low[k], present, total, wstart, cumulative), 1, 0
+        elif kind[k] == RANGE:
+            if low[k] <= 0:
+                continue
+            b0, b1 = (low[k] * factor[a]) >> 32, (high[k] * factor[a]) >> 32
+            r0 = min(np.int64(low[k]), -((-b0 << 32) // factor[a]))
+            r1 = max(np.int64(high[k]), -((-(b1 + 1) << 32) // factor[a]) - 1)
+            s, e, is_bucket = between(a, r0, min(r1, total[a] - 1), present, total, wstart, cumulative), b1 - b0 + 1, 1
+        else:
+            e, points, s, is_bucket = set_start[low[k] + 1] - set_start[low[k]], 0, 0.0, 0
+            if e > MEMBERS:
+                continue
+            for i in range(set_start[low[k]], set_start[low[k] + 1]):
+                points += set_high[i] - set_low[i] + 1
+                s += between(a, set_low[i], set_high[i], present, total, wstart, cumulative)
+            if points != e:
+                continue
+        if e > MEMBERS:
+            continue
+        if n == _ITEMS and s >= share[n - 1]:
+            continue
+        n = min(n + 1, _ITEMS)
+        j = n - 1
+        while j > 0 and share[j - 1] > s:
+            item[j], share[j], entries[j], part[j], bits[j] = (
+                item[j - 1], share[j - 1], entries[j - 1], part[j - 1], bits[j - 1]
+            )  # fmt: skip
+            j -= 1
+        item[j], share[j], entries[j], part[j] = k, s, e, 2 * np.int64(a) + is_bucket + 1
+        bits[j] = np.log2(float(min(total[a], BUCKETS) if is_bucket else total[a]))
+    options = 0
+    for i in range(n):
+        code[options], cost[options], probe[options] = (
+            part[i],
+            _cost(share[i] / equals, entries[i]),
+            present[attr[item[i]]],
+        )
+        picked[options, 0], picked[options, 1], picked[options, 2] = i, -1, -1
+        options += 1
+        for j in range(i):
+            pair, width = entries[i] * entries[j], bits[i] + bits[j]
+            if attr[item[i]] == attr[item[j]] or pair > MEMBERS or width > KEY_BITS:
+                continue
+            hit, chance = share[i] * share[j], present[attr[item[i]]] * present[attr[item[j]]]
+            code[options] = (max(part[i], part[j]) << 21) | min(part[i], part[j])
+            cost[options], probe[options] = _cost(hit / equals, pair), chance
+            picked[options, 0], picked[options, 1], picked[options, 2] = j, i, -1
+            options += 1
+            for h in range(j):  # three only of the four most selective
+                if i >= 4 or pair * entries[h] > MEMBERS or width + bits[h] > KEY_BITS:
+                    break
+                a = attr[item[h]]
+                if a == attr[item[i]] or a == attr[item[j]]:
+                    continue
+                largest = max(part[i], part[j], part[h])
+                smallest = min(part[i], part[j], part[h])
+                middle = part[i] + part[j] + part[h] - largest - smallest
+                code[options] = (largest << 42) | (middle << 21) | smallest
+                cost[options], probe[options] = _cost(hit * share[h] / equals, pair * entries[h]), chance * present[a]
+                picked[options, 0], picked[options, 1], picked[options, 2] = h, j, i
+                options += 1
+    return options
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_equals(mine, start, attr, kind, low, high, out):  # type: ignore[no-untyped-def]
+    """About how many of these conjunctions have the same items as each: under one key they are checked once."""
+    size = 16
+    while size < 4 * mine.size:
+        size *= 2
+    counts = np.zeros(size, np.int32)
+    places = np.empty(mine.size, np.int64)
+    for i in range(mine.size):
+        total = np.uint64(0)
+        for k in range(start[mine[i]], start[mine[i] + 1]):  # in any order
+            h = np.uint64(attr[k]) * np.uint64(4) + np.uint64(kind[k])
+            for part in (np.uint64(low[k]), np.uint64(high[k])):
+                h = (h ^ part) * np.uint64(0x9E3779B97F4A7C15)
+                h ^= h >> np.uint64(29)
+            total += h
+        places[i] = np.int64(total & np.uint64(size - 1))
+        counts[places[i]] += 1
+    for i in range(mine.size):
+        out[i] = counts[places[i]]
+
+
+@numba.njit(cache=True, nogil=True)
+def _cost(share, entries):  # type: ignore[no-untyped-def]
+    return share * CANDIDATE_NS + (entries - 1) * ENTRY_NS
+
+
+@numba.njit(cache=True, nogil=True)
+def _room():  # type: ignore[no-untyped-def]
+    return (
+        np.empty(_ITEMS + 1, np.int64), np.empty(_ITEMS + 1), np.empty(_ITEMS + 1, np.int64),
+        np.empty(_ITEMS + 1, np.int64), np.empty(_ITEMS + 1),
+        np.empty(_OPTIONS, np.int64), np.empty(_OPTIONS), np.empty(_OPTIONS), np.empty((_OPTIONS, 3), np.int64),
+    )  # fmt: skip
+
+
+@numba.njit(cache=True, nogil=True)
+def _all_options(mine, equals, source):  # type: ignore[no-untyped-def]
+    item, share, entries, part, bits, code, cost, probe, picked = _room()
+    counts = np.empty(mine.size, np.int64)
+    codes = np.empty(mine.size * 16, np.int64)
+    costs = np.empty(mine.size * 16, np.float64)
+    probes = np.empty(mine.size * 16, np.float64)
+    at = 0
+    for i in range(mine.size):
+        n = _options(mine[i], equals[i], source, item, share, entries, part, bits, code, cost, probe, picked)
+        if at + n > codes.size:
+            codes = np.concatenate((codes, np.empty_like(codes)))
+            costs = np.concatenate((costs, np.empty_like(costs)))
+            probes = np.concatenate((probes, np.empty_like(probes)))
+        counts[i] = n
+        codes[at : at + n], costs[at : at + n], probes[at : at + n] = code[:n], cost[:n], probe[:n]
+        at += n
+    return counts, codes[:at].copy(), costs[:at].copy(), probes[:at].copy()
+
+
+@numba.njit(cache=True, nogil=True)
+def _weigh(counts, schema, cost, price, scale):  # type: ignore[no-untyped-def]
+    """Which schemas pay: the least paying go first, as what they served turns to others."""
+    state = np.full(price.size, _KEPT, np.uint8)
+    gain = np.empty(price.size)
+    alone = np.zeros(price.size)  # what each would save if there were no other
+    for o in range(schema.size):
+        alone[schema[o]] += max(0.0, UNKEYED_NS - cost[o])
+    alone /= max(1e-9, alone.max()) if alone.size else 1.0
+    for turn in range(_ROUNDS):
+        gain[:] = 0.0
+        at = 0
+        for i in range(counts.size):
+            best, next_best, chosen = UNKEYED_NS, UNKEYED_NS, -1
+            for o in range(at, at + counts[i]):
+                if state[schema[o]] != _KEPT or cost[o] >= next_best:
+                    continue
+                if schema[o] == chosen:
+                    best = min(best, cost[o])
+                elif cost[o] < best:
+                    next_best, best, chosen = best, cost[o], schema[o]
+                else:
+                    next_best = cost[o]
+            at += counts[i]
+            if chosen >= 0:
+                gain[chosen] += (next_best - best) * scale
+        weak = np.empty(price.size, np.int64)
+        ratio = np.empty(price.size)
+        count = 0
+        for s in range(price.size):
+            if state[s] == _KEPT and gain[s] < price[s]:
+                weak[count], ratio[count] = s, gain[s] / price[s] + 1e-3 * alone[s]
+                count += 1
+        if count == 0:
+            break
+        drop = np.argsort(ratio[:count])
+        for i in range(count if turn == _ROUNDS - 1 else (count + 1) // 2):
+            state[weak[drop[i]]] = _DROPPED
+    return state
+
+
+@numba.njit(cache=True, nogil=True)
+def _assign(mine, equals, source, table, states):  # type: ignore[no-untyped-def]
+    item, share, entries, part, bits, code, cost, probe, picked = _room()
+    keys = np.full((mine.size, 3), -1, np.int64)
+    costs = np.full(mine.size, np.inf)
+    schema = np.zeros(mine.size, np.int64)
+    price = np.zeros(mine.size)
+    for i in range(mine.size):
+        n = _options(mine[i], equals[i], source, item, share, entries, part, bits, code, cost, probe, picked)
+        for o in range(n):
+            found = states[_place(table, code[o])]
+            usable = found == _KEPT or (found == _UNKNOWN and picked[o, 1] < 0)
+            if usable and cost[o] < costs[i]:
+                costs[i], schema[i], price[i] = cost[o], code[o], probe[o] * PROBE_NS
+                for x in range(3):
+                    keys[i, x] = item[picked[o, x]] if picked[o, x] >= 0 else -1
+    return keys, costs, schema, price
