@@ -39,7 +39,8 @@ def hash_arrays(clauses: Clauses, plan: Plan, slot: np.ndarray, shares: np.ndarr
             break
         plan.keys[:, 1:] = -1  # thousands of wide schemas: one attribute per key
     base = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-    refers = np.zeros(len(first), bool)
+    bucketed = (schema_parts >= 0) & (schema_parts & 1 == 1)
+    refers = bucketed.any(axis=1)  # a bucket does not prove its range
     refers[schema[entries > 1]] = True
     spread = refers[schema]
     start_key = base[schema] + (_codes(items, clauses, factor) * radix[schema]).sum(axis=1)
@@ -54,7 +55,6 @@ def hash_arrays(clauses: Clauses, plan: Plan, slot: np.ndarray, shares: np.ndarr
     order = np.argsort(key, kind="stable")
     table = _fill(direct.key, key[order])
     attrs = np.where(schema_parts >= 0, schema_parts >> 1, -1).astype(np.int32)
-    bucketed = (schema_parts >= 0) & (schema_parts & 1 == 1)
     by_first = np.argsort(attrs[:, 0], kind="stable").astype(np.int32)
     return {
         "hash_attrs": attrs[by_first],
