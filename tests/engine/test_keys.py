@@ -37,14 +37,10 @@ def a_value(rng: random.Random, values: int) -> Any:
 @pytest.mark.parametrize(("attributes", "values"), WORLDS)
 def test_keys_of_every_kind_give_what_the_filters_say(attributes: int, values: int) -> None:
     rng = random.Random(attributes * values)
-    texts = [
-        " AND ".join(a_predicate(rng, attributes, values) for _ in range(rng.randint(1, 6))) for _ in range(700)
-    ]
+    texts = [" AND ".join(a_predicate(rng, attributes, values) for _ in range(rng.randint(1, 6))) for _ in range(700)]
     texts += rng.choices(texts, k=300)
     names = [f"a{number}" for number in range(attributes)]
-    events = [
-        {name: a_value(rng, values) for name in rng.sample(names, rng.randint(0, attributes))} for _ in range(40)
-    ]
+    events = [{name: a_value(rng, values) for name in rng.sample(names, rng.randint(0, attributes))} for _ in range(40)]
     filters = [Filter.parse(text) for text in texts]
     expected = [[row for row, filter in enumerate(filters) if filter.matches(event)] for event in events]
     index = Index()

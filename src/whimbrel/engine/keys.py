@@ -18,7 +18,7 @@ from whimbrel.engine.weights import Weights, between
 
 PROBE_NS, CANDIDATE_NS = 30.0, 14.0
 """What a probe and a candidate cost, measured; only ratios matter."""
-ENTRY_NS = 0.002
+ENTRY_NS = 0.01
 """The price of one entry more: memory that fewer candidates must be worth."""
 UNKEYED_NS = CANDIDATE_NS
 """What a conjunction costs per event that has no key."""

@@ -71,11 +71,12 @@ def make_plan(clauses: Clauses, weights: Weights, shares: np.ndarray) -> Plan:
     keys[mine[better]] = hashed.keys[better]
     in_chunk = np.full(m, CHUNKED_NS)
     cost[mine] = np.minimum(cost[mine], hashed.cost)
-    costly = mine[cost[mine] > CHUNK_ABOVE_NS]
+    costly = mine[(cost[mine] > CHUNK_ABOVE_NS) & np.isfinite(cost[mine])]
     if len(costly):
         dense = _denser_in_chunks(clauses, weights, shares, costly, cost, in_chunk)
         kind[dense] = BITMAP
-        in_chunk[cost <= CHUNK_ABOVE_NS] = np.median(in_chunk[costly])
+        if 2 * len(costly) > len(mine):  # then the others would be as they are
+            in_chunk[cost <= CHUNK_ABOVE_NS] = np.median(in_chunk[costly])
     if (kind == BITMAP).any():
         sparse = kind[mine] == HASH
         _, schema = np.unique(hashed.schema[sparse], return_inverse=True)
