@@ -1,19 +1,23 @@
 """Conform: events against a schema, the first stage. What is invalid goes to a table of dead letters; nothing is lost.
 
-Each row is judged by itself, in the JVM, so the stage works on batches and on streams. Valid rows have the columns of
-the schema in its order and in its types; every other row is kept as JSON with all reasons why it is not one of them.
+Each row is judged by itself, so the stage works on batches and on streams. By a Spark schema it is judged in the JVM,
+and valid rows have its columns in its order and types; by an integrated event schema in Python (`judge.py`), and valid
+rows stay as they are. Every other row is kept as JSON with all reasons why it is not one of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from copy import copy
 from dataclasses import dataclass
 from typing import get_args
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
-from pyspark.sql.types import StringType, StructType
+from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
+from whimbrel.model.schema import Schema
+from whimbrel.pipeline.attributes import READABLE, hand_over, positional
 from whimbrel.pipeline.checks import (
     Checked,
     Place,
@@ -26,9 +30,11 @@ from whimbrel.pipeline.checks import (
 )
 from whimbrel.pipeline.errors import ColumnError, OptionError, PipelineError
 from whimbrel.pipeline.expressions import literal, name, struct
+from whimbrel.pipeline.judge import Judge
 
 CONFORMED, REASONS, ORIGINAL = "conformed", "reasons", "event"
 _PARSED, _NAMES = "__whimbrel_parsed", "__whimbrel_names"
+_REASONS = ArrayType(StructType([StructField(key, StringType()) for key in ("attribute", "kind", "message")]))
 
 
 class ConformError(PipelineError):
@@ -56,34 +62,83 @@ class Conformed:
         return self.judged.where(sf.size(REASONS) > 0).select(ORIGINAL, REASONS)
 
 
-def conform(events: DataFrame, schema: StructType, *, unknown: Unknown = "keep", json: str | None = None) -> Conformed:
+def conform(
+    events: DataFrame, schema: StructType | Schema, *, unknown: Unknown | None = None, json: str | None = None
+) -> Conformed:
     """Judge every event by the schema; `json` names a column of JSON objects that hold the fields.
 
-    Kinds of reasons: `missing` (a field that may not be null is not there), `null` (it is, and is null), `type`,
-    `value` (of the right type, but the declared one cannot hold it), `unknown` (with unknown="report"), `json` (the
-    text is no JSON object). Nothing is cast that would change: '5' is no number, 5.5 no bigint, 2**53 + 1 no double.
-    Texts are read as timestamps and dates where the schema has those. Unknown columns and fields are kept, dropped, or
-    reported; from JSON they are kept as the text itself.
+    By a Spark schema, kinds of reasons are: `missing` (a field that may not be null is not there), `null` (it is, and
+    is null), `type`, `value` (of the right type, but the declared one cannot hold it), `unknown` (with
+    unknown="report"), `json` (the text is no JSON object). Nothing is cast that would change: '5' is no number, 5.5 no
+    bigint, 2**53 + 1 no double. Texts are read as timestamps and dates where the schema has those. Unknown columns and
+    fields are kept (the default), dropped, or reported; from JSON they are kept as the text itself.
+
+    By an integrated event schema, as it is when this is called, kinds are its rules `R1`, `R2` and `R3`, `json`, and
+    `event` (a row that no event can hold). Valid rows keep their columns, names of types and of values included.
+    Unknown columns are reported (the default), or are no part of the event and kept or dropped.
     """
-    _check_names("the schema", schema.names)
-    _check_names("the events", events.columns)
-    if unknown not in get_args(Unknown):
+    if unknown not in (None, *get_args(Unknown)):
         raise OptionError("unknown", unknown, f"one of {', '.join(get_args(Unknown))}")
+    _check_names("the events", events.columns)
+    if isinstance(schema, Schema):
+        return _by_rules(events, copy(schema), unknown or "report", json)
+    return _by_types(events, schema, unknown or "keep", json)
+
+
+def _by_types(events: DataFrame, schema: StructType, unknown: Unknown, json: str | None) -> Conformed:
+    _check_names("the schema", schema.names)
     columns = {key: name(key) for key in events.columns}
     if json is None:
         checked = check_fields(events.schema, columns, schema, unknown, Place())
     else:
-        _check_json(events, schema, json)
+        _check_json(events, json, schema.names)
         events = _parsed(events, schema, json)
         checked = _check_rows_of_json(columns, schema, unknown, json)
+    return _judged(events, checked.value, checked.reasons(), columns)
+
+
+def _by_rules(events: DataFrame, schema: Schema, unknown: Unknown, json: str | None) -> Conformed:
+    names = events.columns
+    if json is None:
+        places = _places(events, schema, unknown)
+    else:
+        _check_json(events, json)
+        if unknown == "drop":
+            raise OptionError("unknown", unknown, "keep or report where events are JSON, which stays as it is")
+        places = [names.index(json)]
+    judge = Judge(schema, tuple(places), tuple(names[place] for place in places), unknown == "report", json is not None)
+    renamed, _ = positional(events)
+    fields = [StructField(at, field.dataType) for at, field in zip(renamed.columns, events.schema.fields, strict=True)]
+    columns = dict(zip(names, renamed.columns, strict=True))
+    kept = {names[place]: renamed.columns[place] for place in places} if unknown == "drop" else columns
+    judged = renamed.mapInArrow(judge, StructType([*fields, StructField(REASONS, _REASONS, nullable=False)]))
+    return _judged(judged, struct(kept), REASONS, columns)
+
+
+def _places(events: DataFrame, schema: Schema, unknown: Unknown) -> list[int]:
+    """The numbers of the columns that are part of the event."""
+    roots = {part for attribute in (*schema.attributes, schema.type_attribute) for part in _roots(attribute)}
+    known = [place for place, column in enumerate(events.columns) if column in roots]
+    if not known:
+        raise ConformError(f"Expected columns with attributes of the schema, but got {', '.join(events.columns)}")
+    places = list(range(len(events.columns))) if unknown == "report" else known
+    refused = hand_over(StructType([events.schema.fields[place] for place in places]), None).refused
+    for column, kind in refused.items():
+        raise ColumnError(column, f"a column of {READABLE}", kind)
+    return places
+
+
+def _judged(events: DataFrame, value: str, reasons: str, columns: dict[str, str]) -> Conformed:
     row = f"to_json({struct(columns)}, map('ignoreNullFields', 'false'))"
     return Conformed(
-        events.select(
-            sf.expr(checked.value).alias(CONFORMED),
-            sf.expr(checked.reasons()).alias(REASONS),
-            sf.expr(row).alias(ORIGINAL),
-        )
+        events.select(sf.expr(value).alias(CONFORMED), sf.expr(reasons).alias(REASONS), sf.expr(row).alias(ORIGINAL))
     )
+
+
+def _roots(attribute: str) -> list[str]:
+    """The names of the columns in which an attribute may lie: `d`, `d.e` and `d.e.x` for `d.e.x`."""
+    parts = attribute.split(".")
+    return [".".join(parts[: count + 1]) for count in range(len(parts))]
 
 
 def _parsed(events: DataFrame, schema: StructType, json: str) -> DataFrame:
@@ -113,12 +168,12 @@ def _check_rows_of_json(columns: dict[str, str], schema: StructType, unknown: Un
     return Checked(struct({**checked.fields, **beside}), [no_object, *checked.one], checked.many)
 
 
-def _check_json(events: DataFrame, schema: StructType, json: str) -> None:
+def _check_json(events: DataFrame, json: str, fields: Collection[str] = ()) -> None:
     kinds = {field.name: field.dataType for field in events.schema.fields}
     if not isinstance(kinds.get(json), StringType):
         found = ", ".join(f"{key} {kind.simpleString()}" for key, kind in kinds.items())
         raise ColumnError(json, "a string column with JSON", f"the columns {found}")
-    both = [key for key in schema.names if key in kinds]
+    both = [key for key in fields if key in kinds]
     if both:
         raise ConformError(f"Expected fields of JSON beside the columns, but both have {', '.join(both)}")
 

@@ -1,0 +1,129 @@
+"""What a task of `conform` does with an integrated event schema: batches of rows in, the same rows with reasons out.
+
+Rows whose columns are flat are judged column by column as long as all of them are valid. A batch with anything else is
+halved until few rows are left, and those are judged one by one, by the rules of the schema themselves.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import msgspec
+import pyarrow as pa
+
+from whimbrel.engine.typed_columns import coded_table
+from whimbrel.matchers.events import read_events
+from whimbrel.model.errors import EventError, LimitExceeded
+from whimbrel.model.event import Event
+from whimbrel.model.schema import Schema, Violation
+
+FEW = 64
+"""Rows that are judged one by one, because a look at whole columns would cost as much."""
+SHOWN = 80
+"""Characters of a text that a message shows."""
+REASONS = pa.list_(pa.struct([(name, pa.string()) for name in ("attribute", "kind", "message")]))
+_FIRST = "event 0: "
+
+Reasons: TypeAlias = list[dict[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Sent to the workers: judges the columns of these `places` under these `names`, or the JSON texts in the first.
+
+    Attributes that `schema` does not have at all count only with `report`.
+    """
+
+    schema: Schema
+    places: tuple[int, ...]
+    names: tuple[str, ...]
+    report: bool = True
+    json: bool = False
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Judge the batches of one task."""
+        for batch in batches:
+            columns = [batch.column(place) for place in self.places]
+            found = self._texts(columns[0]) if self.json else self._rows(pa.table(columns, list(self.names)))
+            reasons = pa.array(found, REASONS)
+            yield pa.RecordBatch.from_arrays([*batch.columns, reasons], [*batch.schema.names, "reasons"])
+
+    def _rows(self, table: pa.Table) -> list[Reasons]:
+        rows = table.num_rows
+        is_flat = not any(pa.types.is_nested(kind) for kind in table.schema.types)
+        if is_flat and _is_intact(table) and coded_table(self.schema, table) is not None:
+            return [[]] * rows
+        if rows <= FEW or not is_flat:
+            try:
+                return [self._reasons(event) for event in read_events(table, self.names)]
+            except (EventError, LimitExceeded) as error:
+                if rows == 1:
+                    return [[_refused(error)]]
+        middle = rows // 2
+        return self._rows(table.slice(0, middle)) + self._rows(table.slice(middle))
+
+    def _texts(self, column: pa.Array) -> list[Reasons]:
+        return [self._text(text) for text in column.cast(pa.binary()).to_pylist()]
+
+    def _text(self, text: bytes | None) -> Reasons:
+        event = None if text is None else _object(text)
+        if event is None:
+            got = "null" if text is None else f"'{text.decode(errors='replace')[:SHOWN]}'"
+            return [_reason(self.names[0], "json", f"expected a JSON object, but got {got}")]
+        try:
+            return self._reasons(Event(event))
+        except (EventError, LimitExceeded) as error:
+            return [_refused(error)]
+
+    def _reasons(self, event: Event) -> Reasons:
+        return [
+            _reason(one.path, one.rule, f"expected {one.expected}, but got {one.found}")
+            for one in self.schema.violations(event)
+            if self.report or not self._is_unknown(one)
+        ]
+
+    def _is_unknown(self, violation: Violation) -> bool:
+        return violation.rule == "R3" and violation.path not in self.schema.attributes
+
+
+def _is_intact(table: pa.Table) -> bool:
+    """Whether its texts are UTF-8, as Arrow promises and Spark does not."""
+    try:
+        table.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _object(text: bytes) -> dict[str, object] | None:
+    """The object as `match` reads it; None if the text is none, or has a key twice."""
+    try:
+        found = msgspec.json.decode(text)
+        _EACH_ONCE.decode(text.decode())
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _check_keys(pairs: Sequence[tuple[str, object]]) -> None:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError
+
+
+_EACH_ONCE = json.JSONDecoder(object_pairs_hook=_check_keys)
+
+
+def _refused(error: EventError | LimitExceeded) -> dict[str, str]:
+    """Why there is no event to judge."""
+    if isinstance(error, EventError):
+        path, message = error.path, f"expected {error.expected}, but got {error.found}"
+    else:
+        path, message = error.where, f"expected at most {error.maximum:,} {error.unit}, but got {error.size:,}"
+    return _reason(path.removeprefix(_FIRST) or "$", "event", message)
+
+
+def _reason(attribute: str, kind: str, message: str) -> dict[str, str]:
+    return {"attribute": attribute, "kind": kind, "message": message}
