@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from whimbrel.pipeline.errors import MissingVersion
@@ -43,21 +44,37 @@ class _Version(InputPartition):
     version: int
 
 
-class _Reader(DataSourceStreamReader):
+class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, path: str, buckets: int) -> None:
         self._path = path
         self._buckets = buckets
+        self._target: int | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Before the first version."""
         return {"version": 0}
 
-    def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """All that is there: the newest version."""
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Go up to the version of now, and no further."""
+        self._target = self._newest()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """The newest version."""
+        return {"version": self._newest() if self._target is None else max(self._target, start["version"])}
+
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
+        """The newest version, for the query's progress."""
+        return {"version": self._newest()}
+
+    def _newest(self) -> int:
         newest = IndexStore(self._path).latest()
         if newest is None:
             raise MissingVersion(self._path, None, ())
-        return {"version": newest}
+        return newest
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The newest version; those between are skipped."""
