@@ -42,6 +42,32 @@ def test_finds_what_is_wrong_or_needless(program: Program) -> None:
     assert any(line.strip() == "^" for line in lines)
 
 
+def test_a_schema_says_what_fits_and_what_filters_mean(program: Program) -> None:
+    program.write(
+        "shop.toml",
+        "[domains.level]\nkind = 'enumerated'\nvalues = ['low', 'mid', 'high']\norder = [['low', 'mid', 'high']]\n"
+        "[attributes]\nlevel = 'level'\ncount = 'integer'\n",
+    )
+    filters = {
+        "two": "level < 'high'",
+        "lowest": "level < 'mid'",
+        "same": "level = 'low'",
+        "between": "count > 3 AND count < 4",
+        "misspelt": "levle = 'low'",
+    }
+    program.write_lines("s.jsonl", *({"id": id, "filter": text} for id, text in filters.items()))
+    result = program("lint", "s.jsonl", "--schema", "shop.toml", "--json", status=1)
+    assert {(line["subscription"], line["rule"], line.get("other")) for line in result.lines} == {
+        ("lowest", "covered", "two"),
+        ("same", "duplicate", "lowest"),
+        ("between", "unsatisfiable", None),
+        ("misspelt", "error", None),
+    }
+    untyped = program("lint", "s.jsonl", "--json")
+    assert {(line["subscription"], line["rule"]) for line in untyped.lines} == {("two", "covered"), ("same", "covered")}
+    assert "none.toml" in program("lint", "s.jsonl", "--schema", "none.toml", status=1).stderr
+
+
 def test_warnings_alone_end_with_status_0(program: Program) -> None:
     program.write("s.csv", "id,filter\n1,a = 1\n2,a = 1\n")
     assert program("lint", "s.csv").stdout.startswith("s.csv:3: duplicate: 2: the same filter as 1: a = 1")

@@ -13,6 +13,7 @@ from whimbrel.cli.readers.subscriptions import Row, read_subscriptions
 from whimbrel.language import suspicious_names
 from whimbrel.model.errors import DuplicateId, IdKindError, WhimbrelError
 from whimbrel.model.filter import Filter
+from whimbrel.model.schema import Schema
 from whimbrel.model.subscription import Id, id_kind
 
 Rule = Literal["error", "unsatisfiable", "always-true", "duplicate", "covered", "suspicious-name"]
@@ -54,12 +55,14 @@ def find(
     fallback: Format | None,
     write: Callable[[Finding], None],
     tick: Callable[[int, str], None] = lambda count, step: None,
+    schema: Schema | None = None,
 ) -> int:
     """Write every finding on the subscriptions of a file; the number of subscriptions that were read.
 
-    Remarks on single filters come first, in the order of the file, then those on filters beside others.
+    With a schema, filters mean what they mean in it, and those that do not fit are errors. Remarks on
+    single filters come first, in the order of the file, then those on filters beside others.
     """
-    linter = _Linter(write)
+    linter = _Linter(write, schema)
     count = 0
     for place, item in read_subscriptions(file, fallback):
         if isinstance(item, InputError):
@@ -74,8 +77,9 @@ def find(
 
 
 class _Linter:
-    def __init__(self, write: Callable[[Finding], None]) -> None:
+    def __init__(self, write: Callable[[Finding], None], schema: Schema | None) -> None:
         self.write = write
+        self.schema = schema
         self.kind: str | None = None
         self.known: set[Id] = set()
         self.rows: list[tuple[Place, Id]] = []
@@ -107,7 +111,7 @@ class _Linter:
         self.kind = id_kind(row.id)
         if row.id in self.known:
             raise DuplicateId(row.id)
-        filter = Filter.parse(row.filter, row.dialect)
+        filter = Filter.parse(row.filter, row.dialect, self.schema)
         assert filter.conjunctions is not None  # expands the filter, which may pass a limit
         return filter
 

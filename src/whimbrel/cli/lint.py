@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from whimbrel.cli.console import plain, progress, say, say_json, to_json
-from whimbrel.cli.options import From, Json
+from whimbrel.cli.options import From, Json, SchemaOption
 
 
 def lint(
@@ -22,18 +22,21 @@ def lint(
         typer.Option("--output", "-o", metavar="FILE", help="Where findings go (default: standard output)."),
     ] = None,
     from_: From = None,
+    schema: SchemaOption = None,
     json: Json = False,
 ) -> None:
     """Check subscriptions for errors and needless filters.
 
     Finds filters that do not parse, never or always match, stand there twice, are covered by another one, or have a
-    name in double quotes where text was meant.
+    name in double quotes where text was meant; with a schema also those that do not fit it.
 
     Exit status: 1 if there are errors, 0 if there are only warnings or none.
     """
     from whimbrel.cli.findings import Finding, find
     from whimbrel.cli.report import open_for_writing
+    from whimbrel.model.schema import Schema
 
+    typed = None if schema is None else Schema.load(schema)
     counts: Counter[str] = Counter()
     stream = sys.stdout if output is None else open_for_writing(output, "--output")
 
@@ -42,7 +45,7 @@ def lint(
         stream.write((to_json(finding.to_dict()) if json else plain(str(finding))) + "\n")
 
     with progress("Checking", quiet=json) as bar:
-        checked = find(subscriptions, from_, write, lambda count, step: bar.update(count, f"{step} {count:,}"))
+        checked = find(subscriptions, from_, write, lambda count, step: bar.update(count, f"{step} {count:,}"), typed)
     if output is not None:
         stream.close()
     if json:
