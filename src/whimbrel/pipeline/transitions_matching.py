@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from whimbrel.engine.index import Index
 from whimbrel.pipeline.transitions_diff import Matches
 from whimbrel.pipeline.worker import open_version
 
@@ -31,14 +32,17 @@ def id_of(code: int) -> Any:
 
 
 def matcher(path: Path, timestamps: tuple[str, ...]) -> Callable[[int, pa.Table], Matches]:
-    """A function that matches states against a version of an index."""
+    """A function that matches states against a version of an index; it opens a version once."""
+    opened: dict[int, list[Index]] = {}
 
     def match(version: int, states: pa.Table) -> Matches:
-        _, shards = open_version(path, version, timestamps)
+        if version not in opened:
+            opened[version] = open_version(path, version, timestamps)[1]
+        shards = opened[version]
         rows: list[np.ndarray] = [np.zeros(0, np.int64)]
         codes: list[np.ndarray] = [np.zeros(0, np.int64)]
         for shard in shards if len(states) else ():
-            found = shard.match_batch(states)
+            found = shard.match_batch(states, threads=1)  # the other cores have tasks of their own
             rows.append(found["event"].to_numpy())
             for chunk in found["subscription"].chunks:
                 codes.append(_coded(chunk))

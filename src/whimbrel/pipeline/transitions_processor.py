@@ -66,6 +66,7 @@ class TransitionsProcessor(StatefulProcessor):
         self._meta = handle.getValueState("meta", "content binary")
         self._base = handle.getValueState("base", "content binary")
         self._delta = handle.getListState("delta", "content binary")
+        self._match = matcher(self._job.path, self._job.timestamps)
 
     def handleInputRows(  # noqa: N802
         self,
@@ -79,14 +80,13 @@ class TransitionsProcessor(StatefulProcessor):
         news = News()
         frames = list(rows)
         frame = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
-        match = matcher(self._job.path, self._job.timestamps)
         control = int(frame[CONTROL].max())
         if control:
             held = exists(self._job.path, control, self._job.timestamps)
-            bucket.change_version(control, match, held, news)
+            bucket.change_version(control, self._match, held, news)
         updates = self._updates(frame[frame[CONTROL] == 0])
         if len(updates):
-            bucket.apply(updates, match, self._now(timerValues), news)
+            bucket.apply(updates, self._match, self._now(timerValues), news)
         self._write(number, bucket, timer)
         yield self._told(news, bucket.version)
 
