@@ -98,7 +98,8 @@ def test_the_face_of_the_readme() -> None:
         ("string", Interval("a", None, "(]"), "('a', inf)"),
         ("timestamp", "2026-01-31", "[2026-01-31T00:00:00Z, 2026-01-31T00:00:00Z]"),
         ("timestamp", "[2026-01-31, 2026-02-01]", "[2026-01-31T00:00:00Z, 2026-02-01T00:00:00Z]"),
-        ("timestamp", (date(1970, 1, 1), datetime(1970, 1, 2, tzinfo=UTC)), "[1970-01-01T00:00:00Z, 1970-01-02T00:00:00Z]"),
+        ("timestamp", (None, datetime(1970, 1, 2, tzinfo=UTC)), "(-inf, 1970-01-02T00:00:00Z]"),
+        ("timestamp", date(1970, 1, 1), "[1970-01-01T00:00:00Z, 1970-01-01T00:00:00Z]"),
         ("timestamp", (None, Timestamp(5)), "(-inf, 1970-01-01T00:00:00.000000005Z]"),
     ],
 )  # fmt: skip
