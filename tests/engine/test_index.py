@@ -249,9 +249,8 @@ def test_thousands_of_filters_match_what_they_say(workload: str) -> None:
 def test_every_kind_of_key_is_used() -> None:
     index = Index()
     texts = [f"a = {n}" for n in range(500)] + [f"b > {n}" for n in range(500)]
-    texts += [f"a > {n} AND b < {n + 3} AND c IN (1, 2)" for n in range(500)] + [
-        f"rare{n} BETWEEN 3 AND 9 AND b != 1" for n in range(500)
-    ]
+    texts += [f"a != {n} AND b != {n + 3} AND c != 1" for n in range(500)]
+    texts += [f"rare{n} IS NOT NULL AND b != 1" for n in range(500)]
     index.add_many(enumerate(texts))
     index.analyze([{"a": n, "b": n, "c": n % 5} for n in range(200)])
     keys = index.stats()["keys"]

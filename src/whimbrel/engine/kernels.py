@@ -83,7 +83,7 @@ class Scratch(NamedTuple):
     stamp: np.ndarray  # uint32[slots]: the last event that reported a slot
     epoch: np.ndarray  # uint32[1]
     ranks: np.ndarray  # int32[compact attributes, block]
-    rows: np.ndarray  # int32[compact attributes, block]: first word of the event's row of dead bits, or _MULTIPLE
+    rows: np.ndarray  # int32[block, compact attributes]: first word of the event's row of dead bits, or _MULTIPLE
     alive: np.ndarray  # int32[block]: the events for which a chunk is open, or the groups that a run leaves
     pair_event: np.ndarray  # int32[p]
     pair_slot: np.ndarray  # int32[p]
@@ -157,7 +157,7 @@ def _load_block(seg, offsets, attrs, ranks, first, count, scratch):  # type: ign
     used = seg.bits_bucket_start.size - 1
     for c in range(used):
         scratch.ranks[c, :count] = -1
-        scratch.rows[c, :count] = 0
+    scratch.rows[:count] = 0
     for e in range(count):
         i, end = offsets[first + e], offsets[first + e + 1]
         while i < end:
@@ -172,10 +172,10 @@ def _load_block(seg, offsets, attrs, ranks, first, count, scratch):  # type: ign
                     b = bucket_of(
                         ranks[i], seg.bits_bucket_start[c], seg.bits_bucket_start[c + 1], seg.bits_bucket_high
                     )
-                    scratch.rows[c, e] = (b + 1) * WORDS
+                    scratch.rows[e, c] = (b + 1) * WORDS
                 else:
                     scratch.ranks[c, e] = -2 - i
-                    scratch.rows[c, e] = _MULTIPLE
+                    scratch.rows[e, c] = _MULTIPLE
             i = j
 
 
@@ -264,7 +264,7 @@ def _match_chunks(seg, offsets, attrs, ranks, first, count, scratch):  # type: i
             e = alive[i]
             a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = np.uint64(0)
             for s in range(s0, s1):
-                row = rows[slot_attr[s], e]
+                row = rows[e, slot_attr[s]]
                 if row >= 0:
                     at = slot_offset[s] + row
                     a0 |= words[at]
@@ -287,9 +287,9 @@ def _match_chunks(seg, offsets, attrs, ranks, first, count, scratch):  # type: i
                     a5 |= acc[5]
                     a6 |= acc[6]
                     a7 |= acc[7]
-                if (a0 & a1 & a2 & a3 & a4 & a5 & a6 & a7) == _FULL:
+                if (s - s0) & 3 == 1 and (a0 & a1 & a2 & a3 & a4 & a5 & a6 & a7) == _FULL:
                     break
-            else:
+            if (a0 & a1 & a2 & a3 & a4 & a5 & a6 & a7) != _FULL:
                 acc[0], acc[1], acc[2], acc[3] = a0, a1, a2, a3
                 acc[4], acc[5], acc[6], acc[7] = a4, a5, a6, a7
                 for w in range(WORDS):

@@ -116,7 +116,8 @@ class Workspace:
         cells = used * segment.block
         if len(self._cells[0]) < cells:
             self._cells = (np.empty(cells, np.int32), np.empty(cells, np.int32))
-        grid, rows = (one[:cells].reshape(used, segment.block) for one in self._cells)
+        grid = self._cells[0][:cells].reshape(used, segment.block)
+        rows = self._cells[1][:cells].reshape(segment.block, used)
         scratch = Scratch(
             self._values,
             self._present,
