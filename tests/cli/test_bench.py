@@ -79,8 +79,9 @@ def test_all_rivals_find_the_same_on_every_workload(case: Case, tmp_path: Path) 
     competitors = {one["name"] for one in found["fields"][0]["competitors"] if "refused" not in one}
     assert {"engine", "compiled naive", "DuckDB join", "Polars join"} <= competitors
     measured = {verdict["what"]: verdict["measured"] for verdict in found["verdicts"]}
-    assert measured["times compiled naive"] > 0
-    assert measured["subscriptions/s from text, two cores"] is None  # too small for a second process
+    if not case.name.startswith("properties"):  # which has no targets
+        assert measured["times compiled naive"] > 0
+        assert measured["subscriptions/s from text, two cores"] is None  # too small for a second process
     assert found["engine"]["single"]["median_us"] > 0
 
 
