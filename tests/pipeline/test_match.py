@@ -261,9 +261,11 @@ def test_empty_events_and_empty_indexes(spark: Any, events: Any, store: Path, tm
         assert [row.subscriptions for row in listed.collect()] == [[]] * len(ROWS)
 
 
-def test_a_thousand_partitions_of_mostly_nothing(spark: Any, store: Path) -> None:
-    frame = spark.createDataFrame(ROWS[:20], SCHEMA).repartition(1_000)
-    assert frame.rdd.getNumPartitions() == 1_000
+# A task costs Spark some 50 ms, whatever it does.
+@pytest.mark.parametrize("partitions", [64, pytest.param(2_000, marks=pytest.mark.soak)])
+def test_many_partitions_of_mostly_nothing(spark: Any, store: Path, partitions: int) -> None:
+    frame = spark.createDataFrame(ROWS[:20], SCHEMA).repartition(partitions)
+    assert frame.rdd.getNumPartitions() == partitions
     assert pairs(match(frame, store)) == [pair for pair in EXPECTED if pair[0] < 20]
 
 
