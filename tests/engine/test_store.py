@@ -11,7 +11,7 @@ import pytest
 
 from tests.engine.test_array_file import same_arrays
 from whimbrel.engine import store
-from whimbrel.engine.errors import CorruptIndex, ForeignFile, MissingIndex, NewerFormat, SavedIndexError
+from whimbrel.engine.errors import CorruptIndex, ForeignFile, MissingIndex, NewerFormat, OlderFormat, SavedIndexError
 from whimbrel.engine.ids import IdTable
 from whimbrel.engine.texts import TextStore
 
@@ -132,7 +132,7 @@ def test_what_is_no_index_is_refused(tmp_path: Path) -> None:
     [
         ('{"format": "bagit"}', ForeignFile),
         ("[]", ForeignFile),
-        ('{"format":"whimbrel index","version":2}', NewerFormat),
+        ('{"format":"whimbrel index","version":3}', NewerFormat),
     ],
 )
 def test_a_save_leaves_alone_what_is_not_ours_or_newer(tmp_path: Path, manifest: str, error: type) -> None:
@@ -143,6 +143,17 @@ def test_a_save_leaves_alone_what_is_not_ours_or_newer(tmp_path: Path, manifest:
         _save(tmp_path, "a")
     assert [path.name for path in tmp_path.iterdir()] == ["MANIFEST"]
     assert (tmp_path / "MANIFEST").read_text() == manifest
+
+
+def test_an_older_index_is_refused_and_a_save_replaces_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "MANIFEST_VERSION", 1)
+        _save(tmp_path, "a")
+    with pytest.raises(OlderFormat, match="Expected format version 2, but got 1") as error:
+        store.open_directory(tmp_path)
+    assert (error.value.version, error.value.supported) == (1, 2)
+    _save(tmp_path, "b")
+    assert _state(tmp_path) == "b" and _only_named_files(tmp_path)
 
 
 def test_a_save_replaces_a_damaged_index_and_deletes_nothing_else(tmp_path: Path) -> None:

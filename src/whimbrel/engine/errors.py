@@ -1,4 +1,4 @@
-"""Why a saved index is refused: not there, not ours, damaged, or written by a newer Whimbrel."""
+"""Why a saved index is refused: not there, not ours, damaged, or written by an older or newer Whimbrel."""
 
 from __future__ import annotations
 
@@ -45,3 +45,16 @@ class NewerFormat(SavedIndexError):
         self.version = version
         self.supported = supported
         super().__init__(path, f"Expected format version {supported} or older, but got {version} - at {path}")
+
+
+class OlderFormat(SavedIndexError):
+    """An index of a format `version` that Whimbrel no longer reads."""
+
+    def __init__(self, path: str | Path, version: int, supported: int) -> None:
+        self.version = version
+        self.supported = supported
+        super().__init__(
+            path,
+            f"Expected format version {supported}, but got {version} - at {path}; "
+            "save the index again from its subscriptions",
+        )

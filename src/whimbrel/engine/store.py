@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from whimbrel.engine.array_file import ArrayFile, Arrays, Meta, open_file, replace_file, sync, to_json, write_file
-from whimbrel.engine.errors import CorruptIndex, ForeignFile, MissingIndex, NewerFormat
+from whimbrel.engine.errors import CorruptIndex, ForeignFile, MissingIndex, NewerFormat, OlderFormat
 
 __all__ = [
     "content_name",
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 MANIFEST = "MANIFEST"
-MANIFEST_VERSION = 1
+MANIFEST_VERSION = 2
 
 Manifest = dict[str, Any]
 Opened = dict[str, tuple[Arrays, Meta]]
@@ -53,14 +53,14 @@ def save_directory(
     """Make `files`, by name, the index in `directory`; `extra` is the caller's part of the MANIFEST.
 
     On return the index is on disk; on an error the old one is as it was. A directory whose MANIFEST is of another
-    program or of a newer Whimbrel is refused; one that is damaged is overwritten.
+    program or of a newer Whimbrel is refused; one that is damaged or older is overwritten.
     """
     directory = Path(directory)
     if not directory.is_dir():
         directory.mkdir(parents=True, exist_ok=True)
         sync(directory.parent)
     with _lock(directory):
-        with suppress(CorruptIndex, MissingIndex):
+        with suppress(CorruptIndex, MissingIndex, OlderFormat):
             _sweep(directory, read_manifest(directory))
         entries = {name: _put(directory, name, ArrayFile.of(*parts)) for name, parts in files.items()}
         manifest = write_manifest(directory, {"files": entries, "extra": dict(extra or {})})
@@ -121,6 +121,8 @@ def read_manifest(directory: str | Path) -> Manifest:
     manifest.pop("checksum", None)
     if _manifest_text(manifest) != text:  # so every changed byte is noticed, also one that means nothing to JSON
         raise CorruptIndex(path, "its checksum is wrong")
+    if version != MANIFEST_VERSION:
+        raise OlderFormat(path, version if isinstance(version, int) else 0, MANIFEST_VERSION)
     return manifest
 
 

@@ -70,7 +70,8 @@ class Batch:
         errors: list[tuple[int, WhimbrelError]] = []
         for dialect, rows in by_dialect.items():
             try:
-                part = parse_many(texts if len(rows) == len(texts) else [texts[row] for row in rows.tolist()], dialect)
+                mine = texts if len(rows) == len(texts) else [texts[row] for row in rows.tolist()]
+                part = parse_many(mine, dialect, pieces=True)
             except UnknownDialect as error:
                 errors += [(row, error) for row in rows.tolist()]
                 continue
