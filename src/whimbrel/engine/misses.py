@@ -15,7 +15,7 @@ import numpy as np
 
 from whimbrel.engine.clauses import RANGE
 from whimbrel.engine.decode import packed_parts
-from whimbrel.engine.kernels import holds
+from whimbrel.engine.item_kernels import holds
 from whimbrel.engine.packing import ATTR_MASK, KIND_SHIFT, SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.segment import Segment
 from whimbrel.engine.snapshot import Snapshot

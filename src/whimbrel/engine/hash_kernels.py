@@ -1,0 +1,210 @@
+"""Matching an event against the hash keys of a segment: probe the keys it has, visit the groups that they lead to."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from whimbrel.engine.hashed import REFERENCES, probe_start
+from whimbrel.engine.intrinsics import prefetch
+from whimbrel.engine.item_kernels import NO_ITEM, holds, in_set
+from whimbrel.engine.packing import ATTR_MASK, KIND_SHIFT, SHARED_BIT, SLOT_MASK, VERIFY_BIT
+
+
+@numba.njit(cache=True, nogil=True)
+def _find(table, mask, key):  # type: ignore[no-untyped-def]
+    at = probe_start(key, mask)
+    while True:
+        found = table[at, 0]
+        if found == key:
+            return table[at, 1]
+        if found < 0:
+            return np.int64(0)
+        at = (at + 1) & mask
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_values(v, attrs, end):  # type: ignore[no-untyped-def]
+    """How many values an attribute has whose value is not missing."""
+    first = i = -2 - v
+    if v >= 0:
+        return 1
+    while i < end and attrs[i] == attrs[first]:
+        i += 1
+    return i - first
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _code(rank, factor):  # type: ignore[no-untyped-def]
+    return (rank * factor) >> 32 if factor else np.int64(rank)
+
+
+@numba.njit(cache=True, nogil=True)
+def _sorted_codes(v, factor, attrs, ranks, end):  # type: ignore[no-untyped-def]
+    codes = np.full(_count_values(v, attrs, end), _code(v, factor))
+    if v < 0:
+        for i in range(codes.size):
+            codes[i] = _code(ranks[-2 - v + i], factor)
+    return np.sort(codes)
+
+
+@numba.njit(cache=True, nogil=True)
+def _known_keys(table, base, radix, values0, values1, values2, run, n):  # type: ignore[no-untyped-def]
+    """Appends all keys of a schema whose codes are among the values: their number, or -1 without room."""
+    for at in range(table.shape[0]):
+        rest = table[at, 0] - base
+        if rest < 0:
+            continue
+        good = True
+        for values, factor in ((values0, radix[0]), (values1, radix[1]), (values2, radix[2])):
+            if factor == 0:
+                continue
+            rank = rest // factor
+            rest -= rank * factor
+            place = np.searchsorted(values, rank)
+            good &= place < values.size and values[min(place, values.size - 1)] == rank
+        if good and rest == 0:
+            if n == run.size:
+                return -1
+            run[n] = table[at, 0]
+            n += 1
+    return n
+
+
+@numba.njit(cache=True, nogil=True)
+def _keys_of_several(table, schema, s, v0, v1, v2, attrs, ranks, end, run, n):  # type: ignore[no-untyped-def]
+    """Appends the keys of a schema for an event with several values: their number, or -1 without room."""
+    hash_attrs, bases, radix, factor = schema
+    a, b, c = hash_attrs[s, 0], hash_attrs[s, 1], hash_attrs[s, 2]
+    combinations = _count_values(v0, attrs, end) * _count_values(v1, attrs, end) * _count_values(v2, attrs, end)
+    if combinations >= table.shape[0]:  # long lists: rather ask for every key whether the event has it
+        return _known_keys(
+            table, bases[s], radix[s], _sorted_codes(v0, factor[s, 0], attrs, ranks, end),
+            _sorted_codes(v1, factor[s, 1], attrs, ranks, end), _sorted_codes(v2, factor[s, 2], attrs, ranks, end),
+            run, n,
+        )  # fmt: skip
+    if n + combinations > run.size:
+        return -1
+    i = -2 - v0 if v0 < 0 else -1
+    while True:
+        r0 = _code(ranks[i] if i >= 0 else v0, factor[s, 0])
+        j = -2 - v1 if v1 < 0 else -1
+        while True:
+            r1 = _code(ranks[j] if j >= 0 else v1, factor[s, 1])
+            k = -2 - v2 if v2 < 0 else -1
+            while True:
+                r2 = _code(ranks[k] if k >= 0 else v2, factor[s, 2])
+                run[n] = bases[s] + r0 * radix[s, 0] + r1 * radix[s, 1] + r2 * radix[s, 2]
+                n += 1
+                k += 1
+                if k == 0 or k >= end or attrs[k] != c:
+                    break
+            j += 1
+            if j == 0 or j >= end or attrs[j] != b:
+                break
+        i += 1
+        if i == 0 or i >= end or attrs[i] != a:
+            break
+    return n
+
+
+@numba.njit(cache=True, nogil=True)
+def probe(schemas, table, item_start, refs, attrs, ranks, end, value, present, count, run, counts):  # type: ignore[no-untyped-def]
+    """Looks up every hash key that the event has: the number of runs of entries found, now in `run`.
+
+    First all keys, each with a hint to bring its place in the table into the cache; then all look-ups.
+    """
+    first, is_present, schema = schemas
+    hash_attrs, bases, radix, factor = schema
+    n = 0
+    mask = table.shape[0] - 1
+    for x in range(count):
+        a = present[x]
+        v0 = value[a]
+        for s in range(first[a], first[a + 1]):
+            b, c = hash_attrs[s, 1], hash_attrs[s, 2]
+            v1 = value[b] if b >= 0 else 0
+            v2 = value[c] if c >= 0 else 0
+            if v1 == -1 or v2 == -1:
+                continue
+            if not is_present[s] and (v0 < 0 or v1 < 0 or v2 < 0):
+                n = _keys_of_several(table, schema, s, v0, v1, v2, attrs, ranks, end, run, n)
+                if n < 0:
+                    return -1
+                continue
+            if n == run.size:
+                return -1
+            key = bases[s]
+            if not is_present[s]:
+                key += _code(v0, factor[s, 0]) * radix[s, 0]
+                if b >= 0:
+                    key += _code(v1, factor[s, 1]) * radix[s, 1] + _code(v2, factor[s, 2]) * radix[s, 2]
+            prefetch(table, probe_start(key, mask) * 2)  # type: ignore[call-arg]
+            run[n] = key
+            n += 1
+    counts[1] += n
+    hits = 0
+    for i in range(n):
+        found = _find(table, mask, run[i])
+        if found != 0:
+            run[hits] = found
+            hits += 1
+            if found & REFERENCES:
+                prefetch(refs, (found >> 32) * 4)  # type: ignore[call-arg]
+            else:
+                prefetch(item_start, found >> 32)  # type: ignore[call-arg]
+    return hits
+
+
+@numba.njit(cache=True, nogil=True)
+def emit(packed, several, stamp, epoch, out, n):  # type: ignore[no-untyped-def]
+    """Appends a slot, once per event where it could come twice; the new length, or -1 without room."""
+    if several or packed & SHARED_BIT:
+        slot = packed & SLOT_MASK
+        if stamp[slot] == epoch:
+            return n
+        stamp[slot] = epoch
+    if n >= out.size:
+        return -1
+    out[n] = packed & (SLOT_MASK | VERIFY_BIT)
+    return n + 1
+
+
+@numba.njit(cache=True, nogil=True)
+def visit(groups, listed, start, count, context, end, several, epoch, out, n):  # type: ignore[no-untyped-def]
+    """Appends the slots of groups whose items hold: of `count` groups from `start`, or of those listed if it is -1."""
+    item_start, items, group, slots = groups
+    sets, value, attrs, ranks, stamp = context
+    if start < 0:
+        for x in range(count):
+            prefetch(item_start, np.int64(listed[x]))  # type: ignore[call-arg]
+        for x in range(count):
+            prefetch(items, np.int64(item_start[listed[x]]) * 3)  # type: ignore[call-arg]
+    for x in range(count):
+        g = np.int64(listed[x]) if start < 0 else start + x
+        good = True
+        for k in range(item_start[g], item_start[g + 1]):
+            packed, low, high = items[k, 0], items[k, 1], items[k, 2]
+            v = value[packed & ATTR_MASK]
+            if packed <= ATTR_MASK and v >= -1:  # a range and at most one value: the common case, in line
+                if low <= v <= high:
+                    continue
+            elif packed < NO_ITEM and v >= -1:
+                if v >= 0 and (high >> ((v >> 1) & 31)) & 1 == 1 and in_set(sets, low, v):
+                    continue
+            elif holds(sets, packed >> KIND_SHIFT, low, high, v, attrs, ranks, end):
+                continue
+            good = False
+            break
+        if not good:
+            continue
+        if n + group[g + 1] - group[g] > out.size:
+            return -1
+        for t in range(group[g], group[g + 1]):
+            packed = slots[t]
+            if several or packed & SHARED_BIT:
+                n = emit(packed, several, stamp, epoch, out, n)
+            else:
+                out[n] = packed
+                n += 1
+    return n
