@@ -25,7 +25,7 @@ test: .venv/.dev .venv/.project ## Run the whole test suite (PROFILE=ci for repe
 
 soak: .venv/.dev .venv/.project ## Run the long randomised tests.
 	@echo "==> Soak tests"
-	@$(BIN)/python -m pytest -m soak --hypothesis-profile=soak; status=$$?; \
+	@$(BIN)/python -m pytest -m soak --timeout=3600 --hypothesis-profile=soak; status=$$?; \
 	if [ $$status -eq 5 ]; then echo "==> No soak tests yet"; else exit $$status; fi
 
 coverage: .venv/.dev .venv/.project ## Run the test suite and report the lines it does not reach.

@@ -23,7 +23,7 @@ from whimbrel.engine.codec import Encoded
 from whimbrel.engine.packing import SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.segment import PAIRS, Segment, Workspace
 from whimbrel.engine.snapshot import Snapshot
-from whimbrel.matchers.events import as_arrow, read_events
+from whimbrel.matchers.events import as_arrow, read_events, rows_of
 from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.model.event import Event
 
@@ -43,7 +43,7 @@ class Unit(NamedTuple):
 
     def front(self, size: int) -> Unit:
         """The first events."""
-        return Unit(self.first, self.events[:size] if isinstance(self.events, list) else self.events.slice(0, size))
+        return Unit(self.first, self.events[:size] if isinstance(self.events, list) else rows_of(self.events, 0, size))
 
     def rest(self, done: int) -> Unit | None:
         """What comes after the first events, if there is anything."""
@@ -70,8 +70,8 @@ class Units:
         else:
             assert self._table is not None
             cut = int(np.searchsorted(self._cuts, first, "right"))
-            end = first + self.size
-            events = self._table.slice(first, (min(end, self._cuts[cut]) if cut < len(self._cuts) else end) - first)
+            end = min(first + self.size, self._cuts[cut]) if cut < len(self._cuts) else first + self.size
+            events = rows_of(self._table, first, end)
         self._next += len(events)
         return Unit(first, events) if len(events) else None
 
@@ -86,8 +86,8 @@ class Units:
 def sample_of(events: object, count: int, attributes: Collection[str], timestamps: Collection[str]) -> Events | None:
     """The first events of any input."""
     table = as_arrow(events)
-    if table is not None and not len(_dictionary_cuts(table.slice(0, count))):
-        return table.slice(0, count)
+    if table is not None and not len(_dictionary_cuts(first := rows_of(table, 0, count))):
+        return first
     return list(islice(read_events(events if table is None else table, attributes, timestamps), count)) or None
 
 

@@ -22,7 +22,7 @@ from whimbrel.matchers._links import Links
 from whimbrel.matchers._rows import Rows, RowsBuilder
 from whimbrel.matchers._runs import offsets, take_runs
 from whimbrel.matchers.base import Stats
-from whimbrel.matchers.events import as_arrow
+from whimbrel.matchers.events import as_arrow, rows_of
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event
 
@@ -160,7 +160,7 @@ class FrozenMatcher(BulkMatcher):
         table = as_arrow(events) if self.schema is None else None
         if table is not None:
             for start in range(0, table.num_rows, _TABLE_EVENTS):
-                part = table.slice(start, _TABLE_EVENTS)
+                part = rows_of(table, start, start + _TABLE_EVENTS)
                 block = table_block(self._codes, part, self.timestamps, self.fragment.lists)
                 yield from [block] if block is not None else self._listed(part)
         else:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import pyarrow as pa
+
 from whimbrel.matchers.base import Matcher
 from whimbrel.model.errors import DuplicateId, IdKindError, UnknownId, UnsupportedEvent, UnsupportedFilter
 from whimbrel.model.filter import Filter
@@ -97,6 +99,7 @@ def check_always_true_and_unsatisfiable(make: Maker) -> None:
     assert len(matcher) == 2
     assert matcher.match({}) == [1]
     assert matcher.match({"a": 1}) == [1]
+    assert matcher.match_batch(pa.table({"b": [0, 0, 0]}).select([])).column("event").to_pylist() == [0, 1, 2]
     matcher.remove(1)
     matcher.remove(2)
     assert matcher.match({"a": 1}) == []

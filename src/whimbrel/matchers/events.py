@@ -66,6 +66,11 @@ def as_arrow(events: object) -> pa.Table | None:
         raise EventError("a table with columns of one type each", str(error), type(events).__name__) from None
 
 
+def rows_of(table: pa.Table, first: int, end: int) -> pa.Table:
+    """The rows from first to end. Arrow's own slice gives a table without columns more rows than it has."""
+    return table.slice(first, max(0, min(end, table.num_rows) - first))
+
+
 def needed_columns(names: Iterable[str], attributes: Collection[str]) -> list[str]:
     """The columns that hold a mentioned attribute, or a part of one."""
     wanted = _Wanted(attributes)
