@@ -12,12 +12,15 @@ import secrets
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from whimbrel.pipeline.attributes import hand_over, positional
+from whimbrel.pipeline.attributes import HandOver, hand_over, positional
 from whimbrel.pipeline.errors import ColumnError, KeyMissing, OptionError
 from whimbrel.pipeline.store import IndexStore
 from whimbrel.pipeline.transitions_sticky import Rules
+from whimbrel.pipeline.transitions_updates import Gather, bucket_numbers, updates_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -25,10 +28,15 @@ if TYPE_CHECKING:
 
     from whimbrel.pipeline.transitions_processor import Job
 
-BUCKETS = 256
+BUCKETS = 64
 MOST_BUCKETS = 65_536
-_MASK_BITS = 62
-_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_STATE_STORE = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    # A commit writes what has changed; snapshots of everything are made beside the stream.
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
 
 
 def transitions(
@@ -78,66 +86,61 @@ def transitions(
     if unset is not None and not partial:
         raise OptionError("unset", unset, "partial=True with it")
     store = IndexStore(index)
-    kind = store.manifest().kind
+    manifest = store.manifest()
     _check_columns(updates, key, sequence, deleted, unset, time)
     named = {name for name in (key, sequence, deleted, unset, time) if name is not None}
     rules = Rules(leave if isinstance(leave, bool) else frozenset(leave), dict(outer or {}), dict(dwell or {}))
     attributes = updates.select(*(f.col(_quoted(name)) for name in updates.columns if name not in named))
-    leaves = hand_over(attributes.schema, None).leaves
+    handed = hand_over(attributes.schema, None)
+    handed.check(manifest.attributes)
     renamed, columns = positional(updates)
     at = {name: columns[number] for number, name in enumerate(updates.columns)}
-    rows = [at[name] for name in attributes.columns]
-    values = [leaf.column(rows) for leaf in leaves]
-    whole = _row(renamed, at, key, sequence, deleted, unset, time, values, buckets)
-    kinds = [whole.schema[f"a{number}"].dataType for number in range(len(leaves))]
-    job = _job(store, kind, whole, [leaf.name for leaf in leaves], rules, sequence, partial, time, timestamps)
-    return _run(updates, whole, kinds, store, job, buckets, key, lateness, initial)
+    values = [at[name] for name in attributes.columns]
+    head = _head(renamed, at, key, sequence, deleted, unset, time, buckets)
+    job = _job(store, manifest.kind, renamed, head[1], handed, values, rules, sequence, partial, time, timestamps)
+    numbers = bucket_numbers(buckets)
+    gather = Gather(numbers, handed, updates_schema(job.key, job.attributes), time is not None, unset is not None)
+    if time is not None and rules.dwell:
+        renamed = renamed.withWatermark(renamed.columns[updates.columns.index(time)], lateness)
+    cells = renamed.select(*head, *handed.columns(values)).mapInArrow(gather, "bucket int, content binary")
+    return _run(cells, store, job, numbers, key, initial)
 
 
 def _run(
-    updates: DataFrame,
-    whole: DataFrame,
-    kinds: list[DataType],
-    store: IndexStore,
-    job: Job,
-    buckets: int,
-    key: str,
-    lateness: str,
-    initial: DataFrame | None,
+    cells: DataFrame, store: IndexStore, job: Job, numbers: NDArray[np.int32], key: str, initial: DataFrame | None
 ) -> DataFrame:
     from pyspark.sql import functions as f
 
-    from whimbrel.pipeline.transitions_processor import TransitionsProcessor
+    from whimbrel.pipeline.transitions_processor import CELL, CONTROL, TransitionsProcessor
     from whimbrel.pipeline.transitions_versions import FORMAT, VersionSource
 
-    spark = updates.sparkSession
-    spark.conf.set("spark.sql.streaming.stateStore.providerClass", _PROVIDER)
+    spark = cells.sparkSession
+    for name, value in _STATE_STORE.items():
+        spark.conf.set(name, value)
     spark.dataSource.register(VersionSource)
-    versions = spark.readStream.format(FORMAT).option("path", str(store.path)).option("buckets", buckets).load()
-    filled = [
-        f.col("bucket") if name == "bucket" else f.col("version") if name == "version" else _nothing(field.dataType)
-        for name, field in zip(whole.columns, whole.schema.fields, strict=True)
-    ]
-    control = versions.select(*(one.alias(name) for one, name in zip(filled, whole.columns, strict=True)))
-    both = whole.unionByName(control)
+    versions = spark.readStream.format(FORMAT).option("path", str(store.path)).option("buckets", len(numbers)).load()
+    control = versions.select("bucket", f.col("version").alias(CONTROL), f.lit(None).cast("binary").alias(CELL))
+    updates = cells.select("bucket", f.lit(0).cast("bigint").alias(CONTROL), f.col("content").alias(CELL))
     mode = "None"
     if job.clock:
         mode = "EventTime" if job.timed else "ProcessingTime"
-    if mode == "EventTime":
-        both = both.withWatermark("t", lateness)
+    key_type = "string" if pa.types.is_string(job.key) else "bigint"
     grouped_initial = None
     if initial is not None:
-        typed = f.col("k").cast(whole.schema["k"].dataType)
-        own = f.pmod(f.xxhash64(typed), f.lit(buckets)).cast("int").alias("bucket")
-        grouped_initial = initial.select(own, "version", "content", "pairs").groupBy("bucket")
+        home = f.pmod(f.xxhash64(f.col("k").cast(key_type)), f.lit(len(numbers)))
+        number = f.element_at(f.array(*map(f.lit, numbers.tolist())), (home + 1).cast("int"))
+        grouped_initial = initial.select(number.alias("bucket"), "version", "content", "pairs").groupBy("bucket")
     ids = "string" if job.kind == "string" else "bigint"
-    key_type = whole.schema["k"].dataType.simpleString()
-    found = both.groupBy("bucket").transformWithStateInPandas(
-        TransitionsProcessor(job),
-        f"k {key_type}, subscription {ids}, kind string, sequence bigint, index_version bigint",
-        "append",
-        mode,
-        grouped_initial,
+    found = (
+        updates.unionByName(control)
+        .groupBy("bucket")
+        .transformWithStateInPandas(
+            TransitionsProcessor(job),
+            f"k {key_type}, subscription {ids}, kind string, sequence bigint, index_version bigint",
+            "append",
+            mode,
+            grouped_initial,
+        )
     )
     return found.withColumnRenamed("k", key)
 
@@ -190,7 +193,7 @@ def _check_columns(
             raise ColumnError(name, expected, kind.simpleString())
 
 
-def _row(
+def _head(
     renamed: DataFrame,
     at: Mapping[str, Column],
     key: str,
@@ -198,73 +201,43 @@ def _row(
     deleted: str | None,
     unset: str | None,
     time: str | None,
-    values: list[Column],
     buckets: int,
-) -> DataFrame:
-    """Updates as workers get them: without nulls, which pandas would turn integers into floats for, and masks."""
+) -> list[Column]:
+    """What an update has beside attributes, as `Gather` takes it."""
     from pyspark.sql import functions as f
     from pyspark.sql import types as t
 
-    is_text = isinstance(renamed.select(at[key]).schema[0].dataType, t.StringType)
-    own = at[key] if is_text else at[key].cast("bigint")
-    own = f.when(own.isNull(), f.raise_error(f.lit(f"a null in the key column {key}"))).otherwise(own)
-    order: Column = f.lit(0).cast("bigint")
+    def kind_of(name: str) -> DataType:
+        return renamed.select(at[name]).schema[0].dataType
+
+    def present(name: str, role: str, column: Column) -> Column:
+        return f.when(at[name].isNull(), f.raise_error(f.lit(f"a null in the {role} column {name}"))).otherwise(column)
+
+    own = present(key, "key", at[key] if isinstance(kind_of(key), t.StringType) else at[key].cast("bigint"))
+    order: Column = f.lit(None).cast("bigint")
     if sequence is not None:
-        order = at[sequence]
-        if isinstance(renamed.select(order).schema[0].dataType, t.TimestampType):
-            order = f.unix_micros(order)
-        missing = f.raise_error(f.lit(f"a null in the sequence column {sequence}"))
-        order = f.when(order.isNull(), missing).otherwise(order).cast("bigint")
+        is_time = isinstance(kind_of(sequence), t.TimestampType)
+        order = present(sequence, "sequence", f.unix_micros(at[sequence]) if is_time else at[sequence].cast("bigint"))
     head = [
         f.pmod(f.xxhash64(own), f.lit(buckets)).cast("int").alias("bucket"),
-        f.lit(0).cast("bigint").alias("version"),
         own.alias("k"),
         order.alias("s"),
         (f.lit(False) if deleted is None else f.coalesce(at[deleted], f.lit(False))).alias("d"),
     ]
     if time is not None:
-        head.append(at[time].alias("t"))
+        head.append(present(time, "time", f.unix_micros(at[time]) / 1e6).alias("t"))
     if unset is not None:
         head.append(at[unset].alias("u"))
-    masks = []
-    for first in range(0, len(values), _MASK_BITS):
-        mask: Column = f.lit(0).cast("bigint")
-        for bit, value in enumerate(values[first : first + _MASK_BITS]):
-            mask = mask + f.when(value.isNull(), f.lit(1 << bit).cast("bigint")).otherwise(f.lit(0).cast("bigint"))
-        masks.append(mask.alias(f"m{first // _MASK_BITS}"))
-    kinds = [renamed.select(value).schema[0].dataType for value in values]
-    filled = [
-        (value if _is_nested(kind) else f.coalesce(value, _nothing(kind))).alias(f"a{number}")
-        for number, (value, kind) in enumerate(zip(values, kinds, strict=True))
-    ]
-    return renamed.select(*head, *masks, *filled)
-
-
-def _is_nested(kind: DataType) -> bool:
-    from pyspark.sql import types as t
-
-    return isinstance(kind, t.ArrayType | t.MapType | t.StructType)
-
-
-def _nothing(kind: DataType) -> Column:
-    """A value of a type that says nothing; null where that is harmless."""
-    from pyspark.sql import functions as f
-    from pyspark.sql import types as t
-
-    if isinstance(kind, t.StringType):
-        return f.lit("").cast(kind)
-    if isinstance(kind, t.NumericType):
-        return f.lit(0).cast(kind)
-    if isinstance(kind, t.BooleanType):
-        return f.lit(False)
-    return f.lit(None).cast(kind)
+    return head
 
 
 def _job(
     store: IndexStore,
     kind: str,
-    whole: DataFrame,
-    names: list[str],
+    renamed: DataFrame,
+    key: Column,
+    handed: HandOver,
+    values: list[Column],
     rules: Rules,
     sequence: str | None,
     partial: bool,
@@ -275,13 +248,16 @@ def _job(
 
     from whimbrel.pipeline.transitions_processor import Job
 
-    fields = [pa.field(name, to_arrow_type(whole.schema[f"a{number}"].dataType)) for number, name in enumerate(names)]
+    def arrow(column: Column) -> pa.DataType:
+        return to_arrow_type(renamed.select(column).schema[0].dataType, timezone="UTC")
+
     return Job(
         secrets.token_hex(8),
         store.path,
         kind,
-        to_arrow_type(whole.schema["k"].dataType),
-        pa.schema(fields),
+        arrow(key),
+        pa.schema([pa.field(leaf.name, arrow(leaf.column(values))) for leaf in handed.leaves]),
+        handed,
         rules,
         sequence is not None,
         partial,

@@ -8,106 +8,109 @@ states are remembered while the process lives, as a cache.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from whimbrel.pipeline.transitions_diff import Found, Matches, begun, gather
+from whimbrel.pipeline.transitions_diff import Changes, Differ, Matches, Rows
+from whimbrel.pipeline.transitions_keys import Keys, room
+from whimbrel.pipeline.transitions_merge import blanked, merged, removed
+from whimbrel.pipeline.transitions_news import DELETE, ENTER, LEAVE, News
 from whimbrel.pipeline.transitions_sticky import Sticky
 
-KEY, SEQUENCE, ALIVE = "key", "sequence", "alive"
-DELETED, UNSET, TIME = "deleted", "unset", "time"
-ENTER, LEAVE, DELETE = range(3)
-KINDS = ("enter", "leave", "delete")
+KEY, SEQUENCE, ALIVE, STATE = range(4)
+"""The columns of states by number, as attributes may have any name; those of attributes begin with `STATE`."""
+DELETED, TIME, UNSET, UPDATE = range(2, 6)
+"""The columns of updates after key and sequence; those of attributes begin with `UPDATE`."""
 
 MatchStates: TypeAlias = Callable[[int, pa.Table], Matches]
 """Gives the matches of states against a version of the index."""
 
-_REWRITE = 10
-"""The base is written anew when the changes since are more than one in so many of its rows."""
+_REWRITE = 1.0
+"""The base is written anew when more states than this share of its own have been written since."""
+_MOST_CHUNKS = 64
+"""Pieces of the states in memory, one for each micro-batch, that are put together."""
+
+_differ = Differ()
 
 
-@dataclass
-class News:
-    """What a bucket has to tell: parallel lists."""
+class Order(NamedTuple):
+    """The updates that count, by publication and in their order."""
 
-    keys: list[Any] = field(default_factory=list)
-    codes: list[int] = field(default_factory=list)
-    kinds: list[int] = field(default_factory=list)
-    sequences: list[int | None] = field(default_factory=list)
-
-    def add(self, key: Any, code: int, kind: int, sequence: int | None) -> None:
-        """One notification."""
-        self.keys.append(key)
-        self.codes.append(code)
-        self.kinds.append(kind)
-        self.sequences.append(sequence)
-
-    def extend(self, keys: Iterable[Any], codes: Iterable[int], kind: int, sequences: Iterable[int | None]) -> None:
-        """Some of one kind."""
-        before = len(self.keys)
-        self.keys += keys
-        self.codes += codes
-        self.sequences += sequences
-        self.kinds += [kind] * (len(self.keys) - before)
+    rows: Rows
+    numbers: Rows
+    first: NDArray[np.bool_]
+    """Whether the update is its publication's first one here."""
+    previous: Rows
+    """The state before it: a stored row, the place of an update here after all of them, or -1."""
 
 
 class Bucket:
     """The publications of one bucket."""
 
-    def __init__(self, attributes: pa.Schema, key: pa.DataType, sticky: Sticky, ordered: bool, partial: bool) -> None:
-        head = [pa.field(KEY, key), pa.field(SEQUENCE, pa.int64()), pa.field(ALIVE, pa.bool_())]
+    def __init__(
+        self, attributes: pa.Schema, key: pa.DataType, sticky: Sticky, ordered: bool = True, partial: bool = False
+    ) -> None:
+        head = [pa.field("key", key), pa.field("sequence", pa.int64()), pa.field("alive", pa.bool_())]
         self.schema = pa.schema([*head, *attributes])
-        self.attributes = attributes.names
         self.sticky = sticky
         self.version = 0
-        self.table = self.schema.empty_table()
-        self.rows: dict[Any, int] = {}
         self._ordered = ordered
         self._partial = partial
+        self._table = self.schema.empty_table()
+        self._keys = Keys()
+        self._rows = np.zeros(0, np.int64)
+        """By the number of a key, the row of its state; -1 without one."""
+        self._latest = np.zeros(0, np.int64)
+        """By the number of a key, the newest sequence number."""
         self._known = Matches.unknown(0)
-        self._latest: list[int | None] = []
         self._changed: list[pa.Table] = []
         self._base_rows = 0
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return int(np.count_nonzero(self._rows[: len(self._keys)] >= 0))
 
     def load(self, version: int, tables: Iterable[pa.Table]) -> None:
         """Take over a base and the changes after it."""
-        self.version = version
         for number, table in enumerate(tables):
-            self._append(table.cast(self.schema))
+            self.take_over(version, table)
             if number == 0:
                 self._base_rows = len(table)
         self._changed = []
 
+    def take_over(self, version: int, states: pa.Table) -> None:
+        """States as another bucket had them, at a version of the index."""
+        self.version = version
+        states = states.cast(self.schema)
+        self._append(states, self._numbers(states), Matches.unknown(len(states)), np.arange(len(states)))
+
     def dump(self) -> tuple[pa.Table | None, list[pa.Table]]:
         """A new base, if one is due, else the changes since the last dump."""
         changed, self._changed = self._changed, []
-        if len(self.table) - self._base_rows <= self._base_rows // _REWRITE and self._base_rows:
+        if len(self._table) - self._base_rows <= self._base_rows * _REWRITE and self._base_rows:
             return None, changed
         self._compact()
-        self._base_rows = len(self.table)
-        return self.table, []
+        self._base_rows = len(self._table)
+        return self._table, []
 
     def change_version(self, version: int, match: MatchStates, exists: Callable[[int], bool], news: News) -> None:
         """Go to another version of the index: who matches now and did not is told; who is no longer there is not."""
         if version <= self.version:
             return
         self._compact()
-        keys = self.table[KEY].to_pylist()
-        if self.version and keys:
-            everyone = np.arange(len(keys))
-            alive = np.asarray(self.table[ALIVE])
-            old = self._matches(everyone, match)
-            new = match(version, self._states(self.table)).without(~alive)
-            self._tell(keys, [None] * len(keys), gather(old, everyone), gather(new, everyone), news, exists)
-            for row in np.flatnonzero(alive).tolist() if self.sticky else ():
-                self.sticky.seen(keys[row], set(new.of(row).tolist()), self.sticky.now, None, news)
+        count = len(self._table)
+        if self.version and count:
+            everyone = np.arange(count)
+            alive = _flags(self._table[ALIVE])
+            self._learn(everyone, match)
+            new = match(version, self._states(self._table)).without(~alive)
+            keys, sequences = _one(self._table[KEY]), pa.nulls(count, pa.int64())
+            self._tell(keys, sequences, self._changes(new, everyone), np.zeros(count, np.bool_), news, exists)
+            if self.sticky:
+                for row in np.flatnonzero(alive).tolist():
+                    self.sticky.seen(keys[row].as_py(), set(new.of(row).tolist()), self.sticky.now, None, news)
             self._known = new
         self.version = version
 
@@ -115,178 +118,148 @@ class Bucket:
         """Take updates in: those that are late are left out, the others are taken in the order of their sequence."""
         if self.version == 0:
             raise AssertionError("a bucket hears of an index version before it hears of publications")
-        order, previous, depth = self._order(updates)
-        if not len(order):
+        order = self._order(updates)
+        if not len(order.rows):
             return
-        rows = updates.take(order)
-        stored = len(self.table)
-        states = self._merge(rows, previous, depth)
-        deleted = np.asarray(rows[DELETED])
-        before = self._matches(np.unique(previous[(previous >= 0) & (previous < stored)]), match)
+        rows = updates.take(pa.array(order.rows)).combine_chunks()
+        deleted = _flags(rows[DELETED])
+        states = self._merge(rows, order, deleted)
+        stored = len(self._table)
+        self._learn(order.previous[(order.previous >= 0) & (order.previous < stored)], match)
         after = match(self.version, self._states(states)).without(deleted)
-        both = before.then(after)
-        keys, sequences = rows[KEY].to_pylist(), rows[SEQUENCE].to_pylist()
-        was, has = gather(both, previous), gather(after, np.arange(len(order)))
-        self._tell(keys, sequences, was, has, news, None, deleted)
+        changes = self._changes(after, order.previous)
+        self._tell(_one(rows[KEY]), _one(rows[SEQUENCE]), changes, deleted, news, None)
         if self.sticky:
-            times = rows[TIME].to_pylist() if TIME in rows.schema.names else [now] * len(keys)
-            for row, key in enumerate(keys):
-                if deleted[row]:
-                    self.sticky.gone(key, sequences[row], news)
-                else:
-                    self.sticky.seen(key, set(after.of(row).tolist()), times[row], sequences[row], news)
-        newest = {key: row for row, key in enumerate(keys)}
-        last = np.array(list(newest.values()))
-        self._append(states.take(last), after.take(last))
+            self._see(rows, deleted, after, now, news)
+        last = np.flatnonzero(np.append(order.first[1:], True))
+        self._append(states.take(pa.array(last)), order.numbers[last], after, last)
 
-    def _order(self, updates: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Which updates count, in order; the state before each (a stored row, or one of these after them), and depth.
+    def _order(self, updates: pa.Table) -> Order:
+        numbers = self._numbers(updates)
+        if self._ordered:
+            sequence = _one(updates[SEQUENCE]).to_numpy()
+            rows = np.lexsort((sequence, numbers))
+            numbers, sequence = numbers[rows], sequence[rows]
+            counts = (self._rows[numbers] < 0) | (sequence > self._latest[numbers])
+            counts[1:] &= (numbers[1:] != numbers[:-1]) | (sequence[1:] != sequence[:-1])
+            rows, numbers = rows[counts], numbers[counts]
+        else:
+            rows = np.argsort(numbers, kind="stable")
+            numbers = numbers[rows]
+        first = np.ones(len(rows), np.bool_)
+        first[1:] = numbers[1:] != numbers[:-1]
+        previous = np.where(first, self._rows[numbers], len(self._table) - 1 + np.arange(len(rows)))
+        return Order(rows, numbers, first, previous)
 
-        The depth is how many updates of the same publication come before it here.
-        """
-        keys = updates[KEY].to_pylist()
-        sequences = updates[SEQUENCE].to_pylist() if self._ordered else [None] * len(keys)
-        order = np.argsort(np.asarray(updates[SEQUENCE]), kind="stable").tolist() if self._ordered else range(len(keys))
-        stored = len(self.table)
-        kept: list[int] = []
-        previous: list[int] = []
-        depth: list[int] = []
-        newest: dict[Any, int] = {}
-        for number in order:
-            key, sequence = keys[number], sequences[number]
-            before = newest.get(key)
-            if before is None:
-                at = self.rows.get(key, -1)
-                last = self._latest[at] if at >= 0 else None
-                level = 0
-            else:
-                at, last, level = stored + before, sequences[kept[before]], depth[before] + 1
-            if last is not None and sequence is not None and sequence <= last:
-                continue
-            newest[key] = len(kept)
-            kept.append(number)
-            previous.append(at)
-            depth.append(level)
-        return np.array(kept, np.int64), np.array(previous, np.int64), np.array(depth, np.int64)
+    def _numbers(self, table: pa.Table) -> Rows:
+        """The numbers of the keys, with room for what is known of them."""
+        numbers = self._keys.numbers(_one(table[KEY]))
+        self._rows = room(self._rows, len(self._keys), -1)
+        self._latest = room(self._latest, len(self._keys))
+        return numbers
 
-    def _merge(self, rows: pa.Table, previous: np.ndarray, depth: np.ndarray) -> pa.Table:
+    def _merge(self, rows: pa.Table, order: Order, deleted: NDArray[np.bool_]) -> pa.Table:
         """The states after updates."""
-        alive = pc.invert(rows[DELETED])
-        head = [rows[KEY].cast(self.schema.field(KEY).type), rows[SEQUENCE], alive]
-        columns = {name: rows[name] for name in self.attributes}
-        if self._partial:
-            columns = self._filled(rows, columns, previous, depth)
-        for name in self.attributes:
-            columns[name] = pc.if_else(alive, columns[name], pa.scalar(None, self.schema.field(name).type))
-        return pa.Table.from_arrays([*head, *columns.values()], schema=self.schema)
+        columns = [_one(rows[KEY]), _one(rows[SEQUENCE]), pa.array(~deleted)]
+        unset = _one(rows[UNSET])
+        for number, attribute in enumerate(self.schema.names[STATE:]):
+            own = _one(rows[UPDATE + number])
+            if self._partial:
+                blank = deleted if unset.null_count == len(unset) else deleted | removed(unset, attribute)
+                columns.append(merged(self._table[STATE + number], own, blank, order.first, order.previous))
+            else:
+                columns.append(blanked(own, deleted))
+        return pa.Table.from_arrays(columns, schema=self.schema)
 
-    def _filled(
-        self, rows: pa.Table, columns: dict[str, Any], previous: np.ndarray, depth: np.ndarray
-    ) -> dict[str, Any]:
-        """What an update does not say is as it was; round by round, as several may be of one publication."""
-        unset = rows[UNSET].to_pylist() if UNSET in rows.schema.names else None
-        stored = len(self.table)
-        deleted = np.asarray(rows[DELETED])
-        out = {}
-        for name in self.attributes:
-            own = columns[name].combine_chunks() if isinstance(columns[name], pa.ChunkedArray) else columns[name]
-            removed = None
-            if unset is not None:
-                removed = np.array([bool(names) and name in names for names in unset])
-            result = own
-            for level in range(int(depth.max()) + 1):
-                places = np.flatnonzero((depth == level) & ~deleted)
-                before = previous[places]
-                if level == 0:
-                    taken = self.table[name].take(pa.array(before, mask=before < 0)).combine_chunks()
-                else:
-                    taken = result.take(pa.array(before - stored))
-                filled = pc.coalesce(own.take(pa.array(places)), taken)
-                if removed is not None:
-                    nothing = pa.scalar(None, self.schema.field(name).type)
-                    filled = pc.if_else(pa.array(removed[places]), nothing, filled)
-                result = _put(result, places, filled)
-                if level == 0:
-                    gone = np.flatnonzero(deleted)
-                    result = _put(result, gone, pa.nulls(len(gone), self.schema.field(name).type))
-            out[name] = result
-        return out
+    def _changes(self, new: Matches, previous: Rows) -> Changes:
+        return _differ.changes(self._known, new, previous)
 
     def _tell(
         self,
-        keys: list[Any],
-        sequences: list[int | None],
-        was: Found,
-        has: Found,
+        keys: pa.Array,
+        sequences: pa.Array,
+        changes: Changes,
+        deleted: NDArray[np.bool_],
         news: News,
         exists: Callable[[int], bool] | None,
-        deleted: np.ndarray | None = None,
     ) -> None:
         """Tell of the differences, but for subscriptions whose pairs are kept or that are hidden."""
-        own = self.sticky.codes
-        for kind, rows, codes in ((LEAVE, *begun(has, was)), (ENTER, *begun(was, has))):
-            wanted = ~np.isin(codes, own) if len(own) else np.ones(len(codes), bool)
-            gone = deleted[rows] if deleted is not None and kind == LEAVE else np.zeros(len(codes), bool)
-            if kind == LEAVE:
-                told = self.sticky.tells_leaves(codes)
-                if exists is not None:
-                    told &= np.array([exists(code) for code in codes.tolist()], bool)
-                _extend(news, keys, sequences, rows, codes, wanted & gone, DELETE)
-                wanted &= told & ~gone
-            _extend(news, keys, sequences, rows, codes, wanted, kind)
+        rows, codes, left = changes
+        kinds = np.where(left, np.where(deleted[rows], DELETE, LEAVE), ENTER).astype(np.int8)
+        told = kinds != LEAVE
+        leaves = np.flatnonzero(~told)
+        told[leaves] = self.sticky.tells_leaves(codes[leaves])
+        if len(self.sticky.codes):
+            told &= ~np.isin(codes, self.sticky.codes)
+        if exists is not None:
+            gone = [code for code in np.unique(codes[told & left]).tolist() if not exists(code)]
+            told &= ~(left & np.isin(codes, gone))
+        places = pa.array(rows[told])
+        news.extend(keys.take(places), codes[told], kinds[told], sequences.take(places))
 
-    def _matches(self, rows: np.ndarray, match: MatchStates) -> Matches:
-        """The matches of stored states; these rows at least are known."""
-        missing = rows[self._known.lengths[rows] < 0]
+    def _see(self, rows: pa.Table, deleted: NDArray[np.bool_], after: Matches, now: float, news: News) -> None:
+        """Let the pairs that are kept follow."""
+        keys, sequences = rows[KEY].to_pylist(), rows[SEQUENCE].to_pylist()
+        times = [now if time is None else time for time in rows[TIME].to_pylist()]
+        for row, key in enumerate(keys):
+            if deleted[row]:
+                self.sticky.gone(key, sequences[row], news)
+            else:
+                self.sticky.seen(key, set(after.of(row).tolist()), times[row], sequences[row], news)
+
+    def _learn(self, rows: Rows, match: MatchStates) -> None:
+        """Have the matches of these stored states known."""
+        missing = np.unique(rows[self._known.lengths[rows] < 0])
         if len(missing):
-            found = match(self.version, self._states(self.table.take(missing)))
-            self._known.learn(missing, found.without(~np.asarray(self.table[ALIVE].take(missing))))
-        return self._known
+            states = self._table.take(pa.array(missing))
+            found = match(self.version, self._states(states)).without(~_flags(states[ALIVE]))
+            self._known.learn(missing, found)
 
     def _states(self, table: pa.Table) -> pa.Table:
         """The attributes alone; a column that says nothing gives a table without attributes its rows."""
-        return table.select(self.attributes).append_column("", pa.nulls(len(table)))
+        return table.select(range(STATE, len(self.schema))).append_column("", pa.nulls(len(table)))
 
-    def _append(self, states: pa.Table, matches: Matches | None = None) -> None:
-        first = len(self.table)
-        for number, (key, alive) in enumerate(zip(states[KEY].to_pylist(), states[ALIVE].to_pylist(), strict=True)):
-            if alive or self._ordered:
-                self.rows[key] = first + number
-            else:
-                self.rows.pop(key, None)
-        self._latest += states[SEQUENCE].to_pylist()
-        self.table = pa.concat_tables([self.table, states])
-        self._known = self._known.then(matches or Matches.unknown(len(states)))
+    def _append(self, states: pa.Table, numbers: Rows, matches: Matches, chosen: Rows) -> None:
+        """States of keys with these numbers, whose matches are some chosen ones of `matches`."""
+        places = len(self._table) + np.arange(len(states))
+        if not self._ordered:
+            places[~_flags(states[ALIVE])] = -1
+        self._rows[numbers] = places
+        self._note(states, numbers)
+        self._table = pa.concat_tables([self._table, states])
+        if self._table[KEY].num_chunks > _MOST_CHUNKS:
+            self._table = self._table.combine_chunks()
+        self._known.append(matches, chosen)
         self._changed.append(states)
 
     def _compact(self) -> None:
         """Leave out the states that are no longer current."""
-        if len(self.rows) == len(self.table):
-            return
-        current = np.sort(np.fromiter(self.rows.values(), np.int64, len(self.rows)))
-        self.table = self.table.take(current).combine_chunks()
-        self._known = self._known.take(current)
-        self._latest = self.table[SEQUENCE].to_pylist()
-        self.rows = {key: row for row, key in enumerate(self.table[KEY].to_pylist())}
+        rows = self._rows[: len(self._keys)]
+        current = np.sort(rows[rows >= 0])
+        if len(current) < len(self._table):
+            places = np.full(len(self._table) + 1, -1)  # the last for those without a row
+            places[current] = np.arange(len(current))
+            rows[:] = places[rows]
+            self._table = self._table.take(pa.array(current))
+            self._known = self._known.take(current)
+        self._table = self._table.combine_chunks()
+        if 2 * len(current) < len(rows):  # most of the keys are gone
+            self._keys, self._rows, self._latest = Keys(), self._rows[:0], self._latest[:0]
+            numbers = self._numbers(self._table)
+            self._rows[numbers] = np.arange(len(current))
+            self._note(self._table, numbers)
+
+    def _note(self, states: pa.Table, numbers: Rows) -> None:
+        """Remember the sequence numbers of states."""
+        if self._ordered:
+            self._latest[numbers] = _one(states[SEQUENCE]).fill_null(np.iinfo(np.int64).min).to_numpy()
 
 
-def _put(array: pa.Array, places: np.ndarray, values: pa.Array) -> pa.Array:
-    """The array with other values at some places."""
-    source = np.arange(len(array))
-    source[places] = len(array) + np.arange(len(places))
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    return pa.concat_arrays([array, values.cast(array.type)]).take(pa.array(source))
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _extend(
-    news: News,
-    keys: list[Any],
-    sequences: list[int | None],
-    rows: np.ndarray,
-    codes: np.ndarray,
-    chosen: np.ndarray,
-    kind: int,
-) -> None:
-    picked = rows[chosen].tolist()
-    news.extend([keys[row] for row in picked], codes[chosen].tolist(), kind, [sequences[row] for row in picked])
+def _flags(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+    flags: NDArray[np.bool_] = _one(column).to_numpy(zero_copy_only=False)
+    return flags

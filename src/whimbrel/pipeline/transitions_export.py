@@ -27,7 +27,7 @@ def _publications(meta: bytes, base: bytes | None, deltas: list[bytes]) -> pd.Da
         inside.setdefault(key, []).append((id, due))
     newest: dict[Any, tuple[pa.Table, int]] = {}
     for table in tables:
-        for row, key in enumerate(table[KEY].to_pylist()):
+        for row, key in enumerate(table.column(KEY).to_pylist()):
             newest[key] = table, row
     return pd.DataFrame(
         {

@@ -22,15 +22,18 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from whimbrel.pipeline.transitions_bucket import DELETED, KEY, KINDS, SEQUENCE, TIME, UNSET, Bucket, News
+from whimbrel.pipeline.attributes import HandOver
+from whimbrel.pipeline.transitions_bucket import KEY, Bucket
 from whimbrel.pipeline.transitions_export import read_table, write_table
-from whimbrel.pipeline.transitions_matching import code_of, exists, id_of, matcher
+from whimbrel.pipeline.transitions_matching import code_table, exists, matcher
+from whimbrel.pipeline.transitions_news import News
 from whimbrel.pipeline.transitions_sticky import Rules, Sticky
+from whimbrel.pipeline.transitions_updates import read_cells, updates_schema
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
 
-CONTROL = "version"
+CONTROL, CELL = "version", "content"
 BUCKETS_KEPT = 4_096
 
 _kept: dict[tuple[str, int], tuple[str, Bucket]] = {}
@@ -45,6 +48,7 @@ class Job:
     kind: str
     key: pa.DataType
     attributes: pa.Schema
+    handed: HandOver
     rules: Rules
     ordered: bool
     partial: bool
@@ -66,7 +70,10 @@ class TransitionsProcessor(StatefulProcessor):
         self._meta = handle.getValueState("meta", "content binary")
         self._base = handle.getValueState("base", "content binary")
         self._delta = handle.getListState("delta", "content binary")
-        self._match = matcher(self._job.path, self._job.timestamps)
+        job = self._job
+        self._codes = code_table(job.kind)
+        self._match = matcher(job.path, job.kind, job.handed, job.timestamps)
+        self._schema = updates_schema(job.key, job.attributes)
 
     def handleInputRows(  # noqa: N802
         self,
@@ -76,17 +83,18 @@ class TransitionsProcessor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """Take the rows of a micro-batch in."""
         number = int(key[0])
+        job = self._job
         bucket, timer = self._open(number)
-        news = News()
-        frames = list(rows)
-        frame = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
-        control = int(frame[CONTROL].max())
+        news = News(job.key)
+        control, cells = 0, []
+        for frame in rows:
+            control = max(control, int(frame[CONTROL].max()))
+            cells += [cell for cell in frame[CELL] if cell is not None]
         if control:
-            held = exists(self._job.path, control, self._job.timestamps)
+            held = exists(job.path, job.kind, control, job.timestamps)
             bucket.change_version(control, self._match, held, news)
-        updates = self._updates(frame[frame[CONTROL] == 0])
-        if len(updates):
-            bucket.apply(updates, self._match, self._now(timerValues), news)
+        if cells:
+            bucket.apply(read_cells(cells, self._schema), self._match, self._now(timerValues), news)
         self._write(number, bucket, timer)
         yield self._told(news, bucket.version)
 
@@ -99,7 +107,7 @@ class TransitionsProcessor(StatefulProcessor):
         """Let those leave whose dwell is over."""
         number = int(key[0])
         bucket, timer = self._open(number)
-        news = News()
+        news = News(self._job.key)
         bucket.sticky.advance(expiredTimerInfo.getExpiryTimeInMs() / 1_000, news)
         fired = expiredTimerInfo.getExpiryTimeInMs()
         self._write(number, bucket, None if timer is not None and timer <= fired else timer)
@@ -110,10 +118,10 @@ class TransitionsProcessor(StatefulProcessor):
         number = int(key[0])
         bucket, timer = self._open(number)
         states = [read_table(content) for content in initialState["content"]]
-        bucket.load(int(initialState["version"].max()), [pa.concat_tables([bucket.table, *states])])
+        bucket.take_over(int(initialState["version"].max()), pa.concat_tables(states))
         for state, pairs in zip(states, initialState["pairs"], strict=True):
             for id, due in msgspec.msgpack.decode(pairs):
-                bucket.sticky.pairs[state[KEY][0].as_py(), code_of(id)] = due
+                bucket.sticky.pairs[state[KEY][0].as_py(), self._codes.code_of(id)] = due
         self._write(number, bucket, timer)
 
     def close(self) -> None:
@@ -133,7 +141,7 @@ class TransitionsProcessor(StatefulProcessor):
         tables = [] if base is None else [read_table(base[0])]
         tables += [read_table(content[0]) for content in self._delta.get()]
         bucket.load(version, tables)
-        bucket.sticky.pairs = {(key, code_of(id)): due for key, id, due in pairs}
+        bucket.sticky.pairs = {(key, self._codes.code_of(id)): due for key, id, due in pairs}
         bucket.sticky.now = -float("inf") if now is None else now
         return bucket, timer
 
@@ -146,7 +154,7 @@ class TransitionsProcessor(StatefulProcessor):
             self._delta.appendValue((write_table(pa.concat_tables(changes)),))
         timer = self._set_timer(bucket, timer)
         token = secrets.token_hex(8)
-        pairs = [(key, id_of(code), due) for (key, code), due in bucket.sticky.pairs.items()]
+        pairs = [(key, self._codes.id_of(code), due) for (key, code), due in bucket.sticky.pairs.items()]
         now = bucket.sticky.now
         meta = [bucket.version, token, pairs, timer, now if np.isfinite(now) else None]
         self._meta.update((msgspec.msgpack.encode(meta),))
@@ -172,41 +180,15 @@ class TransitionsProcessor(StatefulProcessor):
 
     def _new(self) -> Bucket:
         job = self._job
-        return Bucket(job.attributes, job.key, Sticky(job.rules, code_of), job.ordered, job.partial)
-
-    def _updates(self, frame: pd.DataFrame) -> pa.Table:
-        """The updates as Arrow: what was null in Spark is null again."""
-        job = self._job
-        columns: dict[str, Any] = {KEY: pa.array(frame["k"].to_numpy(), job.key)}
-        sequence = frame["s"].to_numpy()
-        columns[SEQUENCE] = pa.array(sequence, pa.int64()) if job.ordered else pa.nulls(len(frame), pa.int64())
-        columns[DELETED] = pa.array(frame["d"].to_numpy(), pa.bool_())
-        if job.timed:
-            columns[TIME] = pa.array(frame["t"].to_numpy().astype("datetime64[us]").astype(np.int64) / 1e6)
-        if job.partial and "u" in frame.columns:
-            names = [None if each is None else list(each) for each in frame["u"]]
-            columns[UNSET] = pa.array(names, pa.list_(pa.string()))
-        for number, attribute in enumerate(job.attributes):
-            missing = (frame[f"m{number // 62}"].to_numpy() >> (number % 62)) & 1 == 1
-            columns[attribute.name] = _column(frame[f"a{number}"], attribute, missing)
-        return pa.table(columns)
+        return Bucket(job.attributes, job.key, Sticky(job.rules, self._codes.code_of), job.ordered, job.partial)
 
     def _told(self, news: News, version: int) -> pd.DataFrame:
-        ids = [id_of(code) for code in news.codes]
-        return pd.DataFrame(
-            {
-                "k": pd.Series(news.keys, dtype=object if pa.types.is_string(self._job.key) else "int64"),
-                "subscription": pd.Series(ids, dtype=object if self._job.kind == "string" else "int64"),
-                "kind": pd.Series([KINDS[kind] for kind in news.kinds], dtype=object),
-                "sequence": pd.Series(news.sequences, dtype="Int64"),
-                "index_version": pd.Series([version] * len(ids), dtype="int64"),
-            }
-        )
-
-
-def _column(series: pd.Series[Any], attribute: pa.Field, missing: np.ndarray) -> pa.Array:
-    kind = attribute.type
-    if pa.types.is_nested(kind):
-        values = [None if gone else value for value, gone in zip(series, missing, strict=True)]
-        return pa.array([list(v) if isinstance(v, np.ndarray) else v for v in values], kind)
-    return pa.array(series.to_numpy(), kind, mask=missing)
+        keys, codes, kinds, sequences = news.columns()
+        columns = {
+            "k": keys,
+            "subscription": self._codes.ids(codes),
+            "kind": kinds,
+            "sequence": sequences,
+            "index_version": pa.array(np.full(len(codes), version, np.int64)),
+        }
+        return pd.DataFrame({name: pd.arrays.ArrowExtensionArray(column) for name, column in columns.items()})

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from whimbrel.pipeline.transitions_bucket import News
-
-_ENTER, _LEAVE, _DELETE = range(3)
+from whimbrel.pipeline.transitions_news import DELETE, ENTER, LEAVE, News
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +68,7 @@ class Sticky:
             self._leave_if_due(pair, now, news)
             if code in matched:
                 if pair not in self.pairs:
-                    news.add(key, code, _ENTER, sequence)
+                    news.add(key, code, ENTER, sequence)
                 self.pairs[pair] = None
             elif pair in self.pairs:
                 if outer in matched:
@@ -86,7 +83,7 @@ class Sticky:
         for code in self._outer:
             if (key, code) in self.pairs:
                 del self.pairs[key, code]
-                news.add(key, code, _DELETE, sequence)
+                news.add(key, code, DELETE, sequence)
 
     def advance(self, now: float, news: News) -> None:
         """Let those leave whose time has come."""
@@ -107,4 +104,4 @@ class Sticky:
     def _leaves(self, pair: tuple[Any, int], sequence: int | None, news: News) -> None:
         del self.pairs[pair]
         if self.tells_leaves(np.array([pair[1]]))[0]:
-            news.add(*pair, _LEAVE, sequence)
+            news.add(*pair, LEAVE, sequence)

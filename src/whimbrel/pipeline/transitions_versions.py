@@ -16,6 +16,7 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from whimbrel.pipeline.errors import MissingVersion
 from whimbrel.pipeline.store import IndexStore
+from whimbrel.pipeline.transitions_updates import bucket_numbers
 
 FORMAT = "whimbrel_versions"
 
@@ -83,7 +84,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[tuple[int, int]]:
         """A row for every bucket."""
         assert isinstance(partition, _Version)
-        return iter([(bucket, partition.version) for bucket in range(self._buckets)])
+        return iter([(bucket, partition.version) for bucket in bucket_numbers(self._buckets).tolist()])
 
     def commit(self, end: dict[str, Any]) -> None:
         """Nothing is to be let go of."""
