@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
+
+from whimbrel.pipeline.session import _CONNECT
 
 pytestmark = pytest.mark.spark
 
@@ -73,3 +77,21 @@ def test_a_session_has_safe_settings_that_the_caller_can_change_and_says_nothing
     assert done.returncode == 0, done.stderr
     said = [line for line in done.stderr.splitlines() if not line.startswith("WARNING: ")]  # Java's own, at its start
     assert said == []
+
+
+@pytest.mark.parametrize("module", ["grpc", "grpc_status", "google.rpc", "zstandard"])
+def test_a_package_of_spark_connect_that_is_missing_is_named(module: str) -> None:
+    program = f"""
+        import sys
+        sys.modules[{module!r}] = None
+        from whimbrel.pipeline import session
+        session("sc://127.0.0.1:1")
+    """
+    done = run(program)
+    assert done.returncode == 1, done
+    assert "pip install 'whimbrel[spark]'" in done.stderr.splitlines()[-1], done.stderr
+
+
+def test_the_packages_of_spark_connect_are_those_that_spark_names() -> None:
+    needed = {re.split(r"[^\w-]", line)[0] for line in requires("pyspark") or () if 'extra == "connect"' in line}
+    assert needed - {"pandas", "pyarrow", "numpy"} == set(_CONNECT)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from whimbrel.model.errors import MissingExtra
 from whimbrel.pipeline.java import ensure_java
 
 if TYPE_CHECKING:
@@ -19,6 +21,13 @@ if TYPE_CHECKING:
 
 Settings = Mapping[str, str]
 
+_CONNECT = {
+    "grpcio": "grpc",
+    "grpcio-status": "grpc_status",
+    "googleapis-common-protos": "google.rpc",
+    "zstandard": "zstandard",
+}
+"""Packages that a client of Spark Connect imports, and their modules."""
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 QUERY: Settings = {
@@ -67,6 +76,7 @@ def session(master: str | None = None, *, name: str = "whimbrel", settings: Sett
     given = dict(settings or {})
     master = given.pop("spark.master", master)
     if master is not None and master.startswith("sc://"):
+        _ensure_connect()
         return _configured(SparkSession.builder.remote(master), {**QUERY, **given}).getOrCreate()
     ensure_java()
     # Workers run the Python that runs this, unless the environment says where another one is on the cluster's machines.
@@ -83,6 +93,15 @@ def session(master: str | None = None, *, name: str = "whimbrel", settings: Sett
         # What goes wrong is raised to the caller; the log repeats it for every attempt of every task.
         spark.sparkContext.setLogLevel("OFF")
     return spark
+
+
+def _ensure_connect() -> None:
+    """Name a missing package of Spark Connect; pyspark would end a program of `python -c` with status 0 instead."""
+    for package, module in _CONNECT.items():
+        try:
+            import_module(module)
+        except ImportError as missing:
+            raise MissingExtra(package, "spark") from missing
 
 
 def _is_local(master: str | None) -> bool:
