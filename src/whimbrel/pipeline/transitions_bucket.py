@@ -8,7 +8,7 @@ states are remembered while the process lives, as a cache.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,24 +16,32 @@ from numpy.typing import NDArray
 
 from whimbrel.pipeline.transitions_diff import Changes, Differ, Matches, Rows
 from whimbrel.pipeline.transitions_keys import Keys, room
+from whimbrel.pipeline.transitions_matching import Version
 from whimbrel.pipeline.transitions_merge import blanked, merged, removed
 from whimbrel.pipeline.transitions_news import DELETE, ENTER, LEAVE, News
-from whimbrel.pipeline.transitions_sticky import Sticky
+from whimbrel.pipeline.transitions_sticky import Rules, Sticky
 
 KEY, SEQUENCE, ALIVE, STATE = range(4)
 """The columns of states by number, as attributes may have any name; those of attributes begin with `STATE`."""
 DELETED, TIME, UNSET, UPDATE = range(2, 6)
 """The columns of updates after key and sequence; those of attributes begin with `UPDATE`."""
 
-MatchStates: TypeAlias = Callable[[int, pa.Table], Matches]
-"""Gives the matches of states against a version of the index."""
-
 _REWRITE = 1.0
 """The base is written anew when more states than this share of its own have been written since."""
+_MOST_DELTAS = 100
+"""And when there are more deltas than this."""
 _MOST_CHUNKS = 64
 """Pieces of the states in memory, one for each micro-batch, that are put together."""
 
 _differ = Differ()
+
+
+class Written(NamedTuple):
+    """What is to be stored: states with their matches, all of them or those that have come since."""
+
+    states: pa.Table
+    matches: Matches
+    is_base: bool
 
 
 class Order(NamedTuple):
@@ -51,12 +59,19 @@ class Bucket:
     """The publications of one bucket."""
 
     def __init__(
-        self, attributes: pa.Schema, key: pa.DataType, sticky: Sticky, ordered: bool = True, partial: bool = False
+        self,
+        attributes: pa.Schema,
+        key: pa.DataType,
+        rules: Rules,
+        open_version: Callable[[int], Version],
+        ordered: bool = True,
+        partial: bool = False,
     ) -> None:
         head = [pa.field("key", key), pa.field("sequence", pa.int64()), pa.field("alive", pa.bool_())]
         self.schema = pa.schema([*head, *attributes])
-        self.sticky = sticky
+        self.sticky = Sticky(rules)
         self.version = 0
+        self._open_version = open_version
         self._ordered = ordered
         self._partial = partial
         self._table = self.schema.empty_table()
@@ -66,71 +81,92 @@ class Bucket:
         self._latest = np.zeros(0, np.int64)
         """By the number of a key, the newest sequence number."""
         self._known = Matches.unknown(0)
-        self._changed: list[pa.Table] = []
         self._base_rows = 0
+        self._written = 0
+        """Rows that are stored, those of the base among them."""
+        self._deltas = 0
+        self._fresh = True
+        """Whether the base, if there is one, is of this version."""
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self._rows[: len(self._keys)] >= 0))
 
-    def load(self, version: int, tables: Iterable[pa.Table]) -> None:
-        """Take over a base and the changes after it."""
-        for number, table in enumerate(tables):
-            self.take_over(version, table)
-            if number == 0:
-                self._base_rows = len(table)
-        self._changed = []
+    def load(self, version: int, parts: Iterable[tuple[pa.Table, Matches | None]]) -> None:
+        """Take over what is stored: a base and deltas, or the deltas that are new, with what is known of them."""
+        for states, matches in parts:
+            self.take_over(version, states, matches)
+            if self._base_rows:
+                self._deltas += 1
+            else:
+                self._base_rows = len(states)
+            self._written = len(self._table)
 
-    def take_over(self, version: int, states: pa.Table) -> None:
+    def take_over(self, version: int, states: pa.Table, matches: Matches | None = None) -> None:
         """States as another bucket had them, at a version of the index."""
         self.version = version
         states = states.cast(self.schema)
-        self._append(states, self._numbers(states), Matches.unknown(len(states)), np.arange(len(states)))
+        known = Matches.unknown(len(states)) if matches is None else matches
+        self._append(states, self._numbers(states), known, np.arange(len(states)))
 
-    def dump(self) -> tuple[pa.Table | None, list[pa.Table]]:
-        """A new base, if one is due, else the changes since the last dump."""
-        changed, self._changed = self._changed, []
-        if len(self._table) - self._base_rows <= self._base_rows * _REWRITE and self._base_rows:
-            return None, changed
-        self._compact()
-        self._base_rows = len(self._table)
-        return self._table, []
+    def dump(self) -> Written | None:
+        """What must be stored since the last dump: a new base, if one is due, else the states that are new."""
+        new = len(self._table) - self._written
+        if not new and self._fresh:
+            return None
+        is_long = len(self._table) - self._base_rows > self._base_rows * _REWRITE or self._deltas >= _MOST_DELTAS
+        if is_long or not self._fresh:
+            self._compact()
+            self._base_rows = self._written = len(self._table)
+            self._deltas, self._fresh = 0, True
+            return Written(self._table, self._known.take(np.arange(len(self._table))), True)
+        rows = np.arange(self._written, len(self._table))
+        self._written = len(self._table)
+        self._deltas += 1
+        return Written(self._table.slice(rows[0]), self._known.take(rows), False)
 
-    def change_version(self, version: int, match: MatchStates, exists: Callable[[int], bool], news: News) -> None:
+    def change_version(self, number: int, news: News) -> None:
         """Go to another version of the index: who matches now and did not is told; who is no longer there is not."""
-        if version <= self.version:
+        if number <= self.version:
             return
-        self._compact()
-        count = len(self._table)
-        if self.version and count:
-            everyone = np.arange(count)
-            alive = _flags(self._table[ALIVE])
-            self._learn(everyone, match)
-            new = match(version, self._states(self._table)).without(~alive)
-            keys, sequences = _one(self._table[KEY]), pa.nulls(count, pa.int64())
-            self._tell(keys, sequences, self._changes(new, everyone), np.zeros(count, np.bool_), news, exists)
-            if self.sticky:
-                for row in np.flatnonzero(alive).tolist():
-                    self.sticky.seen(keys[row].as_py(), set(new.of(row).tolist()), self.sticky.now, None, news)
-            self._known = new
-        self.version = version
+        if self.version:
+            self._compact()
+            self._match_again(self._open_version(self.version), self._open_version(number), news)
+            self._fresh = False
+        self.version = number
 
-    def apply(self, updates: pa.Table, match: MatchStates, now: float, news: News) -> None:
+    def _match_again(self, old: Version, new: Version, news: News) -> None:
+        count = len(self._table)
+        everyone = np.arange(count)
+        alive = _flags(self._table[ALIVE])
+        self._learn(everyone)
+        before = self._known.take(everyone)
+        before.codes, before.bound = new.translated(old, before.codes), len(new) + 1
+        self._known = new.match(self._states(self._table)).without(~alive)
+        keys, sequences = _one(self._table[KEY]), pa.nulls(count, pa.int64())
+        changes = _differ.changes(before, self._known, everyone)
+        self._tell(new, keys, sequences, changes, np.zeros(count, np.bool_), news)
+        if self.sticky:
+            for row in np.flatnonzero(alive).tolist():
+                matched = self._named(new, self._known, row)
+                self.sticky.seen(keys[row].as_py(), matched, self.sticky.now, None, news)
+
+    def apply(self, updates: pa.Table, now: float, news: News) -> None:
         """Take updates in: those that are late are left out, the others are taken in the order of their sequence."""
         if self.version == 0:
             raise AssertionError("a bucket hears of an index version before it hears of publications")
         order = self._order(updates)
         if not len(order.rows):
             return
+        version = self._open_version(self.version)
         rows = updates.take(pa.array(order.rows)).combine_chunks()
         deleted = _flags(rows[DELETED])
         states = self._merge(rows, order, deleted)
-        stored = len(self._table)
-        self._learn(order.previous[(order.previous >= 0) & (order.previous < stored)], match)
-        after = match(self.version, self._states(states)).without(deleted)
-        changes = self._changes(after, order.previous)
-        self._tell(_one(rows[KEY]), _one(rows[SEQUENCE]), changes, deleted, news, None)
+        self._learn(order.previous[(order.previous >= 0) & (order.previous < len(self._table))])
+        after = version.match(self._states(states)).without(deleted)
+        changes = _differ.changes(self._known, after, order.previous)
+        self._tell(version, _one(rows[KEY]), _one(rows[SEQUENCE]), changes, deleted, news)
         if self.sticky:
-            self._see(rows, deleted, after, now, news)
+            self._see(version, rows, deleted, after, now, news)
         last = np.flatnonzero(np.append(order.first[1:], True))
         self._append(states.take(pa.array(last)), order.numbers[last], after, last)
 
@@ -171,33 +207,31 @@ class Bucket:
                 columns.append(blanked(own, deleted))
         return pa.Table.from_arrays(columns, schema=self.schema)
 
-    def _changes(self, new: Matches, previous: Rows) -> Changes:
-        return _differ.changes(self._known, new, previous)
-
     def _tell(
         self,
+        version: Version,
         keys: pa.Array,
         sequences: pa.Array,
         changes: Changes,
         deleted: NDArray[np.bool_],
         news: News,
-        exists: Callable[[int], bool] | None,
     ) -> None:
-        """Tell of the differences, but for subscriptions whose pairs are kept or that are hidden."""
+        """Tell of the differences, but for subscriptions whose pairs are kept, that are hidden, or that are gone."""
         rows, codes, left = changes
         kinds = np.where(left, np.where(deleted[rows], DELETE, LEAVE), ENTER).astype(np.int8)
-        told = kinds != LEAVE
-        leaves = np.flatnonzero(~told)
-        told[leaves] = self.sticky.tells_leaves(codes[leaves])
-        if len(self.sticky.codes):
-            told &= ~np.isin(codes, self.sticky.codes)
-        if exists is not None:
-            gone = [code for code in np.unique(codes[told & left]).tolist() if not exists(code)]
-            told &= ~(left & np.isin(codes, gone))
+        if isinstance(version.leave, bool):
+            told = (kinds != LEAVE) | version.leave
+        else:
+            told = (kinds != LEAVE) | np.isin(codes, version.leave)
+        told &= codes < len(version)
+        if len(version.quiet):
+            told &= ~np.isin(codes, version.quiet)
         places = pa.array(rows[told])
-        news.extend(keys.take(places), codes[told], kinds[told], sequences.take(places))
+        news.extend(keys.take(places), version.ids(codes[told]), kinds[told], sequences.take(places))
 
-    def _see(self, rows: pa.Table, deleted: NDArray[np.bool_], after: Matches, now: float, news: News) -> None:
+    def _see(
+        self, version: Version, rows: pa.Table, deleted: NDArray[np.bool_], after: Matches, now: float, news: News
+    ) -> None:
         """Let the pairs that are kept follow."""
         keys, sequences = rows[KEY].to_pylist(), rows[SEQUENCE].to_pylist()
         times = [now if time is None else time for time in rows[TIME].to_pylist()]
@@ -205,15 +239,19 @@ class Bucket:
             if deleted[row]:
                 self.sticky.gone(key, sequences[row], news)
             else:
-                self.sticky.seen(key, set(after.of(row).tolist()), times[row], sequences[row], news)
+                self.sticky.seen(key, self._named(version, after, row), times[row], sequences[row], news)
 
-    def _learn(self, rows: Rows, match: MatchStates) -> None:
+    def _named(self, version: Version, matches: Matches, row: int) -> set[Any]:
+        """The ids of the subscriptions that a state matches, of those whose pairs are kept and their wider ones."""
+        return {version.named[code] for code in matches.of(row).tolist() if code in version.named}
+
+    def _learn(self, rows: Rows) -> None:
         """Have the matches of these stored states known."""
         missing = np.unique(rows[self._known.lengths[rows] < 0])
         if len(missing):
             states = self._table.take(pa.array(missing))
-            found = match(self.version, self._states(states)).without(~_flags(states[ALIVE]))
-            self._known.learn(missing, found)
+            found = self._open_version(self.version).match(self._states(states))
+            self._known.learn(missing, found.without(~_flags(states[ALIVE])))
 
     def _states(self, table: pa.Table) -> pa.Table:
         """The attributes alone; a column that says nothing gives a table without attributes its rows."""
@@ -230,7 +268,6 @@ class Bucket:
         if self._table[KEY].num_chunks > _MOST_CHUNKS:
             self._table = self._table.combine_chunks()
         self._known.append(matches, chosen)
-        self._changed.append(states)
 
     def _compact(self) -> None:
         """Leave out the states that are no longer current."""

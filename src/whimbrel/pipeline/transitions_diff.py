@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numba import njit
 from numpy.typing import NDArray
 
@@ -46,6 +47,21 @@ class Matches:
     def of_runs(offsets: Rows, codes: Codes, bound: int) -> Matches:
         """From the codes of one state after another, and where each begins and the last ends."""
         return Matches(offsets[:-1], np.diff(offsets), codes, len(offsets) - 1, len(codes), bound)
+
+    @staticmethod
+    def of_lists(lists: pa.ListArray, bound: int) -> Matches:
+        """From lists of codes; a null is not known."""
+        offsets = lists.offsets.to_numpy()
+        lengths = np.where(lists.is_valid().to_numpy(zero_copy_only=False), np.diff(offsets), -1)
+        return Matches(
+            offsets[:-1].astype(np.int64), lengths, lists.values.to_numpy(), len(lists), len(lists.values), bound
+        )
+
+    def to_lists(self) -> pa.ListArray:
+        """The lists that `of_lists` takes; the codes must lie one state after another, as `take` gives them."""
+        ends = np.append(self.starts[: self.count], self.used).astype(np.int32)
+        unknown = self.lengths[: self.count] < 0
+        return pa.ListArray.from_arrays(ends, self.codes[: self.used], mask=pa.array(unknown))
 
     def of(self, row: int) -> Codes:
         """The codes of one state."""

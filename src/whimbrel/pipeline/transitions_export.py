@@ -20,7 +20,7 @@ def exploded(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
 
 
 def _publications(meta: bytes, base: bytes | None, deltas: list[bytes]) -> pd.DataFrame:
-    version, _, pairs, _, _ = msgspec.msgpack.decode(meta)
+    version, _, _, pairs, _, _ = msgspec.msgpack.decode(meta)
     tables = [read_table(content) for content in [*([] if base is None else [base]), *deltas]]
     inside: dict[Any, list[tuple[Any, float | None]]] = {}
     for key, id, due in pairs:

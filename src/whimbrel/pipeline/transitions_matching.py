@@ -1,11 +1,10 @@
-"""The matches of states in a worker: subscriptions as codes, small integers that live as long as the process."""
+"""A version of an index as a worker uses it: subscriptions are codes, small integers, the same in every process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -14,92 +13,101 @@ from numpy.typing import NDArray
 from whimbrel.engine.index import Index
 from whimbrel.pipeline.attributes import HandOver
 from whimbrel.pipeline.transitions_diff import Codes, Matches
+from whimbrel.pipeline.transitions_sticky import Rules
 from whimbrel.pipeline.worker import open_version
 
+_VERSIONS_KEPT = 8
 
-class CodeTable:
-    """Codes of ids of one kind, given as they come."""
+_opened: dict[tuple[str, int], Version] = {}
 
-    def __init__(self, kind: str) -> None:
+
+class Version:
+    """The shards of a version. The code of a subscription is its place among the slots of all shards."""
+
+    def __init__(self, number: int, shards: Sequence[Index], kind: str, rules: Rules) -> None:
+        self.number = number
+        self._shards = shards
+        self._firsts = np.cumsum([0, *(shard.slots for shard in shards)])
         self._type = pa.string() if kind == "string" else pa.int64()
-        self._codes: dict[Any, int] = {}
-        self._ids: list[Any] = []
-        self._array = pa.array([], self._type)
-        self._by_slot: WeakKeyDictionary[Index, Codes] = WeakKeyDictionary()
+        self._translations: dict[int, Codes] = {}
+        self.leave = rules.leave if isinstance(rules.leave, bool) else self._codes_of(rules.leave)
+        """Who is told of leaves: all, nobody, or these codes."""
+        self.quiet = self._codes_of(rules.named)
+        """Those that are not told of by their matches alone."""
+        self.named: dict[int, Any] = dict(zip(self.quiet.tolist(), self.ids(self.quiet).to_pylist(), strict=True))
+        """Their ids."""
 
     def __len__(self) -> int:
-        return len(self._ids)
+        return int(self._firsts[-1])
 
     def code_of(self, id: Any) -> int:
-        """The code of an id."""
-        code = self._codes.setdefault(id, len(self._ids))
-        if code == len(self._ids):
-            self._ids.append(id)
-        return code
-
-    def id_of(self, code: int) -> Any:
-        """The id of a code."""
-        return self._ids[code]
+        """The code of an id; -1 if it is not in this version."""
+        for shard, first in zip(self._shards, self._firsts.tolist(), strict=False):
+            slot = shard._find(id)
+            if slot >= 0:
+                return int(first + slot)
+        return -1
 
     def ids(self, codes: NDArray[Any]) -> pa.Array:
         """The ids of codes."""
-        if len(self._array) < len(self._ids):
-            self._array = pa.array(self._ids, self._type)
-        return self._array.take(pa.array(codes))
+        if len(self._shards) == 1:
+            return pa.array(self._shards[0].ids(codes)).cast(self._type)
+        homes = np.searchsorted(self._firsts, codes, side="right") - 1
+        parts = [pa.array([], self._type)]
+        places = [np.zeros(0, np.int64)]
+        for number, shard in enumerate(self._shards):
+            own = np.flatnonzero(homes == number)
+            if len(own):
+                places.append(own)
+                parts.append(pa.array(shard.ids(codes[own] - self._firsts[number])).cast(self._type))
+        return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(places))))
 
-    def of_rows(self, index: Index, rows: NDArray[Any]) -> Codes:
-        """The codes of what an index calls rows; it is asked for the id of a row once."""
-        known = self._by_slot.get(index)
-        if known is None or len(known) < index.slots:
-            known = self._by_slot[index] = np.full(index.slots, -1, np.int32)
-        codes: Codes = known[rows]
-        if (codes < 0).any():
-            new = np.unique(rows[codes < 0])
-            ids: Iterable[Any] = index.ids(new).tolist()
-            known[new] = [self.code_of(id) for id in ids]
-            codes = known[rows]
-        return codes
+    def translated(self, old: Version, codes: Codes) -> Codes:
+        """Codes of an older version as they are here; the number of codes for those that are gone."""
+        known = self._translations.setdefault(old.number, np.full(len(old), -1, np.int32))
+        new = np.unique(codes[known[codes] < 0])
+        if len(new):
+            found = np.array([self.code_of(id) for id in old.ids(new).to_pylist()], np.int32)
+            known[new] = np.where(found < 0, len(self), found)
+        out: Codes = known[codes]
+        return out
 
-
-_tables: dict[str, CodeTable] = {}
-
-
-def code_table(kind: str) -> CodeTable:
-    """The codes of this process for ids of a kind."""
-    return _tables.setdefault(kind, CodeTable(kind))
-
-
-def matcher(path: Path, kind: str, handed: HandOver, timestamps: tuple[str, ...]) -> Callable[[int, pa.Table], Matches]:
-    """A function that matches states against a version of an index; it opens a version once."""
-    table = code_table(kind)
-    opened: dict[int, list[Index]] = {}
-
-    def match(version: int, states: pa.Table) -> Matches:
-        if version not in opened:
-            manifest, opened[version] = open_version(path, version, timestamps)
-            handed.check(manifest.attributes)
-        found = [_matched(shard, states, table) for shard in opened[version]] if len(states) else []
+    def match(self, states: pa.Table) -> Matches:
+        """The matches of states."""
+        found = [self._matched(number, states) for number in range(len(self._shards))] if len(states) else []
         if len(found) == 1:
-            return Matches.of_runs(*found[0], len(table))
-        return _together(found, len(states), len(table))
+            return Matches.of_runs(*found[0], len(self))
+        return _together(found, len(states), len(self))
 
-    return match
+    def _matched(self, number: int, states: pa.Table) -> tuple[NDArray[np.int64], Codes]:
+        offsets, codes, last = [np.zeros(1, np.int64)], [np.zeros(0, np.int32)], 0
+        for ends, rows in self._shards[number].match_blocks(states, threads=1):  # other cores have tasks of their own
+            offsets.append(ends[1:] + last)
+            codes.append((rows + self._firsts[number]).astype(np.int32))
+            last += len(rows)
+        return np.concatenate(offsets), np.concatenate(codes)
+
+    def _codes_of(self, ids: Any) -> Codes:
+        found = np.array([self.code_of(id) for id in ids], np.int32)
+        return np.sort(found[found >= 0])
 
 
-def exists(path: Path, kind: str, version: int, timestamps: tuple[str, ...]) -> Callable[[int], bool]:
-    """A function that says whether a version has a subscription."""
-    table = code_table(kind)
-    _, shards = open_version(path, version, timestamps)
-    return lambda code: any(table.id_of(code) in shard for shard in shards)
+def versions(
+    name: str, path: Path, kind: str, handed: HandOver, rules: Rules, timestamps: tuple[str, ...]
+) -> Callable[[int], Version]:
+    """A function that opens a version for a job of this name; the process keeps some."""
 
+    def opened(number: int) -> Version:
+        found = _opened.get((name, number))
+        if found is None:
+            manifest, shards = open_version(path, number, timestamps)
+            handed.check(manifest.attributes)
+            while len(_opened) >= _VERSIONS_KEPT:
+                _opened.pop(next(iter(_opened)))
+            found = _opened[name, number] = Version(number, shards, kind, rules)
+        return found
 
-def _matched(shard: Index, states: pa.Table, table: CodeTable) -> tuple[NDArray[np.int64], Codes]:
-    offsets, codes, last = [np.zeros(1, np.int64)], [np.zeros(0, np.int32)], 0
-    for ends, rows in shard.match_blocks(states, threads=1):  # the other cores have tasks of their own
-        offsets.append(ends[1:] + last)
-        codes.append(table.of_rows(shard, rows[: ends[-1]]))
-        last += int(ends[-1])
-    return np.concatenate(offsets), np.concatenate(codes)
+    return opened
 
 
 def _together(found: list[tuple[NDArray[np.int64], Codes]], count: int, bound: int) -> Matches:

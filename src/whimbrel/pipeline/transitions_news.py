@@ -9,32 +9,32 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 ENTER, LEAVE, DELETE = range(3)
-KINDS = ("enter", "leave", "delete")
+_KINDS = pa.array(["enter", "leave", "delete"])
 
 
 class News:
-    """Notifications: keys, codes of subscriptions, kinds and sequence numbers, which may be missing."""
+    """Notifications: keys, ids of subscriptions, kinds and sequence numbers, which may be missing."""
 
-    def __init__(self, key: pa.DataType) -> None:
-        self._key = key
-        self._parts: list[tuple[pa.Array, NDArray[np.int32], NDArray[np.int8], pa.Array]] = []
-        self._single: list[tuple[Any, int, int, int | None]] = []
+    def __init__(self, key: pa.DataType, id: pa.DataType) -> None:
+        self._types = key, id
+        self._parts: list[tuple[pa.Array, pa.Array, NDArray[np.int8], pa.Array]] = []
+        self._single: list[tuple[Any, Any, int, int | None]] = []
 
-    def add(self, key: Any, code: int, kind: int, sequence: int | None) -> None:
+    def add(self, key: Any, id: Any, kind: int, sequence: int | None) -> None:
         """One notification."""
-        self._single.append((key, code, kind, sequence))
+        self._single.append((key, id, kind, sequence))
 
-    def extend(self, keys: pa.Array, codes: NDArray[np.int32], kinds: NDArray[np.int8], sequences: pa.Array) -> None:
+    def extend(self, keys: pa.Array, ids: pa.Array, kinds: NDArray[np.int8], sequences: pa.Array) -> None:
         """Many."""
-        self._parts.append((keys, codes, kinds, sequences))
+        self._parts.append((keys, ids, kinds, sequences))
 
-    def columns(self) -> tuple[pa.Array, NDArray[np.int32], pa.Array, pa.Array]:
-        """Everything: keys, codes, names of kinds, sequence numbers."""
+    def columns(self) -> list[pa.Array]:
+        """Everything: keys, ids, names of kinds, sequence numbers."""
         parts = list(self._parts)
         if self._single or not parts:
-            keys, codes, kinds, sequences = zip(*self._single, strict=True) if self._single else ((),) * 4
-            single = pa.array(keys, self._key), np.array(codes, np.int32), np.array(kinds, np.int8)
-            parts.append((*single, pa.array(sequences, pa.int64())))
-        every = list(zip(*parts, strict=True))
-        named = pa.array(KINDS, pa.string()).take(pa.array(np.concatenate(every[2])))
-        return pa.concat_arrays(every[0]), np.concatenate(every[1]), named, pa.concat_arrays(every[3])
+            keys, ids, kinds, sequences = zip(*self._single, strict=True) if self._single else ((),) * 4
+            named = pa.array(keys, self._types[0]), pa.array(ids, self._types[1])
+            parts.append((*named, np.array(kinds, np.int8), pa.array(sequences, pa.int64())))
+        keys, ids, kinds, sequences = zip(*parts, strict=True)
+        names = _KINDS.take(pa.array(np.concatenate(kinds)))
+        return [pa.concat_arrays(keys), pa.concat_arrays(ids), names, pa.concat_arrays(sequences)]

@@ -1,11 +1,11 @@
 """The stateful processor: a bucket's rows in, its notifications out, its state in Spark's state store.
 
-    meta    one value: version, token, pairs that are kept, the timer
-    base    one value: the states as an Arrow file
-    delta   a list: the states that have changed since, one Arrow file for each micro-batch
+    meta    one value: version, token, tokens of the parts, pairs that are kept, the timer and its clock
+    base    one value: the first part, states as an Arrow file
+    delta   a list: the other parts, what has changed since, one for each micro-batch
 
-A worker keeps the buckets that it has worked on. The token says whether what it keeps is what the store has: it is new
-with every write, so a batch that failed or ran elsewhere makes the worker read the store.
+The token is new with every write, so that what an executor keeps (`transitions_kept`) of a batch that failed, or that
+ran elsewhere since, is not taken for what the store has.
 """
 
 from __future__ import annotations
@@ -20,23 +20,22 @@ import msgspec
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from pyspark import SparkFiles
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from whimbrel.pipeline.attributes import HandOver
 from whimbrel.pipeline.transitions_bucket import KEY, Bucket
 from whimbrel.pipeline.transitions_export import read_table, write_table
-from whimbrel.pipeline.transitions_matching import code_table, exists, matcher
+from whimbrel.pipeline.transitions_kept import Kept, drop_parts, keep, read_part, take, write_part
+from whimbrel.pipeline.transitions_matching import versions
 from whimbrel.pipeline.transitions_news import News
-from whimbrel.pipeline.transitions_sticky import Rules, Sticky
+from whimbrel.pipeline.transitions_sticky import Rules
 from whimbrel.pipeline.transitions_updates import read_cells, updates_schema
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
 
 CONTROL, CELL = "version", "content"
-BUCKETS_KEPT = 4_096
-
-_kept: dict[tuple[str, int], tuple[str, Bucket]] = {}
 
 
 @dataclass(frozen=True)
@@ -71,8 +70,7 @@ class TransitionsProcessor(StatefulProcessor):
         self._base = handle.getValueState("base", "content binary")
         self._delta = handle.getListState("delta", "content binary")
         job = self._job
-        self._codes = code_table(job.kind)
-        self._match = matcher(job.path, job.kind, job.handed, job.timestamps)
+        self._open_version = versions(job.name, job.path, job.kind, job.handed, job.rules, job.timestamps)
         self._schema = updates_schema(job.key, job.attributes)
 
     def handleInputRows(  # noqa: N802
@@ -83,20 +81,18 @@ class TransitionsProcessor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """Take the rows of a micro-batch in."""
         number = int(key[0])
-        job = self._job
-        bucket, timer = self._open(number)
-        news = News(job.key)
+        kept, timer = self._open(number)
+        news = self._news()
         control, cells = 0, []
         for frame in rows:
             control = max(control, int(frame[CONTROL].max()))
             cells += [cell for cell in frame[CELL] if cell is not None]
         if control:
-            held = exists(job.path, job.kind, control, job.timestamps)
-            bucket.change_version(control, self._match, held, news)
+            kept.bucket.change_version(control, news)
         if cells:
-            bucket.apply(read_cells(cells, self._schema), self._match, self._now(timerValues), news)
-        self._write(number, bucket, timer)
-        yield self._told(news, bucket.version)
+            kept.bucket.apply(read_cells(cells, self._schema), self._now(timerValues), news)
+        self._write(number, kept, timer)
+        yield self._told(news, kept.bucket.version)
 
     def handleExpiredTimer(  # noqa: N802
         self,
@@ -106,61 +102,85 @@ class TransitionsProcessor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """Let those leave whose dwell is over."""
         number = int(key[0])
-        bucket, timer = self._open(number)
-        news = News(self._job.key)
-        bucket.sticky.advance(expiredTimerInfo.getExpiryTimeInMs() / 1_000, news)
+        kept, timer = self._open(number)
+        news = self._news()
         fired = expiredTimerInfo.getExpiryTimeInMs()
-        self._write(number, bucket, None if timer is not None and timer <= fired else timer)
-        yield self._told(news, bucket.version)
+        kept.bucket.sticky.advance(fired / 1_000, news)
+        self._write(number, kept, None if timer is not None and timer <= fired else timer)
+        yield self._told(news, kept.bucket.version)
 
     def handleInitialState(self, key: Any, initialState: pd.DataFrame, timerValues: TimerValues) -> None:  # noqa: N802, N803
         """Begin with what another query has left."""
         number = int(key[0])
-        bucket, timer = self._open(number)
+        kept, timer = self._open(number)
         states = [read_table(content) for content in initialState["content"]]
-        bucket.take_over(int(initialState["version"].max()), pa.concat_tables(states))
+        kept.bucket.take_over(int(initialState["version"].max()), pa.concat_tables(states))
         for state, pairs in zip(states, initialState["pairs"], strict=True):
             for id, due in msgspec.msgpack.decode(pairs):
-                bucket.sticky.pairs[state[KEY][0].as_py(), self._codes.code_of(id)] = due
-        self._write(number, bucket, timer)
+                kept.bucket.sticky.pairs[state[KEY][0].as_py(), id] = due
+        self._write(number, kept, timer)
 
     def close(self) -> None:
         """Nothing is to be let go of."""
 
-    def _open(self, number: int) -> tuple[Bucket, int | None]:
+    def _open(self, number: int) -> tuple[Kept, int | None]:
         """The bucket as the store has it, and its timer."""
-        kept = _kept.pop((self._job.name, number), None)
+        kept = take(self._job.name, number)
         meta = self._meta.get()
         if meta is None:
-            return self._new(), None
-        version, token, pairs, timer, now = msgspec.msgpack.decode(meta[0])
-        if kept is not None and kept[0] == token:
-            return kept[1], timer
-        bucket = self._new()
-        base = self._base.get()
-        tables = [] if base is None else [read_table(base[0])]
-        tables += [read_table(content[0]) for content in self._delta.get()]
-        bucket.load(version, tables)
-        bucket.sticky.pairs = {(key, self._codes.code_of(id)): due for key, id, due in pairs}
-        bucket.sticky.now = -float("inf") if now is None else now
-        return bucket, timer
+            return Kept(self._new(), "", []), None
+        version, token, parts, pairs, timer, now = msgspec.msgpack.decode(meta[0])
+        if kept is None or kept.token != token:
+            kept = self._caught_up(kept, version, parts)
+            kept.bucket.sticky.pairs = {(key, id): due for key, id, due in pairs}
+            kept.bucket.sticky.now = -float("inf") if now is None else now
+        return kept, timer
 
-    def _write(self, number: int, bucket: Bucket, timer: int | None) -> None:
-        base, changes = bucket.dump()
-        if base is not None:
-            self._base.update((write_table(base),))
-            self._delta.clear()
-        elif changes:
-            self._delta.appendValue((write_table(pa.concat_tables(changes)),))
+    def _caught_up(self, kept: Kept | None, version: int, parts: list[str]) -> Kept:
+        """The bucket of these parts: what is kept already, then what is on the disk, else all from the store."""
+        is_older = kept is not None and kept.bucket.version == version and kept.parts == parts[: len(kept.parts)]
+        if kept is None or not is_older:
+            kept = Kept(self._new(), "", [])
+        bound = len(self._open_version(version))
+        found = [read_part(self._folder, token, bound) for token in parts[len(kept.parts) :]]
+        if None in found:
+            kept = Kept(self._new(), "", [])
+            base = self._base.get()
+            contents = [] if base is None else [base[0]]
+            contents += [content[0] for content in self._delta.get()]
+            kept.bucket.load(version, ((read_table(content), None) for content in contents))
+        else:
+            kept.bucket.load(version, (part for part in found if part is not None))
+        kept.bucket.version, kept.parts = version, parts
+        return kept
+
+    def _write(self, number: int, kept: Kept, timer: int | None) -> None:
+        bucket = kept.bucket
+        written = bucket.dump()
+        if written is not None:
+            token = secrets.token_hex(8)
+            content = (write_table(written.states),)
+            if written.is_base:
+                self._base.update(content)
+                self._delta.clear()
+                drop_parts(self._folder, kept.parts)
+                kept.parts = []
+            else:
+                self._delta.appendValue(content)
+            write_part(self._folder, token, written.states, written.matches)
+            kept.parts.append(token)
         timer = self._set_timer(bucket, timer)
-        token = secrets.token_hex(8)
-        pairs = [(key, self._codes.id_of(code), due) for (key, code), due in bucket.sticky.pairs.items()]
+        kept.token = secrets.token_hex(8)
+        pairs = [(key, id, due) for (key, id), due in bucket.sticky.pairs.items()]
         now = bucket.sticky.now
-        meta = [bucket.version, token, pairs, timer, now if np.isfinite(now) else None]
+        meta = [bucket.version, kept.token, kept.parts, pairs, timer, now if np.isfinite(now) else None]
         self._meta.update((msgspec.msgpack.encode(meta),))
-        while len(_kept) >= BUCKETS_KEPT:
-            _kept.pop(next(iter(_kept)))
-        _kept[self._job.name, number] = token, bucket
+        keep(self._job.name, number, kept)
+
+    @property
+    def _folder(self) -> Path:
+        """Of this query, in the directory of the executor, which Spark removes."""
+        return Path(SparkFiles.getRootDirectory()) / "whimbrel-transitions" / self._job.name
 
     def _set_timer(self, bucket: Bucket, timer: int | None) -> int | None:
         """One timer for the bucket, at the next time that somebody leaves."""
@@ -180,15 +200,14 @@ class TransitionsProcessor(StatefulProcessor):
 
     def _new(self) -> Bucket:
         job = self._job
-        return Bucket(job.attributes, job.key, Sticky(job.rules, self._codes.code_of), job.ordered, job.partial)
+        return Bucket(job.attributes, job.key, job.rules, self._open_version, job.ordered, job.partial)
+
+    def _news(self) -> News:
+        return News(self._job.key, pa.string() if self._job.kind == "string" else pa.int64())
 
     def _told(self, news: News, version: int) -> pd.DataFrame:
-        keys, codes, kinds, sequences = news.columns()
-        columns = {
-            "k": keys,
-            "subscription": self._codes.ids(codes),
-            "kind": kinds,
-            "sequence": sequences,
-            "index_version": pa.array(np.full(len(codes), version, np.int64)),
-        }
-        return pd.DataFrame({name: pd.arrays.ArrowExtensionArray(column) for name, column in columns.items()})
+        columns = news.columns()
+        columns.append(pa.array(np.full(len(columns[0]), version, np.int64)))
+        names = "k", "subscription", "kind", "sequence", "index_version"
+        arrays = [pd.arrays.ArrowExtensionArray(column) for column in columns]
+        return pd.DataFrame(dict(zip(names, arrays, strict=True)), copy=False)

@@ -7,11 +7,9 @@ out for so many seconds without a break.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from whimbrel.pipeline.transitions_news import DELETE, ENTER, LEAVE, News
 
@@ -29,61 +27,55 @@ class Rules:
         """The ids whose pairs are kept."""
         return list(dict.fromkeys([*(self.outer or {}), *(self.dwell or {})]))
 
+    @property
+    def named(self) -> list[Any]:
+        """The ids whose matches pairs follow from: they are not told of by their matches alone."""
+        return list(dict.fromkeys([*self.kept, *(self.outer or {}).values()]))
+
+    def tells_leaves(self, id: Any) -> bool:
+        """Whether a subscription is told of leaves."""
+        return self.leave if isinstance(self.leave, bool) else id in self.leave
+
 
 class Sticky:
     """The pairs of one bucket, and what they wait for."""
 
-    def __init__(self, rules: Rules, code_of: Callable[[Any], int]) -> None:
+    def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._leave = rules.leave
-        self._told = (
-            np.zeros(0, np.int64)
-            if isinstance(rules.leave, bool)
-            else np.array(sorted(map(code_of, rules.leave)), np.int64)
-        )
         outer = rules.outer or {}
-        self._outer = {code_of(id): code_of(outer.get(id, id)) for id in rules.kept}
-        self._dwell = {code_of(id): float(span) for id, span in (rules.dwell or {}).items()}
-        hidden = set(map(code_of, outer.values()))
-        self.codes = np.array(sorted(self._outer.keys() | hidden), np.int64)
-        """Those that are not told of by their matches alone."""
-        self.pairs: dict[tuple[Any, int], float | None] = {}
-        """Who is inside; when it leaves, if it is out already."""
+        self._outer = {id: outer.get(id, id) for id in rules.kept}
+        self._dwell = {id: float(span) for id, span in (rules.dwell or {}).items()}
+        self.pairs: dict[tuple[Any, Any], float | None] = {}
+        """Who is inside what; when it leaves, if it is out already."""
         self.now = -float("inf")
 
     def __bool__(self) -> bool:
         return bool(self._outer)
 
-    def tells_leaves(self, codes: np.ndarray) -> np.ndarray:
-        """Which subscriptions are told of leaves."""
-        if isinstance(self._leave, bool):
-            return np.full(len(codes), self._leave)
-        return np.isin(codes, self._told)
-
-    def seen(self, key: Any, matched: set[int], now: float, sequence: int | None, news: News) -> None:
+    def seen(self, key: Any, matched: set[Any], now: float, sequence: int | None, news: News) -> None:
         """A publication has a new state, which matches these."""
         self.now = max(self.now, now)
-        for code, outer in self._outer.items():
-            pair = key, code
+        for id, outer in self._outer.items():
+            pair = key, id
             self._leave_if_due(pair, now, news)
-            if code in matched:
+            if id in matched:
                 if pair not in self.pairs:
-                    news.add(key, code, ENTER, sequence)
+                    news.add(key, id, ENTER, sequence)
                 self.pairs[pair] = None
             elif pair in self.pairs:
                 if outer in matched:
                     self.pairs[pair] = None
-                elif self.pairs[pair] is None and code in self._dwell:
-                    self.pairs[pair] = now + self._dwell[code]
+                elif self.pairs[pair] is None and id in self._dwell:
+                    self.pairs[pair] = now + self._dwell[id]
                 elif self.pairs[pair] is None:
                     self._leaves(pair, sequence, news)
 
     def gone(self, key: Any, sequence: int | None, news: News) -> None:
         """A publication was deleted."""
-        for code in self._outer:
-            if (key, code) in self.pairs:
-                del self.pairs[key, code]
-                news.add(key, code, DELETE, sequence)
+        for id in self._outer:
+            if (key, id) in self.pairs:
+                del self.pairs[key, id]
+                news.add(key, id, DELETE, sequence)
 
     def advance(self, now: float, news: News) -> None:
         """Let those leave whose time has come."""
@@ -96,12 +88,12 @@ class Sticky:
         """When somebody leaves next."""
         return min((due for due in self.pairs.values() if due is not None), default=None)
 
-    def _leave_if_due(self, pair: tuple[Any, int], now: float, news: News) -> None:
+    def _leave_if_due(self, pair: tuple[Any, Any], now: float, news: News) -> None:
         due = self.pairs.get(pair)
         if due is not None and due <= now:
             self._leaves(pair, None, news)
 
-    def _leaves(self, pair: tuple[Any, int], sequence: int | None, news: News) -> None:
+    def _leaves(self, pair: tuple[Any, Any], sequence: int | None, news: News) -> None:
         del self.pairs[pair]
-        if self.tells_leaves(np.array([pair[1]]))[0]:
+        if self._rules.tells_leaves(pair[1]):
             news.add(*pair, LEAVE, sequence)
