@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests import strategies as ws
 from tests.engine.ranks import Constants, Ranks, constants, entries, make, same
-from whimbrel.engine.flat import SHAPES
+from whimbrel.engine.cells import DROPPED, boxed
 from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.model.event import Event
 
@@ -93,13 +93,18 @@ def test_coupled_are_only_events_with_a_known_attribute_in_an_array_of_objects()
     assert codec.encode_events(events).coupled.tolist() == [1, 0, 0, 0, 0]
 
 
-def test_a_stream_of_many_shapes_is_read_as_well() -> None:
+def test_strangers_of_every_kind_are_left_out() -> None:
     codec = make({"a": {"numbers": [1], "strings": ["x"]}, "b": {"numbers": [0.5]}})
-    for i in range(2 * SHAPES):
-        event = {"a": i % 3, f"n{i}": 1, "b": [0.5, None, 2][i % 3]}
+    others = [1, 0.5, float("nan"), 1 << 70, "x", "\N{SNOWMAN}", None, True, [], [1, "x", None], [0.5] * 9]
+    for i, other in enumerate(others * 3):
+        event = {"a": i % 3, f"n{i}": other, "b": [0.5, None, [2, 0.5]][i % 3], "m": other}
         assert same(codec.encode_event(event), codec.encode_event(Event(event)))
-    codec._lanes._patience = 0
-    assert same(codec.encode_event({"a": "x"}), codec.encode_event(Event({"a": "x"})))
+
+
+@pytest.mark.parametrize("cell", [boxed(3), boxed(1 << 30), DROPPED])
+def test_a_nan_of_an_event_cannot_pass_for_a_rank(cell: float) -> None:
+    codec = make({"a": {"numbers": [1], "strings": ["x"]}})
+    assert entries(codec.encode_events([{"a": cell}, {"a": [cell, 1]}, {"b": cell}])) == [{0: {0}}, {0: {0, 7}}, {}]
 
 
 def test_other_mappings_are_read_as_events() -> None:

@@ -47,7 +47,7 @@ class Unit(NamedTuple):
 
     def rest(self, done: int) -> Unit | None:
         """What comes after the first events, if there is anything."""
-        rest = self.events[done:] if isinstance(self.events, list) else self.events.slice(done)
+        rest = self.events[done:] if isinstance(self.events, list) else rows_of(self.events, done, len(self.events))
         return Unit(self.first + done, rest) if len(rest) else None
 
 

@@ -19,6 +19,7 @@ from whimbrel.engine.columns import rank_column
 from whimbrel.engine.dictionary import build_dictionary, ranks_of_numbers, ranks_of_strings, ranks_of_times
 from whimbrel.engine.encode_kernels import pack, rank_cells
 from whimbrel.engine.flat import Lanes, NotFlat
+from whimbrel.engine.kernel_arrays import Numbers
 from whimbrel.engine.leaves import Layout, Leaf, layout, leaf_array
 from whimbrel.engine.lookup import Lookup
 from whimbrel.engine.ragged import Part, rank_lists, rank_map, rank_objects
@@ -73,11 +74,12 @@ class Codec:
         return {name[:at] for name in self._ids for at, letter in enumerate(name) if letter == "."}
 
     @cached_property
-    def _numbers(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def numbers(self) -> Numbers:
+        """The numbers of all attributes, as kernels read them."""
         kinds, starts, integers, bases = (
             fixed(self._arrays[name]) for name in ("number_kind", "number_start", "numbers", "rank_base")
         )
-        return kinds, starts, integers, integers.view(np.float64), bases
+        return Numbers(kinds, starts, integers, integers.view(np.float64), bases)
 
     def _lookup(self, attr: int) -> Lookup:
         found = self._lookups.get(attr)
@@ -159,28 +161,26 @@ class Codec:
         coupled = np.zeros(len(events), np.uint8)
         for row, event in enumerate(events):
             try:
-                coupled[row] = self._append(event, timestamps, attrs, cells)
+                coupled[row] = self.append(event, timestamps, attrs, cells)
             except EventError as error:
                 raise EventError(error.expected, error.found, f"event {row}: {error.path}") from error
             except LimitExceeded as error:
                 where = f"event {row}: {error.where or '$'}"
                 raise LimitExceeded(error.limit, error.size, error.maximum, error.unit, where) from error
             sizes.append(len(attrs))
-        return Encoded(len(events), np.array(sizes, np.int64), *self._ranks(attrs, cells), coupled)
+        return self._ranked(attrs, cells, sizes, coupled)
 
     def encode_event(self, event: Event | Mapping[str, object], timestamps: Collection[str] = ()) -> Encoded:
         """One event."""
         attrs = array("i")
         cells: list[float] = []
-        coupled = self._append(event, timestamps, attrs, cells)
-        return Encoded(
-            1, np.array((0, len(attrs)), np.int64), *self._ranks(attrs, cells), np.array((coupled,), np.uint8)
-        )
+        coupled = self.append(event, timestamps, attrs, cells)
+        return self._ranked(attrs, cells, [0, len(attrs)], np.array((coupled,), np.uint8))
 
-    def _append(
+    def append(
         self, event: Event | Mapping[str, object], timestamps: Collection[str], attrs: array[int], cells: list[float]
     ) -> bool:
-        """Adds the entries of one event; whether it is coupled."""
+        """Adds the entries of one event, attributes and cells; whether it is coupled."""
         if type(event) is dict:
             size = len(attrs)
             lanes = self._lanes
@@ -188,7 +188,7 @@ class Codec:
                 lanes = self._lanes = Lanes(self._find, timestamps)
             try:
                 lanes.append(event, attrs, cells)
-            except NotFlat:
+            except (NotFlat, UnicodeEncodeError):
                 del attrs[size:], cells[size:]
             else:
                 return False
@@ -199,16 +199,22 @@ class Codec:
             lookup = self._lookup(attr)
             for key in event.keys(name):
                 attrs.append(attr)
-                cells.append(lookup.rank(key))
+                cells.append(lookup.cell(key))
         return event.has_elements and any(one.elements for name in names for one in event.occurrences(name))
 
-    def _ranks(self, attrs: array[int], cells: list[float]) -> tuple[np.ndarray, np.ndarray]:
-        """The attributes and ranks of what `_append` has collected."""
-        places = np.frombuffer(attrs, np.int32)
-        ranks = np.empty(len(attrs), np.int32)
+    def _ranked(self, attrs: array[int], cells: list[float], sizes: list[int], coupled: np.ndarray) -> Encoded:
+        """What `append` has collected for events that end at these sizes."""
+        offsets = np.array(sizes, np.int64)
+        out = np.empty((2, len(attrs)), np.int32)
         if attrs:
-            rank_cells(places, np.frombuffer(array("d", cells), np.float64), *self._numbers, ranks)
-        return places, ranks
+            rank_cells(
+                np.frombuffer(attrs, np.int32),
+                np.frombuffer(array("d", cells), np.float64),
+                self.numbers,
+                offsets,
+                *out,
+            )
+        return Encoded(len(coupled), offsets, out[0, : offsets[-1]], out[1, : offsets[-1]], coupled)
 
 
 def _stacked(

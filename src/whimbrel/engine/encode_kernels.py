@@ -11,6 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from whimbrel.engine.cells import DROPPED_BITS
+from whimbrel.engine.kernel_arrays import Numbers
+
 _TWO_63 = 2.0**63
 
 
@@ -63,53 +66,71 @@ def rank_by_search(
 def rank_cells(
     attrs: np.ndarray,
     cells: np.ndarray,
+    numbers: Numbers,
+    offsets: np.ndarray,
+    out_attrs: np.ndarray,
+    out: np.ndarray,
+) -> None:  # pragma: no cover
+    """Attributes and ranks of the entries of single events, which lie between offsets; dropped ones are left out.
+
+    A cell is a number or carries a rank (`cells`). Of `numbers`, `integers` and `floats` are two views of the numbers
+    of all attributes, and `kinds` says which one is an attribute's.
+    """
+    kinds, starts, integers, floats, bases = numbers
+    bits = cells.view(np.int64)
+    n = i = 0
+    for e in range(offsets.shape[0] - 1):
+        while i < offsets[e + 1]:
+            attr, value, box = attrs[i], cells[i], bits[i]
+            i += 1
+            if attr < 0 or box == DROPPED_BITS:
+                continue
+            out_attrs[n] = attr
+            if not np.isnan(value):
+                out[n] = _rank_number(value, attr, kinds, starts, integers, floats, bases)
+            else:
+                out[n] = np.int32(box & 0x7FFF_FFFF)
+            n += 1
+        offsets[e + 1] = n
+
+
+@njit(nogil=True, cache=True)
+def _rank_number(
+    value: float,
+    attr: int,
     kinds: np.ndarray,
     starts: np.ndarray,
     integers: np.ndarray,
     floats: np.ndarray,
     bases: np.ndarray,
-    out: np.ndarray,
-) -> None:  # pragma: no cover
-    """Ranks of the entries of single events: a cell is a rank already, or a number where `~attr` stands for `attr`.
-
-    `integers` and `floats` are two views of the numbers of all attributes; `kinds` says which one is an attribute's.
-    """
-    for i in range(attrs.shape[0]):
-        value = cells[i]
-        if attrs[i] >= 0:
-            out[i] = np.int32(value)
-            continue
-        attr = ~attrs[i]
-        attrs[i] = attr
-        if np.isnan(value):
-            out[i] = 0
-            continue
-        low, high = starts[attr], starts[attr + 1]
-        if kinds[attr] == 2:
-            while low < high:
-                middle = (low + high) >> 1
-                if floats[middle] < value:
-                    low = middle + 1
-                else:
-                    high = middle
-            equal = low < starts[attr + 1] and floats[low] == value
-        else:
-            below = np.floor(value)
-            whole = np.int64(below) if -_TWO_63 <= below < _TWO_63 else np.int64(0)
-            if below >= _TWO_63:
-                low = high
-            elif below < -_TWO_63:
-                high = low
-            while low < high:
-                middle = (low + high) >> 1
-                if integers[middle] < whole:
-                    low = middle + 1
-                else:
-                    high = middle
-            equal = low < starts[attr + 1] and integers[low] == whole and -_TWO_63 <= below < _TWO_63
-            if equal and below != value:  # the constant is the floor of the value, hence below it
-                low, equal = low + 1, False
-        out[i] = bases[attr, 1] + 2 * (low - starts[attr]) + equal
+) -> int:  # pragma: no cover
+    low, high = starts[attr], starts[attr + 1]
+    if kinds[attr] == 2:
+        while low < high:
+            middle = (low + high) >> 1
+            if floats[middle] < value:
+                low = middle + 1
+            else:
+                high = middle
+        equal = low < starts[attr + 1] and floats[low] == value
+    else:
+        below = np.floor(value)
+        whole = np.int64(below) if -_TWO_63 <= below < _TWO_63 else np.int64(0)
+        if below >= _TWO_63:
+            low = high
+        elif below < -_TWO_63:
+            high = low
+        while low < high:
+            middle = (low + high) >> 1
+            if integers[middle] < whole:
+                low = middle + 1
+            else:
+                high = middle
+        equal = low < starts[attr + 1] and integers[low] == whole and -_TWO_63 <= below < _TWO_63
+        if equal and below != value:  # the constant is the floor of the value, hence below it
+            low, equal = low + 1, False
+    rank: int = bases[attr, 1] + 2 * (low - starts[attr]) + equal
+    return rank
 
 
 @njit(nogil=True, cache=True)

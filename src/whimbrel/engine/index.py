@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
@@ -424,12 +425,13 @@ class Index:
         self, snapshot: Snapshot, segment: Segment, event: Event | Mapping[str, object], workspace: Workspace
     ) -> np.ndarray:
         """The slots of one segment that the event matches, in no order."""
-        encoded = segment.codec.encode_event(event, self.timestamps)
-        slots = workspace.match_some(segment, encoded, snapshot.slots, 1)[1]
+        attrs = array("i")
+        cells: list[float] = []
+        coupled = segment.codec.append(event, self.timestamps, attrs, cells)
+        slots = workspace.match_one(segment, attrs, cells, snapshot.slots)
         dead = snapshot.dead(slots & np.int32(SLOT_MASK)) if snapshot.died is not None else None
         if dead is not None:
             slots = slots[~dead]
-        coupled = encoded.coupled[0]
         if not (coupled or segment.meta["verified"]):
             return slots.copy()  # the buffer is the next match's
         doubtful = np.full(len(slots), True) if coupled else (slots & np.int32(VERIFY_BIT)) != 0

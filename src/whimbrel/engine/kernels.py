@@ -1,9 +1,11 @@
 """The kernels that match a block of encoded events against one segment.
 
-`match_block` runs the chunks first (chunk outer, events inner, so that a chunk's bits are read once for the block),
-then goes event by event through the always-true slots, the hash keys and the sorted runs. Results are slots, events in
-order, in one buffer; it returns -1 when the buffer is too small. Per event a value per attribute is looked up in
-`scratch.value`: a rank, -1 for missing, or -2 - i for several values, which start at entry i of the block.
+`match_many` and `match_one` are what is called: they take arrays by their addresses (`views`), and the second one takes
+a single event as cells. `match_block` runs the chunks first (chunk outer, events inner, so that a chunk's bits are read
+once for the block), then goes event by event through the always-true slots, the hash keys and the sorted runs. Results
+are slots, events in order, in one buffer; it returns -1 when the buffer is too small. Per event a value per attribute
+is looked up in `scratch.value`: a rank, -1 for missing, or -2 - i for several values, which start at entry i of the
+block.
 
 Helpers take the few arrays that they need: a tuple of forty would be copied at every call. Compiled code is cached by
 the file of the function: after a change to a helper in another file, touch this one, or `match_block` stays as it was.
@@ -11,78 +13,18 @@ the file of the function: after a change to a helper in another file, touch this
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numba
 import numpy as np
 
 from whimbrel.engine.chunk_kernels import load_block, match_chunks
+from whimbrel.engine.encode_kernels import rank_cells
 from whimbrel.engine.hash_kernels import emit, probe, visit
 from whimbrel.engine.hashed import REFERENCES
 from whimbrel.engine.item_kernels import holds
+from whimbrel.engine.kernel_arrays import NUMBERS, NUMBERS_AT, ONE, ONE_AT, SCRATCH, SCRATCH_AT, SEGMENT
+from whimbrel.engine.views import view
 
-
-class SegmentArrays(NamedTuple):
-    """What the kernels read of a segment; the names are those of the stored arrays."""
-
-    always: np.ndarray
-    set_start: np.ndarray
-    set_low: np.ndarray
-    set_high: np.ndarray
-    hash_attrs: np.ndarray
-    hash_present: np.ndarray
-    hash_base: np.ndarray
-    hash_radix: np.ndarray
-    hash_factor: np.ndarray
-    hash_first: np.ndarray
-    hash_table: np.ndarray
-    hash_refs: np.ndarray
-    hash_group: np.ndarray
-    hash_slot: np.ndarray
-    hash_item_start: np.ndarray
-    hash_items: np.ndarray
-    sorted_start: np.ndarray
-    sorted_first: np.ndarray
-    sorted_upper: np.ndarray
-    sorted_fixed: np.ndarray
-    sorted_second: np.ndarray
-    sorted_bound: np.ndarray
-    sorted_low: np.ndarray
-    sorted_high: np.ndarray
-    sorted_slot: np.ndarray
-    bits_compact: np.ndarray
-    bits_bucket_start: np.ndarray
-    bits_bucket_high: np.ndarray
-    bits_slot_start: np.ndarray
-    bits_slot_attr: np.ndarray
-    bits_slot_offset: np.ndarray
-    bits_words: np.ndarray
-    bits_zone_attr: np.ndarray
-    bits_zone_low: np.ndarray
-    bits_zone_high: np.ndarray
-    bits_checked: np.ndarray
-    bits_slot: np.ndarray
-    bits_item_start: np.ndarray
-    bits_item_check: np.ndarray
-    bits_item_attr: np.ndarray
-    bits_item_low: np.ndarray
-    bits_item_high: np.ndarray
-
-
-class Scratch(NamedTuple):
-    """What one thread writes while it matches; reused from block to block."""
-
-    value: np.ndarray  # int32[A], all -1 between events
-    present: np.ndarray  # int32[A]: the attributes of the event
-    stamp: np.ndarray  # uint32[slots]: the last event that reported a slot
-    epoch: np.ndarray  # uint32[1]
-    ranks: np.ndarray  # int32[compact attributes, block]
-    rows: np.ndarray  # int32[block, compact attributes]: first word of the event's row of dead bits, or _MULTIPLE
-    alive: np.ndarray  # int32[block]: the events for which a chunk is open, or the groups that a run leaves
-    pair_event: np.ndarray  # int32[p]
-    pair_slot: np.ndarray  # int32[p]
-    run: np.ndarray  # int64[p]: where runs of hash entries lie
-    counts: np.ndarray  # int64[4]: candidates, probes, chunks opened, verifications
+_segment, _numbers, _scratch, _one = map(view, (SEGMENT, NUMBERS, SCRATCH, ONE))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -127,7 +69,7 @@ def _match_sorted(runs, a, v, value, attrs, ranks, entries, several, stamp, epoc
     return n
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, no_cpython_wrapper=True)  # type: ignore[call-overload]
 def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, out):  # type: ignore[no-untyped-def]
     """Match events first .. first + count: slots in `out`, the slots of event e end at out_offsets[e + 1].
 
@@ -241,3 +183,22 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
     scratch.epoch[0] = epoch
     scratch.counts[0] += candidates
     return n
+
+
+@numba.njit(cache=True, nogil=True)
+def match_many(words, offsets, attrs, ranks, first, count, out_offsets, out):  # type: ignore[no-untyped-def]
+    """`match_block`, with the arrays of segment and scratch by address."""
+    return match_block(
+        _segment(words, 0), offsets, attrs, ranks, first, count, _scratch(words, SCRATCH_AT), out_offsets, out
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def match_one(words, attrs, cells):  # type: ignore[no-untyped-def]
+    """Match one event, given as entries with cells: how many slots `one.out` has, or -1 if a buffer is too small."""
+    one = _one(words, ONE_AT)
+    one.offsets[1] = attrs.size
+    rank_cells(attrs, cells, _numbers(words, NUMBERS_AT), one.offsets, one.attrs, one.ranks)
+    return match_block(
+        _segment(words, 0), one.offsets, one.attrs, one.ranks, 0, 1, _scratch(words, SCRATCH_AT), one.ends, one.out
+    )

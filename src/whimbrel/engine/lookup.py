@@ -16,6 +16,7 @@ from typing import cast
 
 import numpy as np
 
+from whimbrel.engine.cells import boxed, rank_of
 from whimbrel.engine.encode_kernels import rank_by_search, rank_by_table
 from whimbrel.engine.search import Buckets, Table, fixed
 from whimbrel.engine.text_kernels import rank_strings
@@ -79,7 +80,7 @@ class Lookup:
         return cast(list[int], exact) if exact is not None else _numbers_of(self.time_array)
 
     @cached_property
-    def _listed_texts(self) -> list[str] | None:
+    def listed_texts(self) -> list[str] | None:
         """The strings in order, unless they are many."""
         if self.string_count > LISTED:
             return None
@@ -88,9 +89,9 @@ class Lookup:
         return [data[start:end].tobytes().decode() for start, end in pairwise(cuts)]
 
     @cached_property
-    def texts(self) -> dict[str, int]:
-        """The ranks of all strings, or of the last ones that events had if they are many."""
-        return {text: self.string_base + 2 * index + 1 for index, text in enumerate(self._listed_texts or ())}
+    def texts(self) -> dict[str, float]:
+        """The cells of all strings, or of the last ones that events had if they are many; it finds those of others."""
+        return _Texts(self)
 
     @cached_property
     def _table(self) -> Table | None:
@@ -201,20 +202,12 @@ class Lookup:
         return self.time_base + 2 * index + int(index < len(times) and times[index] == value)
 
     def rank_string(self, value: str) -> int:
-        """The rank of one string, remembered where the strings are many."""
-        known = self.texts.get(value)
-        if known is not None:
-            return known
-        if self._listed_texts is not None:
-            gap = bisect_left(self._listed_texts, value) if self.ordered else self.string_count
-            return self.string_base + 2 * gap
-        data = value.encode()
-        out = np.empty(1, np.int32)
-        self.rank_strings(np.array([0, len(data)], np.int64), np.frombuffer(data, np.uint8), out)
-        if len(self.texts) >= LISTED:
-            self.texts.clear()
-        self.texts[value] = rank = int(out[0])
-        return rank
+        """The rank of one string."""
+        return rank_of(self.texts[value])
+
+    def cell(self, key: SortKey) -> float:
+        """The cell that carries the rank of any value, or of null."""
+        return self.texts[cast(str, key[1])] if key[0] == STRING else boxed(self.rank(key))
 
     def rank(self, key: SortKey) -> int:
         """The rank of any value, or of null."""
@@ -243,6 +236,28 @@ class Lookup:
             start, end = offsets[self.string_first + index : self.string_first + index + 2].tolist()
             return kind, data[start:end].tobytes().decode()
         return kind, canonical_number(self.numbers[index]) if kind == NUMBER else self.times[index]
+
+
+class _Texts(dict[str, float]):
+    """The cells of strings by themselves. A string that is not UTF-8 raises UnicodeEncodeError."""
+
+    def __init__(self, lookup: Lookup) -> None:
+        self._lookup = lookup
+        listed = lookup.listed_texts or ()
+        super().__init__({text: boxed(lookup.string_base + 2 * index + 1) for index, text in enumerate(listed)})
+
+    def __missing__(self, text: str) -> float:
+        data = text.encode()
+        lookup = self._lookup
+        if lookup.listed_texts is not None:  # it is none of the constants
+            gap = bisect_left(lookup.listed_texts, text) if lookup.ordered else lookup.string_count
+            return boxed(lookup.string_base + 2 * gap)
+        out = np.empty(1, np.int32)
+        lookup.rank_strings(np.array([0, len(data)], np.int64), np.frombuffer(data, np.uint8), out)
+        if len(self) >= LISTED:
+            self.clear()
+        self[text] = cell = boxed(int(out[0]))
+        return cell
 
 
 def parse_number(text: str) -> int | float:

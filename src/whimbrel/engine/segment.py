@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping
 from weakref import ref
 
@@ -9,10 +10,12 @@ import numpy as np
 
 from whimbrel.engine.clauses import Clauses
 from whimbrel.engine.codec import Codec, Encoded
-from whimbrel.engine.kernels import Scratch, SegmentArrays, match_block
+from whimbrel.engine.kernel_arrays import NUMBERS, ONE, SCRATCH, SEGMENT, One, Scratch, SegmentArrays
+from whimbrel.engine.kernels import match_many, match_one
 from whimbrel.engine.layout import lay_out
 from whimbrel.engine.lookup import fixed
 from whimbrel.engine.planner import KINDS, make_plan
+from whimbrel.engine.views import words_of
 from whimbrel.engine.warmup import tell_if_cold
 from whimbrel.engine.weights import guess_weights, item_shares, sample_weights
 
@@ -38,11 +41,12 @@ class Segment:
         self.kernel_arrays = SegmentArrays(
             *(fixed(compact if name == "bits_compact" else arrays[name]) for name in SegmentArrays._fields)
         )
+        self.words = words_of(SEGMENT, self.kernel_arrays) + words_of(NUMBERS, self.codec.numbers)
 
     @staticmethod
     def build(clauses: Clauses, sample: object = None) -> Segment:
         """Plan and lay out clauses; `sample`, encoded by the codec, says what events are like."""
-        tell_if_cold(match_block)
+        tell_if_cold(match_many)
         weights = guess_weights(clauses)
         if sample is not None:
             codec = Codec(clauses.dictionary, clauses.meta)
@@ -101,10 +105,12 @@ class Workspace:
         self.counts = np.zeros(4, np.int64)
         self.out = np.empty(1 << 16, np.int32)
         self.offsets = np.zeros(BLOCK + 1, np.int64)
-        self._fitted: tuple[ref[Segment], Scratch] | None = None
+        self._one = np.zeros((2, 2), np.int64)
+        self._entries = np.empty((2, 256), np.int32)
+        self._fitted: tuple[ref[Segment], np.ndarray] | None = None
 
-    def scratch(self, segment: Segment, slots: int) -> Scratch:
-        """Buffers large enough for a segment of an index with so many slots."""
+    def words(self, segment: Segment, slots: int) -> np.ndarray:
+        """Where kernels find the arrays of a segment of an index with so many slots, and buffers large enough."""
         if self._fitted is not None and self._fitted[0]() is segment and len(self._stamp) >= slots:
             return self._fitted[1]
         attributes, used = len(segment.attributes) + 1, len(segment.arrays["bits_attrs"])
@@ -131,8 +137,10 @@ class Workspace:
             self._run,
             self.counts,
         )
-        self._fitted = (ref(segment), scratch)
-        return scratch
+        one = One(self._one[0], self._entries[0], self._entries[1], self._one[1], self.out)
+        words = np.array(segment.words + words_of(SCRATCH, scratch) + words_of(ONE, one), np.int64)
+        self._fitted = (ref(segment), words)
+        return words
 
     def _grow(self, used: int) -> None:
         """Doubles the buffers of results; the first `used` slots stay."""
@@ -144,6 +152,20 @@ class Workspace:
         self._run = np.empty(2 * len(self._run), np.int64)
         self._fitted = None
 
+    def match_one(self, segment: Segment, attrs: array[int], cells: list[float], slots: int) -> np.ndarray:
+        """The slots that one event matches, given as what `Codec.append` collects; a view of the reused buffer."""
+        self._renew_epoch()
+        count = len(attrs)
+        if not count:  # no buffer to look at
+            return self.match_some(segment, segment.codec.encode_event({}), slots, 1)[1]
+        if count > self._entries.shape[1]:
+            self._entries = np.empty((2, 2 * count), np.int32)
+            self._fitted = None
+        places, values = np.frombuffer(attrs, np.int32), np.frombuffer(array("d", cells), np.float64)
+        while (found := match_one(self.words(segment, slots), places, values)) < 0:
+            self._grow(0)
+        return self.out[:found]
+
     def match_some(
         self, segment: Segment, encoded: Encoded, slots: int, stop: int, pairs: int = PAIRS
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -151,9 +173,7 @@ class Workspace:
 
         Where the slots of each event that was matched end, and the slots; views of the reused buffers.
         """
-        if self._epoch[0] > 1 << 31:
-            self._epoch[0] = 0
-            self._stamp[:] = 0
+        self._renew_epoch()
         if len(self.offsets) <= stop:
             self.offsets = np.zeros(stop + 1, np.int64)
         used = first = 0
@@ -161,9 +181,9 @@ class Workspace:
         self.offsets[0] = 0
         while first < stop and (used < pairs or not first):
             count = min(block, stop - first)
-            found = match_block(
-                segment.kernel_arrays, encoded.offsets, encoded.attrs, encoded.ranks, first, count,
-                self.scratch(segment, slots), self.offsets[first:], self.out[used:],
+            found = match_many(
+                self.words(segment, slots), encoded.offsets, encoded.attrs, encoded.ranks, first, count,
+                self.offsets[first:], self.out[used:],
             )  # fmt: skip
             if found < 0:
                 self.offsets[first] = used
@@ -178,3 +198,8 @@ class Workspace:
             used += int(found)
             first += count
         return self.offsets[: first + 1], self.out[:used]
+
+    def _renew_epoch(self) -> None:
+        if self._epoch[0] > 1 << 31:
+            self._epoch[0] = 0
+            self._stamp[:] = 0
