@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from whimbrel.spaces import dimension_index
-from whimbrel.spaces.dimension_index import DimensionIndex
+from whimbrel.spaces.index import upkeep
+from whimbrel.spaces.index.dimension_index import DimensionIndex
 from whimbrel.spaces.layout import HIGH, LOW, Regions
 
 SPACES = {
@@ -46,7 +46,7 @@ def match(a: list[tuple[int, ...]], b: list[tuple[int, ...]], spaces: list[list[
 @pytest.mark.parametrize("name", SPACES)
 @pytest.mark.parametrize("width", [0, 8, 40])
 def test_searches_find_what_begins_to_match(name: str, tail: int, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dimension_index, "TAIL", tail)
+    monkeypatch.setattr(upkeep, "TAIL", tail)
     rng = np.random.default_rng(width)
     spaces = SPACES[name]
     dimensions = 1 + max(d for space in spaces for d in space)
@@ -67,26 +67,24 @@ def test_searches_find_what_begins_to_match(name: str, tail: int, width: int, mo
         ]
         news[:8] = draw(rng, dimensions, min(dimensions, 5), 3, 8)
         olds[20:] = [[] for _ in olds[20:]]
-        begins, slots = index.search(Regions.of(olds), Regions.of(news))
+        found = np.stack(index.search(Regions.of(olds), Regions.of(news)), axis=1)
         for place, (old, new) in enumerate(zip(olds, news, strict=True)):
             expected = {
                 slot for slot, row in enumerate(stored) if match(new, row, spaces) and not match(old, row, spaces)
             }
-            found = slots[begins[place] : begins[place + 1]].tolist()
-            assert sorted(found) == sorted(expected), (turn, place)
+            assert sorted(found[found[:, 0] == place, 1].tolist()) == sorted(expected), (turn, place)
 
 
-def test_a_large_batch_is_shared_by_two_threads_and_stamps_wrap_around() -> None:
+def test_a_large_batch_is_shared_by_two_threads() -> None:
     rng = np.random.default_rng(5)
     index = DimensionIndex()
     index.define([[0, 1]], 2)
     index.write(index.take(200), Regions.of(draw(rng, 2, 2, 5, 200)))
     news = Regions.of(draw(rng, 2, 2, 0, 600))
-    index._stamp = (1 << 31) - 300
-    begins, slots = index.search(Regions.none(600), news)
+    found = np.stack(index.search(Regions.none(600), news), axis=1)
     for place in range(600):
         alone = index.search(Regions.none(1), news.part(place, place + 1))[1]
-        assert sorted(slots[begins[place] : begins[place + 1]].tolist()) == sorted(alone.tolist())
+        assert sorted(found[found[:, 0] == place, 1].tolist()) == sorted(alone.tolist())
 
 
 def test_flags_choose_who_is_asked() -> None:
@@ -100,7 +98,7 @@ def test_flags_choose_who_is_asked() -> None:
 
 
 def test_free_slots_are_used_again_and_lost_cells_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dimension_index, "TAIL", 4)
+    monkeypatch.setattr(upkeep, "TAIL", 4)
     index = DimensionIndex()
     index.define([list(range(9))], 9)
     rng = np.random.default_rng(0)

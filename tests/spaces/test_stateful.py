@@ -15,7 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from tests.spaces.model import Model
 from tests.spaces.regions import SPACES, regions
-from whimbrel.spaces import Notifications, SubjectSpaces, dimension_index
+from whimbrel.spaces import Notifications, SubjectSpaces
+from whimbrel.spaces.index import upkeep
 from whimbrel.spaces.intervals import Interval
 
 KEYS = ["a", "b", "c", 7, -1]
@@ -29,11 +30,11 @@ class Spaces(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.directory = Path(tempfile.mkdtemp())
-        self.tail = dimension_index.TAIL
+        self.tail = upkeep.TAIL
 
     @initialize(chosen=st.sampled_from(SPACES), tail=st.sampled_from([0, 3, 2_048]), durable=st.booleans())
     def define(self, chosen: dict[str, dict[str, str]], tail: int, durable: bool) -> None:
-        dimension_index.TAIL = tail
+        upkeep.TAIL = tail
         self.durable = durable
         self.spaces = SubjectSpaces.open(self.directory) if durable else SubjectSpaces()
         self.model = Model(chosen)
@@ -43,7 +44,7 @@ class Spaces(RuleBasedStateMachine):
         self.before = self.model.pairs()
 
     def teardown(self) -> None:
-        dimension_index.TAIL = self.tail
+        upkeep.TAIL = self.tail
         if hasattr(self, "spaces"):
             self.spaces.close()
         shutil.rmtree(self.directory)

@@ -8,15 +8,15 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from whimbrel.model.limits import Limit
-from whimbrel.spaces.domains import DOMAINS, EXACT, Integer, Number, String, Time, encode, float_codes
+from whimbrel.spaces.domains import DOMAINS, Integer, Number, String, Time, encode
 from whimbrel.spaces.errors import EmptyRegion, RegionError, SpaceConflict, UnknownDimension, UnknownSpace
 from whimbrel.spaces.intervals import Interval
-from whimbrel.spaces.layout import HIGH, LOW, Int64s
+from whimbrel.spaces.layout import HIGH, LOW, Int64s, Regions
+from whimbrel.spaces.points import encode_points
 
 Region: TypeAlias = Mapping[str, object]
 Cells: TypeAlias = list[tuple[int, int, int]] | Int64s
 T = TypeVar("T")
-LARGEST = float(np.finfo(np.float64).max)
 
 _MANY = 6
 """So many constraints are read faster as arrays."""
@@ -35,7 +35,7 @@ class Definitions:
         self.strings: list[tuple[int, String]] = []
         """The dimensions of strings, by number."""
         self._number: dict[str, int] = {}
-        self._dense = np.zeros(0, bool)
+        self._is_number = np.zeros(0, bool)
 
     def check(self, space: str, dimensions: Mapping[str, str], in_use: Int64s) -> None:
         """SpaceConflict if the definition does not fit; `in_use` counts the regions that constrain a dimension."""
@@ -66,7 +66,7 @@ class Definitions:
                 self.names.append(name)
                 self.domains.append(DOMAINS[kind]())
         self.strings = [(number, each) for number, each in enumerate(self.domains) if isinstance(each, String)]
-        self._dense = np.array([isinstance(domain, Number) for domain in self.domains])
+        self._is_number = np.array([isinstance(domain, Number) for domain in self.domains])
         self.spaces[space] = [self._number[name] for name in dimensions]
 
     def dimensions(self, space: str) -> dict[str, str]:
@@ -97,9 +97,9 @@ class Definitions:
         if not region and not partial:
             raise EmptyRegion("a constraint on at least one dimension", "none", path)
         if len(region) >= _MANY:
-            fast = self._encode_points(region)
-            if fast is not None:
-                return fast
+            points = self.encode_points([region])
+            if points is not None:
+                return points.cells
         cells: list[tuple[int, int, int]] = []
         for name, item in region.items():
             number = self.number(name, path)
@@ -111,24 +111,9 @@ class Definitions:
         cells.sort()
         return cells
 
-    def _encode_points(self, region: Region) -> Int64s | None:
-        """The cells of a region of plain numbers, all at once; None if it is not one."""
-        kinds = set(map(type, region.values()))
-        if not kinds <= {int, float, np.float64}:
-            return None
-        try:
-            dimensions = np.array([self._number[name] for name in region], np.int64)
-            values = np.array(list(region.values()), np.float64)
-        except (KeyError, OverflowError):
-            return None
-        if not self._dense[dimensions].all() or not np.abs(values).max() <= (EXACT if int in kinds else LARGEST):
-            return None
-        order = dimensions.argsort()
-        cells = np.empty((len(order), 3), np.int64)
-        cells[:, 0] = dimensions[order]
-        cells[:, 1] = float_codes(values[order])
-        cells[:, 2] = cells[:, 1] + 1
-        return cells
+    def encode_points(self, regions: Sequence[Region]) -> Regions | None:
+        """Regions of plain numbers, all at once; None if there is anything else in them."""
+        return encode_points(regions, self._number, self._is_number)
 
     def stable(self, encode: Callable[[], T]) -> T:
         """What `encode` gives, once the labels of strings do not change while it runs."""

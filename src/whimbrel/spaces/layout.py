@@ -8,11 +8,14 @@ lists of ALGORITHMS 19.1: all constraints by their low cut, and by their high cu
     tail    the newest constraints, in no order
 
 Writes change rows at once, and lists when somebody searches: until then the slot is *pending*. An entry that is no
-longer true is marked dead in place (`~slot`) and left out when lists are merged. With each entry goes one more
-constraint of its region, its *peer*: most entries that a scan passes fail it, without a look at the row.
+longer true is marked dead in place and left out when lists are merged. With each entry goes one more constraint of its
+region, its *peer*: most entries that a scan passes fail it, without a look at the row.
 
 A region that is valid in a space of few dimensions has an entry in each of them, an unbounded one where it says
 nothing, so that the regions around a value can be read off any one dimension. Such cells come last in a row.
+
+What is read together lies together, one entry or row after the other, and the arrays are few: to hand an array to a
+kernel costs as much as to pass a dozen entries.
 """
 
 from __future__ import annotations
@@ -27,8 +30,6 @@ from whimbrel.spaces.domains import UNBOUNDED_HIGH, UNBOUNDED_LOW
 LOW, HIGH = UNBOUNDED_LOW, UNBOUNDED_HIGH
 ZONE = 32
 """Entries of a list that share one note on how far their other ends reach."""
-WHOLE = 1 << 30
-"""Added to an entry's peer where the entry and its peer are all that the region says."""
 FEW_DIMENSIONS = 8
 """Up to so many dimensions of a space every valid region has an entry in each."""
 
@@ -36,60 +37,44 @@ Int64s = NDArray[np.int64]
 Int32s = NDArray[np.int32]
 Bytes = NDArray[np.uint8]
 
-# Places in `Rows.counts`.
+CUT, OTHER, TAG, PEER_LOW, PEER_HIGH, DIMENSION = range(6)
+"""Columns of an entry: its cut, the other end, what it is of, and the ends of its peer. In the tail its dimension, too,
+and the cut is the low one."""
+
+SLOT_SHIFT = 32
+SLOT = -1 << SLOT_SHIFT
+PEER = (1 << 24) - 1
+WHOLE = 1 << 24
+"""In a tag: the entry and its peer are all that the region says."""
+DEAD = 1 << 25
+"""In a tag: the entry is no longer true, and its peer matches nothing. Above are the bits of the slot, below those of
+the peer's dimension."""
+
+FIRST_CUT, EXTREME, REACH = range(3)
+"""Columns of a zone: its first cut; the highest other end in it; and in all zones of the dimension up to it. In a list
+by high cuts the lowest one, and from this zone on."""
+
+AT, ROOM, REAL, LENGTH, VALID = range(5)
+"""Columns of a row's head: where its cells begin; how many fit there, were said by the user, and are there with those
+that fill up; the spaces in which the region is valid, one bit each, 0 for a free slot."""
+
 CELLS_USED, CELLS_LOST, TAIL_USED, PENDING_USED = range(4)
+"""Places in `Rows.counts`."""
 
 
 class Ends(NamedTuple):
-    """One ordered list: constraints by one of their cuts. `start[d]` is where those of dimension d begin."""
+    """One ordered list: constraints by one of their cuts."""
 
     start: Int64s
-    cut: Int64s
-    other: Int64s
-    slot: Int32s
-    peer: Int32s
-    peer_low: Int64s
-    peer_high: Int64s
-    zone_start: Int64s
-    zone_cut: Int64s
-    """The first cut of each zone: few enough to stay in the cache."""
-    zone: Int64s
-    """The highest `other` of each zone; in a list by high cuts the lowest."""
-    reach: Int64s
-    """The highest `other` of all zones of the dimension up to this one; by high cuts the lowest from this one on."""
-
-
-class Pending(NamedTuple):
-    """Slots whose rows have changed since their entries were made, with the cells that the entries are of."""
-
-    slot: Int32s
-    real: Int32s
-    start: Int64s
-    cells: Int64s
-    place: Int32s
-
-
-class Tail(NamedTuple):
-    """Constraints that are in no list yet."""
-
-    dimension: Int32s
-    slot: Int32s
-    low: Int64s
-    high: Int64s
-    peer: Int32s
-    peer_low: Int64s
-    peer_high: Int64s
+    """(2, n + 1): where the entries of each dimension begin, and its zones."""
+    entries: Int64s
+    zones: Int64s
 
 
 class Rows(NamedTuple):
-    """Regions by slot. Cells from `at`, `real` of them said by the user, `length` with those that fill up."""
+    """Regions by slot."""
 
-    at: Int64s
-    room: Int32s
-    real: Int32s
-    length: Int32s
-    valid: Int64s
-    """The spaces in which a region is valid, one bit each; 0 for a free slot."""
+    heads: Int64s
     flags: Bytes
     dirty: Bytes
     """Whether a slot is pending."""
@@ -102,6 +87,15 @@ class Rows(NamedTuple):
     """How many regions are valid in each space."""
     constrains: Int64s
     """How many regions say something of each dimension."""
+
+
+class Pending(NamedTuple):
+    """Slots whose rows have changed since their entries were made, with the cells that the entries are of."""
+
+    slots: Int64s
+    """(n, 3): the slot, how many of its cells were said by the user, and where its cells begin."""
+    cells: Int64s
+    place: Int32s
 
 
 class Dimensions(NamedTuple):
@@ -119,7 +113,7 @@ class Index(NamedTuple):
     highs: Ends
     run_lows: Ends
     run_highs: Ends
-    tail: Tail
+    tail: Int64s
     dimensions: Dimensions
 
 
@@ -165,6 +159,4 @@ class Regions(NamedTuple):
 
 def empty_ends(dimensions: int) -> Ends:
     """A list without entries."""
-    starts = np.zeros(dimensions + 1, np.int64)
-    none, slots = np.zeros(0, np.int64), np.zeros(0, np.int32)
-    return Ends(starts, none, none, slots, slots, none, none, starts.copy(), none, none, none)
+    return Ends(np.zeros((2, dimensions + 1), np.int64), np.zeros((0, 5), np.int64), np.zeros((0, 3), np.int64))

@@ -17,6 +17,7 @@ from whimbrel.spaces.layout import Int32s, Regions
 from whimbrel.spaces.members import COMPLEX, HIDDEN, Members
 
 _NONE = Regions.none(0)
+_ZERO = np.zeros(1, np.int32)
 
 
 class Matching:
@@ -26,28 +27,31 @@ class Matching:
         self.definitions = definitions
         self.filters = filters
 
-    def begun(self, other: Members, olds: Regions, news: Regions, need: int = 0) -> tuple[Int32s, Int32s]:
-        """For members with one region and the usual filter: (place in `news`, number on the other side) that begin.
+    def begun(
+        self, other: Members, numbers: Int32s, olds: Regions, news: Regions, need: int = 0
+    ) -> tuple[Int32s, Int32s]:
+        """For members with one region and the usual filter: pairs (own number, other number) that begin to match.
 
         Only members of the other side with all flags of `need` count.
         """
-        begins, slots = other.regions.search(olds, news, need)
-        count = len(begins) - 1
-        if count == 1:
-            which = np.zeros(len(slots), np.int32)
-        else:
-            which = np.repeat(np.arange(count, dtype=np.int32), np.diff(begins))
-        owners = other.owner[slots]
+        if other.all_with(need):
+            need = 0
+        own, others = other.regions.search(olds, news, need, numbers, other.owner)
         if not other.any_with(COMPLEX):
-            return which, owners
-        simple = other.flags[owners] & COMPLEX == 0
-        asked = set(zip(which[~simple].tolist(), owners[~simple].tolist(), strict=True))
+            return own, others
+        simple = other.flags[others] & COMPLEX == 0
+        asked = set(zip(own[~simple].tolist(), others[~simple].tolist(), strict=True))
         for number in other.filters:
             if int(other.flags[number]) & need == need:
-                asked |= {(place, number) for place in range(count)}
-        held = [pair for pair in asked if self._begins(other, pair[1], _one(olds, pair[0]), _one(news, pair[0]), ALL)]
+                asked |= {(each, number) for each in numbers.tolist()}
+        place = {number: place for place, number in enumerate(numbers.tolist())}
+        held = [
+            pair
+            for pair in asked
+            if self._begins(other, pair[1], _one(olds, place[pair[0]]), _one(news, place[pair[0]]), ALL)
+        ]
         more = np.array(held, np.int32).reshape(-1, 2)
-        return np.concatenate([which[simple], more[:, 0]]), np.concatenate([owners[simple], more[:, 1]])
+        return np.concatenate([own[simple], more[:, 0]]), np.concatenate([others[simple], more[:, 1]])
 
     def begun_by(self, other: Members, old: Regions, new: Regions, filter: str, need: int = 0) -> Int32s:
         """The same for one member with any number of regions, none included, and any filter."""
@@ -55,19 +59,19 @@ class Matching:
         if count == 0:
             return np.zeros(0, np.int32)
         if filter == ALL and count == len(old.start) - 1:
-            _, slots = other.regions.search(old, new, need)
+            asked = old, new
         elif filter == ALL:
-            _, slots = other.regions.search(Regions.none(1), _one(new, 0), need)
+            asked = Regions.none(1), _one(new, 0)
         else:
-            _, slots = other.regions.search(Regions.none(count), new, need)
-        owners = set(np.unique(other.owner[slots]).tolist())
+            asked = Regions.none(count), new
+        owners = set(np.unique(other.regions.search(*asked, need, slots=other.owner)[1]).tolist())
         owners |= {number for number in other.filters if int(other.flags[number]) & need == need}
         return np.array([each for each in sorted(owners) if self._begins(other, each, old, new, filter)], np.int32)
 
     def matched(self, other: Members, regions: Regions, filter: str) -> Int32s:
         """All members of the other side that match, hidden ones left out."""
         if filter == ALL and len(regions.start) == 2:
-            found = self.begun(other, Regions.none(1), regions)[1]
+            found = self.begun(other, _ZERO, Regions.none(1), regions)[1]
         else:
             found = self.begun_by(other, _NONE, regions, filter)
         visible: Int32s = found[other.flags[found] & HIDDEN == 0]

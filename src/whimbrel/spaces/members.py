@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.spaces.dimension_index import DimensionIndex
 from whimbrel.spaces.errors import DuplicateKey, KeyKindError, UnknownKey
+from whimbrel.spaces.index.dimension_index import DimensionIndex
+from whimbrel.spaces.index.room import resized
 from whimbrel.spaces.layout import Int32s, Regions
 from whimbrel.spaces.notices import Key
 
@@ -43,6 +44,10 @@ class Members:
         """Whether some member has a flag."""
         return self._flagged[flag] > 0
 
+    def all_with(self, flag: int) -> bool:
+        """Whether all members, hidden ones included, have a flag."""
+        return self._flagged.get(flag, 0) == len(self.names) - len(self._free) - len(self._limbo)
+
     def check_new(self, key: object) -> Key:
         """The key, if it may be added."""
         valid = check_key(key)
@@ -61,8 +66,8 @@ class Members:
         """Add members with their regions, one each or `counts`; a key of None is hidden. Returns their numbers."""
         numbers = self._take(keys)
         slots = self.regions.take(len(regions.start) - 1)
-        if len(self.owner) < len(self.regions.rows.at):
-            self.owner = _resized(self.owner, len(self.regions.rows.at))
+        if len(self.owner) < len(self.regions.rows.heads):
+            self.owner = resized(self.owner, len(self.regions.rows.heads))
         self.regions.write(slots, regions)
         if counts is None:
             self._single[numbers] = slots
@@ -111,8 +116,8 @@ class Members:
             return
         self.regions.free(old)
         slots = self.regions.take(count)
-        if len(self.owner) < len(self.regions.rows.at):
-            self.owner = _resized(self.owner, len(self.regions.rows.at))
+        if len(self.owner) < len(self.regions.rows.heads):
+            self.owner = resized(self.owner, len(self.regions.rows.heads))
         self.regions.write(slots, regions)
         self._several.pop(number, None)
         self._place(number, slots)
@@ -156,7 +161,7 @@ class Members:
         self.names += [""] * (count - len(reused))
         if len(self.names) > len(self.flags):
             size = max(2 * len(self.flags), len(self.names), 64)
-            self.flags, self._single = _resized(self.flags, size), _resized(self._single, size)
+            self.flags, self._single = resized(self.flags, size), resized(self._single, size)
         for number, key in zip(numbers, keys, strict=True):
             self.names[number] = "" if key is None else key
             if key is not None:
@@ -187,9 +192,3 @@ def check_key(key: object) -> Key:
     if not -(1 << 63) <= number < 1 << 63:
         raise KeyKindError(key)
     return number
-
-
-def _resized(array: np.ndarray, size: int) -> np.ndarray:
-    larger = np.zeros(size, array.dtype)
-    larger[: len(array)] = array
-    return larger

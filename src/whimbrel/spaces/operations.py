@@ -8,6 +8,7 @@ import numpy as np
 
 from whimbrel.spaces.definitions import Definitions
 from whimbrel.spaces.filters import ALL, Filters
+from whimbrel.spaces.index.renaming import cuts_in_use, rename
 from whimbrel.spaces.layout import Int32s, Int64s, Regions
 from whimbrel.spaces.matching import Matching
 from whimbrel.spaces.members import COMPLEX, HIDDEN, STICKY, TOLD_OF_LEAVES, Members
@@ -45,12 +46,12 @@ class State:
 
     def _rename(self, dimension: int, old: np.ndarray, new: np.ndarray) -> None:
         for members in (self.publications, self.subscriptions):
-            members.regions.rename(dimension, old, new)
+            rename(members.regions, dimension, old, new)
 
     def prune(self) -> None:
         for number, domain in self.definitions.strings:
             if domain.labels.is_full:
-                used = [members.regions.cuts_in_use(number) for members in (self.publications, self.subscriptions)]
+                used = [cuts_in_use(members.regions, number) for members in (self.publications, self.subscriptions)]
                 domain.labels.prune(np.concatenate(used))
 
     def add(
@@ -124,8 +125,7 @@ class State:
         if isinstance(numbers, int):
             found = self.matching.begun_by(other, olds or Regions.none(0), news, filter, need)
             return np.full(len(found), numbers, np.int32), found
-        which, found = self.matching.begun(other, olds or Regions.none(len(numbers)), news, need)
-        return numbers[which], found
+        return self.matching.begun(other, numbers, olds or Regions.none(len(numbers)), news, need)
 
     def add_publications(
         self, keys: list[Key], rows: Regions, counts: list[int], filter: str, to: Collected, quiet: bool = False

@@ -9,11 +9,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from whimbrel.spaces import write_kernels
 from whimbrel.spaces.columns import Columns, encode_columns
 from whimbrel.spaces.definitions import Cells, Region
 from whimbrel.spaces.domains import widened
 from whimbrel.spaces.errors import DuplicateKey, EmptyRegion, OptionError, RegionError
+from whimbrel.spaces.index import row_kernels
 from whimbrel.spaces.layout import Int32s, Regions
 from whimbrel.spaces.members import COMPLEX, Members
 from whimbrel.spaces.notices import Key
@@ -75,6 +75,9 @@ class Preparation:
             if once and not (members.flags[numbers] & COMPLEX).any():
                 return [(numbers, self._merged(numbers, regions, None))]
             raise RegionError("each publication once, with one region", "others", "columns")
+        points = self._points(changes)
+        if points is not None:
+            return [points]
         steps: list[tuple[Int32s | int, Regions]] = []
         newest: dict[int, Regions] = {}
         batch: dict[int, Cells] = {}
@@ -99,6 +102,15 @@ class Preparation:
             steps.append((number, newest[number]))
         flush()
         return steps
+
+    def _points(self, changes: list[tuple[Key, Change]]) -> tuple[Int32s, Regions] | None:
+        """A batch in which each publication is simple, comes once, and goes to plain numbers; None for any other."""
+        members = self._publications
+        numbers = np.array([members.find(key) for key, _ in changes], np.int32)
+        if len(np.unique(numbers)) < len(numbers) or (members.flags[numbers] & COMPLEX).any():
+            return None
+        regions = self._definitions.encode_points([change for _, change in changes])  # type: ignore[misc]
+        return None if regions is None else (numbers, self._merged(numbers, regions, None))
 
     def _merged(self, numbers: Int32s, changes: Regions, newest: dict[int, Regions] | None) -> Regions:
         """The regions of simple publications after partial changes, on top of `newest` where that has them."""
@@ -143,7 +155,7 @@ def _keys(items: list[tuple[Key, Sequence[Region]]]) -> list[Key]:
 
 
 def _changed_regions(olds: Regions, changes: Regions) -> Regions:
-    return write_kernels.changed(olds, changes)
+    return Regions(*row_kernels.changed(*olds, *changes))
 
 
 def _seconds(span: float | timedelta, option: str) -> float:

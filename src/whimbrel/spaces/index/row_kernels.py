@@ -1,0 +1,187 @@
+"""Rows, compiled: write and read them, apply partial updates, match them one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from whimbrel.spaces.layout import (
+    AT,
+    CELLS_LOST,
+    CELLS_USED,
+    HIGH,
+    LENGTH,
+    LOW,
+    PENDING_USED,
+    REAL,
+    ROOM,
+    VALID,
+    Int32s,
+    Int64s,
+    Pending,
+    Rows,
+)
+
+
+@njit(cache=True, nogil=True)
+def _valid(cells: Int64s, begin: int, end: int, spaces: Int64s) -> int:
+    """The spaces in which a region is valid."""
+    valid = 0
+    for cell in range(begin, end):
+        valid |= spaces[cells[cell, 0]]
+    return valid
+
+
+@njit(cache=True, nogil=True)
+def _fill(cells: Int64s, at: int, real: int, small: Int64s, valid: int) -> None:
+    """Add unbounded cells for the small spaces in which a region is valid."""
+    length, said = real, 0
+    for d in range(small.size):
+        if said < real and cells[at + said, 0] == d:
+            said += 1
+        elif small[d] & valid != 0:
+            cells[at + length, 0], cells[at + length, 1], cells[at + length, 2] = d, LOW, HIGH
+            length += 1
+
+
+@njit(cache=True, nogil=True)
+def _fillers(cells: Int64s, begin: int, end: int, small: Int64s, valid: int) -> int:
+    """How many cells that adds."""
+    count = 0
+    for d in range(small.size):
+        count += small[d] & valid != 0
+    for cell in range(begin, end):
+        count -= small[cells[cell, 0]] & valid != 0
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _count(rows: Rows, slot: int, by: int) -> None:
+    """Note that a region is valid in spaces and says something of dimensions, or that it no longer does."""
+    position, valid = 0, rows.heads[slot, VALID]
+    while valid != 0:
+        if valid & 1:
+            rows.valid_in[position] += by
+        valid >>= 1
+        position += 1
+    at = rows.heads[slot, AT]
+    for cell in range(at, at + rows.heads[slot, REAL]):
+        rows.constrains[rows.cells[cell, 0]] += by
+
+
+@njit(cache=True, nogil=True)
+def _remember(rows: Rows, pending: Pending, slot: int) -> None:
+    """Keep the cells of a slot, of which its entries are."""
+    number = rows.counts[PENDING_USED]
+    rows.counts[PENDING_USED] += 1
+    rows.dirty[slot] = 1
+    at, length, begin = rows.heads[slot, AT], rows.heads[slot, LENGTH], pending.slots[number, 2]
+    pending.slots[number, 0], pending.slots[number, 1] = slot, rows.heads[slot, REAL]
+    pending.slots[number + 1, 2] = begin + length
+    for cell in range(length):
+        for part in range(3):
+            pending.cells[begin + cell, part] = rows.cells[at + cell, part]
+        pending.place[begin + cell] = rows.place[at + cell]
+
+
+@njit(cache=True, nogil=True)
+def write_rows(
+    row_arrays: Any, pending_arrays: Any, spaces: Int64s, small: Int64s, has_small: bool, slots: Int32s, start: Int64s,
+    cells: Int64s,
+) -> None:  # fmt: skip
+    """Give slots new regions; none empties a slot. There must be room for all cells in rows and pending."""
+    a, b = row_arrays, pending_arrays
+    rows, pending = Rows(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]), Pending(b[0], b[1], b[2])
+    heads, counts = rows.heads, rows.counts
+    for number in range(slots.size):
+        slot, begin, end = slots[number], start[number], start[number + 1]
+        if rows.dirty[slot] == 0:
+            _remember(rows, pending, slot)
+        _count(rows, slot, -1)
+        valid = _valid(cells, begin, end, spaces)
+        length = end - begin + (_fillers(cells, begin, end, small, valid) if has_small else 0)
+        if length > heads[slot, ROOM]:
+            counts[CELLS_LOST] += heads[slot, ROOM]
+            heads[slot, AT], heads[slot, ROOM] = counts[CELLS_USED], length
+            counts[CELLS_USED] += length
+        heads[slot, REAL], heads[slot, LENGTH], heads[slot, VALID] = end - begin, length, valid
+        at = heads[slot, AT]
+        for cell in range(end - begin):
+            for part in range(3):
+                rows.cells[at + cell, part] = cells[begin + cell, part]
+        if length > end - begin:
+            _fill(rows.cells, at, end - begin, small, valid)
+        _count(rows, slot, 1)
+
+
+@njit(cache=True, nogil=True)
+def read_rows(heads: Int64s, cells: Int64s, slots: Int32s) -> tuple[Int64s, Int64s]:
+    """The regions of slots, as users gave them: where their cells begin, and the cells."""
+    start = np.zeros(slots.size + 1, np.int64)
+    for number in range(slots.size):
+        start[number + 1] = start[number] + heads[slots[number], REAL]
+    found = np.empty((start[slots.size], 3), np.int64)
+    for number in range(slots.size):
+        at = heads[slots[number], AT]
+        for cell in range(heads[slots[number], REAL]):
+            for part in range(3):
+                found[start[number] + cell, part] = cells[at + cell, part]
+    return start, found
+
+
+@njit(cache=True, nogil=True)
+def changed(old_start: Int64s, old_cells: Int64s, change_start: Int64s, change_cells: Int64s) -> tuple[Int64s, Int64s]:
+    """Regions after partial updates: a change with low > high removes the constraint, others replace or add it."""
+    count = old_start.size - 1
+    start = np.zeros(count + 1, np.int64)
+    cells = np.empty((len(old_cells) + len(change_cells), 3), np.int64)
+    at = 0
+    for number in range(count):
+        i, i_end = old_start[number], old_start[number + 1]
+        j, j_end = change_start[number], change_start[number + 1]
+        while i < i_end or j < j_end:
+            if j == j_end or (i < i_end and old_cells[i, 0] < change_cells[j, 0]):
+                for part in range(3):
+                    cells[at, part] = old_cells[i, part]
+                i += 1
+                at += 1
+                continue
+            if i < i_end and old_cells[i, 0] == change_cells[j, 0]:
+                i += 1
+            if change_cells[j, 1] <= change_cells[j, 2]:
+                for part in range(3):
+                    cells[at, part] = change_cells[j, part]
+                at += 1
+            j += 1
+        start[number + 1] = at
+    return start, cells[:at].copy()
+
+
+@njit(cache=True, nogil=True)
+def matrix(
+    heads: Int64s, row_cells: Int64s, spaces: Int64s, start: Int64s, cells: Int64s, slots: Int32s
+) -> NDArray[np.bool_]:
+    """Which of some regions match which of some slots."""
+    count = start.size - 1
+    held = np.zeros((count, slots.size), np.bool_)
+    low, high = np.full(spaces.size, LOW, np.int64), np.full(spaces.size, HIGH, np.int64)
+    for number in range(count):
+        valid = 0
+        for cell in range(start[number], start[number + 1]):
+            d = cells[cell, 0]
+            low[d], high[d] = cells[cell, 1], cells[cell, 2]
+            valid |= spaces[d]
+        for column in range(slots.size):
+            slot = slots[column]
+            shared, at = heads[slot, VALID] & valid, heads[slot, AT]
+            for cell in range(at, at + heads[slot, REAL]):
+                d = row_cells[cell, 0]
+                if row_cells[cell, 1] >= high[d] or low[d] >= row_cells[cell, 2]:
+                    shared &= ~spaces[d]
+            held[number, column] = shared != 0
+        for cell in range(start[number], start[number + 1]):
+            low[cells[cell, 0]], high[cells[cell, 0]] = LOW, HIGH
+    return held
