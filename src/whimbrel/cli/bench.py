@@ -81,13 +81,18 @@ def match(
 @bench.command()
 def spaces(
     scale: Annotated[Scale, typer.Option("--scale", help="A minute, or the sizes that targets are for.")] = Scale.SMALL,
-    output: Annotated[Path | None, typer.Option("--output", metavar="DIR", help="Write spaces.json there.")] = None,
+    transitions: Annotated[
+        bool, typer.Option("--transitions", help="Keyed publications on Spark instead; needs the extra spark.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="DIR", help="Write spaces.json or transitions.json there.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Transitions per second in subject spaces: the paper's workload and geofences, beside a compiled scan."""
-    from whimbrel.cli.bench_spaces import measure
+    from whimbrel.cli.bench_spaces import measure, measure_transitions
 
-    measure(scale.value, output, json)
+    (measure_transitions if transitions else measure)(scale.value, output, json)
 
 
 @bench.command()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from whimbrel.pipeline.transitions_processor import Job
 
-BUCKETS = 64
+BUCKETS = 32
 MOST_BUCKETS = 65_536
 _STATE_STORE = {
     "spark.sql.streaming.stateStore.providerClass": (
