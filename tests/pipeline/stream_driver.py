@@ -12,9 +12,12 @@ import sys
 from pathlib import Path
 
 from whimbrel.pipeline import match_stream, session
+from whimbrel.pipeline.session import CHECKPOINT
 from whimbrel.pipeline.source import WhimbrelSource
 
 _SETTINGS = {
+    # What is killed is what sessions on one machine do; by itself a cluster would not have these.
+    **CHECKPOINT,
     # Two executors, one core each: the other goes on when one is killed.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",

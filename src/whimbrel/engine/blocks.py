@@ -29,6 +29,8 @@ from whimbrel.model.event import Event
 
 UNIT = 4_096
 """Events of a unit, at most."""
+FIRST_UNIT = 16
+"""Events of the first unit, when nobody knows yet how many match."""
 
 Events: TypeAlias = pa.Table | list[Event]
 Judge: TypeAlias = Callable[[int, Event], bool]
@@ -54,12 +56,14 @@ class Unit(NamedTuple):
 class Units:
     """Cuts the input into units whose size follows the number of matches."""
 
-    def __init__(self, events: object, attributes: Collection[str], timestamps: Collection[str]) -> None:
+    def __init__(
+        self, events: object, attributes: Collection[str], timestamps: Collection[str], size: int = FIRST_UNIT
+    ) -> None:
         self._table = as_arrow(events)
         self._events = None if self._table is not None else read_events(events, attributes, timestamps)
         self._next = 0
         self._cuts = np.empty(0, np.int64) if self._table is None else _dictionary_cuts(self._table)
-        self.size = 16
+        self.size = size
 
     def take(self) -> Unit | None:
         """The next unit, or None at the end."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from whimbrel.engine import persistence, report, writer
-from whimbrel.engine.blocks import Units, match_units, sample_of
+from whimbrel.engine.blocks import FIRST_UNIT, Units, match_units, sample_of
 from whimbrel.engine.ids import IdTable
 from whimbrel.engine.misses import nearest
 from whimbrel.engine.packing import SLOT_MASK, VERIFY_BIT
@@ -83,6 +83,7 @@ class Index:
         self._workspaces: list[Workspace] = []  # those that nobody uses
         self._counting: list[Workspace] = []  # all of them
         self._events = 0
+        self._unit = FIRST_UNIT  # events that the last matching took at once: those of a stream are alike
 
     def add(self, id: Id, filter: object, dialect: str = "sql") -> None:
         """Add a subscription; DuplicateId if the id is there. Visible to the next match."""
@@ -198,12 +199,14 @@ class Index:
         if self.schema is not None:
             events = typed_events(self.schema, events)
         snapshot = self._ready(0)
-        units = Units(events, snapshot.attributes(), self.timestamps)
         workers = threads if threads is not None else os.cpu_count() or 1
+        first = self._unit if workers == 1 else FIRST_UNIT  # several threads are to share even a few events
+        units = Units(events, snapshot.attributes(), self.timestamps, first)
         for result in match_units(
             snapshot, units, self.timestamps, self._judge, self._take_workspace, self._workspaces.append, workers
         ):
             self._events += len(result[0]) - 1
+            self._unit = units.size
             yield result
 
     def ids(self, rows: np.ndarray) -> np.ndarray | pa.Array:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 SHARD_SUBSCRIPTIONS = 1_000_000
 """Subscriptions of a shard, about: a task holds their text in memory, and an event is read once for each shard."""
-PARALLEL_FROM = 50_000
-"""Subscriptions from which a second shard pays by being compiled at the same time."""
+PARALLEL_FROM = 250_000
+"""Subscriptions from which a second shard pays by being compiled at the same time; every event is read once more."""
 MOST_SHARDS = 1_024
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")

@@ -52,7 +52,23 @@ CONTEXT: Settings = {
 }
 """Settings of the context, fixed when it starts."""
 
+CHECKPOINT: Settings = {
+    # A micro-batch writes two or three small files of its progress, each to a temporary name that is then renamed.
+    # Spark's default way asks the local file system through child processes and keeps a checksum file beside each,
+    # which is most of the time of a small micro-batch. This way is the one that Spark takes where it cannot have the
+    # other; nothing of the order of writes changes, and a killed driver goes on as before.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    # The local file system as it is: no `.crc` file beside every file, in checkpoints and in outputs.
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    # Asynchronous progress tracking stays off: it may replay batches that were written, so nothing is exactly once.
+}
+"""Settings of checkpoints in the local file system. Only for sessions that are on one machine: others want HDFS's."""
+
 LOCAL: Settings = {
+    **CHECKPOINT,
     # Only this machine talks to this session, and its name need not resolve.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",

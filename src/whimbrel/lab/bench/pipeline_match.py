@@ -12,11 +12,9 @@ from pathlib import Path
 from whimbrel.lab.bench.answers import MatchesDiffer
 from whimbrel.lab.bench.pipeline_case import Work
 from whimbrel.lab.bench.pipeline_rival import SparkRival
-from whimbrel.lab.bench.pipeline_stage import Stage, TreeTimes
+from whimbrel.lab.bench.pipeline_stage import SAMPLE, Stage, TreeTimes
 from whimbrel.lab.workloads import Workload
 
-SAMPLE = 20_000
-"""Events that rivals may look at to choose their keys."""
 _FEW, _LEAST = 2, 50
 
 

@@ -29,6 +29,8 @@ Progress = Callable[[str], None]
 
 KEY = "event_id"
 _WORKLOAD = ("n", "p", "events")
+SAMPLE = 20_000
+"""Events that everybody may look at to choose keys."""
 _FEW = 2
 """Events of a run that measures what a query costs whatever it finds."""
 
@@ -58,7 +60,8 @@ class Stage:
     def index(self, name: str, parameters: Parameters) -> tuple[Path, float | None]:
         """The compiled index of a workload, and the seconds that it took; None if it was there from another run.
 
-        It is kept by a hash of the code that makes it, so that a changed engine never reads what another one wrote.
+        It is kept by a hash of the code that makes it, so that a changed engine never reads what another one wrote. It
+        is planned by the same sample of events that rivals may look at.
         """
         from whimbrel.pipeline.compile_index import compile_index
         from whimbrel.pipeline.store import IndexStore
@@ -67,9 +70,9 @@ class Stage:
         path = place_of(name, workload, self.cache / f"indexes-{_code()}")
         if IndexStore(path).latest() is not None:
             return path, None
-        self.workload(name, parameters)
+        sample = self.spark.read.parquet(self.events(self.workload(name, parameters), SAMPLE)).drop(KEY)
         started = time.perf_counter()
-        compile_index(self.spark.read.parquet(self.subscriptions(name, parameters)), path)
+        compile_index(self.spark.read.parquet(self.subscriptions(name, parameters)), path, events=sample)
         return path, time.perf_counter() - started
 
     def events(self, workload: Workload, count: int) -> str:
@@ -151,5 +154,6 @@ def _code() -> str:
     """A short hash of the code that compiles indexes."""
     assert whimbrel.__file__ is not None
     root = Path(whimbrel.__file__).parent
-    files = sorted(path for part in ("engine", "language", "model", "pipeline") for path in (root / part).rglob("*.py"))
+    files = sorted(path for part in ("engine", "language", "model") for path in (root / part).rglob("*.py"))
+    files += [root / "pipeline" / f"{name}.py" for name in ("compile_index", "shards", "statistics", "store")]
     return hashlib.blake2b(b"".join(path.read_bytes() for path in files), digest_size=6).hexdigest()
