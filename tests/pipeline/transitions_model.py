@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from whimbrel import Filter
 
-SCHEMA = "key STRING, n BIGINT, gone BOOLEAN, a BIGINT, b STRING, d STRUCT<x: DOUBLE>, tags ARRAY<STRING>, un ARRAY<STRING>"
+SCHEMA = (
+    "key STRING, n BIGINT, gone BOOLEAN, a BIGINT, b STRING, d STRUCT<x: DOUBLE>, tags ARRAY<STRING>, un ARRAY<STRING>"
+)
 ARROW = pa.schema(
     [
         ("key", pa.string()), ("n", pa.int64()), ("gone", pa.bool_()), ("a", pa.int64()), ("b", pa.string()),
