@@ -22,8 +22,9 @@ from whimbrel import Filter, Index, WhimbrelError
 from whimbrel.engine import index as engine
 from whimbrel.engine import writer
 from whimbrel.engine.kernel_arrays import SCRATCH_AT
-from whimbrel.engine.segment import Segment, Workspace
+from whimbrel.engine.segment import Segment
 from whimbrel.engine.subscriptions import BadSubscriptions
+from whimbrel.engine.workspace import Workspace
 from whimbrel.matchers.checks import Check, yield_checks
 from whimbrel.matchers.fragment import Fragment
 from whimbrel.model import expression as x
@@ -328,7 +329,7 @@ def test_buffers_are_never_taken_for_those_of_another_segment() -> None:
         place = id(segment)
         del segment
         segment = Segment(*parts[1])
-        assert workspace.words(segment, 5_000)[SCRATCH_AT + 1] > 2_000
+        assert workspace.words(segment, 5_000).block[SCRATCH_AT + 1] > 2_000
         if id(segment) == place:
             return
 

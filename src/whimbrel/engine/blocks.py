@@ -21,8 +21,9 @@ import pyarrow as pa
 
 from whimbrel.engine.codec import Encoded
 from whimbrel.engine.packing import SLOT_MASK, VERIFY_BIT
-from whimbrel.engine.segment import PAIRS, Segment, Workspace
+from whimbrel.engine.segment import Segment
 from whimbrel.engine.snapshot import Snapshot
+from whimbrel.engine.workspace import PAIRS, Workspace
 from whimbrel.matchers.events import as_arrow, read_events, rows_of
 from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.model.event import Event

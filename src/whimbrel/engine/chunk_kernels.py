@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from whimbrel.engine.chunks import CHUNK, WORDS, bucket_of
 from whimbrel.engine.intrinsics import trailing_zeros
 from whimbrel.engine.item_kernels import NO_ITEM, holds, in_set
+from whimbrel.engine.jit import helper
 from whimbrel.engine.packing import ATTR_MASK, KIND_SHIFT
 
 _FULL = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -15,7 +15,7 @@ _ONE = np.uint64(1)
 _MULTIPLE = -1
 
 
-@numba.njit(cache=True, nogil=True)
+@helper
 def load_block(seg, offsets, attrs, ranks, first, count, scratch):  # type: ignore[no-untyped-def]
     """Ranks and rows of dead bits of the block's events for the attributes of the chunks."""
     used = seg.bits_bucket_start.size - 1
@@ -43,7 +43,7 @@ def load_block(seg, offsets, attrs, ranks, first, count, scratch):  # type: igno
             i = j
 
 
-@numba.njit(cache=True, nogil=True)
+@helper
 def _multiple_row(seg, s, attrs, ranks, i, end, acc):  # type: ignore[no-untyped-def]
     """ORs into acc the bits that are dead for every value of a multi-valued attribute."""
     a = attrs[i]
@@ -59,7 +59,7 @@ def _multiple_row(seg, s, attrs, ranks, i, end, acc):  # type: ignore[no-untyped
         acc[w] |= dead
 
 
-@numba.njit(cache=True, nogil=True)
+@helper
 def _passes(items, sets, p, block, e, attrs, ranks, end):  # type: ignore[no-untyped-def]
     """Whether conjunction p holds for event e of the block, by the items that bits do not decide."""
     item_start, item_check, item_attr, item_low, item_high = items
@@ -79,7 +79,7 @@ def _passes(items, sets, p, block, e, attrs, ranks, end):  # type: ignore[no-unt
     return good
 
 
-@numba.njit(cache=True, nogil=True)
+@helper
 def match_chunks(seg, offsets, attrs, ranks, first, count, scratch):  # type: ignore[no-untyped-def]
     """The pairs of (event of the block, packed slot) that the chunks give; -1 if there is no room for them."""
     sets = (seg.set_start, seg.set_low, seg.set_high)

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from whimbrel.engine.cells import DROPPED_BITS
+from whimbrel.engine.jit import helper
 from whimbrel.engine.kernel_arrays import Numbers
 
 _TWO_63 = 2.0**63
@@ -94,7 +95,7 @@ def rank_cells(
         offsets[e + 1] = n
 
 
-@njit(nogil=True, cache=True)
+@helper
 def _rank_number(
     value: float,
     attr: int,

@@ -8,10 +8,11 @@ import numpy as np
 from whimbrel.engine.hashed import REFERENCES, probe_start
 from whimbrel.engine.intrinsics import prefetch
 from whimbrel.engine.item_kernels import NO_ITEM, holds, in_set
+from whimbrel.engine.jit import helper
 from whimbrel.engine.packing import ATTR_MASK, KIND_SHIFT, SHARED_BIT, SLOT_MASK, VERIFY_BIT
 
 
-@numba.njit(cache=True, nogil=True)
+@helper
 def _find(table, mask, key):  # type: ignore[no-untyped-def]
     at = probe_start(key, mask)
     while True:
@@ -23,7 +24,7 @@ def _find(table, mask, key):  # type: ignore[no-untyped-def]
         at = (at + 1) & mask
 
 
-@numba.njit(cache=True, nogil=True)
+@helper
 def _count_values(v, attrs, end):  # type: ignore[no-untyped-def]
     """How many values an attribute has whose value is not missing."""
     first = i = -2 - v
@@ -39,16 +40,36 @@ def _code(rank, factor):  # type: ignore[no-untyped-def]
     return (rank * factor) >> 32 if factor else np.int64(rank)
 
 
-@numba.njit(cache=True, nogil=True)
+@helper
 def _sorted_codes(v, factor, attrs, ranks, end):  # type: ignore[no-untyped-def]
-    codes = np.full(_count_values(v, attrs, end), _code(v, factor))
-    if v < 0:
-        for i in range(codes.size):
-            codes[i] = _code(ranks[-2 - v + i], factor)
-    return np.sort(codes)
+    codes = np.empty(_count_values(v, attrs, end), np.int64)
+    for i in range(codes.size):
+        codes[i] = _code(ranks[-2 - v + i] if v < 0 else v, factor)
+    gap = codes.size >> 1
+    while gap:  # Shell's sort: NumPy's would double the time that compiling takes
+        for i in range(gap, codes.size):
+            code, j = codes[i], i
+            while j >= gap and codes[j - gap] > code:
+                codes[j] = codes[j - gap]
+                j -= gap
+            codes[j] = code
+        gap = 1 if gap == 2 else (5 * gap) // 11
+    return codes
 
 
-@numba.njit(cache=True, nogil=True)
+@helper
+def _is_among(codes, code):  # type: ignore[no-untyped-def]
+    low, high = 0, codes.size
+    while low < high:
+        middle = (low + high) >> 1
+        if codes[middle] < code:
+            low = middle + 1
+        else:
+            high = middle
+    return low < codes.size and codes[low] == code
+
+
+@helper
 def _known_keys(table, base, radix, values0, values1, values2, run, n):  # type: ignore[no-untyped-def]
     """Appends all keys of a schema whose codes are among the values: their number, or -1 without room."""
     for at in range(table.shape[0]):
@@ -61,8 +82,7 @@ def _known_keys(table, base, radix, values0, values1, values2, run, n):  # type:
                 continue
             rank = rest // factor
             rest -= rank * factor
-            place = np.searchsorted(values, rank)
-            good &= place < values.size and values[min(place, values.size - 1)] == rank
+            good &= _is_among(values, rank)
         if good and rest == 0:
             if n == run.size:
                 return -1
@@ -71,7 +91,7 @@ def _known_keys(table, base, radix, values0, values1, values2, run, n):  # type:
     return n
 
 
-@numba.njit(cache=True, nogil=True)
+@helper
 def _keys_of_several(table, schema, s, v0, v1, v2, attrs, ranks, end, run, n):  # type: ignore[no-untyped-def]
     """Appends the keys of a schema for an event with several values: their number, or -1 without room."""
     hash_attrs, bases, radix, factor = schema
@@ -108,7 +128,7 @@ def _keys_of_several(table, schema, s, v0, v1, v2, attrs, ranks, end, run, n):  
     return n
 
 
-@numba.njit(cache=True, nogil=True)
+@helper
 def probe(schemas, table, item_start, refs, attrs, ranks, end, value, present, count, run, counts):  # type: ignore[no-untyped-def]
     """Looks up every hash key that the event has: the number of runs of entries found, now in `run`.
 
@@ -116,15 +136,15 @@ def probe(schemas, table, item_start, refs, attrs, ranks, end, value, present, c
     """
     first, is_present, schema = schemas
     hash_attrs, bases, radix, factor = schema
-    n = 0
+    n = np.int64(0)
     mask = table.shape[0] - 1
     for x in range(count):
         a = present[x]
         v0 = value[a]
         for s in range(first[a], first[a + 1]):
             b, c = hash_attrs[s, 1], hash_attrs[s, 2]
-            v1 = value[b] if b >= 0 else 0
-            v2 = value[c] if c >= 0 else 0
+            v1 = value[b] if b >= 0 else np.int32(0)
+            v2 = value[c] if c >= 0 else np.int32(0)
             if v1 == -1 or v2 == -1:
                 continue
             if not is_present[s] and (v0 < 0 or v1 < 0 or v2 < 0):
@@ -156,7 +176,7 @@ def probe(schemas, table, item_start, refs, attrs, ranks, end, value, present, c
     return hits
 
 
-@numba.njit(cache=True, nogil=True)
+@helper
 def emit(packed, several, stamp, epoch, out, n):  # type: ignore[no-untyped-def]
     """Appends a slot, once per event where it could come twice; the new length, or -1 without room."""
     if several or packed & SHARED_BIT:
@@ -170,7 +190,7 @@ def emit(packed, several, stamp, epoch, out, n):  # type: ignore[no-untyped-def]
     return n + 1
 
 
-@numba.njit(cache=True, nogil=True)
+@helper
 def visit(groups, listed, start, count, context, end, several, epoch, out, n):  # type: ignore[no-untyped-def]
     """Appends the slots of groups whose items hold: of `count` groups from `start`, or of those listed if it is -1."""
     item_start, items, group, slots = groups

@@ -23,11 +23,12 @@ from whimbrel.engine.misses import nearest
 from whimbrel.engine.packing import SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.pairs import pairs_of
 from whimbrel.engine.plan_report import plan
-from whimbrel.engine.segment import Segment, Workspace
+from whimbrel.engine.segment import Segment
 from whimbrel.engine.snapshot import HeadEntry, Snapshot
 from whimbrel.engine.subscriptions import Batch, fitted, read_subscriptions
 from whimbrel.engine.texts import TextStore
 from whimbrel.engine.typed import typed_events
+from whimbrel.engine.workspace import Workspace
 from whimbrel.matchers.explain import Explanation, NearMiss, explain
 from whimbrel.model.errors import UnknownId, WhimbrelError
 from whimbrel.model.event import Event

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numba
 
+from whimbrel.engine.jit import helper
 from whimbrel.engine.packing import KIND_SHIFT
 
 NO_ITEM = 2 << KIND_SHIFT
@@ -25,7 +26,7 @@ def in_set(sets, number, rank):  # type: ignore[no-untyped-def]
     return low < end and lows[low] <= rank
 
 
-@numba.njit(cache=True, nogil=True)
+@helper
 def holds(sets, kind, low, high, v, attrs, ranks, end):  # type: ignore[no-untyped-def]
     """Whether an item holds for a value as it is in scratch."""
     if v >= 0:

@@ -82,13 +82,13 @@ class Numbers(NamedTuple):
     bases: np.ndarray
 
 
-class One(NamedTuple):
-    """What one thread writes while it matches a single event."""
+class Task(NamedTuple):
+    """The events of a call, and where their slots go."""
 
-    offsets: np.ndarray  # int64[2]: where its entries begin and end
+    offsets: np.ndarray  # int64[events + 1]: where the entries of an event begin
     attrs: np.ndarray  # int32[n]
     ranks: np.ndarray  # int32[n]
-    ends: np.ndarray  # int64[2]: where its slots begin and end
+    ends: np.ndarray  # int64[events + 1]: where the slots of an event begin
     out: np.ndarray  # int32[m]: slots
 
 
@@ -145,7 +145,7 @@ SCRATCH = _kind(
         "counts": ("int64", 1),
     },
 )
-ONE = _kind(One, One._fields, True, {"offsets": ("int64", 1), "ends": ("int64", 1)})
+TASK = _kind(Task, Task._fields, True, {"offsets": ("int64", 1), "ends": ("int64", 1)})
 NUMBERS_AT = SEGMENT.words
 SCRATCH_AT = NUMBERS_AT + NUMBERS.words
-ONE_AT = SCRATCH_AT + SCRATCH.words
+TASK_AT = SCRATCH_AT + SCRATCH.words

@@ -1,11 +1,11 @@
 """The kernels that match a block of encoded events against one segment.
 
-`match_many` and `match_one` are what is called: they take arrays by their addresses (`views`), and the second one takes
-a single event as cells. `match_block` runs the chunks first (chunk outer, events inner, so that a chunk's bits are read
-once for the block), then goes event by event through the always-true slots, the hash keys and the sorted runs. Results
-are slots, events in order, in one buffer; it returns -1 when the buffer is too small. Per event a value per attribute
-is looked up in `scratch.value`: a rank, -1 for missing, or -2 - i for several values, which start at entry i of the
-block.
+`match` is what is called: it takes arrays by their addresses (`views`). It is one entry for blocks and for single
+events, as all of this is compiled anew for every entry. `match_block` runs the chunks first (chunk outer, events inner,
+so that a chunk's bits are read once for the block), then goes event by event through the always-true slots, the hash
+keys and the sorted runs. Results are slots, events in order, in one buffer; it returns -1 when the buffer is too small.
+Per event a value per attribute is looked up in `scratch.value`: a rank, -1 for missing, or -2 - i for several values,
+which start at entry i of the block.
 
 Helpers take the few arrays that they need: a tuple of forty would be copied at every call. Compiled code is cached by
 the file of the function: after a change to a helper in another file, touch this one, or `match_block` stays as it was.
@@ -21,13 +21,14 @@ from whimbrel.engine.encode_kernels import rank_cells
 from whimbrel.engine.hash_kernels import emit, probe, visit
 from whimbrel.engine.hashed import REFERENCES
 from whimbrel.engine.item_kernels import holds
-from whimbrel.engine.kernel_arrays import NUMBERS, NUMBERS_AT, ONE, ONE_AT, SCRATCH, SCRATCH_AT, SEGMENT
+from whimbrel.engine.jit import helper
+from whimbrel.engine.kernel_arrays import NUMBERS, NUMBERS_AT, SCRATCH, SCRATCH_AT, SEGMENT, TASK, TASK_AT
 from whimbrel.engine.views import view
 
-_segment, _numbers, _scratch, _one = map(view, (SEGMENT, NUMBERS, SCRATCH, ONE))
+_segment, _numbers, _scratch, _task = map(view, (SEGMENT, NUMBERS, SCRATCH, TASK))
 
 
-@numba.njit(cache=True, nogil=True)
+@helper
 def _sorted_end(bound, first, last, is_upper, v):  # type: ignore[no-untyped-def]
     """Where the run of sorted bounds that rank v satisfies ends."""
     low, high = first, last
@@ -40,7 +41,7 @@ def _sorted_end(bound, first, last, is_upper, v):  # type: ignore[no-untyped-def
     return low
 
 
-@numba.njit(cache=True, nogil=True)
+@helper
 def _match_sorted(runs, a, v, value, attrs, ranks, entries, several, stamp, epoch, out, n):  # type: ignore[no-untyped-def]
     """Appends what the runs of the sorted bounds of attribute a give for rank v."""
     first_group, start, upper, fixed, second, bound, low, high, slot = runs
@@ -57,7 +58,7 @@ def _match_sorted(runs, a, v, value, attrs, ranks, entries, several, stamp, epoc
         if several:
             for i in range(first, end):
                 if second[g] < 0 or holds((start, low, high), 0, low[i], high[i], w, attrs, ranks, entries):
-                    n = emit(slot[i], True, stamp, epoch, out, n)
+                    n = emit(slot[i], several, stamp, epoch, out, n)
         elif second[g] < 0:
             for i in range(first, end):
                 out[n + i - first] = slot[i]
@@ -69,7 +70,7 @@ def _match_sorted(runs, a, v, value, attrs, ranks, entries, several, stamp, epoc
     return n
 
 
-@numba.njit(cache=True, nogil=True, no_cpython_wrapper=True)  # type: ignore[call-overload]
+@helper
 def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, out):  # type: ignore[no-untyped-def]
     """Match events first .. first + count: slots in `out`, the slots of event e end at out_offsets[e + 1].
 
@@ -104,8 +105,9 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
     item_start, always = seg.hash_item_start, seg.always
     table, refs, sorted_first = seg.hash_table, seg.hash_refs, seg.sorted_first
     alive = scratch.alive
+    listed = np.int64(-1)  # not a literal, for which helpers would be compiled once more
     epoch = scratch.epoch[0]
-    n = 0
+    n: int = np.int64(0)  # type: ignore[assignment]
     out_offsets[0] = 0
     candidates = 0
     for e in range(count):
@@ -139,7 +141,7 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
             )
         if runs < 0:
             n = -1
-        kept = 0
+        kept = np.int64(0)
         for r in range(runs):
             start, left = run[r] >> 32, run[r] & (REFERENCES - 1)
             candidates += left
@@ -150,8 +152,8 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
             while left > 0:
                 if kept == alive.size:
                     if n >= 0:
-                        n = visit(groups, alive, -1, kept, context, end, several, epoch, out, n)
-                    kept = 0
+                        n = visit(groups, alive, listed, kept, context, end, several, epoch, out, n)
+                    kept = np.int64(0)
                 size = min(left, alive.size - kept)
                 for i in range(start, start + size):  # append always, keep if inside: no branch to mispredict
                     v = value[refs[i, 1]]
@@ -160,7 +162,7 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
                 start += size
                 left -= size
         if kept and n >= 0:
-            n = visit(groups, alive, -1, kept, context, end, several, epoch, out, n)
+            n = visit(groups, alive, listed, kept, context, end, several, epoch, out, n)
         for x in range(present):
             a = present_attrs[x]
             v = value[a]
@@ -172,7 +174,7 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
                 i = -2 - v
                 while i < end and attrs[i] == a and n >= 0:
                     if ranks[i] > 0:
-                        n = _match_sorted(runs_of, a, ranks[i], value, attrs, ranks, end, True, stamp, epoch, out, n)
+                        n = _match_sorted(runs_of, a, ranks[i], value, attrs, ranks, end, several, stamp, epoch, out, n)
                     i += 1
         for x in range(present):
             value[present_attrs[x]] = -1
@@ -186,19 +188,13 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
 
 
 @numba.njit(cache=True, nogil=True)
-def match_many(words, offsets, attrs, ranks, first, count, out_offsets, out):  # type: ignore[no-untyped-def]
-    """`match_block`, with the arrays of segment and scratch by address."""
+def match(words, first, count, is_single, attrs, cells):  # type: ignore[no-untyped-def]
+    """`match_block` with all arrays by address; a single event is given as entries with cells, to be ranked first."""
+    task = _task(words, TASK_AT)
+    if is_single:
+        task.offsets[1] = attrs.size
+        rank_cells(attrs, cells, _numbers(words, NUMBERS_AT), task.offsets, task.attrs, task.ranks)
     return match_block(
-        _segment(words, 0), offsets, attrs, ranks, first, count, _scratch(words, SCRATCH_AT), out_offsets, out
-    )
-
-
-@numba.njit(cache=True, nogil=True)
-def match_one(words, attrs, cells):  # type: ignore[no-untyped-def]
-    """Match one event, given as entries with cells: how many slots `one.out` has, or -1 if a buffer is too small."""
-    one = _one(words, ONE_AT)
-    one.offsets[1] = attrs.size
-    rank_cells(attrs, cells, _numbers(words, NUMBERS_AT), one.offsets, one.attrs, one.ranks)
-    return match_block(
-        _segment(words, 0), one.offsets, one.attrs, one.ranks, 0, 1, _scratch(words, SCRATCH_AT), one.ends, one.out
-    )
+        _segment(words, 0), task.offsets, task.attrs, task.ranks, first, count, _scratch(words, SCRATCH_AT),
+        task.ends, task.out,
+    )  # fmt: skip

@@ -14,6 +14,7 @@ import numba
 import numpy as np
 
 from whimbrel.engine.clauses import RANGE, SET, Clauses
+from whimbrel.engine.jit import helper
 from whimbrel.engine.weights import Weights, between
 
 PROBE_NS, CANDIDATE_NS = 30.0, 14.0
@@ -63,7 +64,7 @@ def choose_keys(clauses: Clauses, weights: Weights, mine: np.ndarray) -> Choice:
     equals = np.empty(len(mine), np.float32)
     _count_equals(mine, clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, equals)
     step = max(1, len(mine) // SAMPLE)
-    counts, code, cost, probe = _all_options(mine[::step], equals[::step], source)
+    counts, code, cost, probe = _sampled(mine[::step].copy(), equals[::step].copy(), source)
     known, schema = np.unique(code, return_inverse=True)
     price = np.zeros(len(known))
     price[schema] = probe * PROBE_NS
@@ -96,7 +97,7 @@ def _fill(table, states, known, state):  # type: ignore[no-untyped-def]
         table[at], states[at] = known[i], state[i]
 
 
-@numba.njit(cache=True, nogil=True)
+@helper
 def _options(c, equals, source, item, share, entries, part, bits, code, cost, probe, picked):  # type: ignore[no-untyped-def]
     """The possible keys of a conjunction: their number, and per key its schema, cost, chance of a probe and items."""
     start, attr, kind, low, high, set_start, set_low, set_high, present, total, wstart, cumulative, factor = source
@@ -192,12 +193,12 @@ def _count_equals(mine, start, attr, kind, low, high, out):  # type: ignore[no-u
         out[i] = counts[places[i]]
 
 
-@numba.njit(cache=True, nogil=True)
+@helper
 def _cost(share, entries):  # type: ignore[no-untyped-def]
     return share * CANDIDATE_NS + (entries - 1) * ENTRY_NS
 
 
-@numba.njit(cache=True, nogil=True)
+@helper
 def _room():  # type: ignore[no-untyped-def]
     return (
         np.empty(_ITEMS + 1, np.int64), np.empty(_ITEMS + 1), np.empty(_ITEMS + 1, np.int64),
@@ -206,65 +207,67 @@ def _room():  # type: ignore[no-untyped-def]
     )  # fmt: skip
 
 
+def _sampled(mine: np.ndarray, equals: np.ndarray, source: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    """The options of conjunctions: how many each has, and of all their schemas, costs and chances of a probe."""
+    counts = np.empty(len(mine), np.int64)
+    room = 16 * len(mine)
+    while True:
+        code, cost, probe = np.empty(room, np.int64), np.empty(room), np.empty(room)
+        found = _all_options(mine, equals, source, counts, code, cost, probe)
+        if found >= 0:
+            return counts, code[:found].copy(), cost[:found].copy(), probe[:found].copy()
+        room *= 2
+
+
 @numba.njit(cache=True, nogil=True)
-def _all_options(mine, equals, source):  # type: ignore[no-untyped-def]
+def _all_options(mine, equals, source, counts, codes, costs, probes):  # type: ignore[no-untyped-def]
     item, share, entries, part, bits, code, cost, probe, picked = _room()
-    counts = np.empty(mine.size, np.int64)
-    codes = np.empty(mine.size * 16, np.int64)
-    costs = np.empty(mine.size * 16, np.float64)
-    probes = np.empty(mine.size * 16, np.float64)
     at = 0
     for i in range(mine.size):
         n = _options(mine[i], equals[i], source, item, share, entries, part, bits, code, cost, probe, picked)
         if at + n > codes.size:
-            codes = np.concatenate((codes, np.empty_like(codes)))
-            costs = np.concatenate((costs, np.empty_like(costs)))
-            probes = np.concatenate((probes, np.empty_like(probes)))
+            return -1
         counts[i] = n
-        codes[at : at + n], costs[at : at + n], probes[at : at + n] = code[:n], cost[:n], probe[:n]
+        for o in range(n):
+            codes[at + o], costs[at + o], probes[at + o] = code[o], cost[o], probe[o]
         at += n
-    return counts, codes[:at].copy(), costs[:at].copy(), probes[:at].copy()
+    return at
+
+
+def _weigh(counts: np.ndarray, schema: np.ndarray, cost: np.ndarray, price: np.ndarray, scale: float) -> np.ndarray:
+    """Which schemas pay: the least paying go first, as what they served turns to others."""
+    state = np.full(len(price), _KEPT, np.uint8)
+    saved: np.ndarray = np.bincount(schema, np.maximum(0.0, UNKEYED_NS - cost), len(price))  # if there were no other
+    alone = saved / max(1e-9, float(saved.max(initial=0)))
+    for turn in range(_ROUNDS):
+        gain = np.zeros(len(price))
+        _add_gains(counts, schema, cost, state, scale, gain)
+        weak = np.flatnonzero((state == _KEPT) & (gain < price))
+        if not len(weak):
+            break
+        drop = np.argsort(gain[weak] / price[weak] + 1e-3 * alone[weak], kind="stable")
+        state[weak[drop[: len(weak) if turn == _ROUNDS - 1 else (len(weak) + 1) // 2]]] = _DROPPED
+    return state
 
 
 @numba.njit(cache=True, nogil=True)
-def _weigh(counts, schema, cost, price, scale):  # type: ignore[no-untyped-def]
-    """Which schemas pay: the least paying go first, as what they served turns to others."""
-    state = np.full(price.size, _KEPT, np.uint8)
-    gain = np.empty(price.size)
-    alone = np.zeros(price.size)  # what each would save if there were no other
-    for o in range(schema.size):
-        alone[schema[o]] += max(0.0, UNKEYED_NS - cost[o])
-    alone /= max(1e-9, alone.max()) if alone.size else 1.0
-    for turn in range(_ROUNDS):
-        gain[:] = 0.0
-        at = 0
-        for i in range(counts.size):
-            best, next_best, chosen = UNKEYED_NS, UNKEYED_NS, -1
-            for o in range(at, at + counts[i]):
-                if state[schema[o]] != _KEPT or cost[o] >= next_best:
-                    continue
-                if schema[o] == chosen:
-                    best = min(best, cost[o])
-                elif cost[o] < best:
-                    next_best, best, chosen = best, cost[o], schema[o]
-                else:
-                    next_best = cost[o]
-            at += counts[i]
-            if chosen >= 0:
-                gain[chosen] += (next_best - best) * scale
-        weak = np.empty(price.size, np.int64)
-        ratio = np.empty(price.size)
-        count = 0
-        for s in range(price.size):
-            if state[s] == _KEPT and gain[s] < price[s]:
-                weak[count], ratio[count] = s, gain[s] / price[s] + 1e-3 * alone[s]
-                count += 1
-        if count == 0:
-            break
-        drop = np.argsort(ratio[:count])
-        for i in range(count if turn == _ROUNDS - 1 else (count + 1) // 2):
-            state[weak[drop[i]]] = _DROPPED
-    return state
+def _add_gains(counts, schema, cost, state, scale, gain):  # type: ignore[no-untyped-def]
+    """Adds what each schema saves those that it serves, compared with their second best."""
+    at = 0
+    for i in range(counts.size):
+        best, next_best, chosen = UNKEYED_NS, UNKEYED_NS, -1
+        for o in range(at, at + counts[i]):
+            if state[schema[o]] != _KEPT or cost[o] >= next_best:
+                continue
+            if schema[o] == chosen:
+                best = min(best, cost[o])
+            elif cost[o] < best:
+                next_best, best, chosen = best, cost[o], schema[o]
+            else:
+                next_best = cost[o]
+        at += counts[i]
+        if chosen >= 0:
+            gain[chosen] += (next_best - best) * scale
 
 
 @numba.njit(cache=True, nogil=True)

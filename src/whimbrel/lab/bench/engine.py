@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from whimbrel.engine import segment as segment_module
+from whimbrel.engine import workspace as workspace_module
 from whimbrel.engine import writer
 from whimbrel.engine.index import Index
 from whimbrel.lab.bench.rival import Pairs, Rival, pairs_of_blocks
@@ -167,7 +167,7 @@ def _clocked(index: Index, event: dict[str, object]) -> int:
 
 def _outside(index: Index, events: list[dict[str, object]]) -> float | None:
     """The median share of a match outside the kernel; the call into compiled code counts as inside."""
-    kernel = getattr(segment_module, "match_one", None)
+    kernel = getattr(workspace_module, "match", None)
     if kernel is None:
         return None
     inside = 0
@@ -180,14 +180,14 @@ def _outside(index: Index, events: list[dict[str, object]]) -> float | None:
         return result
 
     shares = []
-    setattr(segment_module, "match_one", watched)  # noqa: B010 - a name that the module does not give away
+    setattr(workspace_module, "match", watched)  # noqa: B010 - a name that the module does not give away
     try:
         for event in events:
             inside = 0
             whole = _clocked(index, event)
             shares.append(1 - inside / whole)
     finally:
-        setattr(segment_module, "match_one", kernel)  # noqa: B010
+        setattr(workspace_module, "match", kernel)  # noqa: B010
     return round(statistics.median(shares), 3)
 
 

@@ -1,0 +1,142 @@
+"""A workspace: what one thread needs to match events against segments."""
+
+from __future__ import annotations
+
+from array import array
+from typing import NamedTuple
+from weakref import ref
+
+import numpy as np
+
+from whimbrel.engine.codec import Encoded
+from whimbrel.engine.kernel_arrays import SCRATCH, TASK, TASK_AT, Scratch, Task
+from whimbrel.engine.kernels import match
+from whimbrel.engine.segment import BLOCK, Segment
+from whimbrel.engine.views import words_of
+
+PAIRS = 1 << 21
+"""Pairs that a call gives, about: its buffers grow beyond twice that only for a single event with more."""
+
+_NO_ATTRS, _NO_CELLS = np.empty(0, np.int32), np.empty(0, np.float64)
+
+
+class Words(NamedTuple):
+    """Where the arrays lie that `match` is to use, for a block of events and for a single one."""
+
+    block: np.ndarray
+    single: np.ndarray
+
+
+class Workspace:
+    """The buffers of one thread: what kernels write, reused from block to block and from segment to segment."""
+
+    def __init__(self) -> None:
+        self._values = np.full(0, -1, np.int32)
+        self._present = np.empty(0, np.int32)
+        self._stamp = np.zeros(0, np.uint32)
+        self._epoch = np.zeros(1, np.uint32)
+        self._cells = (np.empty(0, np.int32), np.empty(0, np.int32))
+        self._alive = np.empty(BLOCK + 1, np.int32)
+        self._pair_event = np.empty(1 << 14, np.int32)
+        self._pair_slot = np.empty(1 << 14, np.int32)
+        self._run = np.empty(1 << 12, np.int64)
+        self.counts = np.zeros(4, np.int64)
+        self.out = np.empty(1 << 16, np.int32)
+        self.offsets = np.zeros(BLOCK + 1, np.int64)
+        self._one = np.zeros((2, 2), np.int64)
+        self._entries = (np.empty(256, np.int32), np.empty(256, np.int32))
+        self._fitted: tuple[ref[Segment], Words] | None = None
+
+    def words(self, segment: Segment, slots: int) -> Words:
+        """Where kernels find the arrays of a segment of an index with so many slots, and buffers large enough."""
+        if self._fitted is not None and self._fitted[0]() is segment and len(self._stamp) >= slots:
+            return self._fitted[1]
+        attributes, used = len(segment.attributes) + 1, len(segment.arrays["bits_attrs"])
+        if len(self._values) < attributes:
+            self._values = np.full(attributes, -1, np.int32)
+            self._present = np.empty(attributes, np.int32)
+        if len(self._stamp) < slots:
+            self._stamp = np.zeros(max(slots, 2 * len(self._stamp)), np.uint32)
+        cells = used * segment.block
+        if len(self._cells[0]) < cells:
+            self._cells = (np.empty(cells, np.int32), np.empty(cells, np.int32))
+        grid = self._cells[0][:cells].reshape(used, segment.block)
+        rows = self._cells[1][:cells].reshape(segment.block, used)
+        scratch = Scratch(
+            self._values,
+            self._present,
+            self._stamp,
+            self._epoch,
+            grid,
+            rows,
+            self._alive,
+            self._pair_event,
+            self._pair_slot,
+            self._run,
+            self.counts,
+        )
+        single = Task(self._one[0], self._entries[0], self._entries[1], self._one[1], self.out)
+        both = np.array(segment.words + words_of(SCRATCH, scratch) + words_of(TASK, single), np.int64)
+        self._fitted = (ref(segment), Words(both, both.copy()))
+        return self._fitted[1]
+
+    def _grow(self, used: int) -> None:
+        """Doubles the buffers of results; the first `used` slots stay."""
+        larger = np.empty(2 * len(self.out), np.int32)
+        larger[:used] = self.out[:used]
+        self.out = larger
+        self._pair_event = np.empty(2 * len(self._pair_event), np.int32)
+        self._pair_slot = np.empty(2 * len(self._pair_slot), np.int32)
+        self._run = np.empty(2 * len(self._run), np.int64)
+        self._fitted = None
+
+    def match_one(self, segment: Segment, attrs: array[int], cells: list[float], slots: int) -> np.ndarray:
+        """The slots that one event matches, given as what `Codec.append` collects; a view of the reused buffer."""
+        self._renew_epoch()
+        if len(attrs) > len(self._entries[0]):
+            self._entries = (np.empty(2 * len(attrs), np.int32), np.empty(2 * len(attrs), np.int32))
+            self._fitted = None
+        places = np.frombuffer(attrs, np.int32) if attrs else _NO_ATTRS
+        values = np.frombuffer(array("d", cells), np.float64) if cells else _NO_CELLS
+        while (found := match(self.words(segment, slots).single, 0, 1, True, places, values)) < 0:
+            self._grow(0)
+        return self.out[:found]
+
+    def match_some(
+        self, segment: Segment, encoded: Encoded, slots: int, stop: int, pairs: int = PAIRS
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Match encoded events up to `stop`, or at least one, to about so many pairs.
+
+        Where the slots of each event that was matched end, and the slots; views of the reused buffers.
+        """
+        self._renew_epoch()
+        if len(self.offsets) <= stop:
+            self.offsets = np.zeros(stop + 1, np.int64)
+        used = first = 0
+        block = segment.block
+        self.offsets[0] = 0
+        while first < stop and (used < pairs or not first):
+            count = min(block, stop - first)
+            words = self.words(segment, slots).block
+            words[TASK_AT:] = words_of(
+                TASK, (encoded.offsets, encoded.attrs, encoded.ranks, self.offsets[first:], self.out[used:])
+            )
+            found = match(words, first, count, False, _NO_ATTRS, _NO_CELLS)
+            if found < 0:
+                self.offsets[first] = used
+                if len(self.out) < 2 * PAIRS or (first == 0 and count == 1):
+                    self._grow(used)
+                elif count > 1:
+                    block = count // 2
+                else:
+                    break
+                continue
+            self.offsets[first : first + count + 1] += used
+            used += int(found)
+            first += count
+        return self.offsets[: first + 1], self.out[:used]
+
+    def _renew_epoch(self) -> None:
+        if self._epoch[0] > 1 << 31:
+            self._epoch[0] = 0
+            self._stamp[:] = 0
