@@ -245,6 +245,25 @@ def test_hysteresis_and_dwell() -> None:
     spaces._check()
 
 
+def test_hysteresis_widens_ends_as_they_were_written() -> None:
+    spaces = town()
+    spaces.subscribe("closed", [{"x": (-1, 0)}], hysteresis={"x": 2}, leave=True)
+    spaces.subscribe("open", [{"x": "[-1, 1)"}], hysteresis={"x": 2}, leave=True)
+    spaces.publish("p", [{"x": 0}])
+    assert spaces.update_publication("p", {"x": 2}) == []
+    assert spaces.update_publication("p", {"x": 2.999}) == [leave("closed", "p")]
+    assert spaces.update_publication("p", {"x": 3}) == [leave("open", "p")]
+
+
+def test_a_leave_that_is_due_twice_comes_once() -> None:
+    spaces = town()
+    spaces.subscribe("s", [{"x": 1}], dwell=5, leave=True, now=0)
+    spaces.publish("p", [{"x": 1}], now=0)
+    for x in (2, 1, 2):
+        spaces.update_publication("p", {"x": x}, now=1)
+    assert spaces.advance(9) == [leave("s", "p")]
+
+
 def test_a_leave_that_is_due_comes_before_the_call() -> None:
     spaces = town()
     spaces.subscribe("s", [{"x": 1}], dwell=5, leave=True, now=0)

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from tests.spaces.model import Model
 from tests.spaces.regions import SPACES, regions
-from whimbrel.spaces import Notifications, SubjectSpaces
+from whimbrel.spaces import Notification, Notifications, SubjectSpaces
 from whimbrel.spaces.index import upkeep
 from whimbrel.spaces.intervals import Interval
 
@@ -42,6 +42,7 @@ class Spaces(RuleBasedStateMachine):
             self.spaces.define(name, dimensions)
         self.few = st.lists(regions(chosen), min_size=1, max_size=3) | st.lists(regions(chosen), min_size=1, max_size=1)
         self.before = self.model.pairs()
+        self.kept: list[tuple[Notification, Any]] = []
 
     def teardown(self) -> None:
         upkeep.TAIL = self.tail
@@ -61,6 +62,11 @@ class Spaces(RuleBasedStateMachine):
         told = Counter((each.kind, each.publication, each.subscription) for each in found)
         assert told == Counter(expected)
         assert {each.sequence for each in found} <= {self.spaces.sequence}
+        for each in found:
+            content = None if each.kind == "delete" else self.spaces.publication(each.publication)
+            assert each.content == content
+            self.kept.append((each, content))
+        del self.kept[:-30]
         self.before = after
 
     @rule(key=keys, data=data)
@@ -153,6 +159,8 @@ class Spaces(RuleBasedStateMachine):
         if not hasattr(self, "spaces"):
             return
         self.spaces._check()
+        for each, content in self.kept:
+            assert each.content == content
         for p in self.model.publications:
             assert set(self.spaces.matches(p)) == {s for q, s in self.before if q == p}
         for s in self.model.subscriptions:

@@ -8,7 +8,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from whimbrel.model.limits import Limit
-from whimbrel.spaces.domains import DOMAINS, Integer, Number, String, Time, encode
+from whimbrel.spaces.domains import DOMAINS, Integer, Number, String, Time, encode, show_text
 from whimbrel.spaces.errors import EmptyRegion, RegionError, SpaceConflict, UnknownDimension, UnknownSpace
 from whimbrel.spaces.intervals import Interval
 from whimbrel.spaces.layout import HIGH, LOW, Int64s, Regions
@@ -126,6 +126,23 @@ class Definitions:
     def decode(self, cells: Int64s) -> dict[str, Interval]:
         """A region with its intervals."""
         return {self.names[number]: self.domains[number].show(low, high) for number, low, high in cells.tolist()}
+
+    def reader(self) -> Callable[[Int64s], dict[str, Interval]]:
+        """What `decode` does, for cells of now at any later time: labels of strings change their meaning."""
+        if not self.strings:
+            return self.decode
+        names, domains = self.names, self.domains
+        texts = {number: domain.labels.cut_of for number, domain in self.strings}
+
+        def read(cells: Int64s) -> dict[str, Interval]:
+            return {
+                names[number]: show_text(texts[number], low, high)
+                if number in texts
+                else domains[number].show(low, high)
+                for number, low, high in cells.tolist()
+            }
+
+        return read
 
     def members(self) -> list[list[int]]:
         """The dimensions of each space, by number."""

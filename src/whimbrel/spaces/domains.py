@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import struct
 import sys
+from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
 from typing import ClassVar, Protocol
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whimbrel.model.errors import EventError
-from whimbrel.model.intervals import IntervalSet, after, before, edge
+from whimbrel.model.intervals import Cut, IntervalSet, after, before, edge
 from whimbrel.model.values import NUMBER, TIMESTAMP, SortKey, Timestamp, Value, sort_key, to_value, type_of
 from whimbrel.spaces.errors import EmptyRegion, RegionError
 from whimbrel.spaces.intervals import Interval, split_text
@@ -262,12 +263,7 @@ class String:
 
     def show(self, low: int, high: int) -> Interval:
         """The interval between two cuts."""
-        bottom = None if low == UNBOUNDED_LOW else self.labels.cut(low)
-        top = None if high == UNBOUNDED_HIGH else self.labels.cut(high)
-        ends = "(" if bottom is not None and bottom[3] else "["
-        ends += "]" if top is not None and top[3] else ")"
-        lowest, highest = (None if cut is None else str(cut[2] or "") for cut in (bottom, top))
-        return Interval(lowest, highest, ends)
+        return show_text(self.labels.cut_of, low, high)
 
     def _key(self, item: object, path: str) -> SortKey:
         value = _value(item, path)
@@ -281,6 +277,16 @@ DOMAINS: dict[str, type[Number | Integer | Time | String]] = {
 }
 
 
+def show_text(cut_of: Mapping[int, Cut], low: int, high: int) -> Interval:
+    """The interval of strings between two labels."""
+    bottom = None if low == UNBOUNDED_LOW else cut_of[low]
+    top = None if high == UNBOUNDED_HIGH else cut_of[high]
+    ends = "(" if bottom is not None and bottom[3] else "["
+    ends += "]" if top is not None and top[3] else ")"
+    lowest, highest = (None if cut is None else str(cut[2] or "") for cut in (bottom, top))
+    return Interval(lowest, highest, ends)
+
+
 def float_codes(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
     """The cuts below numbers; NaN and infinities are for the caller."""
     bits = numbers.view(np.int64)
@@ -290,13 +296,13 @@ def float_codes(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
 def widened(domain: Number | Integer | Time | String, low: int, high: int, margin: float) -> tuple[int, int]:
     """The cuts of an interval that is longer by a margin at both ends; seconds, where it is of instants."""
     if isinstance(domain, Number):
-        most = sys.float_info.max
-        low = low if low == UNBOUNDED_LOW else _code(max(_decode(low) - margin, -most), "hysteresis")
-        high = high if high == UNBOUNDED_HIGH else _code(min(_decode(high) + margin, most), "hysteresis")
-    else:
-        step = math.ceil(margin * 1_000_000_000 if isinstance(domain, Time) else margin)
-        low = low if low == UNBOUNDED_LOW else max(low - step, -_LARGEST)
-        high = high if high == UNBOUNDED_HIGH else min(high + step, _LARGEST)
+        shown, most = domain.show(low, high), sys.float_info.max
+        lowest = None if shown.low is None else max(float(shown.low) - margin, -most)  # type: ignore[arg-type]
+        highest = None if shown.high is None else min(float(shown.high) + margin, most)  # type: ignore[arg-type]
+        return domain.interval(Interval(lowest, highest, shown.ends), "hysteresis")
+    step = math.ceil(margin * 1_000_000_000 if isinstance(domain, Time) else margin)
+    low = low if low == UNBOUNDED_LOW else max(low - step, -_LARGEST)
+    high = high if high == UNBOUNDED_HIGH else max(high, min(high + step, _LARGEST))
     return low, high
 
 

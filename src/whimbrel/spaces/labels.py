@@ -27,6 +27,8 @@ class Labels:
     def __init__(self) -> None:
         self._cuts: list[Cut] = []
         self._codes: list[int] = []
+        self.cut_of: dict[int, Cut] = {}
+        """Cuts by label. Only ever added to, and replaced where labels change: who keeps it with labels reads them."""
         self._code_of: dict[Cut, int] = {}
         self.spread = 0
         self._kept = 0
@@ -40,12 +42,6 @@ class Labels:
         code = self._code_of.get(cut)
         return self._add(cut) if code is None else code
 
-    def cut(self, code: int) -> Cut:
-        """The cut of a label."""
-        at = bisect_left(self._codes, code)
-        assert self._codes[at] == code
-        return self._cuts[at]
-
     def dump(self) -> list[tuple[Cut, int]]:
         """All cuts with their labels."""
         return list(zip(self._cuts, self._codes, strict=True))
@@ -55,7 +51,7 @@ class Labels:
         for cut, code in pairs:
             self._cuts.append(cut)
             self._codes.append(code)
-            self._code_of[cut] = code
+            self._code_of[cut], self.cut_of[code] = code, cut
 
     def _add(self, cut: Cut) -> int:
         at = bisect_left(self._cuts, cut)
@@ -72,7 +68,7 @@ class Labels:
             return self._add(cut)
         self._cuts.insert(at, cut)
         self._codes.insert(at, code)
-        self._code_of[cut] = code
+        self._code_of[cut], self.cut_of[code] = code, cut
         return code
 
     @property
@@ -84,7 +80,7 @@ class Labels:
         """Forget the cuts whose labels are not in use."""
         needed = set(used.tolist())
         kept = [(cut, code) for cut, code in zip(self._cuts, self._codes, strict=True) if code in needed]
-        self._cuts, self._codes, self._code_of = [], [], {}
+        self._cuts, self._codes, self._code_of, self.cut_of = [], [], {}, {}
         self.load(kept)
         self._kept = len(kept)
 
@@ -95,6 +91,7 @@ class Labels:
         first = -stride * (count // 2)
         old = np.array(self._codes, np.int64)
         self._codes = [first + stride * place for place in range(count)]
+        self.cut_of = dict(zip(self._codes, self._cuts, strict=True))
         self._code_of = dict(zip(self._cuts, self._codes, strict=True))
         self.spread += 1
         self.renamed(old, np.array(self._codes, np.int64))
@@ -103,3 +100,4 @@ class Labels:
         assert self._cuts == sorted(set(self._cuts))
         assert self._codes == sorted(set(self._codes))
         assert self._code_of == dict(zip(self._cuts, self._codes, strict=True))
+        assert self.cut_of == dict(zip(self._codes, self._cuts, strict=True))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias, overload
+from itertools import accumulate
+from typing import Protocol, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
+
+from whimbrel.spaces.intervals import Interval
 
 Key: TypeAlias = int | str
 
@@ -16,6 +20,16 @@ ENTER, LEAVE, DELETE = range(3)
 
 Int32s = NDArray[np.int32]
 Bytes = NDArray[np.uint8]
+
+
+Content: TypeAlias = list[dict[str, Interval]]
+
+
+class Contents(Protocol):
+    """The regions of publications when somebody was told of them."""
+
+    def of(self, number: int) -> Content:
+        """The regions of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +43,19 @@ class Notification:
     publication: Key
     kind: str
     sequence: int = field(default=0, compare=False)
+    _content: Content | tuple[Contents, int] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def content(self) -> Content | None:
+        """The regions of the publication as that call left them; None with `delete`, which is a notice and no more."""
+        if isinstance(self._content, tuple):
+            contents, number = self._content
+            return contents.of(number)
+        return self._content
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickles take the content along."""
+        return Notification, (self.subscription, self.publication, self.kind, self.sequence, self.content)
 
 
 class Notifications(Sequence[Notification]):
@@ -41,12 +68,16 @@ class Notifications(Sequence[Notification]):
         kinds: Bytes,
         names: tuple[list[Key], list[Key]],
         sequence: int,
+        contents: tuple[list[int], list[Contents | None]],
+        places: range,
     ) -> None:
         self.subscriptions = subscriptions
         self.publications = publications
         self.kinds = kinds
         self.sequence = sequence
         self._names = names
+        self._ends, self._contents = contents
+        self._places = places
 
     def __len__(self) -> int:
         return len(self.kinds)
@@ -58,20 +89,22 @@ class Notifications(Sequence[Notification]):
     def __getitem__(self, at: int | slice) -> Notification | Notifications:
         if isinstance(at, slice):
             parts = self.subscriptions[at], self.publications[at], self.kinds[at]
-            return Notifications(*parts, self._names, self.sequence)
-        subscriptions, publications = self._names
-        return Notification(
-            subscriptions[self.subscriptions[at]],
-            publications[self.publications[at]],
-            KINDS[self.kinds[at]],
-            self.sequence,
+            contents = self._ends, self._contents
+            return Notifications(*parts, self._names, self.sequence, contents, self._places[at])
+        return self._made(
+            int(self.subscriptions[at]), int(self.publications[at]), int(self.kinds[at]), self._places[at]
         )
 
     def __iter__(self) -> Iterator[Notification]:
-        subscriptions, publications = self._names
         columns = self.subscriptions.tolist(), self.publications.tolist(), self.kinds.tolist()
-        for subscription, publication, kind in zip(*columns, strict=True):
-            yield Notification(subscriptions[subscription], publications[publication], KINDS[kind], self.sequence)
+        for row in zip(*columns, self._places, strict=True):
+            yield self._made(*row)
+
+    def _made(self, subscription: int, publication: int, kind: int, place: int) -> Notification:
+        subscriptions, publications = self._names
+        contents = self._contents[bisect_right(self._ends, place)]
+        content = None if contents is None else (contents, publication)
+        return Notification(subscriptions[subscription], publications[publication], KINDS[kind], self.sequence, content)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
@@ -88,11 +121,15 @@ class Collected:
 
     def __init__(self) -> None:
         self._parts: list[tuple[Int32s, Int32s, Bytes]] = []
+        self._contents: list[Contents | None] = []
+        self.contents: Contents | None = None
+        """Of the publications that are told of from now on."""
 
     def add(self, subscriptions: Int32s, publications: Int32s, kind: int) -> None:
         """Some of one kind."""
         if len(subscriptions):
             self._parts.append((subscriptions, publications, np.full(len(subscriptions), kind, np.uint8)))
+            self._contents.append(self.contents)
 
     def add_pairs(self, pairs: Iterable[tuple[int, int]], kind: int) -> None:
         """Some of one kind, as pairs of subscription and publication."""
@@ -101,8 +138,10 @@ class Collected:
 
     def finish(self, names: tuple[list[Key], list[Key]], sequence: int) -> Notifications:
         """All of them."""
+        ends = list(accumulate(len(part[0]) for part in self._parts))
+        contents = ends, self._contents
         if len(self._parts) == 1:
-            return Notifications(*self._parts[0], names, sequence)
+            return Notifications(*self._parts[0], names, sequence, contents, range(ends[0]))
         none = np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.uint8)
         columns = [np.concatenate(column) for column in zip(none, *self._parts, strict=True)]
-        return Notifications(columns[0], columns[1], columns[2], names, sequence)
+        return Notifications(columns[0], columns[1], columns[2], names, sequence, contents, range(len(columns[0])))

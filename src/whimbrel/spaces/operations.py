@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 
 import numpy as np
 
+from whimbrel.spaces.contents import Contents, Store
 from whimbrel.spaces.definitions import Definitions
 from whimbrel.spaces.filters import ALL, Filters
 from whimbrel.spaces.index.renaming import cuts_in_use, rename
@@ -26,6 +28,8 @@ class State:
         self.publications = Members("publication")
         self.subscriptions = Members("subscription")
         self.sticky = Sticky()
+        self.lock = threading.RLock()
+        self.store = Store(self.publications, self.definitions.reader, self.lock)
 
     @property
     def names(self) -> tuple[list[Key], list[Key]]:
@@ -75,7 +79,9 @@ class State:
 
     def delete_publication(self, number: int, to: Collected) -> None:
         """Remove a publication and tell all that matched it."""
+        self.store.changing(number, self.publications.read(number))
         found = self._plain_matches(number)
+        to.contents = None
         to.add(found, np.full(len(found), number, np.int32), DELETE)
         self.sticky.deleted(number, to)
         self.publications.remove(number)
@@ -88,6 +94,14 @@ class State:
         if outer != number:
             self.subscriptions.remove(outer)
         self.subscriptions.remove(number)
+
+    def advance(self, moment: float, to: Collected) -> None:
+        """Let those leave whose dwell is over."""
+        due = self.sticky.due(moment)
+        if due:
+            to.contents = self.store.contents(np.array([publication for _, publication in due], np.int32))
+            for subscription, publication in due:
+                self.sticky.leave(subscription, publication, to)
 
     def matches(self, number: int) -> list[int]:
         """The subscriptions that a publication matches."""
@@ -108,6 +122,7 @@ class State:
         for numbers, part in self.add(self.subscriptions, keys, rows, counts, ALL, flags):
             if not quiet:
                 which, found = self._begun(self.publications, numbers, part)
+                to.contents = self.store.contents(found)
                 to.add(which, found, ENTER)
 
     def _plain_matches(self, number: int) -> Int32s:
@@ -133,6 +148,7 @@ class State:
         for numbers, part in self.add(self.publications, keys, rows, counts, filter, 0):
             if not quiet:
                 which, found = self._begun(self.subscriptions, numbers, part, filter=filter)
+                to.contents = Contents(numbers, part, self.definitions.reader())
                 self._entered(found, which, to)
 
     def move(self, numbers: Int32s, news: Regions, moment: float, to: Collected) -> None:
@@ -153,6 +169,8 @@ class State:
         self, numbers: Int32s | int, olds: Regions, news: Regions, filter: str, moment: float, to: Collected
     ) -> None:
         """Tell subscriptions of publications that go from old to new regions."""
+        self.store.changing(numbers, olds)
+        to.contents = Contents(numbers, news, self.definitions.reader())
         if self.subscriptions.any_with(TOLD_OF_LEAVES):
             which, found = self._begun(self.subscriptions, numbers, olds, news, TOLD_OF_LEAVES, filter)
             self._left(found, which, moment, to)
@@ -191,6 +209,7 @@ class State:
         if options.is_sticky:
             self.sticky.add(number, options, number if outer is None else self._add_outer(outer, filter))
         found = self.matching.matched(self.publications, rows, filter)
+        to.contents = self.store.contents(found)
         self._entered(np.full(len(found), number, np.int32), found, to)
         return number
 
@@ -213,6 +232,8 @@ class State:
                 members.write(self.sticky.outer[number], outer)
             inside = self.matching.matched(self.publications, new, filter)
             around = inside if outer is None else self.matching.matched(self.publications, outer, filter)
+            concerned = np.array([*inside.tolist(), *self.sticky.inside[number]], np.int32)
+            to.contents = self.store.contents(concerned)
             self.sticky.replaced(number, inside.tolist(), around.tolist(), moment, to)
         else:
             old = members.read(number)
@@ -221,6 +242,7 @@ class State:
                 asked.insert(0, (old, new, LEAVE))
             for news, olds, kind in asked:
                 found = self.matching.begun_by(self.publications, olds, news, filter)
+                to.contents = self.store.contents(found)
                 to.add(np.full(len(found), number, np.int32), found, kind)
         members.write(number, new)
 

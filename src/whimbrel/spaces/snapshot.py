@@ -9,7 +9,7 @@ import numpy as np
 
 from whimbrel.spaces.filters import ALL
 from whimbrel.spaces.layout import Regions
-from whimbrel.spaces.members import HIDDEN, TOLD_OF_LEAVES, Members
+from whimbrel.spaces.members import TOLD_OF_LEAVES, Members
 from whimbrel.spaces.notices import Collected
 from whimbrel.spaces.operations import State
 from whimbrel.spaces.preparation import Preparation
@@ -59,6 +59,7 @@ def load_state(
             continue
         _, leave, hysteresis, dwell, inside = kept[key]
         options = Options(leave, hysteresis, dwell)
+        state.filters.check(filter)
         outer = preparation.outer(regions, options)
         number = state.add_subscription(key, regions, filter, options, outer, Collected())
         pairs = {state.publications.number_of[publication]: due for publication, due in inside}
@@ -69,7 +70,7 @@ def load_state(
 
 def _dump(members: Members) -> dict[str, np.ndarray]:
     """Keys, numbers of regions, regions, flags and filters; hidden members are made again."""
-    numbers = [number for number in members.number_of.values() if not members.flags[number] & HIDDEN]
+    numbers = list(members.number_of.values())
     slots = [members.slots(number) for number in numbers]
     regions = members.regions.read(np.concatenate([np.zeros(0, np.int32), *slots]))
     keys = [[members.names[number], members.filters.get(number, ALL)] for number in numbers]

@@ -6,7 +6,6 @@ What matches follows from the stored regions; nothing else is stored, but for su
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
@@ -17,12 +16,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from whimbrel.spaces.columns import Columns
+from whimbrel.spaces.contents import read_all
 from whimbrel.spaces.definitions import Region
 from whimbrel.spaces.filters import ALL, Filters, RegionFilter
-from whimbrel.spaces.intervals import Interval
 from whimbrel.spaces.journal import Journal
 from whimbrel.spaces.members import Members
-from whimbrel.spaces.notices import Collected, Key, Notifications
+from whimbrel.spaces.notices import Collected, Content, Key, Notifications
 from whimbrel.spaces.operations import State
 from whimbrel.spaces.plain import flatten, restore
 from whimbrel.spaces.preparation import Change, Changes, Preparation
@@ -54,7 +53,7 @@ class SubjectSpaces:
         self._preparation = Preparation(self._state)
         self._moment = -np.inf
         self._journal: Journal | None = None
-        self._lock = threading.RLock()
+        self._lock = self._state.lock
         self.last = Collected().finish(self._state.names, 0)
 
     @classmethod
@@ -106,10 +105,7 @@ class SubjectSpaces:
         A dimension of the same name is the same one in every space, and must not be constrained by a region yet.
         """
         with self._lock:
-            in_use = (
-                self._state.publications.regions.rows.constrains + self._state.subscriptions.regions.rows.constrains
-            )
-            self._state.definitions.check(space, dimensions, in_use)
+            self._state.definitions.check(space, dimensions, self._state.constrained())
             self._note("define", [flatten([space, dict(dimensions)]), {}], 0.0)
             self._state.define(space, dimensions)
 
@@ -277,11 +273,11 @@ class SubjectSpaces:
             found = self._state.matched_by(self._state.subscriptions.find(subscription))
             return [self._state.publications.names[number] for number in found]
 
-    def publication(self, key: Key) -> list[dict[str, Interval]]:
+    def publication(self, key: Key) -> Content:
         """The regions of a publication now."""
         return self._shown(self._state.publications, key)
 
-    def subscription(self, key: Key) -> list[dict[str, Interval]]:
+    def subscription(self, key: Key) -> Content:
         """The regions of a subscription now."""
         return self._shown(self._state.subscriptions, key)
 
@@ -305,7 +301,7 @@ class SubjectSpaces:
             self.sequence += 1
         self._moment = moment
         to = Collected()
-        self._state.sticky.advance(moment, to)
+        self._state.advance(moment, to)
         apply(moment, to)
         self._state.prune()
         self.last = to.finish(self._state.names, self.sequence)
@@ -318,10 +314,9 @@ class SubjectSpaces:
             self._journal.append([self.sequence + 1, moment, method, arguments])
         self.sequence += 1
 
-    def _shown(self, members: Members, key: Key) -> list[dict[str, Interval]]:
+    def _shown(self, members: Members, key: Key) -> Content:
         with self._lock:
-            regions = members.read(members.find(key))
-            return [self._state.definitions.decode(regions.row(place)) for place in range(len(regions.start) - 1)]
+            return read_all(members.read(members.find(key)), self._state.definitions.decode)
 
     def _check(self) -> None:
         """Assert that all structures agree."""

@@ -72,7 +72,7 @@ class Sticky:
             pairs[publication] = now + options.dwell
             heapq.heappush(self._due, (now + options.dwell, number, publication))
         else:
-            self._leave(number, publication, to)
+            self.leave(number, publication, to)
 
     def replaced(self, number: int, inner: Iterable[int], outer: Iterable[int], now: float, to: Collected) -> None:
         """The subscription has other regions, which these publications match."""
@@ -92,12 +92,14 @@ class Sticky:
                 del pairs[publication]
                 to.add_pairs([(number, publication)], DELETE)
 
-    def advance(self, now: float, to: Collected) -> None:
-        """Let those leave whose time has come."""
+    def due(self, now: float) -> list[tuple[int, int]]:
+        """The pairs whose time has come."""
+        found = []
         while self._due and self._due[0][0] <= now:
             due, number, publication = heapq.heappop(self._due)
             if self.inside.get(number, {}).get(publication) == due:
-                self._leave(number, publication, to)
+                found.append((number, publication))
+        return list(dict.fromkeys(found))
 
     def has(self, publication: int) -> list[int]:
         """The subscriptions that a publication is inside of."""
@@ -110,7 +112,8 @@ class Sticky:
             if due is not None:
                 heapq.heappush(self._due, (due, number, publication))
 
-    def _leave(self, number: int, publication: int, to: Collected) -> None:
+    def leave(self, number: int, publication: int, to: Collected) -> None:
+        """The pair is over."""
         del self.inside[number][publication]
         if self.options[number].leave:
             to.add_pairs([(number, publication)], LEAVE)
