@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,18 +11,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
 
 from tests.pipeline.publishing import publish
-from tests.pipeline.transitions_model import ARROW, FILTERS, LATER, SCHEMA, Model, Told, history
+from tests.pipeline.transitions_model import ARROW, FILTERS, LATER, SCHEMA, Model, history
 from whimbrel.pipeline.errors import ColumnError, KeyMissing, OptionError
 from whimbrel.pipeline.transitions import export_publications, transitions
+from whimbrel.pipeline.transitions_updates import bucket_numbers
 
 pytestmark = pytest.mark.spark
 
 
 class Query:
-    """The stage over a folder of Parquet files, one micro-batch at a time."""
+    """The stage over a folder of Parquet files, one for each micro-batch."""
 
     def __init__(self, spark: SparkSession, folder: Path, **options: Any) -> None:
         self.spark, self.folder, self.options = spark, folder, options
@@ -29,28 +32,29 @@ class Query:
         self.input.mkdir(parents=True, exist_ok=True)
         self.checkpoint = folder / "checkpoint"
         self.files = 0
+        self.seen: Counter[Any] = Counter()
 
-    def stage(self) -> DataFrame:
-        updates = self.spark.readStream.schema(SCHEMA).parquet(str(self.input))
-        return transitions(updates, self.folder / "index", key="key", sequence="n", deleted="gone", **self.options)
-
-    def put(self, rows: list[dict[str, Any]]) -> None:
+    def put(self, table: pa.Table) -> None:
+        """What the next micro-batch is to read."""
         self.files += 1
-        pq.write_table(pa.Table.from_pylist(rows, ARROW), self.input / f"{self.files:04}.parquet")
+        file = self.input / f"{self.files:04}.parquet"
+        pq.write_table(table, file)
+        os.utime(file, (self.files, self.files))  # Spark takes them in this order
 
-    def run(self) -> list[Told]:
-        """Process what is there; a new query each time, so that the state comes from the checkpoint."""
-        before = self.read()
-        writer = self.stage().writeStream.format("parquet").option("checkpointLocation", str(self.checkpoint))
-        query = writer.option("path", str(self.output)).trigger(availableNow=True).start()
-        query.awaitTermination()
-        return list((Counter(self.read()) - Counter(before)).elements())
-
-    def read(self) -> list[Told]:
-        if not (self.output / "_spark_metadata").exists():
-            return []
+    def run(self, schema: str = SCHEMA, **names: str) -> Counter[Any]:
+        """Process what is there and return what is new; a new query, so that the state comes from the checkpoint."""
+        reader = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+        told = transitions(reader.parquet(str(self.input)), self.folder / "index", key="key", **names, **self.options)
+        writer = told.writeStream.format("parquet").option("checkpointLocation", str(self.checkpoint))
+        writer.option("path", str(self.output)).trigger(availableNow=True).start().awaitTermination()
         rows = self.spark.read.parquet(str(self.output)).collect()
-        return [(r["key"], r["subscription"], r["kind"], r["sequence"], r["index_version"]) for r in rows]
+        found = Counter(tuple(row) for row in rows)
+        new, self.seen = found - self.seen, found
+        return new
+
+
+def updates(rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(rows, ARROW)
 
 
 @pytest.mark.parametrize(("partial", "leave", "buckets"), [(False, True, 3), (True, False, 5)])
@@ -61,77 +65,68 @@ def test_histories_give_the_notifications_of_the_model(
     query = Query(spark, tmp_path, leave=leave, buckets=buckets, **options)
     model = Model(leave, partial)
     rows = history(buckets, 160)
-    expected = model.publish(FILTERS, publish(tmp_path / "index", FILTERS))
-    query.put(rows[:60])
-    expected += model.update(rows[:60])
-    assert Counter(query.run()) == Counter(expected)
-    expected = model.publish(LATER, publish(tmp_path / "index", LATER))
-    query.put(rows[60:])
-    expected += model.update(rows[60:])
-    assert Counter(query.run()) == Counter(expected)
-    assert query.run() == []
+    for filters, batches in ((FILTERS, (rows[:30], rows[30:60])), (LATER, (rows[60:110], rows[110:]))):
+        expected = model.publish(filters, publish(tmp_path / "index", filters))
+        for batch in batches:
+            query.put(updates(batch))
+            expected += model.update(batch)
+        assert query.run(sequence="n", deleted="gone") == Counter(expected)
+    if not partial:
+        assert query.run(sequence="n", deleted="gone") == Counter()
 
 
 def test_another_number_of_buckets_goes_on_from_an_export(spark: SparkSession, tmp_path: Path) -> None:
     old, model = Query(spark, tmp_path / "old", leave=True, buckets=4), Model(True, False)
     rows = history(9, 80)
     model.publish(FILTERS, publish(tmp_path / "old" / "index", FILTERS))
-    old.put(rows[:50])
-    expected = model.update(rows[:50])
-    assert Counter(old.run()) == Counter(expected)
+    old.put(updates(rows[:50]))
+    assert old.run(sequence="n", deleted="gone") == Counter(model.update(rows[:50]))
     exported = tmp_path / "exported"
     export_publications(spark, old.checkpoint).write.parquet(str(exported))
     assert spark.read.parquet(str(exported)).count() == len(model.states)
     (tmp_path / "new").mkdir()
     (tmp_path / "old" / "index").rename(tmp_path / "new" / "index")
     new = Query(spark, tmp_path / "new", leave=True, buckets=9, initial=spark.read.parquet(str(exported)))
-    new.put(rows[50:])
-    assert Counter(new.run()) == Counter(model.update(rows[50:]))
+    new.put(updates(rows[50:]))
+    assert new.run(sequence="n", deleted="gone") == Counter(model.update(rows[50:]))
 
 
 def test_hysteresis_and_dwell_by_the_time_of_the_rows(spark: SparkSession, tmp_path: Path) -> None:
-    filters = {"in": "a < 10", "wide": "a < 12", "slow": "a < 10"}
-    publish(tmp_path / "index", filters)
-    start = datetime(2026, 1, 1, tzinfo=UTC)
-    folder = tmp_path / "in"
-    folder.mkdir()
+    publish(tmp_path / "index", {"in": "a < 10", "wide": "a < 12", "slow": "a < 10"})
+    rules = {"outer": {"in": "wide"}, "dwell": {"slow": 5}, "leave": True}
+    query = Query(spark, tmp_path, buckets=2, time="at", lateness="1 second", **rules)
 
-    def put(name: str, *rows: tuple[str, int, int]) -> None:
-        times = [start + timedelta(seconds=second) for _, second, _ in rows]
-        columns = {
-            "key": [r[0] for r in rows],
-            "at": pa.array(times, pa.timestamp("us", "UTC")),
-            "a": [r[2] for r in rows],
-        }
-        pq.write_table(pa.table(columns), folder / name)
+    def put(*rows: tuple[str, int, int]) -> None:
+        times = [datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=second) for _, second, _ in rows]
+        numbers = {"n": [second for _, second, _ in rows], "a": [value for _, _, value in rows]}
+        query.put(pa.table({"key": [r[0] for r in rows], "at": pa.array(times, pa.timestamp("us", "UTC")), **numbers}))
 
-    def run() -> list[tuple[str, str, str]]:
-        updates = spark.readStream.schema("key STRING, at TIMESTAMP, a BIGINT").parquet(str(folder))
-        found = transitions(
-            updates.withColumn("n", updates["at"]), tmp_path / "index", key="key", sequence="n", time="at", buckets=2,
-            leave=True, outer={"in": "wide"}, dwell={"slow": 5}, lateness="1 second",
-        )  # fmt: skip
-        before = read()
-        writer = found.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
-        writer.option("path", str(tmp_path / "out")).trigger(availableNow=True).start().awaitTermination()
-        return sorted((Counter(read()) - Counter(before)).elements())
+    def run() -> set[tuple[str, str, str, int | None]]:
+        told = query.run("key STRING, at TIMESTAMP, n BIGINT, a BIGINT", sequence="n")
+        assert set(told.values()) == {1}
+        return {(key, id, kind, sequence) for key, id, kind, sequence, _ in told}
 
-    def read() -> list[tuple[str, str, str]]:
-        if not (tmp_path / "out" / "_spark_metadata").exists():
-            return []
-        rows = spark.read.parquet(str(tmp_path / "out")).collect()
-        return [(row["key"], row["subscription"], row["kind"]) for row in rows]
+    put(("p", 0, 5), ("q", 0, 5))
+    put(("p", 1, 11), ("q", 1, 13))
+    assert run() == {
+        ("p", "in", "enter", 0), ("p", "slow", "enter", 0),
+        ("q", "in", "enter", 0), ("q", "in", "leave", 1), ("q", "slow", "enter", 0),
+    }  # fmt: skip
+    put(("p", 3, 5))  # back before its dwell was over
+    put(("other", 60, 50))  # time goes on: the timer of q's bucket fires
+    put(("p", 61, 13), ("p", 70, 5), ("q", 4, 50))  # q is late by the clock, not by its sequence
+    assert run() == {
+        ("p", "in", "leave", 61), ("p", "in", "enter", 70), ("p", "slow", "leave", None), ("p", "slow", "enter", 70),
+        ("q", "slow", "leave", None),
+    }  # fmt: skip
 
-    put("1", ("p", 0, 5), ("q", 0, 5))
-    assert run() == [("p", "in", "enter"), ("p", "slow", "enter"), ("q", "in", "enter"), ("q", "slow", "enter")]
-    put("2", ("p", 1, 11), ("q", 1, 13))
-    assert run() == [("q", "in", "leave")]
-    put("3", ("p", 3, 5))  # back before its dwell was over
-    assert run() == []
-    put("4", ("other", 60, 50))  # time goes on: the timer of q's bucket fires
-    assert run() == [("q", "slow", "leave")]
-    put("5", ("p", 61, 13), ("p", 70, 5))
-    assert run() == [("p", "in", "enter"), ("p", "in", "leave"), ("p", "slow", "enter"), ("p", "slow", "leave")]
+
+def test_equal_shares_of_buckets_for_partitions(spark: SparkSession) -> None:
+    for buckets in (1, 7, 32):
+        numbers = bucket_numbers(buckets).tolist()
+        frame = spark.createDataFrame([(number,) for number in numbers], "bucket INT")
+        homes = frame.select(sf.pmod(sf.hash("bucket"), sf.lit(buckets))).collect()
+        assert [home for (home,) in homes] == list(range(buckets))
 
 
 def test_bad_arguments_are_refused_before_anything_runs(spark: SparkSession, tmp_path: Path) -> None:
