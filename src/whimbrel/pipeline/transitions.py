@@ -71,7 +71,7 @@ def transitions(
     - `outer`: by subscription the id of a wider one (hysteresis): who entered has left only when the wider one does not
       match. The wider ones are told of nothing themselves.
     - `dwell`: by subscription, the seconds that a publication must be out before it has left. By the clock of the
-      machine, or by the timestamp column `time`; then `lateness` is how far behind its rows may come.
+      machine, or by the timestamp column `time`; then it has left when a row has come that is `lateness` after that.
     - `initial`: what `export_publications` read from the checkpoint of another query, to go on with.
 
     The checkpoint fixes the columns, `buckets` and the options. Versions that a bucket has not left yet must not be
