@@ -19,7 +19,7 @@ from whimbrel.spaces.index import row_kernels
 from whimbrel.spaces.index.consistency import check_lists
 from whimbrel.spaces.index.questions import empty_questions
 from whimbrel.spaces.index.room import empty_index, empty_pending, pending_with, with_cells, with_dimensions, with_slots
-from whimbrel.spaces.index.search import flat, name, search
+from whimbrel.spaces.index.search import flat, search, split
 from whimbrel.spaces.index.upkeep import is_sparse, merged, updated
 from whimbrel.spaces.layout import FEW_DIMENSIONS, HIGH, LOW, Dimensions, Index, Int32s, Int64s, Regions, Rows
 
@@ -104,24 +104,23 @@ class DimensionIndex:
         tell_if_cold(search)
         self.update()
         count = len(news.start) - 1
+        names = np.arange(count, dtype=np.int32) if regions is None else regions
+        slot_names = np.arange(self.slots, dtype=np.int32) if slots is None else slots
         if count < 2 * _WORTH_A_THREAD:
-            parts = [self._search(olds, news, np.arange(count) if count > 1 else _ONE[:count], need, 0)]
+            order = np.arange(count) if count > 1 else _ONE[:count]
+            parts = [self._search(olds, news, order, names, need, 0)]
         else:
             order = _by_place(news)
             with ThreadPoolExecutor(1) as other:
-                later = other.submit(self._search, olds, news, order[count // 2 :], need, 1)
-                parts = [self._search(olds, news, order[: count // 2], need, 0), later.result()]
+                later = other.submit(self._search, olds, news, order[count // 2 :], names, need, 1)
+                parts = [self._search(olds, news, order[: count // 2], names, need, 0), later.result()]
         total = sum(found for _, found in parts)
-        named_regions, named_slots = np.empty(total, np.int32), np.empty(total, np.int32)
-        names = (
-            np.arange(count, dtype=np.int32) if regions is None else regions,
-            np.arange(self.slots, dtype=np.int32) if slots is None else slots,
-        )
+        own, others = np.empty(total, np.int32), np.empty(total, np.int32)
         at = 0
         for rows, found in parts:
-            name(rows, *names, named_regions[at : at + found], named_slots[at : at + found])
+            split(rows, slot_names, own[at : at + found], others[at : at + found])
             at += found
-        return named_regions, named_slots
+        return own, others
 
     def matrix(self, regions: Regions, slots: Int32s) -> NDArray[np.bool_]:
         """Which of some regions match which of some slots."""
@@ -137,7 +136,9 @@ class DimensionIndex:
         self.update()
         self.index = merged(self.index, self.slots)
 
-    def _search(self, olds: Regions, news: Regions, order: Int64s, need: int, thread: int) -> tuple[Int64s, int]:
+    def _search(
+        self, olds: Regions, news: Regions, order: Int64s, names: Int32s, need: int, thread: int
+    ) -> tuple[Int64s, int]:
         questions = self._questions[thread]
         if len(questions.disjoint) < self.slots:
             questions = questions._replace(disjoint=np.zeros(len(self.rows.heads), np.int64))
@@ -147,7 +148,7 @@ class DimensionIndex:
             arrays = flat(self.index)
             self._flat = self.index, arrays
         room = self._found[thread]
-        out, found = search(arrays, self.slots, *olds, *news, order, need, tuple(questions), room)
+        out, found = search(arrays, self.slots, *olds, *news, order, names, need, tuple(questions), room)
         if len(room) < len(out) <= _KEPT:
             self._found[thread] = out
         return out, found

@@ -43,12 +43,13 @@ def _judge_flips(
 ) -> tuple[int, bool]:  # fmt: skip
     """Those of `_scan_flips` that are whole; whether others are worth a look at their rows. All arrays are flat."""
     has_others = False
+    flip, bound = (0, least) if most == HIGH else (-1, ~most)  # one comparison: other <= most is ~other >= ~most
     for place in range(np.uint64(5 * begin), np.uint64(5 * end), np.uint64(5)):
         other, tag = entries[place + _OTHER], entries[place + _TAG]
         low, high = entries[place + _PEER_LOW], entries[place + _PEER_HIGH]
         peer = tag & PEER
         at = np.uint64(first + 4 * peer)
-        good = (other >= least) & (other <= most) & (low < spread[at + _NEW_HIGH]) & (spread[at + _NEW_LOW] < high)
+        good = (other ^ flip >= bound) & (low < spread[at + _NEW_HIGH]) & (spread[at + _NEW_LOW] < high)
         met = (low < spread[at + _OLD_HIGH]) & (spread[at] < high)
         is_whole = tag & WHOLE != 0
         has_others |= good & (not is_whole)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numba import njit
 
 from whimbrel.spaces.index.around import find_around
@@ -31,8 +32,6 @@ from whimbrel.spaces.index.questions import (
 from whimbrel.spaces.index.verification import grown
 from whimbrel.spaces.index.ways import cost_around, cost_of_all, cost_of_flips
 from whimbrel.spaces.layout import HIGH, SLOT_SHIFT, TAIL_USED, Dimensions, Ends, Index, Int32s, Int64s, Rows
-
-REGION = (1 << SLOT_SHIFT) - 1
 
 _FEW = 256
 """So few entries are passed without asking for a better way."""
@@ -74,11 +73,11 @@ def _link(questions: Questions, at: int) -> None:
 @njit(cache=True, nogil=True)
 def search(
     arrays: Any, slots: int, old_start: Int64s, old_cells: Int64s, new_start: Int64s, new_cells: Int64s,
-    order: Int64s, need: int, scratch: Any, out: Int64s,
+    order: Int64s, names: Int32s, need: int, scratch: Any, out: Int64s,
 ) -> tuple[Int64s, int]:  # fmt: skip
-    """For each of the regions named in `order` the slots that match its new and did not match its old content.
+    """For each of the regions numbered in `order` the slots that match its new and did not match its old content.
 
-    Returns slots << 32 | regions, in any order, and how many there are. They are in `out`, or in a larger array if that
+    Returns slots << 32 | names of regions, in any order, and how many there are: in `out`, or in a larger array if that
     is too small. Only slots with all flags of `need` count.
     """
     index = _nested(arrays)
@@ -89,17 +88,18 @@ def search(
     plain = need == 0 and spaces.size > 0 and spaces.max() == 1
     lows, highs = index.lows.entries, index.highs.entries
     run_lows, run_highs = index.run_lows.entries, index.run_highs.entries
-    found = 0
-    together = len(questions.facts)
+    found, together = 0, len(questions.facts)
+    numbers = np.empty(together, np.int64)
     for first in range(0, order.size, together):
-        numbers = order[first : first + together]
+        count = min(together, order.size - first)
         linked = 0
-        for at in range(numbers.size):
-            number = numbers[at]
+        for at in range(count):
+            region = order[first + at]
             ask(
-                questions, at, spaces, old_cells, old_start[number], old_start[number + 1], new_cells,
-                new_start[number], new_start[number + 1],
+                questions, at, spaces, old_cells, old_start[region], old_start[region + 1], new_cells,
+                new_start[region], new_start[region + 1],
             )  # fmt: skip
+            number = numbers[at] = names[region]
             if questions.facts[at, NEW_VALID] == 0:
                 continue
             flips = around = everything = HIGH
@@ -139,13 +139,13 @@ def search(
                             index.rows, spaces, run_lows, run_highs, 2, d, questions, numbers, need, plain, out, found
                         )
                     questions.head[d] = -1
-        for at in range(numbers.size):
+        for at in range(count):
             forget(questions, at)
     return out, found
 
 
 @njit(cache=True, nogil=True)
-def name(found: Int64s, regions: Int32s, slots: Int32s, named_regions: Int32s, named_slots: Int32s) -> None:
-    """Replace regions and slots by what they are called."""
-    for row in range(len(named_slots)):
-        named_regions[row], named_slots[row] = regions[found[row] & REGION], slots[found[row] >> SLOT_SHIFT]
+def split(found: Int64s, slots: Int32s, regions: Int32s, named_slots: Int32s) -> None:
+    """What was found as two arrays, with the names of slots."""
+    for row in range(len(regions)):
+        regions[row], named_slots[row] = found[row], slots[found[row] >> SLOT_SHIFT]
