@@ -19,7 +19,11 @@ pytestmark = pytest.mark.spark
 
 def run(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """A program in a process of its own: settings of a context count only in a fresh one."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK_", "SPARK_"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name == "SPARK_SUBMIT_OPTS" or not name.startswith(("PYSPARK_", "SPARK_"))
+    }
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
         env={**kept, **environment},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import statistics
 import threading
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whimbrel.lab.bench.pipeline_case import Work
-from whimbrel.lab.bench.pipeline_stage import Stage, numbered, write_parts
+from whimbrel.lab.bench.pipeline_stage import Stage, numbered, tree_cpu, write_parts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _WARM = 3
-"""First micro-batches that do not count: workers start, code is compiled."""
+"""First micro-batches of a query that do not count."""
+_WARMING = 0.5
+"""The share of each measurement that is done before it, by a query of its own: Java compiles what it runs often."""
 _EVERY = 0.1
 """Seconds between files of events that come evenly."""
 
@@ -32,11 +35,16 @@ def run_stream(work: Work, stage: Stage) -> dict[str, object]:
     stage.progress("compiling the index")
     index, _ = stage.index(work.workload, parameters)
     batch, batches = int(parameters["batch"]), int(parameters["batches"])
+    stage.progress("warming up")
+    _sustained(stage, "warming", events, index, batch, math.ceil(batches * _WARMING))
     stage.progress("sustained rate")
-    full = _sustained(stage, events, index, batch, batches)
+    before = tree_cpu()
+    full = _sustained(stage, "sustained", events, index, batch, batches)
+    cpu = tree_cpu() - before
     rate, seconds = int(parameters["rate"]), float(parameters["seconds"])
     stage.progress(f"{rate:,} events/s for {seconds:g} s")
-    even = _even(stage, events, index, rate, seconds)
+    _even(stage, "even-warming", events, index, rate, seconds * _WARMING)
+    even = _even(stage, "even", events, index, rate, seconds)
     counted, spent = sum(one.rows for one in full), sum(one.ms for one in full) / 1e3
     times = sorted(one.ms for one in even)
     return {
@@ -44,7 +52,13 @@ def run_stream(work: Work, stage: Stage) -> dict[str, object]:
             "events/s sustained": round(counted / spent),
             "median micro-batch, ms": round(statistics.median(times), 1),
         },
-        "sustained": {"batches": len(full), "events": counted, "events_per_batch": batch, "seconds": round(spent, 3)},
+        "sustained": {
+            "batches": len(full),
+            "events": counted,
+            "events_per_batch": batch,
+            "seconds": round(spent, 3),
+            "cpu_us_per_event": round(cpu * 1e6 / (batch * (batches + _WARM)), 1),
+        },
         "even": {
             "rate": rate,
             "seconds": seconds,
@@ -83,27 +97,27 @@ class _Watch:
         return found[_WARM:] or found[-1:]
 
 
-def _sustained(stage: Stage, events: pa.Table, index: Path, batch: int, batches: int) -> list[_Batch]:
+def _sustained(stage: Stage, name: str, events: pa.Table, index: Path, batch: int, batches: int) -> list[_Batch]:
     """Micro-batches of equal size, one right after the other."""
-    source = stage.scratch / "sustained"
+    source = stage.scratch / name
     source.mkdir()
     parts = os.cpu_count() or 1
     for number in range(batches + _WARM):
         first = number * batch % max(events.num_rows - batch + 1, 1)
-        staged = stage.scratch / f"sustained-{number}"
+        staged = stage.scratch / f"{name}-{number}"
         staged.mkdir()
         write_parts(events.slice(first, batch), staged, parts)
         for file in sorted(staged.iterdir()):
             file.rename(source / f"{number:04}-{file.name}")
     stream = _matched(stage, events, source, index, parts)
-    query = stream.option("checkpointLocation", str(stage.scratch / "sustained-at")).trigger(availableNow=True).start()
+    query = stream.option("checkpointLocation", str(stage.scratch / f"{name}-at")).trigger(availableNow=True).start()
     query.awaitTermination()
     return _Watch(query).batches()
 
 
-def _even(stage: Stage, events: pa.Table, index: Path, rate: int, seconds: float) -> list[_Batch]:
+def _even(stage: Stage, name: str, events: pa.Table, index: Path, rate: int, seconds: float) -> list[_Batch]:
     """Micro-batches as they come while a thread puts files into the source at an even rate."""
-    source, staged = stage.scratch / "even", stage.scratch / "even-staged"
+    source, staged = stage.scratch / name, stage.scratch / f"{name}-staged"
     source.mkdir()
     staged.mkdir()
     each = max(round(rate * _EVERY), 1)
@@ -119,7 +133,7 @@ def _even(stage: Stage, events: pa.Table, index: Path, rate: int, seconds: float
             number += 1
 
     stream = _matched(stage, events, source, index, 1_000)
-    query = stream.option("checkpointLocation", str(stage.scratch / "even-at")).start()
+    query = stream.option("checkpointLocation", str(stage.scratch / f"{name}-at")).start()
     feeder = threading.Thread(target=feed, daemon=True)
     feeder.start()
     watch = _Watch(query)

@@ -125,6 +125,7 @@ def _stream(work: Result) -> Table:
     rows = (
         ("sustained events/s", shown(figures["events/s sustained"])),
         ("events per micro-batch, sustained", shown(full["events_per_batch"])),
+        ("CPU us per event, sustained, all processes", shown(full["cpu_us_per_event"])),
         (f"median micro-batch at {even['rate']:,} events/s, ms", shown(figures["median micro-batch, ms"])),
         ("lowest, 95 %, highest, ms", " ".join(shown(even[key]) for key in ("lowest_ms", "p95_ms", "highest_ms"))),
         ("micro-batches", shown(even["batches"])),
