@@ -23,6 +23,7 @@ from whimbrel.engine.hashed import REFERENCES
 from whimbrel.engine.item_kernels import holds
 from whimbrel.engine.jit import helper
 from whimbrel.engine.kernel_arrays import NUMBERS, NUMBERS_AT, SCRATCH, SCRATCH_AT, SEGMENT, TASK, TASK_AT
+from whimbrel.engine.packing import SHARED_BIT
 from whimbrel.engine.views import view
 
 _segment, _numbers, _scratch, _task = map(view, (SEGMENT, NUMBERS, SCRATCH, TASK))
@@ -71,28 +72,34 @@ def _match_sorted(runs, a, v, value, attrs, ranks, entries, several, stamp, epoc
 
 
 @helper
+def _chunk_pairs(seg, offsets, attrs, ranks, first, count, scratch, start):  # type: ignore[no-untyped-def]
+    """What the chunks give for events: packed slots, those of event e from start[e] on; start[0] is -1 without room."""
+    if seg.bits_slot.size == 0:
+        return scratch.pair_slot
+    load_block(seg, offsets, attrs, ranks, first, count, scratch)
+    pairs = match_chunks(seg, offsets, attrs, ranks, first, count, scratch)
+    if pairs < 0:
+        start[0] = -1
+        return scratch.pair_slot
+    for i in range(pairs):
+        start[scratch.pair_event[i] + 1] += 1
+    for e in range(count):
+        start[e + 1] += start[e]
+    fill = start.copy()
+    by_event = np.empty(pairs, np.int32)
+    for i in range(pairs):
+        e = scratch.pair_event[i]
+        by_event[fill[e]] = scratch.pair_slot[i]
+        fill[e] += 1
+    return by_event
+
+
+@helper
 def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, out):  # type: ignore[no-untyped-def]
     """Match events first .. first + count: slots in `out`, the slots of event e end at out_offsets[e + 1].
 
     Returns the number of slots, or -1 if a buffer is too small: then nothing is reported.
     """
-    pairs = 0
-    if seg.bits_slot.size:
-        load_block(seg, offsets, attrs, ranks, first, count, scratch)
-        pairs = match_chunks(seg, offsets, attrs, ranks, first, count, scratch)
-        if pairs < 0:
-            return -1
-    pair_start = np.zeros(count + 1, np.int64)
-    by_event = np.empty(pairs, np.int32)
-    for i in range(pairs):
-        pair_start[scratch.pair_event[i] + 1] += 1
-    for e in range(count):
-        pair_start[e + 1] += pair_start[e]
-    fill = pair_start[:-1].copy()
-    for i in range(pairs):
-        e = scratch.pair_event[i]
-        by_event[fill[e]] = scratch.pair_slot[i]
-        fill[e] += 1
     sets = (seg.set_start, seg.set_low, seg.set_high)
     schemas = (seg.hash_first, seg.hash_present, (seg.hash_attrs, seg.hash_base, seg.hash_radix, seg.hash_factor))
     runs_of = (
@@ -110,6 +117,10 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
     n: int = np.int64(0)  # type: ignore[assignment]
     out_offsets[0] = 0
     candidates = 0
+    pair_start = np.zeros(count + 1, np.int64)
+    pairs = _chunk_pairs(seg, offsets, attrs, ranks, first, count, scratch, pair_start)
+    if pair_start[0] < 0:
+        return -1
     for e in range(count):
         i, end = offsets[first + e], offsets[first + e + 1]
         several = False
@@ -131,9 +142,16 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
             for i in range(always.size):
                 out[n + i] = always[i]
             n += always.size
-        for p in range(pair_start[e], pair_start[e + 1]):
-            if n >= 0:
-                n = emit(by_event[p], several, stamp, epoch, out, n)
+        if n + pair_start[e + 1] - pair_start[e] > out.size:
+            n = -1
+        if n >= 0:
+            for p in range(pair_start[e], pair_start[e + 1]):
+                packed = pairs[p]
+                if several or packed & SHARED_BIT:
+                    n = emit(packed, several, stamp, epoch, out, n)
+                else:
+                    out[n] = packed
+                    n += 1
         runs = 0
         if n >= 0:
             runs = probe(
