@@ -26,6 +26,9 @@ def test_notifications_as_lines_and_a_journal_that_opens_again(program: Program)
     with SubjectSpaces.open(program.folder / "town") as spaces:
         assert spaces.counts() == {"publications": 300, "subscriptions": 50}
         told = {(one.kind, one.subscription, one.publication) for one in spaces.last}
+        for line in done.lines:
+            (region,) = spaces.publication(line["publication"])
+            assert line["content"] == [{name: str(interval) for name, interval in region.items()}]
     assert told == {(line["kind"], line["subscription"], line["publication"]) for line in done.lines}
     assert "already defined" in program("spaces", *options, status=1).stderr
 

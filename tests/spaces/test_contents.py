@@ -97,16 +97,6 @@ def test_strings_keep_their_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
     assert given[0].content == [{"name": Interval("b", "c"), "x": Interval(1, 1)}]
 
 
-def test_a_partial_update_keeps_strings_though_labels_are_spread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(labels, "_STRIDE", 2)
-    spaces = line(a="string", b="string")
-    spaces.publish("p", [{"a": ("f", "m"), "b": "x"}])
-    for text in ("m0", "m", "k", "ka", "kaa", "kab", "kaab"):
-        spaces.update_publication("p", {"b": text})
-        spaces.publish(text, [{"a": text}])
-        assert spaces.publication("p")[0] == {"a": Interval("f", "m"), "b": Interval(text, text)}
-
-
 def test_a_leave_after_dwell_shows_where_the_publication_was_then() -> None:
     spaces = line()
     spaces.subscribe("s", [{"x": (0, 5)}], leave=True, dwell=5, now=0)

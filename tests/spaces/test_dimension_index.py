@@ -54,15 +54,16 @@ def test_searches_find_what_begins_to_match(name: str, tail: int, width: int, mo
     index.define(spaces, dimensions)
     stored = draw(rng, dimensions, min(dimensions, 3), width, 400)
     index.write(index.take(400), Regions.of(stored))
-    for turn in range(6):
-        chosen = rng.choice(400, 60, replace=False)
-        for slot, row in zip(chosen.tolist(), draw(rng, dimensions, 2, width, 60), strict=True):
+    for turn in range(8):
+        count = 60 if turn % 3 == 0 else 10  # many are merged, few marked dead one by one
+        chosen = rng.choice(400, count, replace=False)
+        for slot, row in zip(chosen.tolist(), draw(rng, dimensions, 2, width, count), strict=True):
             stored[slot] = row
         index.write(chosen.astype(np.int32), Regions.of([stored[slot] for slot in chosen.tolist()]))
         index._check()
         olds = draw(rng, dimensions, min(dimensions, 5), 3 * turn, 25)
         news = [
-            old if turn == 5 else [(d, low, high) if rng.integers(2) else (d, 5, 6) for d, low, high in old]
+            old if turn == 7 else [(d, low, high) if rng.integers(2) else (d, 5, 6) for d, low, high in old]
             for old in olds
         ]
         news[:8] = draw(rng, dimensions, min(dimensions, 5), 3, 8)

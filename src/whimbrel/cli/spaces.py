@@ -130,8 +130,9 @@ def _write_lines(town: _Town, rng: np.random.Generator, seconds: float) -> None:
     until = time.monotonic() + seconds
     while True:
         for one in town.step(rng):
+            content = [{name: str(interval) for name, interval in region.items()} for region in one.content or ()]
             line = {"sequence": one.sequence, "kind": one.kind, "subscription": one.subscription}
-            sys.stdout.write(to_json({**line, "publication": one.publication}) + "\n")
+            sys.stdout.write(to_json({**line, "publication": one.publication, "content": content}) + "\n")
         if time.monotonic() >= until:
             break
     sys.stderr.write(to_json(town.summary()) + "\n")

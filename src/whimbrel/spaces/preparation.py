@@ -45,10 +45,10 @@ class Preparation:
         """The regions of a member, or other `old` ones, after a change."""
         if not isinstance(change, Mapping):
             return self.regions(change, path)
-        cells = self._definitions.stable(lambda: self._definitions.encode(change, path, partial=True))
-        olds = members.read(number) if old is None else old  # not before: new labels may change those of old cells
+        olds = members.read(number) if old is None else old
         if len(olds.start) != 2:
             raise RegionError("the full list of regions, as there are several", "a mapping", path)
+        cells = self._definitions.stable(lambda: self._definitions.encode(change, path, partial=True))
         new = _changed_regions(olds, Regions.of([cells]))
         if not len(new.cells):
             raise EmptyRegion("a constraint on at least one dimension", "none", path)
