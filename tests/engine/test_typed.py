@@ -279,3 +279,57 @@ def test_verified_filters_see_codes() -> None:
     events = [{"kind": "table", "tags": ["xzy"]}, {"kind": "any", "tags": ["xzy"]}]
     assert pairs(index.match_batch(events)) == [(0, "a")]
     assert index.match(events[0]) == ["a"]
+
+
+_MOLDS = (
+    "share {op} {share} AND tags = '{text}'",
+    "price BETWEEN {price} AND 9 OR tags CONTAINS ANY ('{text}', 'y')",
+    "when > TIMESTAMP '2024-01-0{digit}T00:00:00Z' AND share = {share}",
+    "when > '2024-01-0{digit}'",
+    "kind <= '{kind}' AND share < {share}",
+    "tags LIKE '{text}%' AND price != {price}",
+    "NOT (share >= {share}) OR kind = '{kind}'",
+    "tags = {share}",
+    "share = {share} OR TRUE",
+    "nobody = {share}",
+)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.builds(
+            lambda mold, **values: mold.format(**values),
+            st.sampled_from(_MOLDS),
+            op=st.sampled_from(["<", ">=", "=", "!="]),
+            share=st.sampled_from([0, 3, 50, 100, 101, 1.5, -1]),
+            price=st.sampled_from([0, 1.25, 1.255, 9]),
+            text=st.sampled_from(["x", "y", ""]),
+            kind=st.sampled_from(["any", "dining", "table", "chair"]),
+            digit=st.sampled_from([1, 2]),
+        ),
+        min_size=1,
+        max_size=30,
+    )
+)
+def test_filters_of_one_shape_are_judged_together_as_one_by_one(texts: list[str]) -> None:
+    schema = furniture()
+    errors: dict[int, str] = {}
+    filters: dict[str, Filter] = {}
+    for row, text in enumerate(texts):
+        try:
+            filters[str(row)] = Filter.parse(text, schema=schema)
+        except FilterError as error:
+            errors[row] = str(error)
+    index = Index(schema=schema)
+    if errors:
+        with pytest.raises(BadSubscriptions) as caught:
+            index.add_many((str(row), text) for row, text in enumerate(texts))
+        assert {row: str(error) for row, error in caught.value.errors} == errors
+    index.add_many((id, texts[int(id)]) for id in filters)
+    for share in (0, 3, 50, 100):
+        event = {"kind": "table", "share": share, "tags": ["x", "z"], "when": "2024-01-01T12:00:00Z"}
+        read = schema.read(event)
+        assert index.match(event) == [
+            id for id, one in filters.items() if any(each.matches(read) for each in one.conjunctions)
+        ]

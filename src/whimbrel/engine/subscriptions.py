@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from whimbrel.engine.typed_filters import parse_typed
 from whimbrel.engine.writer import parse_in_parallel
 from whimbrel.language.columnar import ParsedMany, parse_many
 from whimbrel.matchers.events import as_arrow
@@ -44,7 +45,7 @@ class Batch:
         """Parse all texts, or raise `BadSubscriptions` with every bad row."""
         texts = self.texts if isinstance(self.texts, list) else self.texts.to_pylist()
         if self.schema is not None:
-            parsed = [(0, _parse_mixed(texts, self._dialects(), self.schema))]
+            parsed = [(0, self._parse_typed(texts, self.schema))]
         elif isinstance(self.dialects, str):
             parsed = parse_in_parallel(texts, self.dialects, progress)
         else:
@@ -58,7 +59,7 @@ class Batch:
         """Parse all texts here: (rows, what became of them) by dialect, and the errors of the bad rows."""
         texts = self.texts if isinstance(self.texts, list) else self.texts.to_pylist()
         if self.schema is not None:
-            part = _parse_mixed(texts, self._dialects(), self.schema)
+            part = self._parse_typed(texts, self.schema)
             return [(np.arange(len(texts)), part)], sorted(_errors_of(part), key=lambda one: one[0])
         by_dialect: dict[str, np.ndarray] = {}
         if isinstance(self.dialects, str):
@@ -89,8 +90,10 @@ class Batch:
         dialects = self.dialects if isinstance(self.dialects, str) else of(self.dialects)
         return Batch(of(self.ids), of(self.texts), dialects, self.schema)
 
-    def _dialects(self) -> list[str]:
-        return [self.dialects] * len(self.texts) if isinstance(self.dialects, str) else self.dialects
+    def _parse_typed(self, texts: Sequence[str], schema: Schema) -> ParsedMany:
+        if isinstance(self.dialects, str):
+            return parse_typed(texts, self.dialects, schema)
+        return _parse_mixed(texts, self.dialects, schema)
 
 
 def _errors_of(parsed: ParsedMany) -> list[tuple[int, WhimbrelError]]:
