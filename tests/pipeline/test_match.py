@@ -337,3 +337,17 @@ def test_a_stream_is_matched_by_every_task_against_all_shards(spark: Any, store:
     assert match(stream, store, budget=1).isStreaming
     with pytest.raises(OptionError, match="replicate or auto for a stream"):
         match(stream, store, plan="shard")
+
+
+def test_workers_that_have_matched_do_not_search_the_libraries_for_garbage(
+    spark: Any, events: Any, store: Path
+) -> None:
+    def frozen(batches: Any) -> Any:
+        import gc
+
+        for batch in batches:
+            yield pa.RecordBatch.from_pydict({"frozen": [gc.get_freeze_count()] * batch.num_rows})
+
+    match(events, store).count()
+    counts = spark.range(0, 8, numPartitions=8).mapInArrow(frozen, "frozen bigint").collect()
+    assert max(row.frozen for row in counts) > 50_000

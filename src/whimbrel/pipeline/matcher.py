@@ -17,7 +17,7 @@ from whimbrel.pipeline.attributes import HandOver
 from whimbrel.pipeline.errors import ColumnError
 from whimbrel.pipeline.json_columns import columns_of
 from whimbrel.pipeline.lists import match_lists
-from whimbrel.pipeline.worker import open_version
+from whimbrel.pipeline.worker import open_version, settle
 
 SUBSCRIPTIONS = "subscriptions"
 
@@ -54,6 +54,7 @@ class Matcher:
                     own = batch.filter(pa.compute.equal(batch.column(self.carried - 1), group))
                     mine = [shards[number] for number in self.groups[group]]
                     yield from self._match(own, mine, manifest.attributes)
+        settle()
 
     def _match(
         self, batch: pa.RecordBatch, shards: Sequence[Index], attributes: Collection[str]
