@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.types import StructType
 
 from tests.pipeline.publishing import publish
 from tests.pipeline.transitions_model import ARROW, FILTERS, LATER, SCHEMA, Model, history
@@ -41,7 +42,7 @@ class Query:
         pq.write_table(table, file)
         os.utime(file, (self.files, self.files))  # Spark takes them in this order
 
-    def run(self, schema: str = SCHEMA, **names: str) -> Counter[Any]:
+    def run(self, schema: str | StructType = SCHEMA, **names: str) -> Counter[Any]:
         """Process what is there and return what is new; a new query, so that the state comes from the checkpoint."""
         reader = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
         told = transitions(reader.parquet(str(self.input)), self.folder / "index", key="key", **names, **self.options)
@@ -119,6 +120,18 @@ def test_hysteresis_and_dwell_by_the_time_of_the_rows(spark: SparkSession, tmp_p
         ("p", "in", "leave", 61), ("p", "in", "enter", 70), ("p", "slow", "leave", None), ("p", "slow", "enter", 70),
         ("q", "slow", "leave", None),
     }  # fmt: skip
+
+
+def test_integer_keys_and_ids_and_attributes_of_any_type(spark: SparkSession, tmp_path: Path) -> None:
+    publish(tmp_path / "index", {1: "m.x = 3", 2: "d IS MISSING", 3: "b", 4: "ls.y = 2", 5: "n > 1.5"})
+    query = Query(spark, tmp_path, partial=True, buckets=2)
+    rows = spark.range(3).selectExpr(
+        "cast(id AS int) key", "map('x', 3) m", "date'2026-01-02' d", "timestamp'2026-01-01 00:00:00' t", "id = 1 b",
+        "array(named_struct('y', 2, 'z', 'q')) ls", "cast(id AS decimal(10, 2)) n", "cast(id AS float) f",
+    )  # fmt: skip
+    rows.coalesce(1).write.mode("append").parquet(str(query.input))
+    expected = [(key, id) for key in range(3) for id in (1, 4)] + [(1, 3), (2, 5)]
+    assert query.run(rows.schema) == Counter((key, id, "enter", None, 1) for key, id in expected)
 
 
 def test_equal_shares_of_buckets_for_partitions(spark: SparkSession) -> None:
