@@ -26,6 +26,7 @@ def test_the_benchmark_counts_micro_batches_and_notifications(
     large, small = result["transitions"]
     assert [(row["rows"], row["batches"]) for row in (large, small)] == [(200, 1), (50, 2)]
     assert large["rows_per_second"] == round(200 / large["ms"] * 1e3)
+    assert large["cpu_ms"] is None or large["cpu_ms"] > 0
     assert large["notifications"] > small["notifications"] > 0
     assert [verdict["target"] for verdict in result["verdicts"]] == [150_000]
     assert "300 keys, 200 filters" in capsys.readouterr().out

@@ -48,10 +48,10 @@ def _show_transitions(result: dict[str, Any]) -> None:
     console = _console()
     sizes = result["sizes"]
     title = f"Transitions on Spark: {sizes['keys']:,} keys, {sizes['filters']:,} filters, medians of micro-batches"
-    table = Table("rows", "batches", "notifications", "ms", "lowest", "highest", "rows/s", title=title)
+    table = Table("rows", "batches", "notifications", "ms", "CPU ms", "lowest", "highest", "rows/s", title=title)
     for row in result["transitions"]:
-        keys = "rows", "batches", "notifications", "ms", "lowest_ms", "highest_ms", "rows_per_second"
-        table.add_row(*(f"{row[key]:,.0f}" for key in keys))
+        keys = "rows", "batches", "notifications", "ms", "cpu_ms", "lowest_ms", "highest_ms", "rows_per_second"
+        table.add_row(*("" if row[key] is None else f"{row[key]:,.0f}" for key in keys))
     console.print(table)
     _show_verdicts(console, result)
 

@@ -6,9 +6,10 @@ move by less than a tenth of a side, in large micro-batches and then in small on
 counted either: workers start, and Java compiles itself for a minute.
 
 Rows per second are rows of a micro-batch by its whole time as Spark reports it: reading, matching, state, commit and
-log. The sink is none, so that writing notifications is not timed, and a count of them is. Bias: Parquet files on a
-local disk, one file for each core and micro-batch, one partition of the state for each core, and no bound on the bytes
-of a batch for Python, which short rows do not need.
+log. The CPU time beside it is that of Java and of all Python workers, without other work on the machine. It is read when
+the next micro-batch has begun, so a little is counted in the wrong one. The sink is none, so that writing notifications
+is not timed, and a count of them is. Bias: Parquet files on a local disk, one file for each core and micro-batch, one
+partition of the state for each core, and no bound on the bytes of a batch for Python, which short rows do not need.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +44,8 @@ _MATCHES = 6
 """Squares around a point, of which a quarter does not take its status."""
 _STATUS = pa.array(["free", "taken", "off"])
 _TARGET = 150_000
+_LOOK = 0.05
+"""Seconds between looks at the query."""
 _SETTINGS = {
     # With a bound on bytes Spark adds up the sizes of all columns at each row, half of the time of handing rows over.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
@@ -67,11 +71,12 @@ FULL = Sizes(keys=1_000_000, filters=10_000, large=200_000, larges=9, small=5_00
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Micro-batches of one size; milliseconds and rows per second are medians."""
+    """Micro-batches of one size; milliseconds, of which those of all cores' work, and rows per second are medians."""
 
     rows: int
     batches: int
     ms: float
+    cpu_ms: float | None
     lowest_ms: float
     highest_ms: float
     rows_per_second: int
@@ -112,15 +117,25 @@ def _measure(sizes: Sizes, spark: SparkSession, folder: Path, cores: int, progre
     loads = math.ceil(sizes.keys / sizes.large)
     counts = [sizes.large] * (loads + sizes.warm + sizes.larges) + [sizes.small] * (sizes.warm + sizes.smalls)
     _write(folder / "updates", counts, loads, sizes, side, cores, rng)
-    told, ms = _stream(spark, folder, cores)
+    batches = _stream(spark, folder, cores)
     first = loads + sizes.warm
     large, small = slice(first, first + sizes.larges), slice(len(counts) - sizes.smalls, None)
-    return [_row(counts[part.start], ms[part], told[part]) for part in (large, small)]
+    return [_row(counts[part.start], batches[part]) for part in (large, small)]
 
 
-def _row(rows: int, ms: list[int], told: list[int]) -> Row:
-    median = statistics.median(ms)
-    return Row(rows, len(ms), median, min(ms), max(ms), round(rows / median * 1e3), round(statistics.median(told)))
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    ms: float
+    cpu_ms: float | None
+    told: int
+
+
+def _row(rows: int, batches: list[_Batch]) -> Row:
+    ms = [batch.ms for batch in batches]
+    cpu = [batch.cpu_ms for batch in batches if batch.cpu_ms is not None]
+    told = round(statistics.median(batch.told for batch in batches))
+    median, work = statistics.median(ms), round(statistics.median(cpu)) if cpu else None
+    return Row(rows, len(ms), median, work, min(ms), max(ms), round(rows / median * 1e3), told)
 
 
 def _filters(count: int, side: float, rng: np.random.Generator) -> list[str]:
@@ -169,8 +184,8 @@ def _write(
             os.utime(file, (begun + batch, begun + batch))
 
 
-def _stream(spark: SparkSession, folder: Path, cores: int) -> tuple[list[int], list[int]]:
-    """Notifications and milliseconds of each micro-batch."""
+def _stream(spark: SparkSession, folder: Path, cores: int) -> list[_Batch]:
+    """The micro-batches that had rows."""
     from pyspark.sql import functions as f
 
     from whimbrel.pipeline.transitions import transitions
@@ -181,7 +196,36 @@ def _stream(spark: SparkSession, folder: Path, cores: int) -> tuple[list[int], l
     counted = found.observe("told", f.count(f.lit(1)).alias("told"))
     writer = counted.writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint"))
     query = writer.trigger(availableNow=True).start()
-    query.awaitTermination()
-    batches: list[Any] = [one for one in query.recentProgress if one["numInputRows"]]
-    told = [one["observedMetrics"]["told"]["told"] for one in batches]
-    return told, [one["durationMs"]["triggerExecution"] for one in batches]
+    spent: dict[int, float] = {}
+    while query.isActive:
+        time.sleep(_LOOK)
+        last: Any = query.lastProgress
+        if last is not None and (now := _cpu_ms()) is not None:
+            spent.setdefault(last["batchId"], now)
+    query.awaitTermination()  # raises what went wrong
+    progress: list[Any] = [one for one in query.recentProgress if one["numInputRows"]]
+    out = []
+    for one in progress:
+        number, told = one["batchId"], one["observedMetrics"]["told"]["told"]
+        seen = number in spent and number - 1 in spent
+        work = spent[number] - spent[number - 1] if seen else None
+        out.append(_Batch(one["durationMs"]["triggerExecution"], work, told))
+    return out
+
+
+def _cpu_ms() -> float | None:
+    """The CPU time so far of all processes below this one, Java and Python workers; None where /proc does not tell."""
+    below: dict[int, list[tuple[int, int]]] = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            fields = entry.read_text().rpartition(")")[2].split()
+            ticks = sum(map(int, fields[11:15]))  # its own, and those of children that have ended
+            below.setdefault(int(fields[1]), []).append((int(entry.parent.name), ticks))
+    if not below:
+        return None
+    total, waiting = 0, [os.getpid()]
+    while waiting:
+        for number, ticks in below.get(waiting.pop(), []):
+            total += ticks
+            waiting.append(number)
+    return total * 1e3 / os.sysconf("SC_CLK_TCK")
