@@ -6,10 +6,11 @@ move by less than a tenth of a side, in large micro-batches and then in small on
 counted either: workers start, and Java compiles itself for a minute.
 
 Rows per second are rows of a micro-batch by its whole time as Spark reports it: reading, matching, state, commit and
-log. The CPU time beside it is that of Java and of all Python workers, without other work on the machine. It is read when
-the next micro-batch has begun, so a little is counted in the wrong one. The sink is none, so that writing notifications
-is not timed, and a count of them is. Bias: Parquet files on a local disk, one file for each core and micro-batch, one
-partition of the state for each core, and no bound on the bytes of a batch for Python, which short rows do not need.
+log. The CPU time beside it is that of Java and of all Python workers, without other work on the machine. It is read
+when the next micro-batch has begun, so a little is counted in the wrong one. The sink is none, so that writing
+notifications is not timed, and a count of them is. Bias: Parquet files on a local disk, one file for each core and
+micro-batch, one partition of the state for each core, and no bound on the bytes of a batch for Python, which short rows
+do not need.
 """
 
 from __future__ import annotations
