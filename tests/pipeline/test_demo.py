@@ -32,5 +32,12 @@ def test_the_stream_takes_up_a_subscription_and_agrees_with_the_library(
     assert set(chapter.versions.values()) == {1, 2}
     assert 0 < chapter.new_pairs < chapter.events
     assert chapter.to_dict()["pairs"] == chapter.pairs > chapter.new_pairs
-    for part in ("2,000 alerts", "version 2: subscription 2000 added", "Summary", "1,000 the same"):
+    assert 0 < chapter.to_dict()["median_ms"] <= max(chapter.latencies)  # type: ignore[operator]
+    for part in (
+        "2,000 alerts",
+        "median time of a micro-batch",
+        "version 2: subscription 2000 added",
+        "Summary",
+        "1,000 the same",
+    ):
         assert part in text.getvalue()
