@@ -1,6 +1,6 @@
 """A driver of its own for the kill tests: the log through `match_stream` into files, on a cluster of processes.
 
-    python -m tests.pipeline.stream_driver FOLDER EVENTS_PER_BATCH
+    python -m tests.pipeline.stream_driver FOLDER EVENTS_PER_BATCH EXECUTORS
 
 reads FOLDER/log, matches against FOLDER/index, writes to FOLDER/out with FOLDER/checkpoint, and ends when it has read
 all that the log held when it started.
@@ -18,7 +18,7 @@ from whimbrel.pipeline.source import WhimbrelSource
 _SETTINGS = {
     # What is killed is what sessions on one machine do; by itself a cluster would not have these.
     **CHECKPOINT,
-    # Two executors, one core each: the other goes on when one is killed.
+    # Everything is on this machine, whose name need not resolve.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     # Java starts quickly and stays small: there are three of them.
@@ -34,7 +34,7 @@ _SETTINGS = {
 def main() -> None:
     """Run the stream to the end of the log."""
     folder = Path(sys.argv[1])
-    spark = session("local-cluster[2,1,1024]", name="kill", settings=_SETTINGS)
+    spark = session(f"local-cluster[{sys.argv[3]},1,1024]", name="kill", settings=_SETTINGS)
     spark.dataSource.register(WhimbrelSource)
     reader = spark.readStream.format("whimbrel").schema("offset BIGINT, event STRING").option("path", f"{folder}/log")
     reader = reader.option("maxEventsPerTrigger", sys.argv[2]).option("eventsPerPartition", int(sys.argv[2]) // 4)

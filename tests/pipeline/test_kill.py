@@ -38,8 +38,9 @@ def _filters(version: int) -> dict[int, str]:
 class Scene:
     """A log of some batches, an index, and a driver process that is watched and hurt."""
 
-    def __init__(self, folder: Path, batches: int) -> None:
+    def __init__(self, folder: Path, batches: int, executors: int) -> None:
         self.folder = folder
+        self.executors = executors
         draw = random.Random(7)
         self.events = [{"a": draw.randrange(100), "b": draw.randrange(5)} for _ in range(batches * PER_BATCH)]
         with LogWriter(folder / "log") as writer:
@@ -55,6 +56,7 @@ class Scene:
     def start(self) -> None:
         """Start the driver in a process group of its own, with its words in a file."""
         command = [sys.executable, "-m", "tests.pipeline.stream_driver", str(self.folder), str(PER_BATCH)]
+        command.append(str(self.executors))
         with (self.folder / "driver.txt").open("ab") as words:
             self.driver = subprocess.Popen(command, stdout=words, stderr=words, start_new_session=True)
 
@@ -163,11 +165,11 @@ def _committed(out: Path) -> list[str]:
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Callable[[int], Scene]]:
+def scene(tmp_path: Path) -> Iterator[Callable[[int, int], Scene]]:
     scenes: list[Scene] = []
 
-    def make(batches: int) -> Scene:
-        scenes.append(Scene(tmp_path, batches))
+    def make(batches: int, executors: int) -> Scene:
+        scenes.append(Scene(tmp_path, batches, executors))
         return scenes[-1]
 
     yield make
@@ -193,8 +195,8 @@ def _kill(scene: Scene, batch: int, name: str) -> None:
 EXECUTOR, WORKER = "CoarseGrainedExecutorBackend", "pyspark.daemon"
 
 
-def test_a_killed_driver_goes_on_from_its_checkpoint(scene: Callable[[int], Scene]) -> None:
-    stage = scene(4)
+def test_a_killed_driver_goes_on_from_its_checkpoint(scene: Callable[[int, int], Scene]) -> None:
+    stage = scene(4, 1)
     stage.start()
     _kill_the_driver(stage, 1)
     stage.finish()
@@ -203,8 +205,8 @@ def test_a_killed_driver_goes_on_from_its_checkpoint(scene: Callable[[int], Scen
     assert records == [(0, 1), (1, 1), (2, 2), (3, 2)]
 
 
-def test_a_killed_python_worker_and_a_killed_executor_are_replaced(scene: Callable[[int], Scene]) -> None:
-    stage = scene(5)
+def test_a_killed_python_worker_and_a_killed_executor_are_replaced(scene: Callable[[int, int], Scene]) -> None:
+    stage = scene(5, 2)  # the other goes on when one is killed
     stage.start()
     _kill(stage, 1, WORKER)
     _kill(stage, 3, EXECUTOR)
@@ -214,9 +216,9 @@ def test_a_killed_python_worker_and_a_killed_executor_are_replaced(scene: Callab
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(6))
-def test_kills_of_all_kinds_at_any_time(scene: Callable[[int], Scene], seed: int) -> None:
+def test_kills_of_all_kinds_at_any_time(scene: Callable[[int, int], Scene], seed: int) -> None:
     draw = random.Random(seed)
-    stage = scene(24)
+    stage = scene(24, 2)
     stage.start()
     for batch in range(1, 22, 3):
         time.sleep(draw.random() * 0.4)
