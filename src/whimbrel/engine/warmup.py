@@ -22,5 +22,5 @@ def tell_if_cold(kernel: object) -> None:
     _told = True
     index = getattr(getattr(getattr(kernel, "_cache", None), "_cache_file", None), "_index_path", None)
     if isinstance(index, str) and not os.path.exists(index):
-        sys.stderr.write("whimbrel: compiling the kernels, once after an install (some 20 seconds)\n")
+        sys.stderr.write("whimbrel: compiling the kernels, once after an install (some 30 seconds)\n")
         sys.stderr.flush()
