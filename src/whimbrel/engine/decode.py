@@ -20,6 +20,7 @@ from whimbrel.engine.dictionary import ranks_of_numbers, ranks_of_strings, ranks
 from whimbrel.engine.hashed import REFERENCES
 from whimbrel.engine.lookup import EXACT, FLOATS, parse_number
 from whimbrel.engine.packing import ATTR_MASK, KIND_SHIFT, SHARED_BIT, SLOT_MASK, VERIFY_BIT
+from whimbrel.engine.records import HEAD, record_starts
 from whimbrel.engine.segment import Segment
 
 
@@ -63,45 +64,51 @@ def packed_parts(segment: Segment) -> list[tuple[np.ndarray, ...]]:
 def _hash_part(segment: Segment) -> tuple[np.ndarray, ...]:
     a = segment.arrays
     order = np.argsort(a["hash_base"], kind="stable")
-    groups = len(a["hash_group"]) - 1
-    key = np.full(groups, -1, np.int64)  # groups that are referred to have all their items
-    _spread(a["hash_table"], key)
-    schema = order[np.searchsorted(a["hash_base"][order], key, "right") - 1] if groups else key
+    records = a["hash_records"]
+    starts = record_starts(records)
+    sizes = records[starts[:-1]].astype(np.int64)
+    entries = records[starts[:-1] + 1].astype(np.int64)
+    key = np.full(len(sizes), -1, np.int64)  # groups that are referred to have all their items
+    _spread(a["hash_table"], starts, key)
+    schema = order[np.searchsorted(a["hash_base"][order], key, "right") - 1] if len(key) else key
     width = np.where(a["hash_present"] != 0, 0, (a["hash_attrs"] >= 0).sum(axis=1))[schema]
     width = np.where(key < 0, 0, width)
-    entries = np.diff(a["hash_group"])
-    counts = np.repeat(width + np.diff(a["hash_item_start"]), entries).astype(np.int64)
+    counts = np.repeat(width + sizes, entries)
+    slot = np.empty(len(counts), np.int32)
     attr, low, high = (np.empty(int(counts.sum()), np.int32) for _ in range(3))
     _join(
-        schema, key, width, entries, a["hash_base"], a["hash_attrs"], a["hash_radix"], a["hash_item_start"],
-        a["hash_items"], attr, low, high,
+        schema, key, width, a["hash_base"], a["hash_attrs"], a["hash_radix"], records, starts, slot, attr, low, high,
     )  # fmt: skip
-    return a["hash_slot"], counts, attr, low, high
+    return slot, counts, attr, low, high
 
 
 @numba.njit(cache=True, nogil=True)
-def _spread(table, key):  # type: ignore[no-untyped-def]
+def _spread(table, starts, key):  # type: ignore[no-untyped-def]
     for i in range(table.shape[0]):
         if table[i, 0] >= 0 and table[i, 1] & REFERENCES == 0:
-            start = table[i, 1] >> 32
-            for e in range(start, start + (table[i, 1] & (REFERENCES - 1))):
-                key[e] = table[i, 0]
+            first = np.searchsorted(starts, table[i, 1] >> 32)
+            for g in range(first, first + (table[i, 1] & (REFERENCES - 1))):
+                key[g] = table[i, 0]
 
 
 @numba.njit(cache=True, nogil=True)
-def _join(schema, key, width, entries, base, attrs, radix, start, items, attr, low, high):  # type: ignore[no-untyped-def]
-    at = 0
+def _join(schema, key, width, base, attrs, radix, records, starts, slot, attr, low, high):  # type: ignore[no-untyped-def]
+    at = entry = 0
     for g in range(schema.size):
         s = schema[g]
-        for _ in range(entries[g]):
+        items = starts[g] + HEAD
+        slots = items + 3 * records[starts[g]]
+        for t in range(slots, starts[g + 1]):
+            slot[entry] = records[t]
+            entry += 1
             rest = key[g] - base[s]
             for i in range(width[g]):
                 rank = rest // radix[s, i]
                 rest -= rank * radix[s, i]
                 attr[at], low[at], high[at] = attrs[s, i], rank, rank
                 at += 1
-            for k in range(start[g], start[g + 1]):
-                attr[at], low[at], high[at] = items[k, 0], items[k, 1], items[k, 2]
+            for k in range(items, slots, 3):
+                attr[at], low[at], high[at] = records[k], records[k + 1], records[k + 2]
                 at += 1
 
 

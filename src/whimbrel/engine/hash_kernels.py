@@ -1,15 +1,17 @@
-"""Matching an event against the hash keys of a segment: probe the keys it has, visit the groups that they lead to."""
+"""Matching an event against the hash keys of a segment: probe the keys it has, visit the records that they lead to."""
 
 from __future__ import annotations
 
 import numba
 import numpy as np
 
-from whimbrel.engine.hashed import REFERENCES, probe_start
+from whimbrel.engine.hashed import IS_PRESENT, REFERENCES, probe_start
 from whimbrel.engine.intrinsics import prefetch
 from whimbrel.engine.item_kernels import NO_ITEM, holds, in_set
 from whimbrel.engine.jit import helper
 from whimbrel.engine.packing import ATTR_MASK, KIND_SHIFT, SHARED_BIT, SLOT_MASK, VERIFY_BIT
+from whimbrel.engine.records import HEAD
+from whimbrel.engine.references import COARSE
 
 
 @helper
@@ -92,10 +94,11 @@ def _known_keys(table, base, radix, values0, values1, values2, run, n):  # type:
 
 
 @helper
-def _keys_of_several(table, schema, s, v0, v1, v2, attrs, ranks, end, run, n):  # type: ignore[no-untyped-def]
+def _keys_of_several(table, schema, s, value, attrs, ranks, end, run, n):  # type: ignore[no-untyped-def]
     """Appends the keys of a schema for an event with several values: their number, or -1 without room."""
     hash_attrs, bases, radix, factor = schema
     a, b, c = hash_attrs[s, 0], hash_attrs[s, 1], hash_attrs[s, 2]
+    v0, v1, v2 = value[a], value[b] if b >= 0 else np.int32(0), value[c] if c >= 0 else np.int32(0)
     combinations = _count_values(v0, attrs, end) * _count_values(v1, attrs, end) * _count_values(v2, attrs, end)
     if combinations >= table.shape[0]:  # long lists: rather ask for every key whether the event has it
         return _known_keys(
@@ -129,36 +132,29 @@ def _keys_of_several(table, schema, s, v0, v1, v2, attrs, ranks, end, run, n):  
 
 
 @helper
-def probe(schemas, table, item_start, refs, attrs, ranks, end, value, present, count, run, counts):  # type: ignore[no-untyped-def]
+def probe(schemas, table, records, refs, attrs, ranks, end, value, codes, present, count, run, counts):  # type: ignore[no-untyped-def]
     """Looks up every hash key that the event has: the number of runs of entries found, now in `run`.
 
     First all keys, each with a hint to bring its place in the table into the cache; then all look-ups.
     """
-    first, is_present, schema = schemas
-    hash_attrs, bases, radix, factor = schema
+    first, lines, schema = schemas
     n = np.int64(0)
     mask = table.shape[0] - 1
     for x in range(count):
         a = present[x]
-        v0 = value[a]
         for s in range(first[a], first[a + 1]):
-            b, c = hash_attrs[s, 1], hash_attrs[s, 2]
-            v1 = value[b] if b >= 0 else np.int32(0)
-            v2 = value[c] if c >= 0 else np.int32(0)
-            if v1 == -1 or v2 == -1:
-                continue
-            if not is_present[s] and (v0 < 0 or v1 < 0 or v2 < 0):
-                n = _keys_of_several(table, schema, s, v0, v1, v2, attrs, ranks, end, run, n)
-                if n < 0:
-                    return -1
-                continue
+            c0, c1, c2 = codes[lines[s, 4]], codes[lines[s, 5]], codes[lines[s, 6]]
+            if (c0 | c1 | c2) < 0:
+                if c0 == -1 or c1 == -1 or c2 == -1:
+                    continue
+                if not lines[s, IS_PRESENT]:
+                    n = _keys_of_several(table, schema, s, value, attrs, ranks, end, run, n)
+                    if n < 0:
+                        return -1
+                    continue
             if n == run.size:
                 return -1
-            key = bases[s]
-            if not is_present[s]:
-                key += _code(v0, factor[s, 0]) * radix[s, 0]
-                if b >= 0:
-                    key += _code(v1, factor[s, 1]) * radix[s, 1] + _code(v2, factor[s, 2]) * radix[s, 2]
+            key = lines[s, 0] + c0 * lines[s, 1] + c1 * lines[s, 2] + c2 * lines[s, 3]
             prefetch(table, probe_start(key, mask) * 2)  # type: ignore[call-arg]
             run[n] = key
             n += 1
@@ -172,7 +168,7 @@ def probe(schemas, table, item_start, refs, attrs, ranks, end, value, present, c
             if found & REFERENCES:
                 prefetch(refs, (found >> 32) * 4)  # type: ignore[call-arg]
             else:
-                prefetch(item_start, found >> 32)  # type: ignore[call-arg]
+                prefetch(records, found >> 32)  # type: ignore[call-arg]
     return hits
 
 
@@ -191,20 +187,37 @@ def emit(packed, several, stamp, epoch, out, n):  # type: ignore[no-untyped-def]
 
 
 @helper
-def visit(groups, listed, start, count, context, end, several, epoch, out, n):  # type: ignore[no-untyped-def]
-    """Appends the slots of groups whose items hold: of `count` groups from `start`, or of those listed if it is -1."""
-    item_start, items, group, slots = groups
+def sift(refs, listed, count, coarse):  # type: ignore[no-untyped-def]
+    """Of references that the first range of each admits, keeps the records whose second range does: their number."""
+    kept = 0
+    for x in range(count):
+        i = listed[x]
+        c = coarse[(refs[i, 1] >> 16) & COARSE]
+        low = refs[i, 3] & COARSE
+        listed[kept] = refs[i, 0]
+        kept += ((low <= c) & (c - low <= (refs[i, 3] >> 16) & COARSE)) | (c < -1)
+    return kept
+
+
+@helper
+def visit(records, listed, start, count, context, end, several, epoch, out, n):  # type: ignore[no-untyped-def]
+    """Appends the slots of records whose items hold: of `count` from `start` on, or of those listed if it is -1."""
     sets, value, attrs, ranks, stamp = context
+    at = np.int64(start)
     if start < 0:
         for x in range(count):
-            prefetch(item_start, np.int64(listed[x]))  # type: ignore[call-arg]
-        for x in range(count):
-            prefetch(items, np.int64(item_start[listed[x]]) * 3)  # type: ignore[call-arg]
+            prefetch(records, np.int64(listed[x]))  # type: ignore[call-arg]
+            prefetch(records, np.int64(listed[x]) + 16)
     for x in range(count):
-        g = np.int64(listed[x]) if start < 0 else start + x
+        if start < 0:
+            at = np.int64(listed[x])
+        items = at + HEAD
+        slots = items + 3 * records[at]
+        last = slots + records[at + 1]
+        at = last
         good = True
-        for k in range(item_start[g], item_start[g + 1]):
-            packed, low, high = items[k, 0], items[k, 1], items[k, 2]
+        for k in range(items, slots, 3):
+            packed, low, high = records[k], records[k + 1], records[k + 2]
             v = value[packed & ATTR_MASK]
             if packed <= ATTR_MASK and v >= -1:  # a range and at most one value: the common case, in line
                 if low <= v <= high:
@@ -218,10 +231,10 @@ def visit(groups, listed, start, count, context, end, several, epoch, out, n):  
             break
         if not good:
             continue
-        if n + group[g + 1] - group[g] > out.size:
+        if n + last - slots > out.size:
             return -1
-        for t in range(group[g], group[g + 1]):
-            packed = slots[t]
+        for t in range(slots, last):
+            packed = records[t]
             if several or packed & SHARED_BIT:
                 n = emit(packed, several, stamp, epoch, out, n)
             else:

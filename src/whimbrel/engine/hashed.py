@@ -3,22 +3,30 @@
 A key is base + the codes of its attributes in mixed radix; a code is a rank or, for a range, a bucket of ranks. Under a
 key stands a run of *groups*: conjunctions with the same residual items, which the key does not prove. Where a schema
 has conjunctions with several keys (IN, ranges), its groups have all of their items, and under the key stands a run of
-*references* to groups, each with one range of one attribute that most events fail: most groups are never visited.
+*references* to groups, each with two ranges that most events fail: most groups are never visited. Groups are laid
+out as `records`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numba
 import numpy as np
 
-from whimbrel.engine.clauses import RANGE, SET, Clauses
+from whimbrel.engine.clauses import SET, Clauses
+from whimbrel.engine.groups import make_groups
 from whimbrel.engine.keys import BUCKETS, bucket_factor
-from whimbrel.engine.packing import ATTR_MASK, KIND_SHIFT
 from whimbrel.engine.planner import HASH, PRESENT, Plan
+from whimbrel.engine.records import record_sizes, write_records
+from whimbrel.engine.references import coarse_shifts, inline_ranges
 from whimbrel.engine.weights import Weights
 
 REFERENCES = 1 << 31
 """The bit of a run's length that says that it is a run of references."""
+
+IS_PRESENT = 7
+"""Where a line says that its key is the presence of an attribute."""
 
 Arrays = dict[str, np.ndarray]
 
@@ -45,15 +53,19 @@ def hash_arrays(clauses: Clauses, plan: Plan, slot: np.ndarray, shares: np.ndarr
     spread = refers[schema]
     start_key = base[schema] + (_codes(items, clauses, factor) * radix[schema]).sum(axis=1)
 
-    direct = _make_groups(clauses, mine[~spread], items[~spread], start_key[~spread], shares, factor, keep_key=False)
-    others = _make_groups(clauses, mine[spread], items[spread], start_key[spread], shares, factor, keep_key=True)
+    direct = make_groups(clauses, mine[~spread], items[~spread], start_key[~spread], shares, factor, keep_key=False)
+    others = make_groups(clauses, mine[spread], items[spread], start_key[spread], shares, factor, keep_key=True)
     heads = np.flatnonzero(spread)[others.order[others.first[:-1]]]  # one conjunction of each group
     key, refs = _references(clauses, items[heads], entries[heads], base[schema[heads]], radix[schema[heads]], factor)
-    refs[:, 0] = direct.count + others.group_of_entry(entries[heads])
-    inline = _inline(others, clauses, len(clauses.attributes))
-    refs[:, 1:] = np.repeat(inline, entries[heads], axis=0)
+    first = np.concatenate([direct.first, len(direct.order) + others.first[1:]])
+    item_start = np.concatenate([direct.item_start, direct.item_start[-1] + others.item_start[1:]])
+    ends = np.cumsum(record_sizes(first, item_start))
+    place = np.concatenate([np.zeros(1, np.int64), ends])
+    refs[:, 0] = np.repeat(place[direct.count : -1], entries[heads])
+    shift = coarse_shifts(weights.total)
+    refs[:, 1:] = np.repeat(inline_ranges(others, clauses, shift), entries[heads], axis=0)
     order = np.argsort(key, kind="stable")
-    table = _fill(direct.key, key[order])
+    table = _fill(direct.key, place[: direct.count], key[order])
     attrs = np.where(schema_parts >= 0, schema_parts >> 1, -1).astype(np.int32)
     by_first = np.argsort(attrs[:, 0], kind="stable").astype(np.int32)
     return {
@@ -65,24 +77,24 @@ def hash_arrays(clauses: Clauses, plan: Plan, slot: np.ndarray, shares: np.ndarr
         "hash_first": np.searchsorted(attrs[by_first, 0], np.arange(len(clauses.attributes) + 1)).astype(np.int32),
         "hash_table": table,
         "hash_refs": refs[order],
-        "hash_group": np.concatenate([direct.first, len(direct.order) + others.first[1:]]).astype(np.int32),
-        "hash_slot": slot[np.concatenate([mine[~spread][direct.order], mine[spread][others.order]])],
-        "hash_item_start": np.concatenate([direct.item_start, direct.item_start[-1] + others.item_start[1:]]),
-        "hash_items": np.concatenate([direct.items, others.items]),
+        "hash_shift": shift,
+        "hash_records": write_records(
+            first,
+            item_start,
+            np.concatenate([direct.items, others.items]),
+            slot[np.concatenate([mine[~spread][direct.order], mine[spread][others.order]])],
+        ),
     }
 
 
-class Groups:
-    """Conjunctions sorted by key, those with the same key and residual items as one group."""
-
-    def __init__(self, order: np.ndarray, key: np.ndarray, grouped: tuple[int, np.ndarray, np.ndarray, np.ndarray]):
-        self.order = order
-        self.count, self.first, self.item_start, self.items = grouped
-        self.key = key[order[self.first[:-1]]]
-
-    def group_of_entry(self, entries: np.ndarray) -> np.ndarray:
-        """The group of each entry, where each group has so many."""
-        return np.repeat(np.arange(self.count), entries)
+def schema_lines(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Per schema a cache line: its base, three factors, where their codes are among those of an event, and its kind."""
+    attrs = arrays["hash_attrs"].astype(np.int64)
+    lines = np.zeros((len(attrs), 8), np.int64)
+    lines[:, 0], lines[:, 1:4] = arrays["hash_base"], arrays["hash_radix"]
+    lines[:, 4:7] = np.where(attrs < 0, 0, 2 * attrs + 1 + (arrays["hash_factor"] != 0))
+    lines[:, IS_PRESENT] = arrays["hash_present"]
+    return lines
 
 
 def _key_parts(
@@ -161,109 +173,6 @@ def _radixes(parts: np.ndarray, present: np.ndarray, total: np.ndarray) -> tuple
     return sizes.prod(axis=1), radix
 
 
-def _make_groups(
-    clauses: Clauses,
-    mine: np.ndarray,
-    key_items: np.ndarray,
-    key: np.ndarray,
-    shares: np.ndarray,
-    factor: np.ndarray,
-    keep_key: bool,
-) -> Groups:
-    room = int(np.diff(clauses.start)[mine].sum())
-    start = np.zeros(len(mine) + 1, np.int64)
-    attr, low, high = (np.empty(room, np.int32) for _ in range(3))
-    hashes = np.empty(len(mine), np.int64)
-    _fill_residuals(
-        mine, key_items, keep_key, clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, shares, factor,
-        start, attr, low, high, hashes,
-    )  # fmt: skip
-    order = np.lexsort((hashes, key)) if len(np.unique(key)) < len(key) else np.argsort(key, kind="stable")
-    return Groups(order, key, _group(order, key[order], start, attr, low, high))
-
-
-@numba.njit(cache=True, nogil=True)
-def _fill_residuals(  # type: ignore[no-untyped-def]
-    mine, keys, keep_key, start, attr, kind, low, high, shares, factor,
-    out_start, out_attr, out_low, out_high, hashes,
-):  # fmt: skip
-    """Per conjunction the items that its key does not prove, most selective first, and a hash of them.
-
-    Where the key's items are kept, they come where they belong among those that reach the conjunction by its key.
-    """
-    at = 0
-    order = np.empty(64, np.int64)
-    given = np.empty(64, np.float64)
-    for e in range(mine.size):
-        c = mine[e]
-        n = 0
-        if start[c + 1] - start[c] > order.size:
-            order = np.empty(2 * (start[c + 1] - start[c]), np.int64)
-            given = np.empty(order.size, np.float64)
-        for k in range(start[c], start[c + 1]):
-            share = float(shares[k])
-            if k == keys[e, 0] or k == keys[e, 1] or k == keys[e, 2]:
-                if not keep_key:
-                    continue
-                share = 1.0
-                if kind[k] == RANGE and low[k] < high[k]:
-                    f = factor[attr[k]]
-                    covered = ((high[k] * f) >> 32) - ((low[k] * f) >> 32) + 1
-                    share = min(1.0, (high[k] - low[k] + 1) * float(f) / (covered * 4294967296.0))
-            j = n
-            while j > 0 and (given[j - 1] > share or (given[j - 1] == share and attr[order[j - 1]] > attr[k])):
-                order[j], given[j] = order[j - 1], given[j - 1]
-                j -= 1
-            order[j], given[j] = k, share
-            n += 1
-        h = np.uint64(0)
-        for i in range(n):
-            k = order[i]
-            out_attr[at] = attr[k] | (np.int32(kind[k]) << KIND_SHIFT)
-            out_low[at] = low[k]
-            out_high[at] = high[k]
-            h = (h ^ np.uint64(out_attr[at])) * np.uint64(0x9E3779B97F4A7C15)
-            h = (h ^ np.uint64(low[k])) * np.uint64(0x9E3779B97F4A7C15)
-            h = (h ^ np.uint64(high[k])) * np.uint64(0x9E3779B97F4A7C15)
-            h ^= h >> np.uint64(31)
-            at += 1
-        # Sorted by it, groups that test the same attribute first stand together.
-        lead = np.int64(out_attr[out_start[e]] & ATTR_MASK) + 1 if n else np.int64(0)
-        hashes[e] = (lead << 40) | np.int64(h >> np.uint64(24))
-        out_start[e + 1] = at
-
-
-@numba.njit(cache=True, nogil=True)
-def _group(order, key, start, attr, low, high):  # type: ignore[no-untyped-def]
-    """Groups sorted conjunctions with the same key and the same items: their number, first ones and items."""
-    count = order.size
-    first = np.zeros(count + 1, np.int32)
-    item_start = np.zeros(count + 1, np.int32)
-    items = np.empty((attr.size, 3), np.int32)  # attribute, low and high side by side: one cache line per test
-    groups = at = 0
-    for i in range(count):
-        e = order[i]
-        size = start[e + 1] - start[e]
-        same = i > 0 and key[i] == key[i - 1]
-        if same:
-            last = item_start[groups - 1]
-            same = item_start[groups] - last == size
-            for j in range(size):
-                k = start[e] + j
-                if not same:
-                    break
-                same = items[last + j, 0] == attr[k] and items[last + j, 1] == low[k] and items[last + j, 2] == high[k]
-        if not same:
-            first[groups] = i
-            for k in range(start[e], start[e + 1]):
-                items[at, 0], items[at, 1], items[at, 2] = attr[k], low[k], high[k]
-                at += 1
-            groups += 1
-            item_start[groups] = at
-    first[groups] = count
-    return groups, first[: groups + 1].copy(), item_start[: groups + 1].copy(), items[:at].copy()
-
-
 def _references(
     clauses: Clauses, items: np.ndarray, entries: np.ndarray, base: np.ndarray, radix: np.ndarray, factor: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -301,31 +210,9 @@ def _fill_keys(items, entries, base, radix, attr, kind, low, high, set_start, se
             at += 1
 
 
-def _inline(groups: Groups, clauses: Clauses, none: int) -> np.ndarray:
-    """Per group an attribute and a range of ranks that an event must have to match, if it has one value there."""
-    out = np.empty((groups.count, 3), np.int32)
-    _fill_inline(groups.item_start, groups.items, clauses.set_start, clauses.set_low, clauses.set_high, none, out)
-    return out
-
-
-@numba.njit(cache=True, nogil=True)
-def _fill_inline(item_start, items, set_start, set_low, set_high, none, out):  # type: ignore[no-untyped-def]
-    for g in range(out.shape[0]):
-        out[g, 0], out[g, 1], out[g, 2] = none, -2147483648, 2147483647
-        for k in range(item_start[g], item_start[g + 1]):
-            kind, low = items[k, 0] >> KIND_SHIFT, items[k, 1]
-            if kind > SET:
-                continue
-            out[g, 0] = items[k, 0] & ATTR_MASK
-            out[g, 1], out[g, 2] = low, items[k, 2]
-            if kind == SET:
-                out[g, 1], out[g, 2] = set_low[set_start[low]], set_high[set_start[low + 1] - 1]
-            break
-
-
-def _fill(direct: np.ndarray, references: np.ndarray) -> np.ndarray:
-    """The table: per key the start of its run and its length; keys come sorted."""
-    runs = [_runs(direct, 0), _runs(references, REFERENCES)]
+def _fill(direct: np.ndarray, place: np.ndarray, references: np.ndarray) -> np.ndarray:
+    """The table: per key the start of its run, a record or a reference, and its length; keys come sorted."""
+    runs = [_runs(direct, place, 0), _runs(references, np.arange(len(references)), REFERENCES)]
     keys, places = (np.concatenate([run[i] for run in runs]) for i in (0, 1))
     capacity = 1 << max(3, int(np.ceil(np.log2(max(1, len(keys)) * 1.7))))
     table = np.full((capacity, 2), -1, np.int64)
@@ -333,10 +220,10 @@ def _fill(direct: np.ndarray, references: np.ndarray) -> np.ndarray:
     return table
 
 
-def _runs(key: np.ndarray, flag: int) -> tuple[np.ndarray, np.ndarray]:
+def _runs(key: np.ndarray, place: np.ndarray, flag: int) -> tuple[np.ndarray, np.ndarray]:
     starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(key)), bool), key[1:] != key[:-1]]))
     lengths = np.diff(np.append(starts, len(key)))
-    return key[starts], (starts << 32) | lengths | flag
+    return key[starts], (place[starts] << 32) | lengths | flag
 
 
 @numba.njit(cache=True, nogil=True)

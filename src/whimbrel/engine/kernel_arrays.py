@@ -17,17 +17,16 @@ class SegmentArrays(NamedTuple):
     set_low: np.ndarray
     set_high: np.ndarray
     hash_attrs: np.ndarray
-    hash_present: np.ndarray
+    hash_lines: np.ndarray
+    hash_buckets: np.ndarray
     hash_base: np.ndarray
     hash_radix: np.ndarray
     hash_factor: np.ndarray
     hash_first: np.ndarray
     hash_table: np.ndarray
     hash_refs: np.ndarray
-    hash_group: np.ndarray
-    hash_slot: np.ndarray
-    hash_item_start: np.ndarray
-    hash_items: np.ndarray
+    hash_shift: np.ndarray
+    hash_records: np.ndarray
     sorted_start: np.ndarray
     sorted_first: np.ndarray
     sorted_upper: np.ndarray
@@ -60,6 +59,8 @@ class Scratch(NamedTuple):
     """What one thread writes while it matches; reused from block to block."""
 
     value: np.ndarray  # int32[A], all -1 between events
+    coarse: np.ndarray  # int32[A + 1]: ranks as references have them, -1 if missing, -2 for several; the first is 0
+    codes: np.ndarray  # int32[2 A + 1]: 0, then of each attribute its rank and its bucket, or -1 or -2 as above
     present: np.ndarray  # int32[A]: the attributes of the event
     stamp: np.ndarray  # uint32[slots]: the last event that reported a slot
     epoch: np.ndarray  # uint32[1]
@@ -104,13 +105,13 @@ SEGMENT = _kind(
     False,
     {
         "hash_attrs": ("int32", 2),
-        "hash_present": ("uint8", 1),
+        "hash_lines": ("int64", 2),
+        "hash_buckets": ("int64", 1),
         "hash_base": ("int64", 1),
         "hash_radix": ("int64", 2),
         "hash_factor": ("int64", 2),
         "hash_table": ("int64", 2),
         "hash_refs": ("int32", 2),
-        "hash_items": ("int32", 2),
         "sorted_upper": ("uint8", 1),
         "bits_slot_offset": ("int64", 1),
         "bits_words": ("uint64", 1),

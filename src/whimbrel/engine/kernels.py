@@ -18,12 +18,13 @@ import numpy as np
 
 from whimbrel.engine.chunk_kernels import load_block, match_chunks
 from whimbrel.engine.encode_kernels import rank_cells
-from whimbrel.engine.hash_kernels import emit, probe, visit
+from whimbrel.engine.hash_kernels import emit, probe, sift, visit
 from whimbrel.engine.hashed import REFERENCES
 from whimbrel.engine.item_kernels import holds
 from whimbrel.engine.jit import helper
 from whimbrel.engine.kernel_arrays import NUMBERS, NUMBERS_AT, SCRATCH, SCRATCH_AT, SEGMENT, TASK, TASK_AT
 from whimbrel.engine.packing import SHARED_BIT
+from whimbrel.engine.references import COARSE
 from whimbrel.engine.views import view
 
 _segment, _numbers, _scratch, _task = map(view, (SEGMENT, NUMBERS, SCRATCH, TASK))
@@ -101,17 +102,16 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
     Returns the number of slots, or -1 if a buffer is too small: then nothing is reported.
     """
     sets = (seg.set_start, seg.set_low, seg.set_high)
-    schemas = (seg.hash_first, seg.hash_present, (seg.hash_attrs, seg.hash_base, seg.hash_radix, seg.hash_factor))
+    schemas = (seg.hash_first, seg.hash_lines, (seg.hash_attrs, seg.hash_base, seg.hash_radix, seg.hash_factor))
     runs_of = (
         seg.sorted_first, seg.sorted_start, seg.sorted_upper, seg.sorted_fixed, seg.sorted_second, seg.sorted_bound,
         seg.sorted_low, seg.sorted_high, seg.sorted_slot,
     )  # fmt: skip
     value, present_attrs, stamp, run = scratch.value, scratch.present, scratch.stamp, scratch.run
     context = (sets, value, attrs, ranks, stamp)
-    groups = (seg.hash_item_start, seg.hash_items, seg.hash_group, seg.hash_slot)
-    item_start, always = seg.hash_item_start, seg.always
-    table, refs, sorted_first = seg.hash_table, seg.hash_refs, seg.sorted_first
-    alive = scratch.alive
+    records, always = seg.hash_records, seg.always
+    table, refs, shift, sorted_first = seg.hash_table, seg.hash_refs, seg.hash_shift, seg.sorted_first
+    alive, coarse, codes, factor = scratch.alive, scratch.coarse, scratch.codes, seg.hash_buckets
     listed = np.int64(-1)  # not a literal, for which helpers would be compiled once more
     epoch = scratch.epoch[0]
     n: int = np.int64(0)  # type: ignore[assignment]
@@ -130,8 +130,15 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
             j = i + 1
             while j < end and attrs[j] == a:
                 j += 1
-            value[a] = ranks[i] if j == i + 1 else -2 - i
-            several |= j != i + 1
+            if j == i + 1:
+                v = ranks[i]
+                value[a] = codes[2 * a + 1] = v
+                codes[2 * a + 2] = (v * factor[a]) >> 32
+                coarse[a + 1] = v >> shift[a]
+            else:
+                value[a] = -2 - i
+                codes[2 * a + 1] = codes[2 * a + 2] = coarse[a + 1] = -2
+                several = True
             present_attrs[present] = a
             present += 1
             i = j
@@ -155,7 +162,19 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
         runs = 0
         if n >= 0:
             runs = probe(
-                schemas, table, item_start, refs, attrs, ranks, end, value, present_attrs, present, run, scratch.counts
+                schemas,
+                table,
+                records,
+                refs,
+                attrs,
+                ranks,
+                end,
+                value,
+                codes,
+                present_attrs,
+                present,
+                run,
+                scratch.counts,
             )
         if runs < 0:
             n = -1
@@ -165,22 +184,26 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
             candidates += left
             if run[r] & REFERENCES == 0:
                 if n >= 0:
-                    n = visit(groups, alive, start, left, context, end, several, epoch, out, n)
+                    n = visit(records, alive, start, left, context, end, several, epoch, out, n)
                 continue
             while left > 0:
                 if kept == alive.size:
+                    kept = sift(refs, alive, kept, coarse)
                     if n >= 0:
-                        n = visit(groups, alive, listed, kept, context, end, several, epoch, out, n)
+                        n = visit(records, alive, listed, kept, context, end, several, epoch, out, n)
                     kept = np.int64(0)
                 size = min(left, alive.size - kept)
                 for i in range(start, start + size):  # append always, keep if inside: no branch to mispredict
-                    v = value[refs[i, 1]]
-                    alive[kept] = refs[i, 0]
-                    kept += ((refs[i, 2] <= v) & (v <= refs[i, 3])) | (v < -1)
+                    u = np.uint64(i)
+                    c = coarse[np.uint32(refs[u, 1] & COARSE)]
+                    span = np.uint32(refs[u, 2])
+                    alive[np.uint64(kept)] = i
+                    kept += (np.uint32(np.uint32(c) - (span & np.uint32(COARSE))) <= (span >> np.uint32(16))) | (c < -1)
                 start += size
                 left -= size
         if kept and n >= 0:
-            n = visit(groups, alive, listed, kept, context, end, several, epoch, out, n)
+            kept = sift(refs, alive, kept, coarse)
+            n = visit(records, alive, listed, kept, context, end, several, epoch, out, n)
         for x in range(present):
             a = present_attrs[x]
             v = value[a]
@@ -195,7 +218,8 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
                         n = _match_sorted(runs_of, a, ranks[i], value, attrs, ranks, end, several, stamp, epoch, out, n)
                     i += 1
         for x in range(present):
-            value[present_attrs[x]] = -1
+            a = present_attrs[x]
+            value[a] = codes[2 * a + 1] = codes[2 * a + 2] = coarse[a + 1] = -1
         if n < 0:
             scratch.epoch[0] = epoch
             return -1

@@ -11,6 +11,7 @@ from whimbrel.engine.codec import Encoded
 from whimbrel.engine.hashed import REFERENCES
 from whimbrel.engine.keys import CANDIDATE_NS
 from whimbrel.engine.packing import SLOT_MASK
+from whimbrel.engine.records import HEAD, record_starts
 from whimbrel.engine.segment import Segment
 from whimbrel.engine.snapshot import Snapshot
 from whimbrel.engine.weights import ATTRIBUTES_PER_EVENT
@@ -77,24 +78,33 @@ def _entries(segment: Segment, slot: int) -> Iterator[tuple[str, Facts, list[lis
     a = segment.arrays
     if slot in a["always"]:
         yield "always", {"attributes": []}, [[]]
-    for entry in np.flatnonzero((a["hash_slot"] & SLOT_MASK) == slot).tolist():
-        yield _hash_key(segment, entry)
+    for record in _records_of(a["hash_records"], slot):
+        yield _hash_key(segment, record)
     for entry in np.flatnonzero((a["sorted_slot"] & SLOT_MASK) == slot).tolist():
         yield _sorted_key(segment, entry)
     for entry in np.flatnonzero((a["bits_slot"] & SLOT_MASK) == slot).tolist():
         yield _chunk_key(segment, entry)
 
 
-def _hash_key(segment: Segment, entry: int) -> tuple[str, Facts, list[list[Range]]]:
+def _records_of(records: np.ndarray, slot: int) -> list[int]:
+    """Where the records begin that have a slot."""
+    starts = record_starts(records)
+    found = np.flatnonzero((records & SLOT_MASK) == slot)  # in an item perhaps
+    groups = np.searchsorted(starts, found, "right") - 1
+    return [
+        int(start) for start, at in zip(starts[groups], found, strict=True) if at >= start + HEAD + 3 * records[start]
+    ]
+
+
+def _hash_key(segment: Segment, record: int) -> tuple[str, Facts, list[list[Range]]]:
     a = segment.arrays
-    group = int(np.searchsorted(a["hash_group"], entry, "right")) - 1
     table = a["hash_table"][a["hash_table"][:, 0] >= 0]
     refers = table[:, 1] & REFERENCES != 0
     start, length = table[:, 1] >> 32, table[:, 1] & (REFERENCES - 1)
-    references = np.flatnonzero(a["hash_refs"][:, 0] == group)
+    references = np.flatnonzero(a["hash_refs"][:, 0] == record)
     runs = np.flatnonzero(refers == bool(len(references)))
     runs = runs[np.argsort(start[runs])]
-    places = references if len(references) else np.array([group])
+    places = references if len(references) else np.array([record])
     rows = runs[np.searchsorted(start[runs], places, "right") - 1]
     order = np.argsort(a["hash_base"], kind="stable")
     schema = int(order[np.searchsorted(a["hash_base"][order], table[rows[0], 0], "right") - 1])
@@ -104,7 +114,7 @@ def _hash_key(segment: Segment, entry: int) -> tuple[str, Facts, list[list[Range
         "attributes": [segment.attributes[attr] for attr in attrs],
         "keys": len(rows),
         "groups_of_key": int(length[rows].max()),
-        "checks": int(a["hash_item_start"][group + 1] - a["hash_item_start"][group]),
+        "checks": int(a["hash_records"][record]),
     }
     if present:
         return "present", facts, [[(attr, 0, int(a["rank_base"][attr, 4])) for attr in attrs]]

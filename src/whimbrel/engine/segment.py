@@ -8,8 +8,10 @@ import numpy as np
 
 from whimbrel.engine.clauses import Clauses
 from whimbrel.engine.codec import Codec
+from whimbrel.engine.hashed import schema_lines
 from whimbrel.engine.kernel_arrays import NUMBERS, SEGMENT, SegmentArrays
 from whimbrel.engine.kernels import match
+from whimbrel.engine.keys import bucket_factor
 from whimbrel.engine.layout import lay_out
 from whimbrel.engine.lookup import fixed
 from whimbrel.engine.planner import KINDS, make_plan
@@ -34,8 +36,13 @@ class Segment:
         self.codec = Codec(arrays, meta)
         compact = np.full(len(self.attributes) + 1, -1, np.int32)
         compact[arrays["bits_attrs"]] = np.arange(len(arrays["bits_attrs"]), dtype=np.int32)
+        derived = {
+            "bits_compact": compact,
+            "hash_lines": schema_lines(arrays),
+            "hash_buckets": bucket_factor(arrays["rank_base"][:, 4].astype(np.int64)),
+        }
         self.kernel_arrays = SegmentArrays(
-            *(fixed(compact if name == "bits_compact" else arrays[name]) for name in SegmentArrays._fields)
+            *(fixed(derived[name] if name in derived else arrays[name]) for name in SegmentArrays._fields)
         )
         self.words = words_of(SEGMENT, self.kernel_arrays) + words_of(NUMBERS, self.codec.numbers)
 

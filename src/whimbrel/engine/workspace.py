@@ -32,6 +32,8 @@ class Workspace:
 
     def __init__(self) -> None:
         self._values = np.full(0, -1, np.int32)
+        self._coarse = np.full(0, -1, np.int32)
+        self._codes = np.full(0, -1, np.int32)
         self._present = np.empty(0, np.int32)
         self._stamp = np.zeros(0, np.uint32)
         self._epoch = np.zeros(1, np.uint32)
@@ -54,6 +56,9 @@ class Workspace:
         attributes, used = len(segment.attributes) + 1, len(segment.arrays["bits_attrs"])
         if len(self._values) < attributes:
             self._values = np.full(attributes, -1, np.int32)
+            self._coarse = np.full(attributes, -1, np.int32)
+            self._codes = np.full(2 * attributes, -1, np.int32)
+            self._coarse[0] = self._codes[0] = 0
             self._present = np.empty(attributes, np.int32)
         if len(self._stamp) < slots:
             self._stamp = np.zeros(max(slots, 2 * len(self._stamp)), np.uint32)
@@ -64,6 +69,8 @@ class Workspace:
         rows = self._cells[1][:cells].reshape(segment.block, used)
         scratch = Scratch(
             self._values,
+            self._coarse,
+            self._codes,
             self._present,
             self._stamp,
             self._epoch,
