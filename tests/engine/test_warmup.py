@@ -10,7 +10,7 @@ from whimbrel.engine import warmup
 
 
 def kernel(index: str) -> object:
-    return SimpleNamespace(_cache=SimpleNamespace(_cache_file=SimpleNamespace(_index_path=index)))
+    return SimpleNamespace(_cache=SimpleNamespace(index_path=index))
 
 
 @pytest.fixture(autouse=True)

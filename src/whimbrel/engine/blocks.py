@@ -15,11 +15,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
-import numba
 import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.codec import Encoded
+from whimbrel.engine.jit import kernel
 from whimbrel.engine.packing import SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.segment import Segment
 from whimbrel.engine.snapshot import Snapshot
@@ -263,7 +263,7 @@ def _events_of(unit: Events, rows: np.ndarray, snapshot: Snapshot, timestamps: C
     return dict(zip(rows.tolist(), read_events(taken, attributes, timestamps), strict=True))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _interleave(offsets, slots, fill, out):  # type: ignore[no-untyped-def]
     for e in range(fill.size):
         at = fill[e]

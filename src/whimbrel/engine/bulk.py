@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numba
 import numpy as np
 import pyarrow as pa
 
@@ -18,6 +17,7 @@ from whimbrel.engine.clauses import RANGE, SET, SHARED
 from whimbrel.engine.compiler import FilterSource, Part, Ranks, Sets, attribute_number
 from whimbrel.engine.constants import Constants
 from whimbrel.engine.dictionary import ranks_of_numbers, ranks_of_strings, ranks_of_times
+from whimbrel.engine.jit import helper, kernel
 from whimbrel.language.columnar import Conjunctions, Operand, ShapeGroup, Term
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 
@@ -226,12 +226,12 @@ def _satisfiable(blocks: np.ndarray, rows: np.ndarray, items: Items) -> Part:
     return Part(slot[:kept], flags[:kept], counts[:kept], *(array[:kept_items] for array in items))
 
 
-@numba.njit(cache=True, nogil=True)
+@helper
 def _rank(pool, at, row, base, pooled):  # type: ignore[no-untyped-def]
     return at if pool == _CONSTANT else pooled[base[pool] + at + row]
 
 
-@numba.njit(cache=True, nogil=True)
+@helper
 def _sort(points, n):  # type: ignore[no-untyped-def]
     """Shell sort: short lists are the rule, and NumPy's sort takes seconds to compile."""
     gap = 1
@@ -248,7 +248,7 @@ def _sort(points, n):  # type: ignore[no-untyped-def]
         gap //= 3
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _assemble(  # type: ignore[no-untyped-def]
     blocks, begin, items, members, base, pooled, rank_base, attr, kind, low, high, set_start, set_low, set_high
 ):
@@ -305,7 +305,7 @@ def _assemble(  # type: ignore[no-untyped-def]
     return spans
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _keep_satisfiable(blocks, rows, attr, kind, low, high, slot, flags, counts):  # type: ignore[no-untyped-def]
     """Drops conjunctions with an empty range, in place; how many conjunctions and items are left."""
     read = write = kept = 0

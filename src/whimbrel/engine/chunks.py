@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from whimbrel.engine.clauses import RANGE, SET, Clauses
+from whimbrel.engine.jit import helper, kernel
 from whimbrel.engine.packing import KIND_SHIFT
 from whimbrel.engine.weights import Weights
 
@@ -147,14 +147,14 @@ def _order(clauses: Clauses, mine: np.ndarray) -> np.ndarray:
     return np.lexsort((keys[2], keys[1], keys[0]))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _mark(mine, start, attr, uses):  # type: ignore[no-untyped-def]
     for c in mine:
         for k in range(start[c], start[c + 1]):
             uses[attr[k]] = True
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _sort_keys(mine, start, attr, kind, low, set_start, set_low, place, keys):  # type: ignore[no-untyped-def]
     for i in range(mine.size):
         c = mine[i]
@@ -168,7 +168,7 @@ def _sort_keys(mine, start, attr, kind, low, set_start, set_low, place, keys):  
                     key, keys[j, i] = keys[j, i], key
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _plan_chunks(mine, start, attr, kind, low, high, shares, compact, chunks, total):  # type: ignore[no-untyped-def]
     """Per chunk the attributes that get bits, strongest first, and the two narrowest zones."""
     count = total.size
@@ -234,7 +234,7 @@ def _plan_chunks(mine, start, attr, kind, low, high, shares, compact, chunks, to
     return slot_start, slot_attr[:at].copy(), zone_attr, zone_low, zone_high
 
 
-@numba.njit(cache=True, nogil=True)
+@helper
 def bucket_of(rank, first, last, bucket_high):  # type: ignore[no-untyped-def]
     """The bucket of a rank: the first whose last rank is not below it, counted from `first`."""
     if bucket_high[last - 1] == last - first - 1:  # as many buckets as ranks
@@ -249,7 +249,7 @@ def bucket_of(rank, first, last, bucket_high):  # type: ignore[no-untyped-def]
     return low - first
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _fill_chunks(  # type: ignore[no-untyped-def]
     mine, start, attr, kind, low, high, shares, set_start, set_low, set_high, compact, bucket_start, bucket_high,
     identity, slot_start, slot_attr, offset, bits, item_start, item_check, item_attr, item_low, item_high,

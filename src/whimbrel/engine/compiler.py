@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-import numba
 import numpy as np
 
 from whimbrel.engine.clauses import NO_RANGE, NO_SET, RANGE, SET, SHARED, VERIFY, Clauses, Item, split
 from whimbrel.engine.constants import Constants
 from whimbrel.engine.dictionary import build_dictionary
+from whimbrel.engine.jit import kernel
 from whimbrel.engine.lookup import Lookup
 from whimbrel.model.filter import Filter
 from whimbrel.model.intervals import Cut
@@ -184,7 +184,7 @@ def distinct_sets(
     return number.astype(np.int32), new_start, low[at], high[at]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def set_masks(start, low, high):  # type: ignore[no-untyped-def]
     """Per set 32 bits, by which most ranks are seen to be outside without reading the set: see `kernels.holds`."""
     masks = np.full(start.size - 1, -1, np.int32)
@@ -200,7 +200,7 @@ def set_masks(start, low, high):  # type: ignore[no-untyped-def]
     return masks
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def hash_sets(start, low, high, out):  # type: ignore[no-untyped-def]
     """A 63-bit hash of every set."""
     for s in range(start.size - 1):
@@ -212,7 +212,7 @@ def hash_sets(start, low, high, out):  # type: ignore[no-untyped-def]
         out[s] = np.int64(h >> np.uint64(1))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def same_sets(start, low, high, like):  # type: ignore[no-untyped-def]
     """Whether every set s equals the set like[s]."""
     for s in range(start.size - 1):

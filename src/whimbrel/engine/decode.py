@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import pyarrow as pa
 
@@ -18,6 +17,7 @@ from whimbrel.engine.compiler import Part, Ranks, Sets, attribute_number
 from whimbrel.engine.constants import Constants
 from whimbrel.engine.dictionary import ranks_of_numbers, ranks_of_strings, ranks_of_times
 from whimbrel.engine.hashed import REFERENCES
+from whimbrel.engine.jit import kernel
 from whimbrel.engine.lookup import EXACT, FLOATS, parse_number
 from whimbrel.engine.packing import ATTR_MASK, KIND_SHIFT, SHARED_BIT, SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.records import HEAD, record_starts
@@ -82,7 +82,7 @@ def _hash_part(segment: Segment) -> tuple[np.ndarray, ...]:
     return slot, counts, attr, low, high
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _spread(table, starts, key):  # type: ignore[no-untyped-def]
     for i in range(table.shape[0]):
         if table[i, 0] >= 0 and table[i, 1] & REFERENCES == 0:
@@ -91,7 +91,7 @@ def _spread(table, starts, key):  # type: ignore[no-untyped-def]
                 key[g] = table[i, 0]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _join(schema, key, width, base, attrs, radix, records, starts, slot, attr, low, high):  # type: ignore[no-untyped-def]
     at = entry = 0
     for g in range(schema.size):

@@ -9,16 +9,15 @@ those afterwards, which keeps the inner loops free of a test that most columns d
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from whimbrel.engine.cells import DROPPED_BITS
-from whimbrel.engine.jit import helper
+from whimbrel.engine.jit import helper, kernel
 from whimbrel.engine.kernel_arrays import Numbers
 
 _TWO_63 = 2.0**63
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def rank_by_table(
     values: np.ndarray, table: np.ndarray, low: int, base: int, out: np.ndarray
 ) -> None:  # pragma: no cover
@@ -32,7 +31,7 @@ def rank_by_table(
         out[i] = base + table[place]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def rank_by_search(
     values: np.ndarray,
     constants: np.ndarray,
@@ -63,7 +62,7 @@ def rank_by_search(
         out[i] = base + 2 * low + (low < count and constants[low] == value)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def rank_cells(
     attrs: np.ndarray,
     cells: np.ndarray,
@@ -134,7 +133,7 @@ def _rank_number(
     return rank
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def mask_nulls(bitmap: np.ndarray, offset: int, missing: int, out: np.ndarray) -> None:  # pragma: no cover
     """Writes `missing` where the validity bitmap has a zero."""
     for i in range(out.shape[0]):
@@ -143,7 +142,7 @@ def mask_nulls(bitmap: np.ndarray, offset: int, missing: int, out: np.ndarray) -
             out[i] = missing
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def pack(
     cells: np.ndarray,
     rows: int,

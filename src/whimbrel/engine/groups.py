@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from whimbrel.engine.clauses import RANGE, Clauses
+from whimbrel.engine.jit import kernel
 from whimbrel.engine.packing import ATTR_MASK, KIND_SHIFT
 
 
@@ -40,7 +40,7 @@ def make_groups(
     return Groups(order, key, _group(order, key[order], start, attr, low, high))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _fill_residuals(  # type: ignore[no-untyped-def]
     mine, keys, keep_key, start, attr, kind, low, high, shares, factor,
     out_start, out_attr, out_low, out_high, hashes,
@@ -91,7 +91,7 @@ def _fill_residuals(  # type: ignore[no-untyped-def]
         out_start[e + 1] = at
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _group(order, key, start, attr, low, high):  # type: ignore[no-untyped-def]
     """Groups sorted conjunctions with the same key and the same items: their number, first ones and items."""
     count = order.size

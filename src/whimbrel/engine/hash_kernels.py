@@ -37,7 +37,7 @@ def _count_values(v, attrs, end):  # type: ignore[no-untyped-def]
     return i - first
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@numba.njit(inline="always")
 def _code(rank, factor):  # type: ignore[no-untyped-def]
     return (rank * factor) >> 32 if factor else np.int64(rank)
 

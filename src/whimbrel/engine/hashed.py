@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numba
 import numpy as np
 
 from whimbrel.engine.clauses import SET, Clauses
 from whimbrel.engine.groups import make_groups
+from whimbrel.engine.jit import helper, kernel
 from whimbrel.engine.keys import BUCKETS, bucket_factor
 from whimbrel.engine.planner import HASH, PRESENT, Plan
 from whimbrel.engine.records import record_sizes, write_records
@@ -110,7 +110,7 @@ def _key_parts(
     return parts, items, entries
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _fill_parts(mine, keys, is_present, attr, kind, low, high, set_start, factor, parts, items, entries):  # type: ignore[no-untyped-def]
     """Per conjunction its key's (attribute, by bucket or not), sorted, the items they are of, and how many keys."""
     for c in range(mine.size):
@@ -135,7 +135,7 @@ def _fill_parts(mine, keys, is_present, attr, kind, low, high, set_start, factor
             parts[c, j], items[c, j] = part, k
 
 
-@numba.njit(cache=True, nogil=True)
+@helper
 def _code(k, i, attr, kind, low, high, set_start, set_low, factor):  # type: ignore[no-untyped-def]
     """The i-th code of a key's item."""
     if kind[k] == SET:
@@ -154,7 +154,7 @@ def _codes(items: np.ndarray, clauses: Clauses, factor: np.ndarray) -> np.ndarra
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _fill_codes(items, attr, kind, low, high, set_start, set_low, factor, out):  # type: ignore[no-untyped-def]
     for c in range(items.shape[0]):
         for i in range(3):
@@ -185,7 +185,7 @@ def _references(
     return key, np.empty((len(key), 4), np.int32)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _fill_keys(items, entries, base, radix, attr, kind, low, high, set_start, set_low, factor, key):  # type: ignore[no-untyped-def]
     at = 0
     sizes = np.ones(3, np.int64)
@@ -226,14 +226,14 @@ def _runs(key: np.ndarray, place: np.ndarray, flag: int) -> tuple[np.ndarray, np
     return key[starts], (place[starts] << 32) | lengths | flag
 
 
-@numba.njit(cache=True, nogil=True)
+@helper
 def probe_start(key, mask):  # type: ignore[no-untyped-def]
     """Where the search for a key begins in a table of mask + 1 places."""
     h = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     return np.int64((h >> np.uint64(29)) & np.uint64(mask))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _fill_table(table, keys, places):  # type: ignore[no-untyped-def]
     mask = table.shape[0] - 1
     for i in range(keys.size):

@@ -13,15 +13,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from whimbrel.engine.jit import helper, kernel, quick_kernel
 
 Bytes = NDArray[np.uint8]
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
 
 
-@njit(cache=True)
+@helper
 def _home(key: Any, capacity: int) -> Any:
     """Where the search for a key starts: a SplitMix64 finaliser, scaled to the capacity."""
     key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -30,12 +31,12 @@ def _home(key: Any, capacity: int) -> Any:
     return np.int64(((key >> np.uint64(32)) * np.uint64(capacity)) >> np.uint64(32))
 
 
-@njit(cache=True)
+@helper
 def _is_dead(dead: Bytes, slot: Any) -> bool:
     return bool((dead[slot >> 3] >> (slot & 7)) & 1)
 
 
-@njit(cache=True)
+@quick_kernel
 def find_int(ids: Int64s, table: Int32s, seed: int, id: Any) -> Any:
     """The place of an id in the hash table, or -1."""
     at = _home(np.uint64(id) ^ np.uint64(seed), table.size)
@@ -47,7 +48,7 @@ def find_int(ids: Int64s, table: Int32s, seed: int, id: Any) -> Any:
     return -1
 
 
-@njit(cache=True)
+@quick_kernel
 def enter_ints(ids: Int64s, table: Int32s, dead: Bytes, dense: int, base: int, seed: int, first: int, stop: int) -> int:
     """Enter the live ones of entries `first` to `stop`; -1, or the first duplicate, and then none of them is in."""
     for entry in range(first, stop):
@@ -73,7 +74,7 @@ def enter_ints(ids: Int64s, table: Int32s, dead: Bytes, dense: int, base: int, s
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def enter_many_ints(
     ids: Int64s, table: Int32s, dead: Bytes, dense: int, base: int, seed: int, first: int, stop: int
 ) -> int:
@@ -81,7 +82,7 @@ def enter_many_ints(
     return enter_ints(ids, table, dead, dense, base, seed, first, stop)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take_ints(ids: Int64s, dense: int, base: int, slots: Any) -> Int64s:
     """The ids of slots."""
     out = np.empty(slots.size, np.int64)
@@ -90,7 +91,7 @@ def take_ints(ids: Int64s, dense: int, base: int, slots: Any) -> Int64s:
     return out
 
 
-@njit(cache=True)
+@quick_kernel
 def _hash(text: Any, start: int, stop: int, seed: int) -> Any:
     """FNV-1a, 64 bits, from a secret start."""
     h = np.uint64(0xCBF29CE484222325) ^ np.uint64(seed)
@@ -99,7 +100,7 @@ def _hash(text: Any, start: int, stop: int, seed: int) -> Any:
     return h
 
 
-@njit(cache=True)
+@helper
 def _same(text: Bytes, offsets: Int64s, entry: int, other: Any, start: int, stop: int) -> bool:
     if not 0 <= entry < offsets.size - 1 or offsets[entry + 1] - offsets[entry] != stop - start:
         return False
@@ -109,7 +110,7 @@ def _same(text: Bytes, offsets: Int64s, entry: int, other: Any, start: int, stop
     return at == stop
 
 
-@njit(cache=True)
+@quick_kernel
 def find_string(text: Bytes, offsets: Int64s, table: Int32s, seed: int, id: Any) -> Any:
     """The place of an id, as UTF-8, in the hash table, or -1."""
     at = _home(_hash(id, 0, len(id), seed), table.size)
@@ -120,7 +121,7 @@ def find_string(text: Bytes, offsets: Int64s, table: Int32s, seed: int, id: Any)
     return -1
 
 
-@njit(cache=True)
+@quick_kernel
 def enter_strings(text: Bytes, offsets: Int64s, table: Int32s, dead: Bytes, seed: int, first: int, stop: int) -> int:
     """Enter the live ones of entries `first` to `stop`; -1, or the first duplicate, and then none of them is in."""
     for entry in range(first, stop):
@@ -143,7 +144,7 @@ def enter_strings(text: Bytes, offsets: Int64s, table: Int32s, dead: Bytes, seed
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def enter_many_strings(
     text: Bytes, offsets: Int64s, table: Int32s, dead: Bytes, seed: int, first: int, stop: int
 ) -> int:
@@ -151,7 +152,7 @@ def enter_many_strings(
     return enter_strings(text, offsets, table, dead, seed, first, stop)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gather(text: Bytes, offsets: Int64s, slots: Any, points: bool) -> tuple[Bytes, Int64s]:
     """The texts of slots one after another, and where each starts, counted in bytes or in code points."""
     sources = np.empty(slots.size, np.int64)  # a pass of its own: these reads wait for nothing

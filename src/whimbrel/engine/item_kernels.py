@@ -11,7 +11,7 @@ NO_ITEM = 2 << KIND_SHIFT
 """Packed attributes from here on belong to items that ask for no value inside."""
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@numba.njit(inline="always")
 def in_set(sets, number, rank):  # type: ignore[no-untyped-def]
     """Whether a rank is in one of the intervals of a set."""
     start, lows, highs = sets

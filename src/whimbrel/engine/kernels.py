@@ -13,7 +13,6 @@ the file of the function: after a change to a helper in another file, touch this
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from whimbrel.engine.chunk_kernels import load_block, match_chunks
@@ -21,7 +20,7 @@ from whimbrel.engine.encode_kernels import rank_cells
 from whimbrel.engine.hash_kernels import emit, probe, sift, visit
 from whimbrel.engine.hashed import REFERENCES
 from whimbrel.engine.item_kernels import holds
-from whimbrel.engine.jit import helper
+from whimbrel.engine.jit import helper, kernel
 from whimbrel.engine.kernel_arrays import NUMBERS, NUMBERS_AT, SCRATCH, SCRATCH_AT, SEGMENT, TASK, TASK_AT
 from whimbrel.engine.packing import SHARED_BIT
 from whimbrel.engine.references import COARSE
@@ -229,7 +228,7 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
     return n
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def match(words, first, count, is_single, attrs, cells):  # type: ignore[no-untyped-def]
     """`match_block` with all arrays by address; a single event is given as entries with cells, to be ranked first."""
     task = _task(words, TASK_AT)

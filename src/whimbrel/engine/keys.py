@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from whimbrel.engine.clauses import RANGE, SET, Clauses
-from whimbrel.engine.jit import helper
+from whimbrel.engine.jit import helper, kernel
 from whimbrel.engine.weights import Weights, between
 
 PROBE_NS, CANDIDATE_NS = 30.0, 14.0
@@ -81,7 +80,7 @@ def _table(known: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return table, states
 
 
-@numba.njit(cache=True, nogil=True)
+@helper
 def _place(table, code):  # type: ignore[no-untyped-def]
     mask = table.size - 1
     at = np.int64((np.uint64(code) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
@@ -90,7 +89,7 @@ def _place(table, code):  # type: ignore[no-untyped-def]
     return at
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _fill(table, states, known, state):  # type: ignore[no-untyped-def]
     for i in range(known.size):
         at = _place(table, known[i])
@@ -171,7 +170,7 @@ def _options(c, equals, source, item, share, entries, part, bits, code, cost, pr
     return options
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _count_equals(mine, start, attr, kind, low, high, out):  # type: ignore[no-untyped-def]
     """About how many of these conjunctions have the same items as each: under one key they are checked once."""
     size = 16
@@ -219,7 +218,7 @@ def _sampled(mine: np.ndarray, equals: np.ndarray, source: tuple[np.ndarray, ...
         room *= 2
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _all_options(mine, equals, source, counts, codes, costs, probes):  # type: ignore[no-untyped-def]
     item, share, entries, part, bits, code, cost, probe, picked = _room()
     at = 0
@@ -250,7 +249,7 @@ def _weigh(counts: np.ndarray, schema: np.ndarray, cost: np.ndarray, price: np.n
     return state
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _add_gains(counts, schema, cost, state, scale, gain):  # type: ignore[no-untyped-def]
     """Adds what each schema saves those that it serves, compared with their second best."""
     at = 0
@@ -270,7 +269,7 @@ def _add_gains(counts, schema, cost, state, scale, gain):  # type: ignore[no-unt
             gain[chosen] += (next_best - best) * scale
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _assign(mine, equals, source, table, states):  # type: ignore[no-untyped-def]
     item, share, entries, part, bits, code, cost, probe, picked = _room()
     keys = np.full((mine.size, 3), -1, np.int64)

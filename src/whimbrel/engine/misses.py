@@ -10,12 +10,12 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Callable
 
-import numba
 import numpy as np
 
 from whimbrel.engine.clauses import RANGE
 from whimbrel.engine.decode import packed_parts
 from whimbrel.engine.item_kernels import holds
+from whimbrel.engine.jit import kernel
 from whimbrel.engine.packing import ATTR_MASK, KIND_SHIFT, SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.segment import Segment
 from whimbrel.engine.snapshot import Snapshot
@@ -93,7 +93,7 @@ def _count(segment: Segment, event: Event, snapshot: Snapshot, fails: np.ndarray
         fails[slots[dead]] = NO_MISS
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _fails(packed, counts, attr, low, high, sets, value, attrs, ranks, fails, doubtful):  # type: ignore[no-untyped-def]
     counted = np.full(value.size, -1, np.int64)  # the last conjunction in which the attribute failed
     k = 0

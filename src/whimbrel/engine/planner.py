@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
 from whimbrel.engine.chunks import BUCKETS, CHUNK, IDENTITY, WORDS, plan_chunks
 from whimbrel.engine.clauses import RANGE, SET, Clauses
+from whimbrel.engine.jit import helper, kernel
 from whimbrel.engine.keys import CANDIDATE_NS, choose_keys
 from whimbrel.engine.weights import Weights, between
 
@@ -108,7 +108,7 @@ def _denser_in_chunks(
     return denser
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _products(mine, start, shares):  # type: ignore[no-untyped-def]
     """The share of events that each conjunction is expected to match."""
     out = np.ones(mine.size)
@@ -118,7 +118,7 @@ def _products(mine, start, shares):  # type: ignore[no-untyped-def]
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@helper
 def _is_one_sided(k, attr, low, high, base):  # type: ignore[no-untyped-def]
     a = attr[k]
     one_sided = False
@@ -127,7 +127,7 @@ def _is_one_sided(k, attr, low, high, base):  # type: ignore[no-untyped-def]
     return one_sided and 0 < low[k] < high[k]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _sort_and_rare(  # type: ignore[no-untyped-def]
     start, attr, kind, low, high, flags, base, present, total, wstart, cumulative, out_kind, keys, cost
 ):

@@ -6,8 +6,9 @@ the items (attribute with kind, low, high) and the slots with their flags, all i
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from whimbrel.engine.jit import kernel
 
 HEAD = 2
 """Words before the items of a record."""
@@ -25,7 +26,7 @@ def record_sizes(first: np.ndarray, item_start: np.ndarray) -> np.ndarray:
     return np.asarray(HEAD + 3 * np.diff(item_start).astype(np.int64) + np.diff(first))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _write(first, item_start, items, slot, records):  # type: ignore[no-untyped-def]
     at = 0
     for g in range(first.size - 1):
@@ -39,7 +40,7 @@ def _write(first, item_start, items, slot, records):  # type: ignore[no-untyped-
             at += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def record_starts(records):  # type: ignore[no-untyped-def]
     """Where each record begins, and at last where they end."""
     count = at = 0

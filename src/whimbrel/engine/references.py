@@ -6,11 +6,11 @@ shortened to 16 bits. An event outside one of them is done with the record witho
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from whimbrel.engine.clauses import SET, Clauses
 from whimbrel.engine.groups import Groups
+from whimbrel.engine.jit import kernel
 from whimbrel.engine.packing import ATTR_MASK, KIND_SHIFT
 
 COARSE_BITS = 16
@@ -42,7 +42,7 @@ def inline_ranges(groups: Groups, clauses: Clauses, shift: np.ndarray) -> np.nda
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _fill_inline(item_start, items, set_start, set_low, set_high, shift, out):  # type: ignore[no-untyped-def]
     for g in range(out.shape[0]):
         out[g, 0] = out[g, 1] = out[g, 2] = out[g, 4] = 0

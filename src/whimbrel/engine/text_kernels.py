@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from whimbrel.engine.jit import helper, kernel
 
 _FNV_START = np.uint64(14695981039346656037)
 _FNV_PRIME = np.uint64(1099511628211)
@@ -41,7 +43,7 @@ def _load_word(typing: Any, data: Any, index: Any) -> Any:  # pragma: no cover
 _word: Any = intrinsic(_load_word)
 
 
-@njit(nogil=True, cache=True)
+@helper
 def _shared(one, at, two, start, length):  # type: ignore[no-untyped-def]  # pragma: no cover
     """How many of the first `length` bytes are the same."""
     same = 0
@@ -52,7 +54,7 @@ def _shared(one, at, two, start, length):  # type: ignore[no-untyped-def]  # pra
     return same
 
 
-@njit(nogil=True, cache=True)
+@helper
 def _hash(data, start, end):  # type: ignore[no-untyped-def]  # pragma: no cover
     h = _FNV_START
     for at in range(start, end):
@@ -60,7 +62,7 @@ def _hash(data, start, end):  # type: ignore[no-untyped-def]  # pragma: no cover
     return np.int64((h ^ (h >> _HALF)) & np.uint64(0x7FFFFFFF))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def fill_hash_table(
     offsets: np.ndarray, data: np.ndarray, first: int, count: int, table: np.ndarray
 ) -> None:  # pragma: no cover
@@ -73,7 +75,7 @@ def fill_hash_table(
         table[slot] = index + 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def rank_strings(
     offsets: np.ndarray,
     data: np.ndarray,
@@ -120,7 +122,7 @@ def rank_strings(
             out[block + i] = rank
 
 
-@njit(nogil=True, cache=True)
+@helper
 def _gap(data, start, length, first, count, known_offsets, known):  # type: ignore[no-untyped-def]  # pragma: no cover
     """How many of the known strings are below a string that is none of them."""
     low, high = 0, count
@@ -137,7 +139,7 @@ def _gap(data, start, length, first, count, known_offsets, known):  # type: igno
     return low
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def string_words(
     offsets: np.ndarray, data: np.ndarray, rows: np.ndarray, depth: int, out: np.ndarray
 ) -> None:  # pragma: no cover
@@ -157,7 +159,7 @@ def string_words(
         out[i] = (word << np.uint64(8)) | np.uint64(min(max(rest, 0), 8))
 
 
-@njit(nogil=True, cache=True)
+@helper
 def _digits(data, start, end):  # type: ignore[no-untyped-def]  # pragma: no cover
     """The number that ASCII digits spell, negative if one of them is none."""
     number = 0
@@ -169,7 +171,7 @@ def _digits(data, start, end):  # type: ignore[no-untyped-def]  # pragma: no cov
     return number
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def parse_times(offsets: np.ndarray, data: np.ndarray, out: np.ndarray, odd: np.ndarray) -> None:  # pragma: no cover
     """Nanoseconds of the texts `2026-01-31` and `2026-01-31T12:00:00[.123456789][Z]`; all others are marked odd."""
     for i in range(offsets.shape[0] - 1):

@@ -14,13 +14,18 @@ def be_quiet() -> None:
     _told = True
 
 
+def is_cold(kernel: object) -> bool:
+    """Whether nothing of a kernel is on disk, though it could be."""
+    index = getattr(getattr(kernel, "_cache", None), "index_path", None)
+    return isinstance(index, str) and not os.path.exists(index)
+
+
 def tell_if_cold(kernel: object) -> None:
     """Write one line if this kernel has never been compiled for this machine; later calls do nothing."""
     global _told  # noqa: PLW0603 - once per process is the point
     if _told:
         return
     _told = True
-    index = getattr(getattr(getattr(kernel, "_cache", None), "_cache_file", None), "_index_path", None)
-    if isinstance(index, str) and not os.path.exists(index):
+    if is_cold(kernel):
         sys.stderr.write("whimbrel: compiling the kernels, once after an install (some 30 seconds)\n")
         sys.stderr.flush()

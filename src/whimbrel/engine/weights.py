@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
 from whimbrel.engine.clauses import Clauses
+from whimbrel.engine.jit import helper, kernel
 
 ATTRIBUTES_PER_EVENT = 64.0
 """How many attributes an event is taken to have where there is no sample."""
@@ -61,7 +61,7 @@ def item_shares(clauses: Clauses, weights: Weights) -> np.ndarray:
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@helper
 def between(a, low, high, present, total, start, cumulative):  # type: ignore[no-untyped-def]
     """The share of events with a value of attribute a in the ranks low .. high."""
     if cumulative.size == 0:  # all constants equally likely, and gaps between them only for ranges
@@ -70,7 +70,7 @@ def between(a, low, high, present, total, start, cumulative):  # type: ignore[no
     return float(cumulative[start[a] + high + 1] - cumulative[start[a] + low])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _shares(attr, kind, low, high, set_start, set_low, set_high, present, total, start, cumulative, out):  # type: ignore[no-untyped-def]
     for k in range(attr.size):
         if kind[k] % 2 == 0:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numba
 import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.index import Index
+from whimbrel.engine.jit import kernel
 
 BATCH_BYTES = 1 << 26
 """Bytes of ids in one list array, about; a single event may have more."""
@@ -82,7 +82,7 @@ def _type(kind: str) -> pa.DataType:
     return pa.string() if kind == "string" else pa.int64()
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _place(offsets, ids, fill, out):  # type: ignore[no-untyped-def]
     for event in range(fill.size):
         at = fill[event]

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 from numpy.typing import NDArray
 
+from whimbrel.engine.jit import kernel
 from whimbrel.pipeline.transitions_keys import room
 
 Rows = NDArray[np.int64]
@@ -123,7 +123,7 @@ class Differ:
         return Changes(rows[:found], codes[:found], left[:found])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _gather(starts, lengths, codes, rows, out):  # type: ignore[no-untyped-def]
     at = 0
     for row in rows:
@@ -132,7 +132,7 @@ def _gather(starts, lengths, codes, rows, out):  # type: ignore[no-untyped-def]
             at += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _most(old_lengths, old_count, new_lengths, previous):  # type: ignore[no-untyped-def]
     """No more changes than all codes of both."""
     most = 0
@@ -146,7 +146,7 @@ def _most(old_lengths, old_count, new_lengths, previous):  # type: ignore[no-unt
     return most
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _changes(  # type: ignore[no-untyped-def]
     old_starts, old_lengths, old_codes, old_count, new_starts, new_lengths, new_codes, previous, marks, mark,
     rows, codes, left,

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 from numpy.typing import NDArray
+
+from whimbrel.engine.jit import kernel
 
 _WIDTH = 8  # bytes of an integer key
 
@@ -68,7 +69,7 @@ def _content(keys: pa.Array) -> tuple[NDArray[np.uint8], NDArray[Any]]:
     return np.frombuffer(content, np.uint8), np.frombuffer(ends, np.int32)[offset : offset + count + 1]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _place(content, start, stop, own, ends, table, seed):  # type: ignore[no-untyped-def]
     """Where a key is in the hash table, or the free place where it belongs."""
     h = np.uint64(0xCBF29CE484222325) ^ np.uint64(seed)
@@ -91,13 +92,13 @@ def _place(content, start, stop, own, ends, table, seed):  # type: ignore[no-unt
     return at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _enter(own, ends, count, table, seed):  # type: ignore[no-untyped-def]
     for entry in range(count):
         table[_place(own, ends[entry], ends[entry + 1], own, ends, table, seed)] = entry + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _number(content, bounds, own, ends, count, table, seed, out):  # type: ignore[no-untyped-def]
     for row in range(out.size):
         start, stop = np.int64(bounds[row]), np.int64(bounds[row + 1])

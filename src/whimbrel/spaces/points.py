@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from whimbrel.engine.jit import kernel
 from whimbrel.spaces.domains import EXACT
 from whimbrel.spaces.layout import Int64s, Regions
 
@@ -36,7 +36,7 @@ def encode_points(
     return Regions(start, cells) if is_done else None
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cells(
     start: Int64s, dimensions: Int64s, numbers: NDArray[np.float64], is_number: NDArray[np.bool_], largest: float
 ) -> tuple[Int64s, bool]:

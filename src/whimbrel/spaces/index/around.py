@@ -6,8 +6,8 @@ Entries are judged as those of flips are. A region that several chosen dimension
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from whimbrel.engine.jit import kernel
 from whimbrel.spaces.index.places import first_place, lower_bound
 from whimbrel.spaces.index.questions import NEW_HIGH, NEW_LOW, NEW_VALID, OLD_HIGH, OLD_LOW, OLD_VALID, Questions
 from whimbrel.spaces.index.verification import NO, begins, grown, is_first
@@ -35,7 +35,7 @@ _OTHER, _TAG, _PEER_LOW, _PEER_HIGH = np.uint64(OTHER), np.uint64(TAG), np.uint6
 _NEW_LOW, _NEW_HIGH, _OLD_HIGH = np.uint64(NEW_LOW), np.uint64(NEW_HIGH), np.uint64(OLD_HIGH)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _judge_around(
     entries: Int64s, begin: int, end: int, new_low: int, old_low: int, old_high: int, had: bool, spread: Int64s,
     number: int, out: Int64s, found: int,
@@ -56,7 +56,7 @@ def _judge_around(
     return found, has_others
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scan_around(
     entries: Int64s, begin: int, end: int, chosen: Int64s, choice: int, heads: Int64s, cells: Int64s, flags: Bytes,
     spaces: Int64s, spread: Int64s, valid: int, was_valid: int, need: int, plain: bool, number: int, out: Int64s,
@@ -82,7 +82,7 @@ def _scan_around(
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_around(
     rows: Rows, spaces: Int64s, lows: Ends, width: int, questions: Questions, at: int, need: int, plain: bool,
     number: int, out: Int64s, found: int,

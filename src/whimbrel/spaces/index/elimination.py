@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from whimbrel.engine.jit import kernel
 from whimbrel.spaces.index.places import disjoint_places
 from whimbrel.spaces.index.questions import (
     NEW_HIGH,
@@ -34,7 +33,7 @@ from whimbrel.spaces.layout import (
 )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mark(entries: Int64s, spaces: int, disjoint: Int64s) -> None:
     for place in range(len(entries)):
         tag = entries[place, TAG]
@@ -42,7 +41,7 @@ def _mark(entries: Int64s, spaces: int, disjoint: Int64s) -> None:
             disjoint[tag >> SLOT_SHIFT] |= spaces
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mark_disjoint(lows: Ends, highs: Ends, questions: Questions, at: int, spaces: Int64s) -> None:
     """Note with each slot the spaces of the dimensions in which it is disjoint from the new region."""
     for touch in range(questions.facts[at, TOUCHES]):
@@ -53,7 +52,7 @@ def _mark_disjoint(lows: Ends, highs: Ends, questions: Questions, at: int, space
         _mark(highs.entries[highs.start[0, d] : below], spaces[d], questions.disjoint)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _matched(rows: Rows, slot: int, shared: int, spread: Int64s, spaces: Int64s) -> bool:
     """Whether a region matches the old one in one of the shared spaces."""
     at = rows.heads[slot, AT]
@@ -64,7 +63,7 @@ def _matched(rows: Rows, slot: int, shared: int, spread: Int64s, spaces: Int64s)
     return shared != 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_all(
     index: Index, slots: int, questions: Questions, at: int, need: int, number: int, out: Int64s, found: int
 ) -> tuple[Int64s, int]:

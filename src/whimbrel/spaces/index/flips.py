@@ -8,8 +8,8 @@ that several entries lead to is found by the first of its dimensions that does.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from whimbrel.engine.jit import kernel
 from whimbrel.spaces.index.places import between
 from whimbrel.spaces.index.questions import NEW_HIGH, NEW_LOW, NEW_VALID, OLD_HIGH, OLD_LOW, OLD_VALID, Questions
 from whimbrel.spaces.index.verification import begins
@@ -36,7 +36,7 @@ _OTHER, _TAG, _PEER_LOW, _PEER_HIGH = np.uint64(OTHER), np.uint64(TAG), np.uint6
 _NEW_LOW, _NEW_HIGH, _OLD_HIGH = np.uint64(NEW_LOW), np.uint64(NEW_HIGH), np.uint64(OLD_HIGH)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _judge_flips(
     entries: Int64s, begin: int, end: int, least: int, most: int, d: int, spread: Int64s, first: int, number: int,
     out: Int64s, found: int,
@@ -58,7 +58,7 @@ def _judge_flips(
     return found, has_others
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scan_flips(
     entries: Int64s, begin: int, end: int, least: int, most: int, d: int, heads: Int64s, cells: Int64s, flags: Bytes,
     spaces: Int64s, spread: Int64s, valid: int, was_valid: int, need: int, plain: bool, number: int, out: Int64s,
@@ -79,7 +79,7 @@ def _scan_flips(
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find_between(
     entries: Int64s, flat: Int64s, zones: Int32s, low: int, high: int, least: int, most: int, d: int, rows: Rows,
     spaces: Int64s, questions: Questions, flat_spread: Int64s, at: int, need: int, plain: bool, number: int,
@@ -100,7 +100,7 @@ def _find_between(
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_flips(
     rows: Rows, spaces: Int64s, lows: Int64s, highs: Int64s, level: int, d: int, questions: Questions, numbers: Int64s,
     need: int, plain: bool, out: Int64s, found: int,

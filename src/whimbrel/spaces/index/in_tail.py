@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from whimbrel.engine.jit import kernel
 from whimbrel.spaces.index.questions import NEW_HIGH, NEW_LOW, NEW_VALID, OLD_HIGH, OLD_LOW, OLD_VALID, Questions
 from whimbrel.spaces.index.verification import NO, begins, grown, is_first
 from whimbrel.spaces.layout import (
@@ -22,7 +21,7 @@ from whimbrel.spaces.layout import (
 )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_in_tail(
     index: Index, width: int, questions: Questions, at: int, need: int, number: int, out: Int64s, found: int
 ) -> tuple[Int64s, int]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from whimbrel.engine.jit import kernel
 from whimbrel.spaces.layout import (
     AT,
     CUT,
@@ -35,7 +35,7 @@ from whimbrel.spaces.layout import (
 )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _retire(ends: Ends, d: int, cut: int, slot: int) -> bool:
     """Mark a live entry dead; False if it is not in this list."""
     entries, begin, end = ends.entries, ends.start[0, d], ends.start[0, d + 1]
@@ -54,7 +54,7 @@ def _retire(ends: Ends, d: int, cut: int, slot: int) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _retire_cell(index: Index, slot: int, cell: Int64s, place: int) -> None:
     """Take the entries of a cell out of the tail or the lists."""
     if place >= 0:
@@ -67,20 +67,20 @@ def _retire_cell(index: Index, slot: int, cell: Int64s, place: int) -> None:
         _retire(index.run_highs, d, high, slot)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _peer(cell: int, real: int) -> int:
     """The cell whose content goes with the entry of a cell."""
     return (cell + 1) % real if cell < real else 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _same(cells: Int64s, at: int, others: Int64s, other: int) -> bool:
     return bool(
         cells[at, 0] == others[other, 0] and cells[at, 1] == others[other, 1] and cells[at, 2] == others[other, 2]
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _enter(rows: Rows, tail: Int64s, slot: int, cell: int) -> None:
     """Put the entry of a cell into the tail."""
     at, real, place = rows.heads[slot, AT], rows.heads[slot, REAL], rows.counts[TAIL_USED]
@@ -94,7 +94,7 @@ def _enter(rows: Rows, tail: Int64s, slot: int, cell: int) -> None:
     tail[place, PEER_LOW], tail[place, PEER_HIGH] = rows.cells[peer, 1], rows.cells[peer, 2]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def enter_pending(index: Index, pending: Pending) -> None:
     """Bring the lists up to date, entry by entry: for few slots. There must be room in the tail."""
     rows, tail = index.rows, index.tail
@@ -122,7 +122,7 @@ def enter_pending(index: Index, pending: Pending) -> None:
     rows.counts[PENDING_USED] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def replace_pending(rows: Rows, tail: Int64s, pending: Pending) -> None:
     """Enter all pending slots anew: for many slots, whose old entries a merge leaves out while they are dirty."""
     for place in range(rows.counts[TAIL_USED]):
@@ -134,7 +134,7 @@ def replace_pending(rows: Rows, tail: Int64s, pending: Pending) -> None:
             _enter(rows, tail, slot, cell)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def clear_pending(rows: Rows, pending: Pending) -> None:
     """Note that the lists are up to date."""
     for number in range(rows.counts[PENDING_USED]):
@@ -142,7 +142,7 @@ def clear_pending(rows: Rows, pending: Pending) -> None:
     rows.counts[PENDING_USED] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def settle(rows: Rows, entries: Int64s) -> None:
     """Note that these entries are no longer in the tail."""
     for place in range(len(entries)):
@@ -151,12 +151,12 @@ def settle(rows: Rows, entries: Int64s) -> None:
         rows.place[at : at + rows.heads[slot, LENGTH]] = -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _is_before(a: Int64s, i: int, b: Int64s, j: int) -> bool:
     return bool(a[i, CUT] < b[j, CUT] or (a[i, CUT] == b[j, CUT] and a[i, TAG] < b[j, TAG]))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def merge(left: Ends, right: Ends, dirty: Bytes, by_low: bool) -> Ends:
     """The live entries of two lists as one, without those of dirty slots in the left one."""
     dimensions = left.start.shape[1] - 1
@@ -190,7 +190,7 @@ def merge(left: Ends, right: Ends, dirty: Bytes, by_low: bool) -> Ends:
     return Ends(start, kept, _zones(start, kept, by_low))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _zones(start: Int64s, entries: Int64s, by_low: bool) -> Int64s:
     """The notes on zones: see the columns of a zone."""
     dimensions = start.shape[1] - 1

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from whimbrel.engine.jit import kernel
 from whimbrel.spaces.layout import CUT, FIRST_CUT, LOW, REACH, ZONE, Ends, Int64s
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lower_bound(table: Int64s, column: int, begin: int, end: int, cut: int) -> int:
     """The first row in a sorted range whose value in a column is not below `cut`."""
     length = end - begin
@@ -19,7 +18,7 @@ def lower_bound(table: Int64s, column: int, begin: int, end: int, cut: int) -> i
     return begin
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_place(ends: Ends, d: int, cut: int) -> int:
     """The first entry of dimension d whose cut is not below `cut`; zones are few enough to stay in the cache."""
     begin, end = int(ends.start[0, d]), int(ends.start[0, d + 1])
@@ -32,7 +31,7 @@ def first_place(ends: Ends, d: int, cut: int) -> int:
     return lower_bound(ends.entries, CUT, begin, min(begin + ZONE, end), cut)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def flips_up(lows: Ends, d: int, old_high: int, new_low: int, new_high: int) -> tuple[int, int]:
     """Zones that hold the entries with old high <= low < new high and high > new low, as places from and to."""
     start, stop = lows.start[0, d], lows.start[0, d + 1]
@@ -45,7 +44,7 @@ def flips_up(lows: Ends, d: int, old_high: int, new_low: int, new_high: int) -> 
     return start + (begin - first) * ZONE, min(start + (end - first) * ZONE, stop)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def flips_down(highs: Ends, d: int, old_low: int, new_low: int, new_high: int) -> tuple[int, int]:
     """Zones that hold the entries with new low < high <= old low and low < new high, as places from and to."""
     start, stop = highs.start[0, d], highs.start[0, d + 1]
@@ -58,7 +57,7 @@ def flips_down(highs: Ends, d: int, old_low: int, new_low: int, new_high: int) -
     return start + (begin - first) * ZONE, min(start + (end - first) * ZONE, stop)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def between(entries: Int64s, begin: int, end: int, low: int, high: int) -> tuple[int, int]:
     """The entries with low <= cut < high, of which all those are in zones from `begin` to `end` that count."""
     if end - begin <= 2 * ZONE:
@@ -70,7 +69,7 @@ def between(entries: Int64s, begin: int, end: int, low: int, high: int) -> tuple
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def disjoint_places(lows: Ends, highs: Ends, d: int, low: int, high: int) -> tuple[int, int]:
     """Where the low cuts from `high` on begin, and where the high cuts up to `low` end."""
     above = first_place(lows, d, high)
@@ -78,7 +77,7 @@ def disjoint_places(lows: Ends, highs: Ends, d: int, low: int, high: int) -> tup
     return above, below
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def overlap_count(lows: Ends, highs: Ends, d: int, low: int, high: int) -> int:
     """How many entries of dimension d overlap an interval."""
     above, below = disjoint_places(lows, highs, d, low, high)

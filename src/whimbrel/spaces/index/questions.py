@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from whimbrel.engine.jit import kernel
 from whimbrel.spaces.layout import HIGH, LOW, Int32s, Int64s
 
 TOGETHER = 32
@@ -55,7 +55,7 @@ def empty_questions(dimensions: int, slots: int) -> Questions:
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ask(
     questions: Questions, at: int, spaces: Int64s, old: Int64s, i: int, i_end: int, new: Int64s, j: int, j_end: int
 ) -> None:
@@ -79,7 +79,7 @@ def ask(
     facts[at, TOUCHES], facts[at, OLD_VALID], facts[at, NEW_VALID] = touches, old_valid, new_valid
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def forget(questions: Questions, at: int) -> None:
     """Make a question ask for nothing."""
     spread = questions.spread

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from whimbrel.engine.jit import kernel
 from whimbrel.spaces.layout import (
     AT,
     CELLS_LOST,
@@ -26,7 +26,7 @@ from whimbrel.spaces.layout import (
 )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _valid(cells: Int64s, begin: int, end: int, spaces: Int64s) -> int:
     """The spaces in which a region is valid."""
     valid = 0
@@ -35,7 +35,7 @@ def _valid(cells: Int64s, begin: int, end: int, spaces: Int64s) -> int:
     return valid
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fill(cells: Int64s, at: int, real: int, small: Int64s, valid: int) -> None:
     """Add unbounded cells for the small spaces in which a region is valid."""
     length, said = real, 0
@@ -47,7 +47,7 @@ def _fill(cells: Int64s, at: int, real: int, small: Int64s, valid: int) -> None:
             length += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fillers(cells: Int64s, begin: int, end: int, small: Int64s, valid: int) -> int:
     """How many cells that adds."""
     count = 0
@@ -58,7 +58,7 @@ def _fillers(cells: Int64s, begin: int, end: int, small: Int64s, valid: int) -> 
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count(rows: Rows, slot: int, by: int) -> None:
     """Note that a region is valid in spaces and says something of dimensions, or that it no longer does."""
     position, valid = 0, rows.heads[slot, VALID]
@@ -72,7 +72,7 @@ def _count(rows: Rows, slot: int, by: int) -> None:
         rows.constrains[rows.cells[cell, 0]] += by
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _remember(rows: Rows, pending: Pending, slot: int) -> None:
     """Keep the cells of a slot, of which its entries are."""
     number = rows.counts[PENDING_USED]
@@ -87,7 +87,7 @@ def _remember(rows: Rows, pending: Pending, slot: int) -> None:
         pending.place[begin + cell] = rows.place[at + cell]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_rows(
     row_arrays: Any, pending_arrays: Any, spaces: Int64s, small: Int64s, has_small: bool, slots: Int32s, start: Int64s,
     cells: Int64s,
@@ -117,7 +117,7 @@ def write_rows(
         _count(rows, slot, 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_rows(heads: Int64s, cells: Int64s, slots: Int32s) -> tuple[Int64s, Int64s]:
     """The regions of slots, as users gave them: where their cells begin, and the cells."""
     start = np.zeros(slots.size + 1, np.int64)
@@ -132,7 +132,7 @@ def read_rows(heads: Int64s, cells: Int64s, slots: Int32s) -> tuple[Int64s, Int6
     return start, found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def changed(old_start: Int64s, old_cells: Int64s, change_start: Int64s, change_cells: Int64s) -> tuple[Int64s, Int64s]:
     """Regions after partial updates: a change with low > high removes the constraint, others replace or add it."""
     count = old_start.size - 1
@@ -160,7 +160,7 @@ def changed(old_start: Int64s, old_cells: Int64s, change_start: Int64s, change_c
     return start, cells[:at].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def matrix(
     heads: Int64s, row_cells: Int64s, spaces: Int64s, start: Int64s, cells: Int64s, slots: Int32s
 ) -> NDArray[np.bool_]:

@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from whimbrel.engine.jit import kernel
 from whimbrel.spaces.index.around import find_around
 from whimbrel.spaces.index.elimination import find_all
 from whimbrel.spaces.index.flips import find_flips
@@ -43,7 +43,7 @@ def flat(index: Index) -> tuple[Any, ...]:
     return (*index.rows, *lists, index.tail, *index.dimensions)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _nested(a: Any) -> Index:
     return Index(
         Rows(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]),
@@ -56,7 +56,7 @@ def _nested(a: Any) -> Index:
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _link(questions: Questions, at: int) -> None:
     """Note with each dimension that a question passes entries of it."""
     dimensions = questions.head.size
@@ -70,7 +70,7 @@ def _link(questions: Questions, at: int) -> None:
             questions.head[d] = item
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def search(
     arrays: Any, slots: int, old_start: Int64s, old_cells: Int64s, new_start: Int64s, new_cells: Int64s,
     order: Int64s, names: Int32s, need: int, scratch: Any, out: Int64s,
@@ -144,7 +144,7 @@ def search(
     return out, found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def split(found: Int64s, slots: Int32s, regions: Int32s, named_slots: Int32s) -> None:
     """What was found as two arrays, with the names of slots."""
     for row in range(len(regions)):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from whimbrel.engine.jit import kernel
 from whimbrel.spaces.index.questions import NEW_HIGH, NEW_LOW, OLD_HIGH, OLD_LOW
 from whimbrel.spaces.layout import AT, LENGTH, REAL, VALID, Int64s
 
@@ -12,7 +12,7 @@ NO, ANYWHERE = -2, -1
 """Instead of a dimension: the region does not begin to match; it does, and was disjoint in none."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def grown(out: Int64s, found: int, needed: int) -> Int64s:
     """The findings, with room for so many."""
     if needed <= len(out):
@@ -22,7 +22,7 @@ def grown(out: Int64s, found: int, needed: int) -> Int64s:
     return larger
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def begins(heads: Int64s, cells: Int64s, slot: int, spaces: Int64s, spread: Int64s, valid: int, was_valid: int) -> int:
     """The first dimension in which a region that begins to match stops being disjoint; NO if it does not begin to."""
     shared, was = heads[slot, VALID] & valid, heads[slot, VALID] & was_valid
@@ -44,7 +44,7 @@ def begins(heads: Int64s, cells: Int64s, slot: int, spaces: Int64s, spread: Int6
     return first if was == 0 else NO
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_first(heads: Int64s, cells: Int64s, slot: int, spread: Int64s, chosen: Int64s, choice: int) -> bool:
     """Whether none of the dimensions chosen before leads to a region."""
     at = heads[slot, AT]

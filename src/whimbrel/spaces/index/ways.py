@@ -9,8 +9,7 @@ What they are:
 
 from __future__ import annotations
 
-from numba import njit
-
+from whimbrel.engine.jit import kernel
 from whimbrel.spaces.index.places import disjoint_places, flips_down, flips_up, overlap_count
 from whimbrel.spaces.index.questions import (
     NEW_HIGH,
@@ -24,7 +23,7 @@ from whimbrel.spaces.index.questions import (
 from whimbrel.spaces.layout import HIGH, LOW, Ends, Index, Int64s
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cost_of_flips(lows: Ends, highs: Ends, questions: Questions, at: int, level: int) -> int:
     """How many entries are in the zones between old and new ends; notes where they are."""
     cost, flips = 0, questions.flips
@@ -39,7 +38,7 @@ def cost_of_flips(lows: Ends, highs: Ends, questions: Questions, at: int, level:
     return cost
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cost_around(index: Index, questions: Questions, at: int) -> tuple[int, int]:
     """Choose a dimension for each space of the new region: the entries to pass, or HIGH, and how many are chosen."""
     cost = width = position = 0
@@ -61,7 +60,7 @@ def cost_around(index: Index, questions: Questions, at: int) -> tuple[int, int]:
     return cost, width
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _most_selective(index: Index, questions: Questions, at: int, position: int) -> tuple[int, int]:
     """The dimension in which all regions of a space have an entry and the fewest overlap, or -1; how many do."""
     spaces, small, rows = index.dimensions.spaces, index.dimensions.small, index.rows
@@ -81,7 +80,7 @@ def _most_selective(index: Index, questions: Questions, at: int, position: int) 
     return best, least
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cost_of_all(lows: Ends, highs: Ends, questions: Questions, at: int) -> int:
     """How many entries show a region to be disjoint."""
     cost = 0

@@ -1,0 +1,80 @@
+"""Compiled kernels on disk, one for each signature, where Numba keeps them.
+
+What cannot be read there is as if it were not there: compiled code names the classes and functions that it was made
+of, which a newer version may have moved. What cannot be written is not: then every process compiles for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba.core.caching import FunctionCache, NullCache, _Cache
+
+
+class CompiledCache(_Cache):
+    """The compiled forms of one kernel. The disk is first looked at when the kernel is first called."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._found: Any = None
+        self._enabled = True
+
+    @property
+    def _kept(self) -> Any:
+        if self._found is None:
+            try:
+                self._found = FunctionCache(self._function)  # type: ignore[no-untyped-call]
+            except RuntimeError:  # no directory can be written to
+                self._found = NullCache()
+        return self._found
+
+    @property
+    def cache_path(self) -> str | None:
+        """The directory."""
+        path: str | None = self._kept.cache_path
+        return path
+
+    @property
+    def index_path(self) -> str | None:
+        """The file that lists the compiled forms; None without a place to keep them."""
+        path: str | None = getattr(getattr(self._kept, "_cache_file", None), "_index_path", None)
+        return path
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The compiled form for a signature, or None."""
+        if not self._enabled:
+            return None
+        try:
+            return self._kept.load_overload(sig, target_context)
+        except Exception:
+            self._forget()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was just compiled, and complete it: the code of its helpers has variables to be set."""
+        for environment in data._find_referenced_environments():
+            data.library.codegen.set_env(environment.env_name, environment)
+        if self._enabled:
+            try:
+                self._kept.save_overload(sig, data)
+            except OSError:
+                self._found = NullCache()
+
+    def enable(self) -> None:
+        """Use the disk."""
+        self._enabled = True
+
+    def disable(self) -> None:
+        """Do not use the disk."""
+        self._enabled = False
+
+    def flush(self) -> None:
+        """Forget all compiled forms."""
+        self._kept.flush()
+
+    def _forget(self) -> None:
+        try:
+            self.flush()
+        except OSError:
+            self._found = NullCache()
