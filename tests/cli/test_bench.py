@@ -81,7 +81,7 @@ def test_all_rivals_find_the_same_on_every_workload(case: Case, tmp_path: Path) 
     measured = {verdict["what"]: verdict["measured"] for verdict in found["verdicts"]}
     if not case.name.startswith("properties"):  # which has no targets
         assert measured["times compiled naive"] > 0
-        assert measured["subscriptions/s from text, two cores"] is None  # too small for a second process
+        assert measured["subscriptions/s from text, two cores"] is None  # too small for a second one
     assert found["engine"]["single"]["median_us"] > 0
 
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from tests.strategies import NAMES, events, filters
 from whimbrel import Filter, Index, WhimbrelError
 from whimbrel.engine import index as engine
-from whimbrel.engine import writer
+from whimbrel.engine import parallel
 from whimbrel.engine.kernel_arrays import SCRATCH_AT
 from whimbrel.engine.segment import Segment
 from whimbrel.engine.subscriptions import BadSubscriptions
@@ -422,8 +422,8 @@ def test_a_load_that_is_refused_changes_nothing(load: Any, error: type[Exception
 
 SCRIPT = """
 from whimbrel import Index
-from whimbrel.engine import writer
-writer.PARALLEL_FROM, writer.PARSE_AT_ONCE = 100, 50
+from whimbrel.engine import parallel
+parallel.PARALLEL_FROM, parallel.PARSE_AT_ONCE = 100, 50
 index = Index()
 told = []
 index.add_many(((id, f"a = {id % 7} AND b > {id}") for id in range(1_000)), progress=told.append)
@@ -441,13 +441,18 @@ def test_a_plain_script_may_load_many(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("helper", ["", "raise SystemExit", "import sys; sys.stdin.buffer.read(9); print('x' * 99)"])
 def test_texts_that_a_helper_fails_to_parse_are_parsed_here(helper: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "PARALLEL_FROM", 10)
-    monkeypatch.setattr(writer, "PARSE_AT_ONCE", 10)
-    monkeypatch.setattr(writer, "_HELPER" if helper else "sys", helper or SimpleNamespace(executable="/none", path=[]))
+    monkeypatch.setattr(parallel, "PARALLEL_FROM", 10)
+    monkeypatch.setattr(parallel, "PARSE_AT_ONCE", 10)
+    monkeypatch.setattr(
+        parallel, "_HELPER" if helper else "sys", helper or SimpleNamespace(executable="/none", path=[])
+    )
     texts = [f"a = {n}" if n % 10 else "a =" for n in range(95)]
-    parsed = writer.parse_in_parallel(texts, "sql", None, workers=3)
-    assert [(first, part.count) for first, part in parsed] == [(n, min(10, 95 - n)) for n in range(0, 95, 10)]
-    assert [first + row for first, part in parsed for row, _ in part.errors] == list(range(0, 95, 10))
+    told: list[int] = []
+    parsed = parallel.parse_in_parallel(texts, "sql", told.append, workers=3)
+    found = [row for group in parsed.groups for row in group.rows.tolist()]
+    found += [row for one in parsed.conjunctions for row in one.rows.tolist()]
+    assert sorted(found) == [row for row in range(95) if row % 10]
+    assert [row for row, _ in parsed.errors] == list(range(0, 95, 10)) and told[-1] == 95
 
 
 def test_a_refused_load_names_every_bad_row() -> None:

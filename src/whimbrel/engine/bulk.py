@@ -7,17 +7,15 @@ groups costs little more than one of a few large ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
 
 from whimbrel.engine.clauses import RANGE, SET, SHARED
 from whimbrel.engine.compiler import FilterSource, Part, Ranks, Sets, attribute_number
 from whimbrel.engine.constants import Constants
-from whimbrel.engine.dictionary import ranks_of_numbers, ranks_of_strings, ranks_of_times
 from whimbrel.engine.jit import helper, kernel
+from whimbrel.engine.pools import Pool
 from whimbrel.language.columnar import Conjunctions, Operand, ShapeGroup, Term
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 
@@ -27,44 +25,8 @@ _BOOLEAN_RANKS = {False: 2, True: 4}
 _EXCLUDED = 2
 
 
-Column = Any
-"""A column of literals: an int64 or float64 array, an Arrow array of strings, or a list."""
 Items = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """Attribute, kind, low and high of each item."""
-Finder = Callable[[dict[str, np.ndarray], dict[str, object], int, Column], np.ndarray]
-
-
-class _Pool:
-    """The literals of one attribute and type, from all groups, one after the other."""
-
-    def __init__(self, attr: int, type: int) -> None:
-        self.attr, self.type = attr, type
-        self.columns: list[Column] = []
-        self.size = 0
-
-    def add(self, column: Column) -> int:
-        """Where the column begins."""
-        begin = self.size
-        self.columns.append(column)
-        self.size += len(column)
-        return begin
-
-    def column(self) -> Column:
-        """All literals as one column."""
-        if self.type == STRING:
-            return pa.array([text for column in self.columns for text in column], pa.large_string())
-        arrays = [column for column in self.columns if isinstance(column, np.ndarray)]
-        if len(arrays) == len(self.columns) and len({array.dtype for array in arrays}) == 1:
-            return np.concatenate(arrays)
-        constants = Constants()
-        for column in self.columns:
-            constants.numbers += column.tolist() if isinstance(column, np.ndarray) else column
-        return constants.all_numbers() if self.type == NUMBER else list(constants.numbers)
-
-    def ranks(self, ranks: Ranks, column: Column) -> np.ndarray:
-        """The ranks of the column."""
-        find: Finder = {NUMBER: ranks_of_numbers, STRING: ranks_of_strings, TIMESTAMP: ranks_of_times}[self.type]
-        return find(ranks.dictionary, ranks.meta, self.attr, column)
 
 
 def bulk_sources(groups: Sequence[ShapeGroup], slots: np.ndarray) -> tuple[list[BulkSource | FilterSource], list[int]]:
@@ -91,8 +53,7 @@ class BulkSource:
     def __init__(self, groups: Sequence[ShapeGroup], slots: np.ndarray) -> None:
         self._groups = groups
         self._slots = slots
-        self._pools: list[_Pool] = []
-        self._columns: list[Column] = []
+        self._pools: list[Pool] = []
         self._blocks: list[tuple[int, int, int, int]] = []  # first row, rows, items per row, flags
         self._items: list[tuple[int, ...]] = []
         self._members: list[tuple[int, int]] = []  # pool and place of each member of a list
@@ -115,7 +76,7 @@ class BulkSource:
                     type = _TYPES[group.shape.slot_types[operand.slot]]
                     pool = pools.setdefault((attr, type), len(pools))
                     if pool == len(self._pools):
-                        self._pools.append(_Pool(attr, type))
+                        self._pools.append(Pool(attr, type))
                     known = places[attr, operand.slot] = pool, self._pools[pool].add(group.columns[operand.slot])
                 return known
 
@@ -127,17 +88,7 @@ class BulkSource:
                 self._blocks.append((first, rows, width, flags))
             first += rows
         for pool in self._pools:
-            column = pool.column()
-            self._columns.append(column)
-            into = gathered[pool.attr]
-            if pool.type == STRING:
-                into.strings.append(column)
-            elif pool.type == TIMESTAMP:
-                into.times.append(column)
-            elif isinstance(column, np.ndarray):
-                into.arrays.append(column)
-            else:
-                into.numbers += column
+            pool.give(gathered[pool.attr])
 
     def _describe(self, attr, term: Term, place, width: int, group: ShapeGroup, gathered: list[Constants]) -> int:  # type: ignore[no-untyped-def]
         """Writes the descriptors of a term; how many items it is."""
@@ -173,7 +124,7 @@ class BulkSource:
 
     def _assembled(self, blocks: np.ndarray, ranks: Ranks, sets: Sets) -> Items:
         """The items of all groups, one after the other."""
-        found = [pool.ranks(ranks, column) for pool, column in zip(self._pools, self._columns, strict=True)]
+        found = [pool.ranks(ranks) for pool in self._pools]
         base = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(one) for one in found], dtype=np.int64)])
         pooled = np.concatenate([*found, np.empty(0, np.int32)]).astype(np.int32, copy=False)
         items = np.array(self._items, np.int64).reshape(-1, 10)
@@ -198,21 +149,30 @@ class BulkSource:
 class PieceSource(BulkSource):
     """Rows that are one conjunction each, given predicate by predicate."""
 
-    def __init__(self, conjunctions: Conjunctions, slots: np.ndarray) -> None:
-        super().__init__(conjunctions.groups, slots)
+    def __init__(self, conjunctions: Sequence[Conjunctions], slots: np.ndarray) -> None:
+        super().__init__([group for one in conjunctions for group in one.groups], slots)
         self._conjunctions = conjunctions
 
     def parts(self, ranks: Ranks, sets: Sets) -> list[Part]:
         """The items, once ranks exist: assembled predicate by predicate, then put in their places."""
         blocks = np.array(self._blocks, np.int64).reshape(-1, 4)
-        places = np.concatenate([group.rows for group in self._groups])
-        attr, kind, low, high = self._assembled(blocks, ranks, sets)
-        for array in (attr, kind, low, high):
+        items = self._assembled(blocks, ranks, sets)
+        places = self._places()
+        for array in items:
             array[places] = array.copy()
-        one = self._conjunctions
-        rows = self._slots[one.rows].astype(np.int32)
-        each = np.stack([np.arange(len(rows)), np.ones_like(rows), one.counts, np.zeros_like(rows)], axis=1)
-        return [_satisfiable(each.astype(np.int64), rows, (attr, kind, low, high))]
+        counts = np.concatenate([one.counts for one in self._conjunctions])
+        rows = self._slots[np.concatenate([one.rows for one in self._conjunctions])].astype(np.int32)
+        each = np.stack([np.arange(len(rows)), np.ones_like(rows), counts, np.zeros_like(rows)], axis=1)
+        return [_satisfiable(each.astype(np.int64), rows, items)]
+
+    def _places(self) -> np.ndarray:
+        """Where each predicate belongs among those of all rows."""
+        found = []
+        first = 0
+        for one in self._conjunctions:
+            found += [group.rows + first for group in one.groups]
+            first += int(one.counts.sum())
+        return np.concatenate(found)
 
 
 def _satisfiable(blocks: np.ndarray, rows: np.ndarray, items: Items) -> Part:

@@ -113,9 +113,7 @@ class Index:
         with self._lock:
             first = self._ids.slots
             slots = np.arange(first, first + len(batch.texts), dtype=np.int32)
-            segment = writer.build_from_parsed(
-                [part for _, part in parsed], [slots[row : row + part.count] for row, part in parsed], self._sample
-            )
+            segment = writer.build_from_parsed(parsed, slots, self._sample)
             self._install(batch, segment)
 
     def add_good(self, subscriptions: pa.Table, dialect: str = "sql") -> list[tuple[int, WhimbrelError]]:
@@ -132,9 +130,7 @@ class Index:
             return errors
         with self._lock:
             slots = (self._ids.slots + np.cumsum(good) - 1).astype(np.int32)
-            segment = writer.build_from_parsed(
-                [part for _, part in parsed], [slots[rows] for rows, _ in parsed], self._sample
-            )
+            segment = writer.build_from_parsed(parsed, slots, self._sample)
             self._install(batch.only(good) if errors else batch, segment)
         return errors
 

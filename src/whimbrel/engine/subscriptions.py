@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from whimbrel.engine.loads import chosen, parse_load
+from whimbrel.engine.parallel import parse_in_parallel
 from whimbrel.engine.typed_filters import parse_typed
-from whimbrel.engine.writer import parse_in_parallel
-from whimbrel.language.columnar import ParsedMany, parse_many
+from whimbrel.language.columnar import ParsedMany
 from whimbrel.matchers.events import as_arrow
 from whimbrel.model.errors import FilterError, UnknownDialect, WhimbrelError
 from whimbrel.model.filter import Filter
@@ -41,44 +42,38 @@ class Batch:
     dialects: str | list[str]
     schema: Schema | None = None
 
-    def parse(self, progress: Callable[[int], None] | None = None) -> list[tuple[int, ParsedMany]]:
+    def parse(self, progress: Callable[[int], None] | None = None) -> ParsedMany:
         """Parse all texts, or raise `BadSubscriptions` with every bad row."""
-        texts = self.texts if isinstance(self.texts, list) else self.texts.to_pylist()
         if self.schema is not None:
-            parsed = [(0, self._parse_typed(texts, self.schema))]
+            parsed = self._parse_typed(self.schema)
         elif isinstance(self.dialects, str):
-            parsed = parse_in_parallel(texts, self.dialects, progress)
+            parsed = parse_in_parallel(self.texts, self.dialects, progress)
         else:
-            parsed = [(0, _parse_mixed(texts, self.dialects))]
-        errors = [(first + row, error) for first, part in parsed for row, error in _errors_of(part)]
+            parsed = _parse_mixed(self._text_list(), self.dialects)
+        errors = _errors_of(parsed)
         if errors:
-            raise BadSubscriptions(sorted(errors, key=lambda one: one[0]))
+            raise BadSubscriptions(errors)
         return parsed
 
-    def parse_good(self) -> tuple[list[tuple[np.ndarray, ParsedMany]], list[tuple[int, WhimbrelError]]]:
-        """Parse all texts here: (rows, what became of them) by dialect, and the errors of the bad rows."""
-        texts = self.texts if isinstance(self.texts, list) else self.texts.to_pylist()
+    def parse_good(self) -> tuple[ParsedMany, list[tuple[int, WhimbrelError]]]:
+        """Parse all texts here: what became of them, and the errors of the bad rows."""
         if self.schema is not None:
-            part = self._parse_typed(texts, self.schema)
-            return [(np.arange(len(texts)), part)], sorted(_errors_of(part), key=lambda one: one[0])
-        by_dialect: dict[str, np.ndarray] = {}
+            parsed = self._parse_typed(self.schema)
+            return parsed, _errors_of(parsed)
         if isinstance(self.dialects, str):
-            by_dialect[self.dialects] = np.arange(len(texts))
+            by_dialect = {self.dialects: np.arange(len(self.texts))}
         else:
             dialects = np.array(self.dialects, object)
             by_dialect = {name: np.flatnonzero(dialects == name) for name in dict.fromkeys(self.dialects)}
-        parsed: list[tuple[np.ndarray, ParsedMany]] = []
+        parsed = ParsedMany(len(self.texts))
         errors: list[tuple[int, WhimbrelError]] = []
         for dialect, rows in by_dialect.items():
             try:
-                mine = texts if len(rows) == len(texts) else [texts[row] for row in rows.tolist()]
-                part = parse_many(mine, dialect, pieces=True)
+                mine = self.texts if len(rows) == len(self.texts) else chosen(self.texts, rows)
+                parsed.take(parse_load(mine, dialect), rows)
             except UnknownDialect as error:
                 errors += [(row, error) for row in rows.tolist()]
-                continue
-            errors += [(int(rows[row]), error) for row, error in _errors_of(part)]
-            parsed.append((rows, part))
-        return parsed, sorted(errors, key=lambda one: one[0])
+        return parsed, sorted([*errors, *_errors_of(parsed)], key=lambda one: one[0])
 
     def only(self, chosen: np.ndarray) -> Batch:
         """The subscriptions of some rows, given as a mask."""
@@ -90,14 +85,17 @@ class Batch:
         dialects = self.dialects if isinstance(self.dialects, str) else of(self.dialects)
         return Batch(of(self.ids), of(self.texts), dialects, self.schema)
 
-    def _parse_typed(self, texts: Sequence[str], schema: Schema) -> ParsedMany:
+    def _text_list(self) -> list[str]:
+        return self.texts if isinstance(self.texts, list) else self.texts.to_pylist()
+
+    def _parse_typed(self, schema: Schema) -> ParsedMany:
         if isinstance(self.dialects, str):
-            return parse_typed(texts, self.dialects, schema)
-        return _parse_mixed(texts, self.dialects, schema)
+            return parse_typed(self._text_list(), self.dialects, schema)
+        return _parse_mixed(self._text_list(), self.dialects, schema)
 
 
 def _errors_of(parsed: ParsedMany) -> list[tuple[int, WhimbrelError]]:
-    """Every bad row; those whose filter is too large in normal form are errors from now on, not filters."""
+    """Every bad row in order; those whose filter is too large in normal form are errors from now on, not filters."""
     errors = list(parsed.errors)
     for row, filter in list(parsed.filters.items()):
         try:
@@ -105,7 +103,7 @@ def _errors_of(parsed: ParsedMany) -> list[tuple[int, WhimbrelError]]:
         except WhimbrelError as error:
             errors.append((row, error))
             del parsed.filters[row]
-    return errors
+    return sorted(errors, key=lambda one: one[0])
 
 
 def read_subscriptions(

@@ -9,7 +9,7 @@ shape is rare come as predicates that many of them share.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class ShapeGroup:
     """The rows of one shape: text `rows[i]` has `columns[slot][i]` as the literal of each slot.
 
     A column of numbers is int64 if all are such integers, else float64 if every number is exactly one, else a list;
-    a column of strings is a list; a column of timestamps is int64 nanoseconds, or a list if they do not fit.
+    a column of strings is a list or `Words`; a column of timestamps is int64 nanoseconds, or a list if they do not fit.
     """
 
     shape: Shape
@@ -92,6 +92,17 @@ class ParsedMany:
     conjunctions: list[Conjunctions] = field(default_factory=list)
     filters: dict[int, Filter] = field(default_factory=dict)
     errors: list[tuple[int, WhimbrelError]] = field(default_factory=list)
+
+    def take(self, part: ParsedMany, rows: Int64s) -> None:
+        """Take in what became of some of the texts: row r of the part is rows[r]."""
+        self.groups += [replace(group, rows=rows[group.rows]) for group in part.groups]
+        self.conjunctions += [replace(one, rows=rows[one.rows]) for one in part.conjunctions]
+        self.filters |= {int(rows[row]): filter for row, filter in part.filters.items()}
+        self.errors = sorted([*self.errors, *((int(rows[row]), error) for row, error in part.errors)], key=_row)
+
+
+def _row(error: tuple[int, WhimbrelError]) -> int:
+    return error[0]
 
 
 def parse_many(texts: Iterable[str], dialect: str = "sql", pieces: bool = False) -> ParsedMany:
@@ -228,5 +239,5 @@ class _Collector:
             columns = zip(*(columns for _, columns in parts), strict=True)
             rows = np.concatenate([rows for rows, _ in parts])
             self.parsed.groups.append(ShapeGroup(shape, rows, tuple(map(joined, columns))))
-        self.parsed.errors.sort(key=lambda error: error[0])
+        self.parsed.errors.sort(key=_row)
         return self.parsed

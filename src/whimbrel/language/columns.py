@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from whimbrel.language.sql_lexer import number_value
+from whimbrel.language.words import Words
 from whimbrel.model.values import Timestamp, canonical_number
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
 Float64s: TypeAlias = npt.NDArray[np.float64]
 Numbers: TypeAlias = Int64s | Float64s | list[int | float]
-Column: TypeAlias = Numbers | list[str]
+Column: TypeAlias = Numbers | list[str] | Words
 
 _EXACT = 1 << 53
 _SATURATED = (1 << 63) - 1

@@ -32,7 +32,7 @@ _exponent = re.compile("[eE]").search
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A plain predicate: its shape, which has one term, how many strings it has, and which numbers have a minus."""
+    """A shape, of one term where it is a plain predicate: how many strings it has, and which numbers have a minus."""
 
     shape: Shape
     strings: int
@@ -51,17 +51,23 @@ def pieces_of(rest: str) -> list[str]:
 @lru_cache(KNOWN)
 def read_piece(part: str) -> Piece | None:
     """The predicate that a part is, if it is a plain one: one term, of numbers, strings and booleans."""
-    if "'''" in part:
+    piece = read_whole(part)
+    if piece is None or len(piece.shape.conjunctions) != 1 or len(piece.shape.conjunctions[0]) != 1:
+        return None
+    term = piece.shape.conjunctions[0][0]
+    return None if term.kind == "prefix" or (term.kind == "required" and len(term.operands) > 1) else piece
+
+
+def read_whole(rest: str) -> Piece | None:
+    """What a text without its literals is, if it has a columnar form whose literals are numbers and strings."""
+    if "'''" in rest:
         return None
     try:
-        template = parse_template(_marks.sub(lambda mark: mark[0] if len(mark[0]) == 2 else "5", part))
+        template = parse_template(_marks.sub(lambda mark: mark[0] if len(mark[0]) == 2 else "5", rest))
     except WhimbrelError:
         return None
     shape = columnar_shape(template)
-    if shape is None or len(shape.conjunctions) != 1 or len(shape.conjunctions[0]) != 1:
-        return None
-    term = shape.conjunctions[0][0]
-    if "timestamp" in shape.slot_types or term.kind == "prefix" or (term.kind == "required" and len(term.operands) > 1):
+    if shape is None or "timestamp" in shape.slot_types:
         return None
     negative = tuple(FIRST_NUMBER - slot in template.negatives for slot in range(template.numbers))
     return Piece(shape, len(template.strings), negative)

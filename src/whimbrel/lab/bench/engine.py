@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import resource
+import os
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,9 +11,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from whimbrel.engine import parallel
 from whimbrel.engine import workspace as workspace_module
-from whimbrel.engine import writer
 from whimbrel.engine.index import Index
+from whimbrel.engine.loads import SCANNED_FROM
 from whimbrel.lab.bench.rival import Pairs, Rival, pairs_of_blocks
 from whimbrel.lab.bench.timing import Times, interleaved
 from whimbrel.lab.workloads import make
@@ -61,14 +61,14 @@ class Build:
     subscriptions: int
     parse_seconds: float
     rest_seconds: float
-    processes: int
+    cores: int
 
     def to_dict(self) -> dict[str, object]:
         """The figures, with the rates that targets are about."""
         seconds = self.parse_seconds + self.rest_seconds
         return {
             "subscriptions": self.subscriptions,
-            "processes": self.processes,
+            "cores": self.cores,
             "seconds": round(seconds, 3),
             "parse_seconds": round(self.parse_seconds, 3),
             "from_columns_seconds": round(self.rest_seconds, 3),
@@ -78,10 +78,10 @@ class Build:
 
 
 def build(subscriptions: pa.Table, both: bool, progress: Progress) -> tuple[Index, Build]:
-    """An index of the table, loaded by one process or by as many as there are cores.
+    """An index of the table, loaded on one core or on as many as there are.
 
-    With one process the seconds are those of the CPU; with several they are those of the clock on the wall, except for
-    what comes after parsing, which one process does.
+    On one core the seconds are those of the CPU; on several they are those of the clock on the wall, except for what
+    comes after parsing, which is done on one.
     """
     index = Index()
     parsed = _Marks()
@@ -92,13 +92,12 @@ def build(subscriptions: pa.Table, both: bool, progress: Progress) -> tuple[Inde
         progress(f"parsed {done:,} of {count:,}")
 
     started = _Marks()
-    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     with _parallel(both):
         index.add_many(subscriptions, progress=report)
     ended = _Marks()
-    several = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - children > 0
-    parsing = parsed.wall - started.wall if several else parsed.cpu - started.cpu
-    return index, Build(count, parsing, ended.cpu - parsed.cpu, 2 if several else 1)
+    cores = (os.cpu_count() or 1) if both and count > SCANNED_FROM else 1
+    parsing = parsed.wall - started.wall if cores > 1 else parsed.cpu - started.cpu
+    return index, Build(count, parsing, ended.cpu - parsed.cpu, cores)
 
 
 class _Marks:
@@ -113,20 +112,20 @@ class _Marks:
 
 def warm_up() -> None:
     """Build and use a small index, so that no measurement pays for compiled code that is read from disk."""
-    workload = make("mixed", n=200, events=50)
+    workload = make("mixed", n=SCANNED_FROM, events=50)
     index, _ = build(workload.subscriptions, False, lambda text: None)
     index.match_batch(workload.events, threads=1)
 
 
 @contextmanager
 def _parallel(wanted: bool) -> Iterator[None]:
-    """Lets bulk loads use other processes, or keeps them from it."""
-    usual = writer.PARALLEL_FROM
-    writer.PARALLEL_FROM = usual if wanted else sys.maxsize
+    """Lets bulk loads use all cores, or keeps them from it."""
+    usual = parallel.PARALLEL
+    parallel.PARALLEL = wanted
     try:
         yield
     finally:
-        writer.PARALLEL_FROM = usual
+        parallel.PARALLEL = usual
 
 
 def batches(index: Index, events: pa.Table, matches_per_event: float, repeat: int) -> dict[str, object]:

@@ -127,7 +127,7 @@ def _main_field(
         "build": {
             "from_text_per_second": on_one.to_dict()["from_text_per_second"],
             "from_text_subscriptions": on_one.subscriptions,
-            "from_text_both_cores_per_second": _rate_on_both(on_both.processes, on_both.to_dict()),
+            "from_text_both_cores_per_second": _rate_on_both(on_both.cores, on_both.to_dict()),
             "from_columns_per_second": on_both.to_dict()["from_columns_per_second"],
             "whole": on_both.to_dict(),
         },
@@ -141,9 +141,9 @@ def _main_field(
     return [field], engine
 
 
-def _rate_on_both(processes: int, whole: dict[str, object]) -> object:
-    """The rate on both cores; None where the load was too small for a second process."""
-    return whole["from_text_per_second"] if processes > 1 else None
+def _rate_on_both(cores: int, whole: dict[str, object]) -> object:
+    """The rate on both cores; None where there is only one, or the load was too small for a second."""
+    return whole["from_text_per_second"] if cores > 1 else None
 
 
 def _field_apart(
