@@ -19,6 +19,8 @@ class CompiledCache(_Cache):
         self._function = function
         self._found: Any = None
         self._enabled = True
+        self.awaited: Callable[[], None] | None = None
+        """Called once before the disk is read: waits for a process that is about to write there."""
 
     @property
     def _kept(self) -> Any:
@@ -45,6 +47,9 @@ class CompiledCache(_Cache):
         """The compiled form for a signature, or None."""
         if not self._enabled:
             return None
+        if self.awaited is not None:
+            self.awaited()
+            self.awaited = None
         try:
             return self._kept.load_overload(sig, target_context)
         except Exception:

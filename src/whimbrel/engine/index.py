@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from whimbrel.engine import persistence, report, writer
+from whimbrel.engine import ahead, persistence, report, writer
 from whimbrel.engine.blocks import FIRST_UNIT, Units, match_units, sample_of
 from whimbrel.engine.ids import IdTable
 from whimbrel.engine.misses import nearest
@@ -108,6 +108,7 @@ class Index:
         All or nothing: the first bad filter, duplicate id or id of another kind is raised and nothing is added.
         Large loads are parsed on all cores; `progress` is told how many are parsed.
         """
+        ahead.begin()
         batch = read_subscriptions(subscriptions, dialect, self.schema)
         parsed = batch.parse(progress)
         with self._lock:
@@ -377,6 +378,7 @@ class Index:
         entries = list(old.head_entries())
         segments = old.segments
         if entries:
+            ahead.begin()
             segments = (*segments, writer.build_from_head(entries, self._sample))
         self._snapshot = replace(old, segments=segments, head=[], head_size=0, places=self._live_places(old))
         self._merge_soon()

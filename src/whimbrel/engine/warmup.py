@@ -27,5 +27,5 @@ def tell_if_cold(kernel: object) -> None:
         return
     _told = True
     if is_cold(kernel):
-        sys.stderr.write("whimbrel: compiling the kernels, once after an install (some 30 seconds)\n")
+        sys.stderr.write("whimbrel: compiling the kernels, once after an install (some 20 seconds)\n")
         sys.stderr.flush()

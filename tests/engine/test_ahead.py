@@ -1,0 +1,186 @@
+"""The second process that compiles: when there is one, and that it always ends."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from whimbrel import Index
+from whimbrel.engine import ahead
+from whimbrel.engine.kernels import match
+
+
+def sleeper() -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a process with two cores that has compiled nothing and begun nothing."""
+    monkeypatch.setattr(ahead, "_begun", threading.Lock())
+    monkeypatch.setattr(ahead, "is_cold", lambda kernel: True)
+    monkeypatch.setattr(ahead, "tell_if_cold", lambda kernel: None)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1}, raising=False)
+    monkeypatch.delenv(ahead.SWITCH, raising=False)
+
+
+@pytest.fixture
+def started(fresh: None, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The indexes of the caches for which a process would have been started."""
+    found: list[str] = []
+    monkeypatch.setattr(ahead, "_start", found.append)
+    return found
+
+
+def test_it_compiles_what_matching_calls() -> None:
+    index = Index()
+    index.add_many((number, f"x = {number}") for number in range(100))
+    assert index.match({"x": 7}) == [7]
+    assert index.match_batch(pa.table({"x": [7, 8]}), threads=1).num_rows == 2
+    assert list(match.signatures) == [ahead.MATCH]
+
+
+def test_bulk_loads_and_full_heads_begin_it_once(started: list[str]) -> None:
+    Index().add_many([("a", "x = 1")])
+    assert started == [match._cache.index_path]
+    Index().add_many([("a", "x = 1")])
+    assert len(started) == 1
+
+
+def test_a_head_that_becomes_a_segment_begins_it(started: list[str]) -> None:
+    index = Index()
+    for number in range(40):
+        index.add(number, "x = 1")
+    assert not started
+    index.match({"x": 1})
+    assert len(started) == 1
+
+
+def test_not_where_all_cores_are_used_already(started: list[str]) -> None:
+    Index().add_good(pa.table({"id": ["a"], "filter": ["x = 1"]}))
+    assert not started
+
+
+def test_not_where_it_is_compiled(started: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "is_cold", lambda kernel: False)
+    ahead.begin()
+    assert not started
+
+
+@pytest.mark.parametrize("reason", ["switch", "one core", "multiprocessing", "other interpreter", "none", "frozen"])
+def test_not_where_it_is_unwanted(started: list[str], monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
+    if reason == "switch":
+        monkeypatch.setenv(ahead.SWITCH, "0")
+    elif reason == "one core":
+        monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0}, raising=False)
+    elif reason == "multiprocessing":
+        monkeypatch.setattr("multiprocessing.parent_process", object)
+    elif reason == "frozen":
+        monkeypatch.setattr(sys, "frozen", True, raising=False)
+    else:
+        monkeypatch.setattr(sys, "executable", "/usr/bin/uwsgi" if reason == "other interpreter" else None)
+    ahead.begin()
+    assert not started
+
+
+def test_one_at_a_time_in_a_directory(tmp_path: Path) -> None:
+    index = str(tmp_path / "other.nbi")
+    with (tmp_path / "whimbrel-ahead.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert ahead._start(index) is None
+    process = ahead._start(index)  # compiles nothing, as its cache is another one
+    assert process is not None
+    assert ahead._start(index) is None
+    assert process.wait(60) == 0
+    ahead._end(process, os.getpid())
+
+
+@pytest.mark.usefixtures("fresh")
+def test_a_directory_that_is_gone_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = ahead._start
+    monkeypatch.setattr(ahead, "_start", lambda index: real("/nowhere/at/all/match.nbi"))
+    ahead.begin()
+    assert match._cache.awaited is None
+
+
+def test_waiting_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "PATIENCE", 0.01)
+    process = sleeper()
+    ahead._wait(process, os.getpid())
+    assert process.returncode is not None
+
+
+def test_a_fork_leaves_it_alone() -> None:
+    process = sleeper()
+    ahead._wait(process, os.getpid() + 1)
+    ahead._end(process, os.getpid() + 1)
+    assert process.poll() is None
+    ahead._end(process, os.getpid())
+    assert process.returncode is not None
+
+
+def test_what_was_begun_is_waited_for_once(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.PIPE)
+    monkeypatch.setattr(ahead, "_start", lambda index: process)
+    ahead.begin()
+    assert match._cache.awaited is not None
+    match._cache.load_overload(ahead.MATCH, match.targetctx)
+    assert process.returncode == 0
+    assert match._cache.awaited is None
+
+
+def test_it_ends_with_its_parent() -> None:
+    program = "import time; from whimbrel.engine import ahead; ahead.match = None; ahead._end_with_parent()"
+    process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.close()
+    assert process.wait(60) == 1
+
+
+PROGRAM = """
+import json, resource
+from whimbrel import Index
+from whimbrel.engine.kernels import match
+index = Index()
+index.add_many((number, f"x = {number}") for number in range(100))
+found = index.match({"x": 7})
+children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+print(json.dumps([found, sum(match.stats.cache_hits.values()), sum(match.stats.cache_misses.values()), children]))
+"""
+
+
+@pytest.mark.soak
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is no other core")
+@pytest.mark.parametrize(("switch", "hits"), [("1", 1), ("0", 0)])
+def test_a_cold_start_gets_its_kernels_from_it(tmp_path: Path, switch: str, hits: int) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), ahead.SWITCH: switch}
+    command = [sys.executable, "-W", "error", "-c", PROGRAM]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    found, its_hits, misses, children = json.loads(done.stdout)
+    assert (found, its_hits, misses) == ([7], hits, 1 - hits)
+    assert (children > 1) == bool(hits)
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.soak
+def test_a_process_that_is_killed_leaves_none_behind(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    process = subprocess.Popen([sys.executable, "-c", PROGRAM], env=environment, stdout=subprocess.DEVNULL)
+    lock = None
+    while lock is None and process.poll() is None:
+        time.sleep(0.05)
+        lock = next(tmp_path.rglob("whimbrel-ahead.lock"), None)
+    assert lock is not None
+    process.kill()
+    process.wait()
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # returns when nobody holds it any more
