@@ -144,3 +144,12 @@ def test_big_dictionaries_have_the_same_ranks(spread: str) -> None:
         assert codec.encode_table(pa.table({"a": pa.array(values, values_type)})).ranks.tolist() == expected
         assert codec.encode_events([{"a": scalar(v)} for v in values]).ranks.tolist() == expected
         assert [codec.rank(0, key) for key in keys] == expected
+
+
+@given(
+    st.lists(st.one_of(st.integers(-5, 5), st.integers(-(2**63), 2**63 - 1)), min_size=1, max_size=12),
+    st.integers(1, 4),
+)
+def test_integers_are_sorted_and_distinct_however_dense(numbers: list[int], times: int) -> None:
+    arrays, _ = build_dictionary({0: {"numbers": np.array(numbers * times, np.int64)}}, ["a"], ())
+    assert arrays["numbers"].tolist() == sorted(set(numbers))

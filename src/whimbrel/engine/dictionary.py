@@ -162,12 +162,29 @@ def _sort_numbers(values: Numbers | None) -> tuple[int, np.ndarray | list[int | 
             return _exactly(values)
         floats = np.array([v for v in values if isinstance(v, float)], np.float64)
     if not len(floats):
-        return INTEGERS, np.unique(integers)
+        return INTEGERS, _distinct(integers)
     if bool(((np.floor(floats) == floats) & (np.abs(floats) < 2.0**63)).all()):
-        return INTEGERS, np.unique(np.concatenate([integers, floats.astype(np.int64)]))
+        return INTEGERS, _distinct(np.concatenate([integers, floats.astype(np.int64)]))
     if len(integers) and max(-int(integers.min()), int(integers.max())) > EXACT_FLOAT:
         return _exactly([*integers.tolist(), *floats.tolist()])
-    return FLOATS, np.unique(np.concatenate([integers.astype(np.float64), floats])) + 0.0  # no negative zero
+    return FLOATS, _distinct(np.concatenate([integers.astype(np.float64), floats])) + 0.0  # no negative zero
+
+
+def _distinct(values: np.ndarray) -> np.ndarray:
+    """The sorted distinct values, at least one: marked in a table where they are dense, else sorted.
+
+    NumPy's `unique` fills a hash table first, which takes three times as long where values hardly repeat.
+    """
+    if values.dtype == np.int64:
+        low, high = int(values.min()), int(values.max())
+        if high - low <= 4 * len(values):
+            there = np.zeros(high - low + 1, bool)
+            there[values - low] = True
+            return np.flatnonzero(there) + low
+    ordered = np.sort(values)
+    first = np.ones(len(ordered), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    return ordered[first]
 
 
 def _exactly(values: Sequence[int | float]) -> tuple[int, np.ndarray | list[int | float]]:
@@ -186,7 +203,7 @@ def _sort_times(values: np.ndarray | Sequence[int] | None) -> np.ndarray | list[
     if values is None or len(values) == 0:
         return np.empty(0, np.int64)
     try:
-        return np.unique(np.asarray(values, np.int64))
+        return _distinct(np.asarray(values, np.int64))
     except OverflowError:
         return sorted({int(value) for value in values})
 

@@ -48,7 +48,8 @@ class Buckets(NamedTuple):
                 scale = float(np.float64(steps) / (np.float64(high) - low))
                 if 0 < scale < math.inf:
                     places = np.clip((constants.astype(np.float64) - low) * scale, 0, steps).astype(np.int64)
-                    buckets = np.searchsorted(places, np.arange(steps + 2)).astype(np.int32)
+                    buckets = np.zeros(steps + 2, np.int32)
+                    np.cumsum(np.bincount(places, minlength=steps + 1), out=buckets[1:])
                     return Buckets(fixed(constants), fixed(buckets), low, scale)
         return Buckets(fixed(constants), fixed(np.array([0, count], np.int32)), 0.0, 0.0)
 
