@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from whimbrel.engine.arrow import large_strings
 from whimbrel.engine.clauses import Item
 from whimbrel.model.intervals import STRINGS, IntervalSet
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
@@ -64,7 +65,7 @@ class Constants:
 
     def all_strings(self) -> pa.ChunkedArray:
         """All strings as one Arrow column."""
-        chunks = [pa.array(part, pa.large_string()) if isinstance(part, list) else part for part in self.strings]
+        chunks = [large_strings(part) if isinstance(part, list) else part for part in self.strings]
         return pa.chunked_array(chunks, pa.large_string())
 
     def all_times(self) -> np.ndarray | list[int]:

@@ -12,6 +12,7 @@ from typing import TypeAlias, cast
 import numpy as np
 import pyarrow as pa
 
+from whimbrel.engine.arrow import large_strings, numbers
 from whimbrel.engine.lookup import EXACT, EXACT_FLOAT, FLOATS, INTEGERS, NO_NUMBERS, Lookup
 from whimbrel.engine.search import fixed
 from whimbrel.engine.text_kernels import fill_hash_table, string_words
@@ -219,7 +220,7 @@ def _sort_strings(values: Strings | None) -> tuple[np.ndarray, np.ndarray]:
     if len(array) > _SAMPLE and 2 * len(array.slice(0, _SAMPLE).unique()) < _SAMPLE:
         array = array.unique()
     offsets, data = _string_buffers(array)
-    offsets, data = _string_buffers(array.take(pa.array(_sorted_distinct(fixed(offsets), fixed(data)))))
+    offsets, data = _string_buffers(array.take(numbers(_sorted_distinct(fixed(offsets), fixed(data)))))
     return offsets - offsets[0], data[offsets[0] : offsets[-1]]
 
 
@@ -274,10 +275,10 @@ def _hash_table(offsets: np.ndarray, data: np.ndarray) -> np.ndarray:
 def _large_strings(values: Strings) -> pa.Array:
     """One array of strings with 64-bit offsets and no nulls."""
     if not isinstance(values, pa.Array | pa.ChunkedArray):
-        return pa.array(values, pa.large_string())
+        return large_strings(values)
     values = values.cast(pa.large_string())
     if isinstance(values, pa.ChunkedArray):
-        values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], pa.large_string())
+        values = pa.concat_arrays(values.chunks) if values.num_chunks else large_strings([])
     return values.drop_null() if values.null_count else values
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from whimbrel.engine.arrow import large_strings, values_of
 from whimbrel.engine.id_keys import IntKeys, StringKeys
 from whimbrel.model.errors import IdKindError
 from whimbrel.model.subscription import Id, id_kind
@@ -49,7 +50,7 @@ def _from_arrow(ids: pa.Array | pa.ChunkedArray) -> NDArray[Any] | pa.LargeStrin
     if pa.types.is_dictionary(ids.type):
         ids = ids.dictionary_decode()
     if ids.null_count == 0 and pa.types.is_integer(ids.type):
-        return np.asarray(ids)
+        return values_of(ids)
     if ids.null_count == 0 and (pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)):
         try:
             ids.validate(full=True)
@@ -73,7 +74,7 @@ def _from_list(ids: list[Any], kind: str | None) -> Batch:
     exact = int if kind == "int64" else str
     try:
         if not set(map(type, ids)) - {exact}:
-            return np.array(ids, np.int64) if exact is int else pa.array(ids, pa.large_string())
+            return np.array(ids, np.int64) if exact is int else large_strings(ids)
     except (OverflowError, UnicodeEncodeError):
         pass  # the slow way names the one that is refused
     keys = IntKeys() if exact is int else StringKeys()

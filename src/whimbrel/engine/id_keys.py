@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from whimbrel.engine.arrow import numbers
 from whimbrel.engine.id_kernels import (
     Bytes,
     Int32s,
@@ -255,7 +256,7 @@ class StringKeys:
         text, offsets = self._shown
         if slots.size >= _MANY:
             every = pa.LargeStringArray.from_buffers(offsets.size - 1, pa.py_buffer(offsets), pa.py_buffer(text))
-            taken = every.take(pa.array(slots))
+            taken = every.take(numbers(slots))
             return taken.cast(pa.string()) if taken.nbytes < 1 << 31 else taken
         text, starts = gather(text, offsets, slots, False)
         kind = pa.LargeStringArray

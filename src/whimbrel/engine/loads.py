@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from whimbrel.engine.arrow import large_strings
 from whimbrel.language.columnar import Conjunctions, ParsedMany, ShapeGroup, parse_many
 from whimbrel.language.columns import Int64s
 from whimbrel.language.sql import SQL
@@ -104,7 +105,7 @@ def _column(texts: Texts) -> pa.LargeStringArray | None:
         if set(map(type, texts)) != {str}:
             return None
         try:
-            return pa.array(texts, pa.large_string())
+            return large_strings(texts)
         except (UnicodeEncodeError, pa.ArrowInvalid):  # lone surrogates
             return None
     if texts.null_count or not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):

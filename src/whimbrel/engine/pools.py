@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from whimbrel.engine.arrow import large_strings, numbers
 from whimbrel.engine.compiler import Ranks
 from whimbrel.engine.constants import Constants
 from whimbrel.engine.dictionary import ranks_of_numbers, ranks_of_strings, ranks_of_times
@@ -61,7 +62,7 @@ class Pool:
 
     def _joined(self) -> Column:
         if self.type == STRING:
-            return pa.array([text for column in self._columns for text in column], pa.large_string())
+            return large_strings([text for column in self._columns for text in column])
         arrays = [column for column in self._columns if isinstance(column, np.ndarray)]
         if len(arrays) == len(self._columns) and len({array.dtype for array in arrays}) == 1:
             return np.concatenate(arrays)
@@ -88,4 +89,4 @@ def _distinct_words(columns: list[Words]) -> tuple[pa.Array, np.ndarray]:
     used[codes] = True
     places = np.cumsum(used, dtype=np.int64) - 1
     every = pa.concat_arrays(known) if len(known) > 1 else known[0]
-    return every.take(pa.array(np.flatnonzero(used))), places[codes]
+    return every.take(numbers(np.flatnonzero(used))), places[codes]
