@@ -2,8 +2,9 @@
 
 A conjunction becomes a list of *items*, each a test of the set of ranks that an event has for one attribute:
 RANGE and SET ask for some rank inside, NO_RANGE and NO_SET for none. That is the whole language of sets of values,
-null and missing (rank 0 is null, no rank at all is missing); what it cannot say (patterns, comparisons between
-attributes) marks the conjunction VERIFY: the items are then necessary, and the filter itself has the last word.
+null and missing (rank 0 is null, no rank at all is missing). Patterns are items of a derived attribute (see books.py).
+What items cannot say (comparisons between attributes, LIKE with several wildcards, regular expressions) marks the
+conjunction VERIFY: the items are then necessary, and the filter itself has the last word.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from whimbrel.engine.books import derived_key
+from whimbrel.engine.patterns import Looked, look
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.constraint import NULL_KEY, Constraint
-from whimbrel.model.intervals import ALL, IntervalSet
-from whimbrel.model.values import SortKey
+from whimbrel.model.intervals import ALL, STRINGS, IntervalSet
+from whimbrel.model.values import STRING, SortKey
 
 RANGE, SET, NO_RANGE, NO_SET = 0, 1, 2, 3
 VERIFY, SHARED = 1, 2
@@ -27,12 +30,16 @@ ALTERNATIVES = 64
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One test in value space: some (or, negated, no) member of the attribute's set is in `values`, or is null."""
+    """One test in value space: some (or, negated, no) member of the attribute's set is in `values`, or is null.
+
+    `is_joined`: of an attribute with several values this is only necessary, as other tests want the same one.
+    """
 
     attribute: str
     values: IntervalSet
     null: bool = False
     negated: bool = False
+    is_joined: bool = False
 
 
 @dataclass(slots=True)
@@ -63,8 +70,9 @@ def split(conjunction: Conjunction) -> tuple[list[list[Item]], bool]:
     verify = bool(conjunction.links)
     alternatives: list[list[Item]] = [[]]
     for name, constraint in conjunction.constraints:
-        verify = verify or bool(constraint.include or constraint.exclude)
-        ways = _ways(name, constraint)
+        looked = look(constraint) if constraint.include or constraint.exclude else None
+        verify = verify or (looked is not None and not looked.is_exact)
+        ways = _ways(name, constraint, looked)
         if len(alternatives) * len(ways) > ALTERNATIVES:
             verify = True
             continue
@@ -75,7 +83,7 @@ def split(conjunction: Conjunction) -> tuple[list[list[Item]], bool]:
     return alternatives, verify
 
 
-def _ways(name: str, constraint: Constraint) -> list[list[Item]]:
+def _ways(name: str, constraint: Constraint, looked: Looked | None) -> list[list[Item]]:
     if not constraint.values:
         return [_state(name, constraint)]
     if constraint.null and not constraint.missing and not constraint.bound and not constraint.forbidden:
@@ -84,7 +92,10 @@ def _ways(name: str, constraint: Constraint) -> list[list[Item]]:
         if all(NULL_KEY in group for group in constraint.required):  # CONTAINS NULL
             return [_members(name, constraint)]
     items = _members(name, constraint)
-    if constraint.bound or constraint.forbidden or not items:
+    if looked is not None:
+        items += _pieces(name, looked)
+    is_implied = looked is not None and looked.wanted and constraint.values == STRINGS  # only strings have pieces
+    if (constraint.bound or constraint.forbidden or not items) and not is_implied:
         items.insert(0, Item(name, constraint.values))
     ways = [items]
     if constraint.missing or constraint.null:
@@ -111,3 +122,12 @@ def _members(name: str, constraint: Constraint) -> list[Item]:
 def _points(name: str, keys: frozenset[SortKey], negated: bool = False) -> Item:
     values = IntervalSet.points(key for key in keys if key != NULL_KEY)
     return Item(name, values, null=NULL_KEY in keys, negated=negated)
+
+
+def _pieces(name: str, looked: Looked) -> list[Item]:
+    key = derived_key(name)
+    groups = [([piece], False) for piece in looked.wanted] + [(looked.unwanted, True)] * bool(looked.unwanted)
+    return [
+        Item(key, IntervalSet.points((STRING, piece) for piece in group), negated=negated, is_joined=looked.is_joined)
+        for group, negated in groups
+    ]

@@ -22,6 +22,7 @@ from whimbrel.engine.flat import Lanes, NotFlat
 from whimbrel.engine.kernel_arrays import Numbers
 from whimbrel.engine.leaves import Layout, Leaf, layout, leaf_array
 from whimbrel.engine.lookup import Lookup
+from whimbrel.engine.pieces import Pieces, Seen
 from whimbrel.engine.ragged import Part, rank_lists, rank_map, rank_objects
 from whimbrel.engine.search import fixed
 from whimbrel.matchers.events import read_events
@@ -37,8 +38,8 @@ __all__ = ["Codec", "Encoded", "build_dictionary", "ranks_of_numbers", "ranks_of
 class Encoded:
     """Events as ranks: event e has the entries offsets[e]:offsets[e + 1], those of one attribute side by side.
 
-    Null is rank 0; a missing attribute has no entry. `coupled[e]` says that an attribute of the segment lies in an
-    array of objects, so that ranks alone do not decide.
+    Null is rank 0; a missing attribute has no entry. `coupled[e]` is not 0 where ranks alone do not decide: 1 if an
+    attribute of the segment lies in an array of objects, 2 if strings of a list have pieces of patterns (`SEVERAL`).
     """
 
     count: int
@@ -60,13 +61,15 @@ class Codec:
     def __init__(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, object]) -> None:
         self._arrays = arrays
         self._meta = meta
+        self._pieces = Pieces(arrays, meta)
         self._lookups: dict[int, Lookup] = {}
         self._lanes = Lanes(self._find, ())
         self._layout: tuple[pa.Schema, frozenset[str], Layout] | None = None
 
     @cached_property
     def _ids(self) -> dict[str, int]:
-        return {name: attr for attr, name in enumerate(cast(Sequence[str], self._meta["attributes"]))}
+        names = cast(Sequence[str], self._meta["attributes"])
+        return {name: attr for attr, name in enumerate(names) if attr not in self._pieces.attrs}
 
     @cached_property
     def _above(self) -> set[str]:
@@ -102,20 +105,28 @@ class Codec:
     def encode_table(self, table: pa.Table | pa.RecordBatch, timestamps: Collection[str] = ()) -> Encoded:
         """The rows of a table or a slice of one; texts of the attributes in `timestamps` are read as timestamps."""
         found = self._layout_of(table.schema, frozenset(timestamps))
-        if len(found.flat) + len(found.lists) > EVENT_ATTRIBUTES.value:
+        pieces = self._pieces
+        is_odd = pieces and pieces.are_below(found.odd)
+        if len(found.flat) + len(found.lists) > EVENT_ATTRIBUTES.value or is_odd:
             return self.encode_events(list(read_events(table, self._ids, timestamps)))
         rows = table.num_rows
         cells = np.empty((len(found.flat), (-(-rows // 16) | 1) * 16), np.int32)  # odd in cache lines: see `pack`
+        seen: list[Seen] = []
         for leaf, line in zip(found.flat, cells, strict=True):
-            rank_column(leaf_array(table, leaf), leaf, self._lookup(leaf.attr), line[:rows])
+            column = leaf_array(table, leaf)
+            rank_column(column, leaf, self._lookup(leaf.attr), line[:rows])
+            if leaf.attr in pieces:
+                seen.append(Seen(leaf.attr, None if leaf.is_time else column, line[:rows], None, None))
         attrs = np.array([leaf.attr for leaf in found.flat], np.int32)
         coupled = np.zeros(rows, np.uint8)
-        parts = self._parts(table, found, coupled, timestamps)
+        parts = self._parts(table, found, coupled, timestamps, seen)
+        derived = pieces.parts(seen, rows, coupled) if seen else []
+        parts += derived
         encoded = Encoded(rows, *pack(cells, rows, attrs, *_stacked(parts, attrs, rows)), coupled)
         if found.odd:
-            encoded = _united(encoded, self._odd(table, found.odd, timestamps), len(self._ids))
+            encoded = _united(encoded, self._odd(table, found.odd, timestamps), len(self.numbers.kinds))
         if not found.is_flat:
-            sizes = np.diff(encoded.offsets)
+            sizes = np.diff(encoded.offsets) - sum(part.ends - part.starts for part in derived)
             EVENT_VALUES.check(int(sizes.max(initial=0)), f"event {int(sizes.argmax()) if rows else 0}")
         return encoded
 
@@ -128,21 +139,33 @@ class Codec:
         return found
 
     def _parts(
-        self, table: pa.Table | pa.RecordBatch, found: Layout, coupled: np.ndarray, timestamps: Collection[str]
+        self,
+        table: pa.Table | pa.RecordBatch,
+        found: Layout,
+        coupled: np.ndarray,
+        timestamps: Collection[str],
+        seen: list[Seen],
     ) -> list[Part]:
-        """The columns with several values per row; marks the rows whose arrays of objects have some."""
+        """The columns with several values per row; marks the rows whose arrays of objects have some.
+
+        What has patterns is added to `seen`.
+        """
 
         def below(name: str) -> Leaf | None:
             attr = self._ids.get(name)
             return None if attr is None else Leaf(attr, name, (), name in timestamps)
 
-        parts = [rank_lists(leaf_array(table, leaf), leaf, self._lookup(leaf.attr)) for leaf in found.lists]
+        def see(leaf: Leaf, values: pa.Array, ranks: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> None:
+            if leaf.attr in self._pieces:
+                seen.append(Seen(leaf.attr, None if leaf.is_time else values, ranks, starts, ends))
+
+        parts = [rank_lists(leaf_array(table, leaf), leaf, self._lookup(leaf.attr), see) for leaf in found.lists]
         for leaf in found.objects:
-            fields, in_objects = rank_objects(leaf_array(table, leaf), leaf, self._lookup)
+            fields, in_objects = rank_objects(leaf_array(table, leaf), leaf, self._lookup, see)
             parts += fields
             coupled |= in_objects
         for leaf in found.maps:
-            parts += rank_map(leaf_array(table, leaf), leaf, below, self._lookup)
+            parts += rank_map(leaf_array(table, leaf), leaf, below, self._lookup, see)
         return parts
 
     def _odd(self, table: pa.Table | pa.RecordBatch, leaves: list[Leaf], timestamps: Collection[str]) -> Encoded:
@@ -179,8 +202,8 @@ class Codec:
 
     def append(
         self, event: Event | Mapping[str, object], timestamps: Collection[str], attrs: array[int], cells: list[float]
-    ) -> bool:
-        """Adds the entries of one event, attributes and cells; whether it is coupled."""
+    ) -> int:
+        """Adds the entries of one event, attributes and cells; how it is coupled, or 0."""
         if type(event) is dict:
             size = len(attrs)
             lanes = self._lanes
@@ -191,8 +214,9 @@ class Codec:
             except (NotFlat, UnicodeEncodeError):
                 del attrs[size:], cells[size:]
             else:
-                return False
+                return self._pieces.append_flat(event, timestamps, attrs, cells) if self._pieces else 0
         event = Event.of(event, timestamps)
+        mark = 0
         names = [name for name in event.attributes if name in self._ids]
         for name in names:
             attr = self._ids[name]
@@ -200,7 +224,9 @@ class Codec:
             for key in event.keys(name):
                 attrs.append(attr)
                 cells.append(lookup.cell(key))
-        return event.has_elements and any(one.elements for name in names for one in event.occurrences(name))
+            mark |= self._pieces.append(attr, event.keys(name), attrs, cells)
+        in_objects = event.has_elements and any(one.elements for name in names for one in event.occurrences(name))
+        return mark | in_objects
 
     def _ranked(self, attrs: array[int], cells: list[float], sizes: list[int], coupled: np.ndarray) -> Encoded:
         """What `append` has collected for events that end at these sizes."""

@@ -159,11 +159,11 @@ def _rank_moments(values: np.ndarray, unit: int, lookup: Lookup, out: np.ndarray
 
 
 def _rank_texts(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
-    lookup.rank_strings(*_texts(array, lookup), out)
+    lookup.rank_strings(*text_buffers(array, lookup.name), out)
 
 
 def _rank_time_texts(array: pa.Array, lookup: Lookup, out: np.ndarray) -> None:
-    offsets, data = _texts(array, lookup)
+    offsets, data = text_buffers(array, lookup.name)
     moments = np.empty(len(array), np.int64)
     odd = np.empty(len(array), np.uint8)
     parse_times(fixed(offsets), fixed(data), moments, odd)
@@ -177,7 +177,12 @@ def _rank_time_texts(array: pa.Array, lookup: Lookup, out: np.ndarray) -> None:
                 out[index] = BAD
 
 
-def _texts(array: pa.Array, lookup: Lookup) -> tuple[np.ndarray, np.ndarray]:
+def is_text(array: pa.Array) -> bool:
+    """Whether it is an array of strings."""
+    return array.type.id in _TEXTS
+
+
+def text_buffers(array: pa.Array, name: str) -> tuple[np.ndarray, np.ndarray]:
     """The 64-bit offsets and the bytes of strings, which are checked: Arrow promises UTF-8, but trusts who made it."""
     if array.type.id == lib.Type_STRING_VIEW:
         array = array.cast(pa.large_string())
@@ -189,7 +194,7 @@ def _texts(array: pa.Array, lookup: Lookup) -> tuple[np.ndarray, np.ndarray]:
         try:
             array.validate(full=True)
         except pa.ArrowInvalid as error:
-            raise EventError("text in UTF-8", str(error), lookup.name) from None
+            raise EventError("text in UTF-8", str(error), name) from None
     return offsets, data
 
 

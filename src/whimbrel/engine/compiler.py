@@ -11,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
+from whimbrel.engine.books import build_books, source_name
 from whimbrel.engine.clauses import NO_RANGE, NO_SET, RANGE, SET, SHARED, VERIFY, Clauses, Item, split
 from whimbrel.engine.constants import Constants
 from whimbrel.engine.dictionary import build_dictionary
@@ -131,7 +132,9 @@ def compile_clauses(sources: Sequence[Source], always: Sequence[int] | np.ndarra
     gathered: list[Constants] = []
     for source in sources:
         source.constants(attributes, gathered)
-    names = list(attributes)
+    named = {attr: name for key, attr in attributes.items() if (name := source_name(key)) is not None}
+    derived = {attr: attribute_number(name, attributes, gathered) for attr, name in named.items()}
+    names = [named.get(attr, key) for key, attr in attributes.items()]
     dictionary, meta = build_dictionary(
         {
             attr: {"numbers": c.all_numbers(), "strings": c.all_strings(), "times": c.all_times()}
@@ -140,6 +143,9 @@ def compile_clauses(sources: Sequence[Source], always: Sequence[int] | np.ndarra
         names,
         [attr for attr, c in enumerate(gathered) if c.ordered],
     )
+    if derived:
+        dictionary |= build_books(dictionary, list(derived))
+        meta["derived"] = [[attr, source, gathered[attr].joined] for attr, source in derived.items()]
     ranks = Ranks(dictionary, meta, attributes)
     sets = Sets()
     parts = [part for source in sources for part in source.parts(ranks, sets)]

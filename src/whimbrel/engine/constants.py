@@ -19,7 +19,8 @@ _EXACT = 1 << 53
 class Constants:
     """One attribute's constants: arrays from columns, plain values from single filters.
 
-    `ordered` says that some filter compares its strings by order, so that unknown strings need their true place.
+    `ordered` says that some filter compares its strings by order, so that unknown strings need their true place;
+    `joined`, of a derived attribute, that some filter has several tests that want the same value.
     """
 
     arrays: list[np.ndarray] = field(default_factory=list)
@@ -27,9 +28,11 @@ class Constants:
     strings: list[list[str] | pa.Array] = field(default_factory=list)
     times: list[np.ndarray | list[int]] = field(default_factory=list)
     ordered: bool = False
+    joined: bool = False
 
     def add_item(self, item: Item) -> None:
         """Gather the constants of an item's intervals."""
+        self.joined = self.joined or item.is_joined
         texts: list[str] = []
         moments: list[int] = []
         for rank, finite, value, _ in item.values.cuts:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from whimbrel.engine.books import derived_key
 from whimbrel.engine.clauses import SHARED, VERIFY
 from whimbrel.engine.compiler import Part, Ranks, Sets, attribute_number
 from whimbrel.engine.constants import Constants
@@ -152,10 +153,13 @@ class SegmentSource:
         """Number the attributes and give the constants."""
         a = self._segment.arrays
         strings = string_column(a)
+        derived = self._segment.derived
         for attr, name in enumerate(self._segment.attributes):
-            number = attribute_number(name, attributes, gathered)
+            key = derived_key(name) if attr in derived else name
+            number = attribute_number(key, attributes, gathered)
             self._numbers.append(number)
             into = gathered[number]
+            into.joined = into.joined or (attr in derived and derived[attr][1])
             numbers, texts, times = _constants_of(self._segment, attr, strings)
             if isinstance(numbers, list):
                 into.numbers += numbers

@@ -109,7 +109,7 @@ def ranks_of_strings(
 ) -> np.ndarray:
     """The int32 ranks of strings that are constants of the attribute; ValueError if one is not."""
     lookup = Lookup(arrays, meta, attr)
-    offsets, data = _string_buffers(_large_strings(values))
+    offsets, data = string_buffers(_large_strings(values))
     ranks = np.empty(len(offsets) - 1, np.int32)
     lookup.rank_strings(offsets, data, ranks)
     return _checked(ranks, lookup.string_base, lookup)
@@ -219,12 +219,12 @@ def _sort_strings(values: Strings | None) -> tuple[np.ndarray, np.ndarray]:
     array = _large_strings(values)
     if len(array) > _SAMPLE and 2 * len(array.slice(0, _SAMPLE).unique()) < _SAMPLE:
         array = array.unique()
-    offsets, data = _string_buffers(array)
-    offsets, data = _string_buffers(array.take(numbers(_sorted_distinct(fixed(offsets), fixed(data)))))
+    offsets, data = string_buffers(array)
+    offsets, data = string_buffers(array.take(numbers(sorted_distinct(fixed(offsets), fixed(data)))))
     return offsets - offsets[0], data[offsets[0] : offsets[-1]]
 
 
-def _sorted_distinct(offsets: np.ndarray, data: np.ndarray) -> np.ndarray:
+def sorted_distinct(offsets: np.ndarray, data: np.ndarray) -> np.ndarray:
     """The rows of the distinct strings in order, seven bytes at a time; only ties look at the next seven."""
     order = np.arange(len(offsets) - 1)
     words = np.empty(len(order), np.uint64)
@@ -282,7 +282,7 @@ def _large_strings(values: Strings) -> pa.Array:
     return values.drop_null() if values.null_count else values
 
 
-def _string_buffers(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+def string_buffers(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """The offsets (from the first row of a slice on) and the bytes of strings with 64-bit offsets."""
     _, offsets, data = array.buffers()
     if not len(array) or offsets is None:

@@ -1,8 +1,9 @@
 """Near misses over the whole index: which subscriptions fail the fewest constraints.
 
 One pass over the items of every segment counts, per conjunction, the attributes of which some item fails: as every
-attribute has one constraint, that is the number of failed constraints. Where a filter must be verified it is only a
-lower bound, so filters are asked, the most promising first, until no other can be among the best.
+attribute has one constraint, that is the number of failed constraints; a derived attribute counts as its source. Where
+a filter must be verified it is only a lower bound, so filters are asked, the most promising first, until no other can
+be among the best.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from whimbrel.engine.decode import packed_parts
 from whimbrel.engine.item_kernels import holds
 from whimbrel.engine.jit import kernel
 from whimbrel.engine.packing import ATTR_MASK, KIND_SHIFT, SLOT_MASK, VERIFY_BIT
+from whimbrel.engine.pieces import SEVERAL
 from whimbrel.engine.segment import Segment
 from whimbrel.engine.snapshot import Snapshot
 from whimbrel.matchers.explain import NearMiss, _best_conjunction, near_misses
@@ -82,11 +84,16 @@ def _count(segment: Segment, event: Event, snapshot: Snapshot, fails: np.ndarray
             j += 1
         value[attrs[i]] = ranks[i] if j == i + 1 else -2 - i
         i = j
+    source = np.arange(len(value), dtype=np.int32)
+    for derived, (its_source, _) in segment.derived.items():
+        source[derived] = its_source
     sets = (segment.arrays["set_start"], segment.arrays["set_low"], segment.arrays["set_high"])
     for packed, counts, attr, low, high in packed_parts(segment):
-        _fails(packed, counts, attr, low, high, sets, value, attrs, ranks, fails, doubtful)
+        _fails(packed, counts, attr, low, high, sets, value, source, attrs, ranks, fails, doubtful)
     slots = segment.slots
-    if encoded.coupled[0]:  # constraints may hold one by one, but not together
+    if encoded.coupled[0] & SEVERAL:
+        doubtful[slots] = True
+    elif encoded.coupled[0]:  # constraints may hold one by one, but not together
         doubtful[slots[fails[slots] == 0]] = True
     dead = snapshot.dead(slots)
     if dead is not None:
@@ -94,7 +101,7 @@ def _count(segment: Segment, event: Event, snapshot: Snapshot, fails: np.ndarray
 
 
 @kernel
-def _fails(packed, counts, attr, low, high, sets, value, attrs, ranks, fails, doubtful):  # type: ignore[no-untyped-def]
+def _fails(packed, counts, attr, low, high, sets, value, source, attrs, ranks, fails, doubtful):  # type: ignore[no-untyped-def]
     counted = np.full(value.size, -1, np.int64)  # the last conjunction in which the attribute failed
     k = 0
     for c in range(packed.size):
@@ -107,6 +114,7 @@ def _fails(packed, counts, attr, low, high, sets, value, attrs, ranks, fails, do
                 bad = 1 - (np.int64(low[i] <= v) & np.int64(v <= high[i]))
             else:
                 bad = 1 - np.int64(holds(sets, kind, low[i], high[i], v, attrs, ranks, attrs.size))
+            a = source[a]
             failed += bad & np.int64(counted[a] != c)
             counted[a] = c if bad else counted[a]
         k += counts[c]

@@ -96,6 +96,13 @@ def _records_of(records: np.ndarray, slot: int) -> list[int]:
     ]
 
 
+def _names(segment: Segment, attrs: list[int]) -> Facts:
+    """The names of attributes, and of those among them that are looked up by their patterns."""
+    names = list(dict.fromkeys(segment.attributes[attr] for attr in attrs))
+    patterns = [segment.attributes[attr] for attr in attrs if attr in segment.derived]
+    return {"attributes": names, "patterns": patterns} if patterns else {"attributes": names}
+
+
 def _hash_key(segment: Segment, record: int) -> tuple[str, Facts, list[list[Range]]]:
     a = segment.arrays
     table = a["hash_table"][a["hash_table"][:, 0] >= 0]
@@ -111,7 +118,7 @@ def _hash_key(segment: Segment, record: int) -> tuple[str, Facts, list[list[Rang
     present = bool(a["hash_present"][schema])
     attrs = [attr for attr in a["hash_attrs"][schema].tolist() if attr >= 0]
     facts: Facts = {
-        "attributes": [segment.attributes[attr] for attr in attrs],
+        **_names(segment, attrs),
         "keys": len(rows),
         "groups_of_key": int(length[rows].max()),
         "checks": int(a["hash_records"][record]),
@@ -139,7 +146,7 @@ def _sorted_key(segment: Segment, entry: int) -> tuple[str, Facts, list[list[Ran
     attr = int(np.searchsorted(a["sorted_first"], group, "right")) - 1
     bound, fixed = int(a["sorted_bound"][entry]), int(a["sorted_fixed"][group])
     low, high = (fixed, bound) if a["sorted_upper"][group] else (bound, fixed)
-    facts: Facts = {"attributes": [segment.attributes[attr]], "checks": int(a["sorted_second"][group] >= 0)}
+    facts: Facts = {**_names(segment, [attr]), "checks": int(a["sorted_second"][group] >= 0)}
     return "sorted", facts, [[(attr, low, high)]]
 
 
@@ -154,9 +161,9 @@ def _chunk_key(segment: Segment, entry: int) -> tuple[str, Facts, list[list[Rang
     ]
     used = a["bits_slot_attr"][a["bits_slot_start"][chunk] : a["bits_slot_start"][chunk + 1]]
     facts: Facts = {
-        "attributes": [segment.attributes[int(attrs[compact])] for compact in used.tolist()],
+        **_names(segment, [int(attrs[compact]) for compact in used.tolist()]),
         "chunk": chunk,
-        "zones": [segment.attributes[attr] for attr, _, _ in zones],
+        "zones": _names(segment, [attr for attr, _, _ in zones])["attributes"],
         "checks": int(a["bits_item_check"][entry] - a["bits_item_start"][entry]),
     }
     return "bitmap", facts, [zones]

@@ -7,7 +7,7 @@ field of an object is missing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,9 @@ from whimbrel.engine.columns import BAD, MISSING, NULL, rank_array
 from whimbrel.engine.leaves import Leaf, field_array, storage
 from whimbrel.engine.lookup import Lookup
 from whimbrel.model.errors import EventError
+
+See: TypeAlias = Callable[[Leaf, pa.Array, np.ndarray, np.ndarray, np.ndarray], None]
+"""Is shown the values of a leaf, their ranks, and where those of each row start and end."""
 
 
 class Part(NamedTuple):
@@ -28,16 +31,19 @@ class Part(NamedTuple):
     ends: np.ndarray
 
 
-def rank_lists(array: pa.Array, leaf: Leaf, lookup: Lookup) -> Part:
+def rank_lists(array: pa.Array, leaf: Leaf, lookup: Lookup, see: See) -> Part:
     """The ranks of a column of lists of scalars."""
     members, starts, ends = _members(array, array.values)
     ranks = np.empty(len(members), np.int32)
     rank_array(members, lookup, leaf.is_time, NULL, ranks)
     _check_times(ranks, members, starts, ends, leaf)
+    see(leaf, members, ranks, starts, ends)
     return Part(leaf.attr, ranks, starts, ends)
 
 
-def rank_objects(array: pa.Array, leaf: Leaf, lookup: Callable[[int], Lookup]) -> tuple[list[Part], np.ndarray]:
+def rank_objects(
+    array: pa.Array, leaf: Leaf, lookup: Callable[[int], Lookup], see: See
+) -> tuple[list[Part], np.ndarray]:
     """The ranks of a column of arrays of objects, and which rows have a value in one of the objects."""
     members, starts, ends = _members(array, array.values)
     coupled = np.zeros(len(array), bool)
@@ -47,6 +53,7 @@ def rank_objects(array: pa.Array, leaf: Leaf, lookup: Callable[[int], Lookup]) -
         ranks = np.empty(len(values), np.int32)
         rank_array(values, lookup(inner.attr), inner.is_time, MISSING, ranks)
         _check_times(ranks, values, starts, ends, inner)
+        see(inner, values, ranks, starts, ends)
         part = _chosen(inner.attr, ranks, ranks != MISSING, starts, ends)
         coupled |= part.ends > part.starts
         parts.append(part)
@@ -57,7 +64,7 @@ def rank_objects(array: pa.Array, leaf: Leaf, lookup: Callable[[int], Lookup]) -
 
 
 def rank_map(
-    array: pa.Array, leaf: Leaf, find: Callable[[str], Leaf | None], lookup: Callable[[int], Lookup]
+    array: pa.Array, leaf: Leaf, find: Callable[[str], Leaf | None], lookup: Callable[[int], Lookup], see: See
 ) -> list[Part]:
     """The ranks of a column of maps from text to scalars; `find` gives the attribute of a key."""
     keys, starts, ends = _members(array, array.keys)
@@ -82,6 +89,7 @@ def rank_map(
         begins, stops = np.searchsorted(places, starts), np.searchsorted(places, ends)
         begins = np.where(stops > begins, stops - 1, begins)  # of a key that comes twice, the last value counts
         _check_times(ranks, chosen, begins, stops, inner)
+        see(inner, chosen, ranks, begins, stops)
         parts.append(Part(inner.attr, ranks, begins, stops))
     return parts
 

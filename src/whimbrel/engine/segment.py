@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 import numpy as np
 
@@ -72,10 +73,16 @@ class Segment:
 
     @property
     def attributes(self) -> list[str]:
-        """The attributes that its filters mention."""
+        """The attributes that its filters mention; a derived one has the name of the one whose pieces it has."""
         names = self.meta["attributes"]
         assert isinstance(names, list)
         return names
+
+    @property
+    def derived(self) -> dict[int, tuple[int, bool]]:
+        """The derived attributes: the attribute whose pieces each has, and whether tests of it are joined."""
+        rows = cast("list[tuple[int, int, bool]]", self.meta.get("derived", []))
+        return {attr: (source, is_joined) for attr, source, is_joined in rows}
 
     @property
     def slots(self) -> np.ndarray:

@@ -44,7 +44,7 @@ _word: Any = intrinsic(_load_word)
 
 
 @helper
-def _shared(one, at, two, start, length):  # type: ignore[no-untyped-def]  # pragma: no cover
+def shared(one, at, two, start, length):  # type: ignore[no-untyped-def]  # pragma: no cover
     """How many of the first `length` bytes are the same."""
     same = 0
     while same + 8 <= length and _word(one, at + same) == _word(two, start + same):
@@ -109,7 +109,7 @@ def rank_strings(
             length = offsets[block + i + 1] - start
             slot, entry, at = slots[i], entries[i], starts[i]
             while entry != 0:
-                if known_offsets[first + entry] - at == length and _shared(known, at, data, start, length) == length:
+                if known_offsets[first + entry] - at == length and shared(known, at, data, start, length) == length:
                     break
                 slot = (slot + 1) & mask
                 entry = np.int64(table[slot])
@@ -131,7 +131,7 @@ def _gap(data, start, length, first, count, known_offsets, known):  # type: igno
         at = known_offsets[first + middle]
         size = known_offsets[first + middle + 1] - at
         common = min(size, length)
-        same = _shared(known, at, data, start, common)
+        same = shared(known, at, data, start, common)
         if size < length if same == common else known[at + same] < data[start + same]:
             low = middle + 1
         else:
