@@ -69,11 +69,13 @@ def _hash_part(segment: Segment) -> tuple[np.ndarray, ...]:
     starts = record_starts(records)
     sizes = records[starts[:-1]].astype(np.int64)
     entries = records[starts[:-1] + 1].astype(np.int64)
-    key = np.full(len(sizes), -1, np.int64)  # groups that are referred to have all their items
+    key = np.full(len(sizes), -1, np.int64)  # other groups have all their items
     _spread(a["hash_table"], starts, key)
-    schema = order[np.searchsorted(a["hash_base"][order], key, "right") - 1] if len(key) else key
-    width = np.where(a["hash_present"] != 0, 0, (a["hash_attrs"] >= 0).sum(axis=1))[schema]
-    width = np.where(key < 0, 0, width)
+    schema = np.zeros_like(key)
+    width = np.zeros_like(key)
+    own = key >= 0
+    schema[own] = order[np.searchsorted(a["hash_base"][order], key[own], "right") - 1]
+    width[own] = np.where(a["hash_present"] != 0, 0, (a["hash_attrs"] >= 0).sum(axis=1))[schema[own]]
     counts = np.repeat(width + sizes, entries)
     slot = np.empty(len(counts), np.int32)
     attr, low, high = (np.empty(int(counts.sum()), np.int32) for _ in range(3))
@@ -102,7 +104,7 @@ def _join(schema, key, width, base, attrs, radix, records, starts, slot, attr, l
         for t in range(slots, starts[g + 1]):
             slot[entry] = records[t]
             entry += 1
-            rest = key[g] - base[s]
+            rest = key[g] - base[s] if width[g] else 0
             for i in range(width[g]):
                 rank = rest // radix[s, i]
                 rest -= rank * radix[s, i]

@@ -27,6 +27,15 @@ class SegmentArrays(NamedTuple):
     hash_refs: np.ndarray
     hash_shift: np.ndarray
     hash_records: np.ndarray
+    signature_first: np.ndarray
+    signature_classes: np.ndarray
+    signature_bits: np.ndarray
+    signature_key: np.ndarray
+    signature_radix: np.ndarray
+    signature_start: np.ndarray
+    signature_dead: np.ndarray
+    signature_slot: np.ndarray
+    signature_record: np.ndarray
     sorted_start: np.ndarray
     sorted_first: np.ndarray
     sorted_upper: np.ndarray
@@ -112,6 +121,9 @@ SEGMENT = _kind(
         "hash_factor": ("int64", 2),
         "hash_table": ("int64", 2),
         "hash_refs": ("int32", 2),
+        "signature_first": ("int32", 2),
+        "signature_bits": ("uint64", 2),
+        "signature_dead": ("uint64", 2),
         "sorted_upper": ("uint8", 1),
         "bits_slot_offset": ("int64", 1),
         "bits_words": ("uint64", 1),

@@ -3,9 +3,9 @@
 `match` is what is called: it takes arrays by their addresses (`views`). It is one entry for blocks and for single
 events, as all of this is compiled anew for every entry. `match_block` runs the chunks first (chunk outer, events inner,
 so that a chunk's bits are read once for the block), then goes event by event through the always-true slots, the hash
-keys and the sorted runs. Results are slots, events in order, in one buffer; it returns -1 when the buffer is too small.
-Per event a value per attribute is looked up in `scratch.value`: a rank, -1 for missing, or -2 - i for several values,
-which start at entry i of the block.
+keys, the signatures and the sorted runs. Results are slots, events in order, in one buffer; it returns -1 when the
+buffer is too small. Per event a value per attribute is looked up in `scratch.value`: a rank, -1 for missing, or -2 - i
+for several values, which start at entry i of the block.
 
 Helpers take the few arrays that they need: a tuple of forty would be copied at every call. Compiled code is cached by
 the file of the function: after a change to a helper in another file, touch this one, or `match_block` stays as it was.
@@ -24,6 +24,7 @@ from whimbrel.engine.jit import helper, kernel
 from whimbrel.engine.kernel_arrays import NUMBERS, NUMBERS_AT, SCRATCH, SCRATCH_AT, SEGMENT, TASK, TASK_AT
 from whimbrel.engine.packing import SHARED_BIT
 from whimbrel.engine.references import COARSE
+from whimbrel.engine.signature_kernels import match_signatures
 from whimbrel.engine.views import view
 
 _segment, _numbers, _scratch, _task = map(view, (SEGMENT, NUMBERS, SCRATCH, TASK))
@@ -106,6 +107,12 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
         seg.sorted_first, seg.sorted_start, seg.sorted_upper, seg.sorted_fixed, seg.sorted_second, seg.sorted_bound,
         seg.sorted_low, seg.sorted_high, seg.sorted_slot,
     )  # fmt: skip
+    signatures = (
+        seg.signature_first, seg.signature_classes, seg.signature_bits, seg.signature_key, seg.signature_radix,
+        seg.signature_start, seg.signature_dead, seg.signature_slot, seg.signature_record,
+    )  # fmt: skip
+    has_keys, has_runs = seg.hash_lines.shape[0] > 0, seg.sorted_slot.size > 0
+    has_signatures = seg.signature_slot.size > 0
     value, present_attrs, stamp, run = scratch.value, scratch.present, scratch.stamp, scratch.run
     context = (sets, value, attrs, ranks, stamp)
     records, always = seg.hash_records, seg.always
@@ -131,13 +138,16 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
                 j += 1
             if j == i + 1:
                 v = ranks[i]
-                value[a] = codes[2 * a + 1] = v
-                codes[2 * a + 2] = (v * factor[a]) >> 32
-                coarse[a + 1] = v >> shift[a]
+                value[a] = v
+                if has_keys:
+                    codes[2 * a + 1] = v
+                    codes[2 * a + 2] = (v * factor[a]) >> 32
+                    coarse[a + 1] = v >> shift[a]
             else:
                 value[a] = -2 - i
-                codes[2 * a + 1] = codes[2 * a + 2] = coarse[a + 1] = -2
                 several = True
+                if has_keys:
+                    codes[2 * a + 1] = codes[2 * a + 2] = coarse[a + 1] = -2
             present_attrs[present] = a
             present += 1
             i = j
@@ -159,7 +169,7 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
                     out[n] = packed
                     n += 1
         runs = 0
-        if n >= 0:
+        if n >= 0 and has_keys:
             runs = probe(
                 schemas,
                 table,
@@ -203,7 +213,12 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
         if kept and n >= 0:
             kept = sift(refs, alive, kept, coarse)
             n = visit(records, alive, listed, kept, context, end, several, epoch, out, n)
-        for x in range(present):
+        if n >= 0 and has_signatures:
+            n = match_signatures(
+                signatures, records, context, present_attrs, present, end, several, run, alive, epoch, out, n,
+                scratch.counts,
+            )  # fmt: skip
+        for x in range(present if has_runs else 0):
             a = present_attrs[x]
             v = value[a]
             if n < 0 or sorted_first[a] == sorted_first[a + 1]:
@@ -218,7 +233,9 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
                     i += 1
         for x in range(present):
             a = present_attrs[x]
-            value[a] = codes[2 * a + 1] = codes[2 * a + 2] = coarse[a + 1] = -1
+            value[a] = -1
+            if has_keys:
+                codes[2 * a + 1] = codes[2 * a + 2] = coarse[a + 1] = -1
         if n < 0:
             scratch.epoch[0] = epoch
             return -1

@@ -3,6 +3,7 @@
 hash_*   one open-addressing table of exact 64-bit keys (see hashed.py)
 sorted_* runs of bounds and slots per (attribute, side, second attribute), the second range in columns beside them
 bits_*   chunks of 512 conjunctions: zones, dead bits per attribute and bucket, residual items (see chunks.py)
+signature_*  conjunctions over attributes of few values as bits (see signatures.py); their records follow those of keys
 set_*    sets of several rank intervals, which items of kind SET name
 An entry's slot carries its flags in its two high bits; an item's attribute carries its kind in bits 28-29.
 """
@@ -15,7 +16,8 @@ from whimbrel.engine.chunks import build_chunks
 from whimbrel.engine.clauses import SHARED, VERIFY, Clauses
 from whimbrel.engine.hashed import hash_arrays
 from whimbrel.engine.packing import SHARED_BIT, VERIFY_BIT
-from whimbrel.engine.planner import BITMAP, SORTED, Plan
+from whimbrel.engine.planner import BITMAP, SIGNATURE, SORTED, Plan
+from whimbrel.engine.signatures import signature_arrays
 from whimbrel.engine.weights import Weights
 
 Arrays = dict[str, np.ndarray]
@@ -24,12 +26,17 @@ Arrays = dict[str, np.ndarray]
 def lay_out(clauses: Clauses, plan: Plan, weights: Weights, shares: np.ndarray) -> Arrays:
     """All arrays that matching touches, for one segment."""
     slot = packed_slots(clauses)
+    hashed = hash_arrays(clauses, plan, slot, shares, weights)
+    mine = np.flatnonzero(plan.kind == SIGNATURE)
+    signatures, records = signature_arrays(clauses, plan.signatures, mine, slot, shares, len(hashed["hash_records"]))
+    hashed["hash_records"] = np.concatenate([hashed["hash_records"], records])
     return {
         "set_start": clauses.set_start.astype(np.int32),
         "set_low": clauses.set_low,
         "set_high": clauses.set_high,
         "always": clauses.always,
-        **hash_arrays(clauses, plan, slot, shares, weights),
+        **hashed,
+        **signatures,
         **_sorted_arrays(clauses, plan, slot),
         **build_chunks(clauses, weights, np.flatnonzero(plan.kind == BITMAP), slot, shares),
     }

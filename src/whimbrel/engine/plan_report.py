@@ -13,11 +13,19 @@ from whimbrel.engine.keys import CANDIDATE_NS
 from whimbrel.engine.packing import SLOT_MASK
 from whimbrel.engine.records import HEAD, record_starts
 from whimbrel.engine.segment import Segment
+from whimbrel.engine.signatures import TEST_NS
 from whimbrel.engine.snapshot import Snapshot
 from whimbrel.engine.weights import ATTRIBUTES_PER_EVENT
 from whimbrel.model.subscription import Id
 
-COST_NS = {"always": 1.0, "hash": CANDIDATE_NS, "present": CANDIDATE_NS, "sorted": 0.4, "bitmap": 1.3}
+COST_NS = {
+    "always": 1.0,
+    "hash": CANDIDATE_NS,
+    "present": CANDIDATE_NS,
+    "sorted": 0.4,
+    "bitmap": 1.3,
+    "signature": TEST_NS,
+}
 """What a conjunction costs an event that its key leads to it, in nanoseconds, as measured on the Le Subscribe workload.
 
 Less where an event is one of a block, or where entries share their key and their checks."""
@@ -79,7 +87,8 @@ def _entries(segment: Segment, slot: int) -> Iterator[tuple[str, Facts, list[lis
     if slot in a["always"]:
         yield "always", {"attributes": []}, [[]]
     for record in _records_of(a["hash_records"], slot):
-        yield _hash_key(segment, record)
+        found = np.flatnonzero(a["signature_record"] == record)
+        yield _signature(segment, record, int(found[0])) if len(found) else _hash_key(segment, record)
     for entry in np.flatnonzero((a["sorted_slot"] & SLOT_MASK) == slot).tolist():
         yield _sorted_key(segment, entry)
     for entry in np.flatnonzero((a["bits_slot"] & SLOT_MASK) == slot).tolist():
@@ -126,6 +135,18 @@ def _hash_key(segment: Segment, record: int) -> tuple[str, Facts, list[list[Rang
     if present:
         return "present", facts, [[(attr, 0, int(a["rank_base"][attr, 4])) for attr in attrs]]
     return "hash", facts, [_ranges(a, schema, attrs, int(value)) for value in table[rows, 0]]
+
+
+def _signature(segment: Segment, record: int, entry: int) -> tuple[str, Facts, list[list[Range]]]:
+    a = segment.arrays
+    items = a["hash_records"][record + HEAD :][: 3 * a["hash_records"][record]].reshape(-1, 3)
+    in_key = np.isin(items[:, 0], a["signature_key"])
+    key = [(int(attr), int(low), int(high)) for attr, low, high in items[in_key]]
+    facts: Facts = {
+        "attributes": [segment.attributes[attr] for attr, _, _ in key],
+        "checks": len(items) if a["signature_slot"][entry] < 0 else 0,
+    }
+    return "signature", facts, [key]
 
 
 def _ranges(arrays: Mapping[str, np.ndarray], schema: int, attrs: list[int], value: int) -> list[Range]:

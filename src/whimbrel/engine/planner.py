@@ -8,7 +8,8 @@ Every conjunction gets the key that costs an event least:
 * SORTED: a one-sided range alone, or with one range more: candidates are a run of a sorted array, and what is left
   to check is one comparison per candidate on columns beside it;
 * BITMAP: in chunks of 512 with "certainly dead in this bucket" bits, where many conjunctions ask for dense ranges of
-  the same attributes.
+  the same attributes;
+* SIGNATURE: as 128 bits, where the attributes have few values.
 
 Expectations come from an event sample when there is one, else every rank of an attribute is taken as equally likely.
 """
@@ -22,11 +23,12 @@ import numpy as np
 from whimbrel.engine.chunks import BUCKETS, CHUNK, IDENTITY, WORDS, plan_chunks
 from whimbrel.engine.clauses import RANGE, SET, Clauses
 from whimbrel.engine.jit import helper, kernel
-from whimbrel.engine.keys import CANDIDATE_NS, choose_keys
-from whimbrel.engine.weights import Weights, between
+from whimbrel.engine.keys import CANDIDATE_NS, Choice, choose_keys
+from whimbrel.engine.signatures import Signatures, plan_signatures
+from whimbrel.engine.weights import Weights, between, products
 
-HASH, PRESENT, SORTED, BITMAP = 0, 1, 2, 3
-KINDS = ("hash", "present", "sorted", "bitmap")
+HASH, PRESENT, SORTED, BITMAP, SIGNATURE = 0, 1, 2, 3, 4
+KINDS = ("hash", "present", "sorted", "bitmap", "signature")
 
 SORTED_ABOVE = 0.05
 """Share of events above which a second range is worth one comparison per candidate rather than bits."""
@@ -39,6 +41,8 @@ ZONE_NS, OPEN_NS, NEAR_NS, FAR_NS, PAIR_NS = 1.5, 80.0, 6.0, 0.8, 25.0
 the number of attributes where they are not, and a match; measured."""
 LOAD_NS = 20.0
 """What it costs an event per attribute that there are chunks at all."""
+SIGNATURES_ABOVE_NS = 400.0
+"""What an event must cost for signatures to be considered."""
 CHUNKED_NS = 1.0
 """What a conjunction of a chunk costs an event, where its chunk is not known."""
 NEAR_BYTES = 1 << 15
@@ -51,6 +55,7 @@ class Plan:
 
     kind: np.ndarray  # uint8[m]
     keys: np.ndarray  # int64[m, 3]
+    signatures: Signatures | None
 
 
 def make_plan(clauses: Clauses, weights: Weights, shares: np.ndarray) -> Plan:
@@ -78,12 +83,41 @@ def make_plan(clauses: Clauses, weights: Weights, shares: np.ndarray) -> Plan:
         if 2 * len(costly) > len(mine):  # then the others would be as they are
             in_chunk[cost <= CHUNK_ABOVE_NS] = np.median(in_chunk[costly])
     if (kind == BITMAP).any():
-        sparse = kind[mine] == HASH
-        _, schema = np.unique(hashed.schema[sparse], return_inverse=True)
-        saved = np.bincount(schema, in_chunk[mine[sparse]] - cost[mine[sparse]])
-        kind[mine[sparse][saved[schema] < hashed.price[sparse]]] = BITMAP  # what chunks left does not pay its probes
-    keys[kind == BITMAP] = -1
-    return Plan(kind, keys)
+        kind[mine[_unpaid(hashed, kind[mine] == HASH, in_chunk[mine])]] = BITMAP
+    signatures = _as_signatures(clauses, weights, shares, mine, kind, hashed, in_chunk)
+    keys[(kind == BITMAP) | (kind == SIGNATURE)] = -1
+    return Plan(kind, keys, signatures)
+
+
+def _unpaid(hashed: Choice, is_hash: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
+    """The conjunctions with hash keys whose schema saves less than its probes cost, by what they cost otherwise."""
+    own = np.flatnonzero(is_hash)
+    _, schema = np.unique(hashed.schema[own], return_inverse=True)
+    saved = np.bincount(schema, otherwise[own] - hashed.cost[own])
+    return own[saved[schema] < hashed.price[own]]
+
+
+def _as_signatures(
+    clauses: Clauses, weights: Weights, shares: np.ndarray, mine: np.ndarray, kind: np.ndarray, hashed: Choice,
+    in_chunk: np.ndarray,
+) -> Signatures | None:  # fmt: skip
+    """Makes signatures of all, or of those in chunks that cost less so, where that pays."""
+    is_hash, chunked = kind[mine] == HASH, kind[mine] == BITMAP
+    _, first = np.unique(hashed.schema[is_hash], return_index=True)
+    load = LOAD_NS * len(np.unique(clauses.attr)) if chunked.any() else 0.0
+    spent = (
+        float(hashed.cost[is_hash].sum() + hashed.price[is_hash][first].sum() + in_chunk[mine[chunked]].sum()) + load
+    )
+    found = plan_signatures(clauses, weights, shares, mine) if spent > SIGNATURES_ABOVE_NS else None
+    if found is None:
+        return None
+    better = is_hash | chunked
+    if spent - found.cost[better].sum() <= found.overhead:
+        better = chunked & (in_chunk[mine] > found.cost)
+        if (in_chunk[mine] - found.cost)[better].sum() <= found.overhead:
+            return None
+    kind[mine[better]] = SIGNATURE
+    return found
 
 
 def _denser_in_chunks(
@@ -99,23 +133,13 @@ def _denser_in_chunks(
     nbytes = np.add.reduceat(np.append(rows, 0), plan.slot_start[:-1]) * WORDS * 8
     spent = ZONE_NS + opened * (OPEN_NS + slots * np.where(nbytes <= NEAR_BYTES, NEAR_NS, FAR_NS * slots))
     starts = np.arange(0, len(mine), CHUNK)
-    spent += np.add.reduceat(_products(plan.mine, clauses.start, shares), starts) * PAIR_NS
+    spent += np.add.reduceat(products(plan.mine, clauses.start, shares), starts) * PAIR_NS
     in_chunk[plan.mine] = np.repeat(spent / CHUNK, CHUNK)[: len(mine)]
     saved = np.add.reduceat(cost[plan.mine], starts) - spent
     if saved[saved > 0].sum() < LOAD_NS * len(attrs):
         return mine[:0]
     denser: np.ndarray = plan.mine[np.repeat(saved > 0, CHUNK)[: len(mine)]]
     return denser
-
-
-@kernel
-def _products(mine, start, shares):  # type: ignore[no-untyped-def]
-    """The share of events that each conjunction is expected to match."""
-    out = np.ones(mine.size)
-    for i in range(mine.size):
-        for k in range(start[mine[i]], start[mine[i] + 1]):
-            out[i] *= shares[k]
-    return out
 
 
 @helper

@@ -81,3 +81,13 @@ def _shares(attr, kind, low, high, set_start, set_low, set_high, present, total,
                 share += between(attr[k], set_low[s], set_high[s], present, total, start, cumulative)
         share = min(share, 1.0)
         out[k] = share if kind[k] < 2 else 1.0 - share
+
+
+@kernel
+def products(mine, start, shares):  # type: ignore[no-untyped-def]
+    """The share of events that each conjunction is expected to match."""
+    out = np.ones(mine.size)
+    for i in range(mine.size):
+        for k in range(start[mine[i]], start[mine[i] + 1]):
+            out[i] *= shares[k]
+    return out
