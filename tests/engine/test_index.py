@@ -253,11 +253,14 @@ def test_every_kind_of_key_is_used() -> None:
     texts = [f"a = {n}" for n in range(500)] + [f"b > {n}" for n in range(500)]
     texts += [f"a != {n} AND b != {n + 3} AND c != 1" for n in range(500)]
     texts += [f"rare{n} IS NOT NULL AND b != 1" for n in range(500)]
+    draw = random.Random(1)
+    texts += [" AND ".join(f"few{i} = {draw.randrange(3)}" for i in draw.sample(range(12), 6)) for _ in range(2_000)]
     index.add_many(enumerate(texts))
-    index.analyze([{"a": n, "b": n, "c": n % 5} for n in range(200)])
+    few = [{f"few{i}": draw.randrange(3) for i in range(12)} for _ in range(200)]
+    index.analyze([{"a": n, "b": n, "c": n % 5} | few[n] for n in range(200)])
     keys = index.stats()["keys"]
     assert isinstance(keys, dict) and all(keys.values()), keys
-    for id in (5, 505, 1005, 1505):
+    for id in (5, 505, 1005, 1505, 2005):
         plan = index.plan(id)
         assert plan["subscription"] == id and len(plan["conjunctions"]) == 1  # type: ignore[arg-type]
 

@@ -46,7 +46,7 @@ class Chunked(NamedTuple):
 
 def plan_chunks(clauses: Clauses, weights: Weights, shares: np.ndarray, mine: np.ndarray) -> Chunked:
     """Order these conjunctions into chunks."""
-    attrs, compact = _used_attributes(clauses, mine)
+    attrs, compact = used_attributes(clauses, mine)
     mine = mine[_order(clauses, mine)]
     sizing = _plan_chunks(
         mine, clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, shares, compact,
@@ -95,7 +95,7 @@ def build_chunks(clauses: Clauses, weights: Weights, mine: np.ndarray, slot: np.
     }
 
 
-def _used_attributes(clauses: Clauses, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def used_attributes(clauses: Clauses, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The attributes of these conjunctions, and the number of each among them."""
     uses = np.zeros(len(clauses.attributes), bool)
     _mark(mine, clauses.start, clauses.attr, uses)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whimbrel.engine.chunks import BUCKETS, CHUNK, IDENTITY, WORDS, plan_chunks
+from whimbrel.engine.chunks import BUCKETS, CHUNK, IDENTITY, WORDS, plan_chunks, used_attributes
 from whimbrel.engine.clauses import RANGE, SET, Clauses
 from whimbrel.engine.jit import helper, kernel
 from whimbrel.engine.keys import CANDIDATE_NS, Choice, choose_keys
@@ -101,23 +101,33 @@ def _as_signatures(
     clauses: Clauses, weights: Weights, shares: np.ndarray, mine: np.ndarray, kind: np.ndarray, hashed: Choice,
     in_chunk: np.ndarray,
 ) -> Signatures | None:  # fmt: skip
-    """Makes signatures of all, or of those in chunks that cost less so, where that pays."""
+    """Makes signatures of what hash keys and chunks hold at a higher cost, where that pays."""
     is_hash, chunked = kind[mine] == HASH, kind[mine] == BITMAP
-    _, first = np.unique(hashed.schema[is_hash], return_index=True)
-    load = LOAD_NS * len(np.unique(clauses.attr)) if chunked.any() else 0.0
-    spent = (
-        float(hashed.cost[is_hash].sum() + hashed.price[is_hash][first].sum() + in_chunk[mine[chunked]].sum()) + load
-    )
-    found = plan_signatures(clauses, weights, shares, mine) if spent > SIGNATURES_ABOVE_NS else None
+    spent = np.where(chunked, in_chunk[mine], np.where(is_hash, hashed.cost, 0.0))
+    load = LOAD_NS * len(used_attributes(clauses, mine[chunked])[0])
+    if _prices(hashed, is_hash) + float(spent.sum()) + load < SIGNATURES_ABOVE_NS:
+        return None
+    found = plan_signatures(clauses, weights, shares, mine)
     if found is None:
         return None
-    better = is_hash | chunked
-    if spent - found.cost[better].sum() <= found.overhead:
-        better = chunked & (in_chunk[mine] > found.cost)
-        if (in_chunk[mine] - found.cost)[better].sum() <= found.overhead:
-            return None
-    kind[mine[better]] = SIGNATURE
+    from_keys = np.zeros(len(mine), bool)
+    from_keys[_unpaid(hashed, is_hash, found.cost)] = True
+    saved = spent - found.cost
+    gain = float(saved[from_keys].sum()) + _prices(hashed, from_keys) - found.overhead
+    from_chunks = chunked & (saved > 0)
+    if saved[chunked].sum() + load > saved[from_chunks].sum():
+        from_chunks = chunked  # no chunks at all
+        gain += load
+    if gain + saved[from_chunks].sum() <= 0:
+        return None
+    kind[mine[from_keys | from_chunks]] = SIGNATURE
     return found
+
+
+def _prices(hashed: Choice, those: np.ndarray) -> float:
+    """What the probes of the schemas of these conjunctions cost an event."""
+    _, first = np.unique(hashed.schema[those], return_index=True)
+    return float(hashed.price[those][first].sum())
 
 
 def _denser_in_chunks(

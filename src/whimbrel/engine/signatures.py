@@ -28,8 +28,8 @@ CLASSES = 33
 KEYS = 1 << 20
 """Entries of the table of runs, at most."""
 KEY_ATTRIBUTES = 10
-TEST_NS, RUN_NS, CLASS_NS, MATCH_NS = 0.6, 8.0, 2.5, 3.0
-"""What a signature, a run, an attribute with bits and a match cost an event, measured."""
+TEST_NS, RUN_NS, CLASS_NS, MATCH_NS, VISIT_NS = 0.6, 8.0, 2.5, 3.0, 15.0
+"""What a signature, a run, an attribute with bits, a match and a visited record cost an event, measured."""
 CHECK_BIT = -(1 << 31)
 """The sign of a slot: bits do not say all about the conjunction."""
 
@@ -58,13 +58,14 @@ def plan_signatures(clauses: Clauses, weights: Weights, shares: np.ndarray, mine
     if not len(sizes):
         return None
     share = np.ones((len(mine), len(sizes)), np.float32)
+    visits = np.empty(len(mine))
     with_bits = np.flatnonzero(first[:, 0] >= 0)
     with_bits = with_bits[np.argsort(first[with_bits, 1], kind="stable")]
     place = np.full(len(first), -1, np.int32)
     place[with_bits] = np.arange(len(with_bits))
     _point_shares(
         mine, clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, clauses.set_start, clauses.set_low,
-        clauses.set_high, shares, first, classes, place, share,
+        clauses.set_high, shares, first, classes, place, share, visits,
     )  # fmt: skip
     reach = np.ones(len(mine))
     key: list[int] = []
@@ -80,7 +81,7 @@ def plan_signatures(clauses: Clauses, weights: Weights, shares: np.ndarray, mine
         key.append(best)
         keys *= int(sizes[best])
         reach = reach * share[:, best]
-    cost = TEST_NS * reach + MATCH_NS * products(mine, clauses.start, shares)
+    cost = TEST_NS * reach + MATCH_NS * products(mine, clauses.start, shares) + VISIT_NS * visits
     overhead = RUN_NS * 2.0 ** len(key) + CLASS_NS * len(sizes)
     return Signatures(first, classes, with_bits[key].astype(np.int32), mine, cost, overhead)
 
@@ -227,20 +228,24 @@ def _alive(k, kind, low, high, set_start, set_low, set_high, table, zero, alive)
 
 @kernel
 def _point_shares(  # type: ignore[no-untyped-def]
-    mine, start, attr, kind, low, high, set_start, set_low, set_high, shares, first, classes, place, share
+    mine, start, attr, kind, low, high, set_start, set_low, set_high, shares, first, classes, place, share, visits
 ):
-    """The share of items that admit one class, by the place of their attribute."""
+    """By the place of their attribute the shares of items that admit one class; and how often bits do not decide."""
     alive = np.zeros(CLASSES, np.bool_)
     for i in range(mine.size):
+        passed, decided = 1.0, True
         for k in range(start[mine[i]], start[mine[i] + 1]):
             a = attr[k]
             if place[a] < 0 or kind[k] > SET:
+                decided = False
                 continue
+            passed *= shares[k]
             alive[:] = False
             table = classes[first[a, 0] :]
             count, _ = _alive(k, kind, low, high, set_start, set_low, set_high, table, first[a, 1], alive)
             if count == 1 and not alive[0]:
                 share[i, place[a]] = min(share[i, place[a]], shares[k])
+        visits[i] = 0.0 if decided else passed
 
 
 @kernel
