@@ -66,13 +66,12 @@ class Pool:
         arrays = [column for column in self._columns if isinstance(column, np.ndarray)]
         if len(arrays) == len(self._columns) and len({array.dtype for array in arrays}) == 1:
             return np.concatenate(arrays)
+        if self.type == TIMESTAMP or len(arrays) < len(self._columns):
+            listed = [column.tolist() if isinstance(column, np.ndarray) else column for column in self._columns]
+            return [number for column in listed for number in column]  # in the order of the columns
         constants = Constants()
-        for column in self._columns:
-            if isinstance(column, np.ndarray):
-                constants.arrays.append(column)
-            else:
-                constants.numbers += column
-        return constants.all_numbers() if self.type == NUMBER else [int(n) for c in self._columns for n in c]
+        constants.arrays += arrays
+        return constants.all_numbers()
 
 
 def _distinct_words(columns: list[Words]) -> tuple[pa.Array, np.ndarray]:
