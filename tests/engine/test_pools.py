@@ -1,0 +1,62 @@
+"""Pools of literals: whatever the columns are made of, every literal gets the rank of its constant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from whimbrel.engine.compiler import Ranks
+from whimbrel.engine.constants import Constants
+from whimbrel.engine.dictionary import build_dictionary
+from whimbrel.engine.pools import Pool
+from whimbrel.language.words import Words
+from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
+
+_integers = st.lists(st.integers(-4, 4), min_size=1, max_size=4)
+_wide = st.lists(st.one_of(st.integers(-(2**70), 2**70), st.floats(-9, 9)), min_size=1, max_size=3)
+_texts = st.lists(st.sampled_from(["", "a", "b", "ab", "ü"]), min_size=1, max_size=4)
+_numbers = st.one_of(
+    _integers.map(lambda column: np.array(column, np.int64)),
+    st.lists(st.floats(-4, 4), min_size=1, max_size=4).map(lambda column: np.array(column) + 0.0),
+    _wide,
+)
+_times = st.one_of(
+    _integers.map(lambda column: np.array(column, np.int64)),
+    st.lists(st.integers(-(2**70), 2**70), min_size=1, max_size=3),
+)
+_words = _texts.map(
+    lambda known: Words(np.arange(len(known), dtype=np.int32)[::-1].copy(), pa.array(known, pa.large_string()))
+)
+
+
+def agrees(columns: list[Any], type: int) -> None:
+    pool = Pool(0, type)
+    begins = [pool.add(column) for column in columns]
+    constants = Constants()
+    pool.give(constants)
+    own = {"numbers": constants.all_numbers(), "strings": constants.all_strings(), "times": constants.all_times()}
+    dictionary, meta = build_dictionary({0: own}, ["a"], ())
+    found = pool.ranks(Ranks(dictionary, meta, {"a": 0})).tolist()
+    values = [value for column in columns for value in (column.tolist() if isinstance(column, np.ndarray) else column)]
+    order = {value: place for place, value in enumerate(sorted(set(values)))}
+    assert begins == [sum(map(len, columns[:n])) for n in range(len(columns))]
+    assert [(rank - found[0]) // 2 for rank in found] == [order[value] - order[values[0]] for value in values]
+
+
+@given(st.lists(_numbers, min_size=1, max_size=4))
+def test_numbers_of_any_kind_stay_in_order(columns: list[Any]) -> None:
+    agrees(columns, NUMBER)
+
+
+@given(st.lists(_times, min_size=1, max_size=4))
+def test_timestamps_of_any_size_stay_in_order(columns: list[Any]) -> None:
+    agrees(columns, TIMESTAMP)
+
+
+@given(st.lists(st.one_of(_texts, _words), min_size=1, max_size=4), st.booleans())
+def test_strings_may_come_as_lists_or_words(columns: list[Any], shared: bool) -> None:
+    agrees(columns * (2 if shared else 1), STRING)
