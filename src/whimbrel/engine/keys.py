@@ -58,17 +58,20 @@ def choose_keys(clauses: Clauses, weights: Weights, mine: np.ndarray) -> Choice:
     source = (
         clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high,
         clauses.set_start, clauses.set_low, clauses.set_high,
-        weights.present, weights.total, weights.start, weights.cumulative, factor,
+        weights.present, weights.total, weights.start, weights.cumulative, factor, _widths(weights.total),
     )  # fmt: skip
     equals = np.empty(len(mine), np.float32)
     _count_equals(mine, clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, equals)
     step = max(1, len(mine) // SAMPLE)
-    counts, code, cost, probe = _sampled(mine[::step].copy(), equals[::step].copy(), source)
-    known, schema = np.unique(code, return_inverse=True)
-    price = np.zeros(len(known))
-    price[schema] = probe * PROBE_NS
+    counts, schema, cost, known, price = _sampled(mine[::step].copy(), equals[::step].copy(), source)
     state = _weigh(counts, schema, cost, price, float(step))
     return Choice(*_assign(mine, equals, source, *_table(known, state)))
+
+
+def _widths(total: np.ndarray) -> np.ndarray:
+    """Per attribute the bits of a rank and of a bucket in a key."""
+    widths: np.ndarray = np.log2(np.stack([total, np.minimum(total, BUCKETS)], axis=1).astype(np.float64))
+    return widths
 
 
 def _table(known: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -99,7 +102,9 @@ def _fill(table, states, known, state):  # type: ignore[no-untyped-def]
 @helper
 def _options(c, equals, source, item, share, entries, part, bits, code, cost, probe, picked):  # type: ignore[no-untyped-def]
     """The possible keys of a conjunction: their number, and per key its schema, cost, chance of a probe and items."""
-    start, attr, kind, low, high, set_start, set_low, set_high, present, total, wstart, cumulative, factor = source
+    start, attr, kind, low, high, set_start, set_low, set_high, present, total, wstart, cumulative, factor, widths = (
+        source
+    )
     n = 0
     for k in range(start[c], start[c + 1]):
         a = attr[k]
@@ -135,7 +140,7 @@ def _options(c, equals, source, item, share, entries, part, bits, code, cost, pr
             )  # fmt: skip
             j -= 1
         item[j], share[j], entries[j], part[j] = k, s, e, 2 * np.int64(a) + is_bucket + 1
-        bits[j] = np.log2(float(min(total[a], BUCKETS) if is_bucket else total[a]))
+        bits[j] = widths[a, is_bucket]
     options = 0
     for i in range(n):
         code[options], cost[options], probe[options] = (
@@ -207,30 +212,39 @@ def _room():  # type: ignore[no-untyped-def]
 
 
 def _sampled(mine: np.ndarray, equals: np.ndarray, source: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """The options of conjunctions: how many each has, and of all their schemas, costs and chances of a probe."""
+    """The options of conjunctions: how many each has, of all the schema and cost; per schema its code and price."""
+    items = np.minimum(source[0][mine + 1] - source[0][mine], _ITEMS)
+    most = int((items * (items + 1) // 2 + (items == 3) + 4 * (items > 3)).sum())
     counts = np.empty(len(mine), np.int64)
-    room = 16 * len(mine)
-    while True:
-        code, cost, probe = np.empty(room, np.int64), np.empty(room), np.empty(room)
-        found = _all_options(mine, equals, source, counts, code, cost, probe)
-        if found >= 0:
-            return counts, code[:found].copy(), cost[:found].copy(), probe[:found].copy()
-        room *= 2
+    schema, cost = np.empty(most, np.int32), np.empty(most)
+    known, price = np.empty(most, np.int64), np.empty(most)
+    table = np.zeros(1 << max(4, (2 * most).bit_length()), np.int64)
+    found, schemas = _all_options(
+        mine, equals, source, table, np.empty(table.size, np.int32), counts, schema, cost, known, price
+    )
+    order = np.argsort(known[:schemas])
+    rank = np.empty(schemas, np.int32)
+    rank[order] = np.arange(schemas)
+    return counts, rank[schema[:found]], cost[:found], known[order], price[order]
 
 
 @kernel
-def _all_options(mine, equals, source, counts, codes, costs, probes):  # type: ignore[no-untyped-def]
+def _all_options(mine, equals, source, table, numbers, counts, schemas, costs, known, price):  # type: ignore[no-untyped-def]
+    """Writes the options of all; schemas are numbered as they come. How many options and schemas there are."""
     item, share, entries, part, bits, code, cost, probe, picked = _room()
-    at = 0
+    at = count = 0
     for i in range(mine.size):
         n = _options(mine[i], equals[i], source, item, share, entries, part, bits, code, cost, probe, picked)
-        if at + n > codes.size:
-            return -1
         counts[i] = n
         for o in range(n):
-            codes[at + o], costs[at + o], probes[at + o] = code[o], cost[o], probe[o]
+            place = _place(table, code[o])
+            if table[place] == 0:
+                table[place], numbers[place], known[count] = code[o], count, code[o]
+                count += 1
+            schemas[at + o], costs[at + o] = numbers[place], cost[o]
+            price[numbers[place]] = probe[o] * PROBE_NS
         at += n
-    return at
+    return at, count
 
 
 def _weigh(counts: np.ndarray, schema: np.ndarray, cost: np.ndarray, price: np.ndarray, scale: float) -> np.ndarray:
