@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from numba.core.caching import FunctionCache, NullCache, _Cache
+from numba.core.runtime.nrt import rtsys
 
 
 class CompiledCache(_Cache):
@@ -51,10 +52,17 @@ class CompiledCache(_Cache):
             self.awaited()
             self.awaited = None
         try:
-            return self._kept.load_overload(sig, target_context)
+            return self._loaded(sig, target_context)
         except Exception:
             self._forget()
             return None
+
+    def _loaded(self, sig: Any, target_context: Any) -> Any:
+        if isinstance(self._kept, NullCache):
+            return None
+        # All that compiled code needs, unless it hashes strings or is parallel; what compiling needs takes 0.1 s more.
+        rtsys.initialize(target_context)
+        return self._kept._load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was just compiled, and complete it: the code of its helpers has variables to be set."""

@@ -19,27 +19,25 @@ import numpy as np
 from whimbrel.engine import ahead, persistence, report, writer
 from whimbrel.engine.blocks import FIRST_UNIT, Units, match_units, sample_of
 from whimbrel.engine.ids import IdTable
-from whimbrel.engine.misses import nearest
 from whimbrel.engine.packing import SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.pairs import pairs_of
-from whimbrel.engine.plan_report import plan
 from whimbrel.engine.segment import Segment
 from whimbrel.engine.snapshot import HeadEntry, Snapshot
 from whimbrel.engine.subscriptions import Batch, fitted, read_subscriptions
 from whimbrel.engine.texts import TextStore
-from whimbrel.engine.typed import typed_events
 from whimbrel.engine.workspace import Workspace
-from whimbrel.matchers.explain import Explanation, NearMiss, explain
 from whimbrel.model.errors import UnknownId, WhimbrelError
 from whimbrel.model.event import Event
 from whimbrel.model.expression import And, Compare, EndsWith, Expression, In, IsMissing, IsNull, StartsWith
 from whimbrel.model.filter import Filter
 from whimbrel.model.limits import FILTER_BYTES
-from whimbrel.model.schema import Schema
 from whimbrel.model.subscription import Id, Subscription
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from whimbrel.matchers.explain import Explanation, NearMiss
+    from whimbrel.model.schema import Schema
 
 HEAD = 1_024
 """Subscriptions that the head holds before it becomes a segment."""
@@ -195,6 +193,8 @@ class Index:
         what must outlive the next step. Memory stays bounded however many pairs match.
         """
         if self.schema is not None:
+            from whimbrel.engine.typed import typed_events
+
             events = typed_events(self.schema, events)
         snapshot = self._ready(0)
         workers = threads if threads is not None else os.cpu_count() or 1
@@ -213,16 +213,22 @@ class Index:
 
     def explain(self, id: Id, event: Event | Mapping[str, object]) -> Explanation:
         """Why a subscription matches an event or not: each constraint, held or not, and the values seen."""
+        from whimbrel.matchers.explain import explain
+
         return explain(self[id].filter, self._read(event))
 
     def near_misses(self, event: Event | Mapping[str, object], limit: int = 10) -> list[NearMiss]:
         """The subscriptions that almost match: fewest failed constraints first, then order of addition."""
+        from whimbrel.engine.misses import nearest
+
         snapshot = self._ready(0)
         return nearest(snapshot, self._read(event), limit, self._filter_of, self._ids.name)
 
     def analyze(self, sample: object) -> None:
         """Plan anew for events like these (any shape that match_batch takes); the first 10,000 are looked at."""
         if self.schema is not None:
+            from whimbrel.engine.typed import typed_events
+
             sample = typed_events(self.schema, sample)
         taken = sample_of(sample, SAMPLE_EVENTS, self.attributes(), self.timestamps)
         with self._lock:
@@ -251,6 +257,8 @@ class Index:
         `cost_ns` is about what the subscription costs an event. The shares are those of the sample of `analyze`, or
         guessed without one.
         """
+        from whimbrel.engine.plan_report import plan
+
         slot = self._slot(id)
         return plan(self._ready(0), slot, id, self._sample)
 
@@ -267,6 +275,8 @@ class Index:
 
         `verify=False` skips the checksums of the data, for files that were verified before.
         """
+        from whimbrel.model.schema import Schema
+
         saved = persistence.open(path, verify)
         index = cls(saved.timestamps, None if saved.schema is None else Schema.from_document(saved.schema))
         index._ids, index._texts, index._snapshot = saved.ids, saved.texts, saved.snapshot

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Container
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from whimbrel.model.errors import EventError
 from whimbrel.model.limits import EVENT_DEPTH
@@ -108,6 +107,10 @@ def leaf_array(table: pa.Table | pa.RecordBatch, leaf: Leaf) -> pa.Array:
 
 def field_array(array: pa.Array, path: tuple[int, ...]) -> pa.Array:
     """The array of a field of a struct, of a field of that, and so on; where a struct is null, so are its fields."""
+    if not path:
+        return array
+    import pyarrow.compute as pc  # takes long, and most tables are flat
+
     for index in path:
         child = storage(array.field(index))
         if array.null_count and child.type != array.type.field(index).type:  # runs cannot be made null before
@@ -122,9 +125,13 @@ def storage(array: pa.Array) -> pa.Array:
     while True:
         kind = array.type
         if isinstance(kind, pa.BaseExtensionType):
+            import pyarrow.compute as pc
+
             is_bool = kind.extension_name == "arrow.bool8"
             array = pc.not_equal(array.storage, 0) if is_bool else array.storage
         elif _types.is_run_end_encoded(kind):
+            import pyarrow.compute as pc
+
             array = pc.run_end_decode(array)
         elif _types.is_dictionary(kind) and _is_nested(_plain(kind.value_type)):
             array = array.dictionary_decode()

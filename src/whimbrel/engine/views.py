@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
-from numba.np import arrayobj, numpy_support
+from numba.np import numpy_support
 
 
 class Kind(NamedTuple):
@@ -55,6 +55,8 @@ def view(kind: Kind) -> Callable[..., Any]:
     @intrinsic
     def make(typingctx, words, first):  # type: ignore[no-untyped-def]
         def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            from numba.np import arrayobj  # compiled code does not need it
+
             table = context.make_array(signature.args[0])(context, builder, args[0])
             place = args[1]
             one = place.type(1)
