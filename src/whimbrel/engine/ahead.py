@@ -36,13 +36,7 @@ PATIENCE = 120
 """Seconds to wait for the other process, at most: more than compiling takes on slow machines."""
 
 
-def _vector(of: types.Type) -> types.Array:
-    return types.Array(of, 1, "C")
-
-
-MATCH = (
-    _vector(types.int64), types.int64, types.int64, types.boolean, _vector(types.int32), _vector(types.float64),
-)  # fmt: skip
+MATCH = (types.Array(types.int64, 1, "C"), types.int64, types.int64, types.boolean)
 """What `match` is called with."""
 
 _begun = threading.Lock()  # taken once, never released

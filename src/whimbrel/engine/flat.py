@@ -1,7 +1,7 @@
 """Flat objects to cells: the way of nearly every single event, without building an `Event` first.
 
-A dict of scalars and lists of scalars is read in two passes, one for the attributes and one for the cells, in which the
-interpreter does next to nothing for a number or a known text. `rank_cells` then finds the ranks of the numbers.
+A dict of scalars and lists of scalars is read in one pass, in which the interpreter does next to nothing for a number
+or a known text. `rank_cells` then finds the ranks of the numbers.
 Anything nested, and anything wrong, raises `NotFlat`: then `Event` reads the object, couples what belongs together,
 and says what was expected where.
 """
@@ -82,21 +82,24 @@ class Lanes(dict[str, Lane]):
 
     def append(self, event: dict[str, Any], attrs: array[int], cells: list[float]) -> None:
         """Adds the entries of a flat object; those that `rank_cells` must drop are among them."""
-        lanes = [self[name] for name in event]
         lists: list[tuple[Lane, list[Any]]] = []
-        first, most = len(cells), EXACT_FLOAT
-        cells += [
-            value
-            if ((kind := type(value)) is float and value == value)  # noqa: PLR0124 - NaN is not
-            or (kind is int and -most <= value <= most)
-            else (lane[1][value] if kind is str else _other(lane, value, lists))
-            for lane, value in zip(lanes, event.values(), strict=True)
-        ]
-        attrs.extend([lane[0] for lane in lanes])
+        first, most, lane_of, add = len(cells), EXACT_FLOAT, self.__getitem__, cells.append
+        numbers = []
+        for name, value in event.items():
+            lane = lane_of(name)
+            numbers.append(lane[0])
+            kind = type(value)
+            if kind is str:
+                add(lane[1][value])
+            elif (kind is int and -most <= value <= most) or (kind is float and value == value):  # noqa: PLR0124
+                add(value)
+            else:
+                add(_other(lane, value, lists))  # NaN among them
+        attrs.extend(numbers)
         if self._exact:
-            for place, (lane, value) in enumerate(zip(lanes, event.values(), strict=True), first):
-                if lane.is_exact and type(value) is not list:
-                    cells[place] = lane.cell(value)
+            for place, (name, value) in enumerate(event.items(), first):
+                if self[name].is_exact and type(value) is not list:
+                    cells[place] = self[name].cell(value)
         for lane, members in lists:
             attrs.extend([lane.attr] * len(members))
             cells += map(lane.cell, members)

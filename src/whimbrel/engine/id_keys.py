@@ -146,7 +146,9 @@ class IntKeys:
 
     def name_list(self, slots: Slots) -> list[int]:
         """The ids of slots as Python integers."""
-        listed: list[int] = self.names(slots).tolist()
+        _, dense, base = self._shown
+        named = slots if dense == _UNBOUNDED and base == 0 else self.names(slots)
+        listed: list[int] = named.tolist()
         return listed
 
     def arrays(self) -> Arrays:

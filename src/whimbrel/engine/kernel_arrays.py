@@ -102,6 +102,13 @@ class Task(NamedTuple):
     out: np.ndarray  # int32[m]: slots
 
 
+class Entries(NamedTuple):
+    """A single event as `Codec.append` collects it."""
+
+    attrs: np.ndarray  # int32[n]
+    cells: np.ndarray  # float64[n]
+
+
 def _kind(name: type, fields: tuple[str, ...], writeable: bool, others: dict[str, tuple[str, int]]) -> Kind:
     """All arrays are int32 in one dimension but for these."""
     what = [others.get(field, ("int32", 1)) for field in fields]
@@ -159,6 +166,8 @@ SCRATCH = _kind(
     },
 )
 TASK = _kind(Task, Task._fields, True, {"offsets": ("int64", 1), "ends": ("int64", 1)})
+ENTRIES = _kind(Entries, Entries._fields, False, {"cells": ("float64", 1)})
 NUMBERS_AT = SEGMENT.words
 SCRATCH_AT = NUMBERS_AT + NUMBERS.words
-TASK_AT = SCRATCH_AT + SCRATCH.words
+ENTRIES_AT = SCRATCH_AT + SCRATCH.words
+TASK_AT = ENTRIES_AT + ENTRIES.words

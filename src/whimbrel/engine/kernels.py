@@ -21,13 +21,23 @@ from whimbrel.engine.hash_kernels import emit, probe, sift, visit
 from whimbrel.engine.hashed import REFERENCES
 from whimbrel.engine.item_kernels import holds
 from whimbrel.engine.jit import helper, kernel
-from whimbrel.engine.kernel_arrays import NUMBERS, NUMBERS_AT, SCRATCH, SCRATCH_AT, SEGMENT, TASK, TASK_AT
+from whimbrel.engine.kernel_arrays import (
+    ENTRIES,
+    ENTRIES_AT,
+    NUMBERS,
+    NUMBERS_AT,
+    SCRATCH,
+    SCRATCH_AT,
+    SEGMENT,
+    TASK,
+    TASK_AT,
+)
 from whimbrel.engine.packing import SHARED_BIT
 from whimbrel.engine.references import COARSE
 from whimbrel.engine.signature_kernels import match_signatures
 from whimbrel.engine.views import view
 
-_segment, _numbers, _scratch, _task = map(view, (SEGMENT, NUMBERS, SCRATCH, TASK))
+_segment, _numbers, _scratch, _entries, _task = map(view, (SEGMENT, NUMBERS, SCRATCH, ENTRIES, TASK))
 
 
 @helper
@@ -246,12 +256,13 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
 
 
 @kernel
-def match(words, first, count, is_single, attrs, cells):  # type: ignore[no-untyped-def]
+def match(words, first, count, is_single):  # type: ignore[no-untyped-def]
     """`match_block` with all arrays by address; a single event is given as entries with cells, to be ranked first."""
     task = _task(words, TASK_AT)
     if is_single:
-        task.offsets[1] = attrs.size
-        rank_cells(attrs, cells, _numbers(words, NUMBERS_AT), task.offsets, task.attrs, task.ranks)
+        entries = _entries(words, ENTRIES_AT)
+        task.offsets[1] = entries.attrs.size
+        rank_cells(entries.attrs, entries.cells, _numbers(words, NUMBERS_AT), task.offsets, task.attrs, task.ranks)
     return match_block(
         _segment(words, 0), task.offsets, task.attrs, task.ranks, first, count, _scratch(words, SCRATCH_AT),
         task.ends, task.out,

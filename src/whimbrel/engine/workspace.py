@@ -9,15 +9,13 @@ from weakref import ref
 import numpy as np
 
 from whimbrel.engine.codec import Encoded
-from whimbrel.engine.kernel_arrays import SCRATCH, TASK, TASK_AT, Scratch, Task
+from whimbrel.engine.kernel_arrays import ENTRIES, ENTRIES_AT, SCRATCH, TASK, TASK_AT, Entries, Scratch, Task
 from whimbrel.engine.kernels import match
 from whimbrel.engine.segment import BLOCK, Segment
 from whimbrel.engine.views import words_of
 
 PAIRS = 1 << 21
 """Pairs that a call gives, about: its buffers grow beyond twice that only for a single event with more."""
-
-_NO_ATTRS, _NO_CELLS = np.empty(0, np.int32), np.empty(0, np.float64)
 
 
 class Words(NamedTuple):
@@ -83,7 +81,9 @@ class Workspace:
             self.counts,
         )
         single = Task(self._one[0], self._entries[0], self._entries[1], self._one[1], self.out)
-        both = np.array(segment.words + words_of(SCRATCH, scratch) + words_of(TASK, single), np.int64)
+        entries = Entries(np.empty(0, np.int32), np.empty(0, np.float64))
+        parts = words_of(SCRATCH, scratch), words_of(ENTRIES, entries), words_of(TASK, single)
+        both = np.array([*segment.words, *parts[0], *parts[1], *parts[2]], np.int64)
         self._fitted = (ref(segment), Words(both, both.copy()))
         return self._fitted[1]
 
@@ -103,11 +103,15 @@ class Workspace:
         if len(attrs) > len(self._entries[0]):
             self._entries = (np.empty(2 * len(attrs), np.int32), np.empty(2 * len(attrs), np.int32))
             self._fitted = None
-        places = np.frombuffer(attrs, np.int32) if attrs else _NO_ATTRS
-        values = np.frombuffer(array("d", cells), np.float64) if cells else _NO_CELLS
-        while (found := match(self.words(segment, slots).single, 0, 1, True, places, values)) < 0:
+        values = array("d", cells)
+        while True:
+            words = self.words(segment, slots).single
+            words[ENTRIES_AT], words[ENTRIES_AT + 1] = attrs.buffer_info()
+            words[ENTRIES_AT + 2], words[ENTRIES_AT + 3] = values.buffer_info()
+            found: int = match(words, 0, 1, True)
+            if found >= 0:
+                return self.out[:found]
             self._grow(0)
-        return self.out[:found]
 
     def match_some(
         self, segment: Segment, encoded: Encoded, slots: int, stop: int, pairs: int = PAIRS
@@ -128,7 +132,7 @@ class Workspace:
             words[TASK_AT:] = words_of(
                 TASK, (encoded.offsets, encoded.attrs, encoded.ranks, self.offsets[first:], self.out[used:])
             )
-            found = match(words, first, count, False, _NO_ATTRS, _NO_CELLS)
+            found = match(words, first, count, False)
             if found < 0:
                 self.offsets[first] = used
                 if len(self.out) < 2 * PAIRS or (first == 0 and count == 1):
