@@ -265,20 +265,30 @@ def _weigh(counts: np.ndarray, schema: np.ndarray, cost: np.ndarray, price: np.n
 
 @kernel
 def _add_gains(counts, schema, cost, state, scale, gain):  # type: ignore[no-untyped-def]
-    """Adds what each schema saves those that it serves, compared with their second best."""
-    at = 0
+    """Adds what each schema saves those that it serves, compared with their second best.
+
+    Options of dropped schemas, which never come back, are removed on the way.
+    """
+    at = kept = 0
     for i in range(counts.size):
         best, next_best, chosen = UNKEYED_NS, UNKEYED_NS, -1
+        first = kept
         for o in range(at, at + counts[i]):
-            if state[schema[o]] != _KEPT or cost[o] >= next_best:
+            if state[schema[o]] != _KEPT:
                 continue
-            if schema[o] == chosen:
-                best = min(best, cost[o])
-            elif cost[o] < best:
-                next_best, best, chosen = best, cost[o], schema[o]
+            its_cost, its_schema = cost[o], schema[o]
+            cost[kept], schema[kept] = its_cost, its_schema
+            kept += 1
+            if its_cost >= next_best:
+                continue
+            if its_schema == chosen:
+                best = min(best, its_cost)
+            elif its_cost < best:
+                next_best, best, chosen = best, its_cost, its_schema
             else:
-                next_best = cost[o]
+                next_best = its_cost
         at += counts[i]
+        counts[i] = kept - first
         if chosen >= 0:
             gain[chosen] += (next_best - best) * scale
 
@@ -293,9 +303,10 @@ def _assign(mine, equals, source, table, states):  # type: ignore[no-untyped-def
     for i in range(mine.size):
         n = _options(mine[i], equals[i], source, item, share, entries, part, bits, code, cost, probe, picked)
         for o in range(n):
+            if cost[o] >= costs[i]:
+                continue
             found = states[_place(table, code[o])]
-            usable = found == _KEPT or (found == _UNKNOWN and picked[o, 1] < 0)
-            if usable and cost[o] < costs[i]:
+            if found == _KEPT or (found == _UNKNOWN and picked[o, 1] < 0):
                 costs[i], schema[i], price[i] = cost[o], code[o], probe[o] * PROBE_NS
                 for x in range(3):
                     keys[i, x] = item[picked[o, x]] if picked[o, x] >= 0 else -1
