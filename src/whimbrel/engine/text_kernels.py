@@ -40,14 +40,14 @@ def _load_word(typing: Any, data: Any, index: Any) -> Any:  # pragma: no cover
     return types.uint64(data, types.int64), load
 
 
-_word: Any = intrinsic(_load_word)
+load_word: Any = intrinsic(_load_word)
 
 
 @helper
 def shared(one, at, two, start, length):  # type: ignore[no-untyped-def]  # pragma: no cover
     """How many of the first `length` bytes are the same."""
     same = 0
-    while same + 8 <= length and _word(one, at + same) == _word(two, start + same):
+    while same + 8 <= length and load_word(one, at + same) == load_word(two, start + same):
         same += 8
     while same < length and one[at + same] == two[start + same]:
         same += 1
