@@ -15,7 +15,8 @@ import pyarrow as pa
 import pytest
 
 from whimbrel import Index
-from whimbrel.engine import ahead
+from whimbrel.engine import ahead, chunks
+from whimbrel.engine.compiled_cache import CompiledCache
 from whimbrel.engine.kernels import match
 
 
@@ -47,6 +48,15 @@ def test_it_compiles_what_matching_calls() -> None:
     assert index.match({"x": 7}) == [7]
     assert index.match_batch(pa.table({"x": [7, 8]}), threads=1).num_rows == 2
     assert list(match.signatures) == [ahead.MATCH]
+
+
+def test_it_compiles_what_laying_out_chunks_calls() -> None:
+    kernels = [one for one in vars(chunks).values() if isinstance(getattr(one, "_cache", None), CompiledCache)]
+    Index().add_many((number, f"x >= {number} AND y <= {number}") for number in range(2_000))
+    before = [list(one.signatures) for one in kernels]
+    assert sum(map(bool, before)) >= 4
+    ahead.compile_chunks()
+    assert [list(one.signatures) for one in kernels] == before
 
 
 def test_bulk_loads_and_full_heads_begin_it_once(started: list[str]) -> None:

@@ -2,7 +2,8 @@
 
 Where nothing is compiled yet, that is most of what the first load and the first match take. `Index.add_many` begins it,
 as does an index that makes its head a segment; the first call of `match` waits for it, and compiles for itself if
-nothing comes of it. Whatever goes wrong is silent: the only loss is time.
+nothing comes of it. So that both are done at about the same time, it begins with the kernels of chunks, which come
+last in loading. Whatever goes wrong is silent: the only loss is time.
 
 - At most one process per cache directory, by a lock on a file in it: many that start at once do not multiply.
 - None where there is one core, in a process of `multiprocessing`, where the cache cannot be written, where compiling
@@ -24,11 +25,15 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 from typing import Any
 
+import numpy as np
 from numba import types
 
+from whimbrel.engine.chunks import build_chunks
+from whimbrel.engine.clauses import Clauses
 from whimbrel.engine.compiled_cache import CompiledCache
 from whimbrel.engine.kernels import match
 from whimbrel.engine.warmup import is_cold, tell_if_cold
+from whimbrel.engine.weights import Weights
 
 SWITCH = "WHIMBREL_COMPILE_AHEAD"
 """The environment variable that switches this off: 0."""
@@ -115,9 +120,20 @@ def compile_all() -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if _cache().index_path == sys.argv[1]:
         gc.disable()  # it lives for seconds
+        with suppress(Exception):
+            compile_chunks()
         kernel: Any = match
         kernel.compile(MATCH)
     os._exit(0)
+
+
+def compile_chunks() -> None:
+    """Lay out a chunk of one conjunction, of one item."""
+    one, zero = np.ones(1, np.int32), np.zeros(1, np.int64)
+    flags, none = np.zeros(1, np.uint8), np.empty(0, np.int32)
+    clauses = Clauses(["a"], one, flags, np.arange(2), one - 1, flags, one, one, zero, none, none, none)
+    weights = Weights(np.ones(1), zero + 3, np.zeros(2, np.int64), np.empty(0, np.float32))
+    build_chunks(clauses, weights, zero, one, np.ones(1, np.float32))
 
 
 def _end_with_parent() -> None:
