@@ -13,6 +13,7 @@ from whimbrel.engine import books
 from whimbrel.engine.book_kernels import DEPTH, LENGTH
 from whimbrel.engine.books import EVERY_END, EVERY_INSIDE, SOME_END, SOME_INSIDE, Book, build_books, open_books
 from whimbrel.engine.dictionary import build_dictionary
+from whimbrel.engine.search import fixed
 
 LETTERS = st.text(alphabet="ab\0é\U0001f600", min_size=1, max_size=6)
 KINDS = st.sampled_from([SOME_END, SOME_INSIDE, EVERY_END, EVERY_INSIDE])
@@ -36,7 +37,7 @@ class Shelf:
         offsets = np.cumsum([0, *map(len, data)], dtype=np.int64)
         out: list[list[str]] = [[] for _ in texts]
         for book in self.books:
-            ends, ranks = book.find(offsets, np.frombuffer(b"".join(data), np.uint8))
+            ends, ranks = book.find(fixed(offsets), np.frombuffer(b"".join(data), np.uint8))
             assert ends[0] == 0 and ends[-1] == len(ranks)
             for row, found in enumerate(out):
                 found += [self.constants[(rank - self.base) >> 1] for rank in ranks[ends[row] : ends[row + 1]]]
@@ -74,8 +75,8 @@ def test_a_long_piece_is_compared_where_it_is_alone() -> None:
     pieces = [long + SOME_INSIDE, long[:400] + "!" + SOME_INSIDE, long + SOME_END, "x" + SOME_INSIDE]
     check(pieces, [long, "y" + long + "y", long[1:], long[:400] + "!", long[:-1] + "!", "x"])
     book = next(book for book in Shelf(pieces).books if book.is_inside)
-    tails = book.pieces[:, LENGTH] - book.pieces[:, DEPTH]
-    assert tails.max() == books._TAIL and len(book.nodes) < 1_000, "a tail is bounded, and has no nodes"
+    tails = book.arrays.pieces[:, LENGTH] - book.arrays.pieces[:, DEPTH]
+    assert tails.max() == books._TAIL and len(book.arrays.nodes) < 1_000, "a tail is bounded, and has no nodes"
 
 
 def test_pieces_that_are_parts_of_each_other() -> None:
@@ -97,7 +98,7 @@ def test_many_pieces_take_few_nodes() -> None:
     rng = random.Random(3)
     words = sorted({"".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=12)) for _ in range(20_000)})
     shelf = Shelf([word + SOME_INSIDE for word in words] + [word + SOME_END for word in words])
-    assert all(len(book.nodes) < 2 * len(words) for book in shelf.books)
+    assert all(len(book.arrays.nodes) < 2 * len(words) for book in shelf.books)
     texts = ["".join(rng.choices("abcdefg", k=30)) + rng.choice(words) for _ in range(200)]
     for text, found in zip(texts, shelf.found(texts), strict=True):
         assert {text[-12:] + SOME_END, text[-12:] + SOME_INSIDE} <= set(found)

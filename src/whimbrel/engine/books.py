@@ -10,25 +10,16 @@ pieces of one derived attribute that are looked for at the end of strings, or th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.arrow import numbers, values_of
-from whimbrel.engine.book_kernels import (
-    DEPTH,
-    LENGTH,
-    SOME,
-    START,
-    connect,
-    find_ends,
-    find_inside,
-    grow,
-    measure,
-)
+from whimbrel.engine.book_kernels import BOOK, DEPTH, LENGTH, SOME, START, BookArrays, find_pieces
 from whimbrel.engine.dictionary import sorted_distinct, string_buffers
 from whimbrel.engine.search import fixed
+from whimbrel.engine.trie_kernels import connect, grow, measure
+from whimbrel.engine.views import words_of
 from whimbrel.model.values import STRING
 
 SOME_END, SOME_INSIDE, EVERY_END, EVERY_INSIDE = "e", "i", "E", "I"
@@ -54,36 +45,30 @@ def source_name(key: str) -> str | None:
     return key[1:] if key.startswith(_MARK) else None
 
 
-class Book(NamedTuple):
-    """The trie of pieces, as its kernels take it."""
+class Book:
+    """A trie of pieces that strings end with, or have inside."""
 
-    nodes: np.ndarray
-    labels: np.ndarray
-    piece: np.ndarray
-    classes: np.ndarray
-    dense: np.ndarray
-    pieces: np.ndarray
-    known: np.ndarray
-    is_inside: bool
+    def __init__(self, arrays: BookArrays, is_inside: bool) -> None:
+        self.arrays = arrays
+        self.is_inside = is_inside
+        self._words = np.array(words_of(BOOK, arrays), np.int64)
 
     def find(self, offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The ranks of the pieces that texts have: where those of each begin, and the ranks."""
-        kernel = find_inside if self.is_inside else find_ends
-        found: tuple[np.ndarray, np.ndarray] = kernel(*self[:7], fixed(offsets), fixed(data))
-        return found
+        """The ranks of the pieces that texts have: where those of each begin, and the ranks. Takes `fixed` arrays."""
+        return find_pieces(self._words, self.is_inside, offsets, data)
 
 
 def build_books(dictionary: Mapping[str, np.ndarray], derived: list[int]) -> dict[str, np.ndarray]:
     """The books of the derived attributes, one after the other in flat arrays; nothing if there are none."""
     made = [(attr, _build(dictionary, attr, is_inside)) for attr in derived for is_inside in (False, True)]
-    made = [(attr, book) for attr, book in made if len(book.pieces)]
+    made = [(attr, book) for attr, book in made if len(book.arrays.pieces)]
     if not made:
         return {}
-    books = [book for _, book in made]
+    books = [book.arrays for _, book in made]
     starts = np.zeros((len(books) + 1, 3), np.int64)
     starts[1:] = np.cumsum([(len(book.nodes), len(book.pieces), book.dense.size) for book in books], axis=0)
     return {
-        "book_attr": np.array([(attr, book.is_inside, book.dense.shape[1]) for attr, book in made], np.int32),
+        "book_attr": np.array([(attr, book.is_inside, book.arrays.dense.shape[1]) for attr, book in made], np.int32),
         "book_start": starts,
         "book_nodes": np.concatenate([book.nodes for book in books]),
         "book_labels": np.concatenate([book.labels for book in books]),
@@ -99,7 +84,7 @@ def open_books(arrays: Mapping[str, np.ndarray]) -> dict[int, list[Book]]:
     found: dict[int, list[Book]] = {}
     for number, (attr, is_inside, width) in enumerate(arrays["book_attr"].tolist() if "book_attr" in arrays else ()):
         cuts = [slice(*pair) for pair in arrays["book_start"][number : number + 2].T.tolist()]
-        book = Book(
+        book = BookArrays(
             nodes=fixed(arrays["book_nodes"][cuts[0]]),
             labels=fixed(arrays["book_labels"][cuts[0]]),
             piece=fixed(arrays["book_piece"][cuts[0]]),
@@ -107,9 +92,8 @@ def open_books(arrays: Mapping[str, np.ndarray]) -> dict[int, list[Book]]:
             dense=fixed(arrays["book_dense"][cuts[2]].reshape(-1, width)),
             pieces=fixed(arrays["book_pieces"][cuts[1]]),
             known=fixed(arrays["string_bytes"]),
-            is_inside=bool(is_inside),
         )
-        found.setdefault(attr, []).append(book)
+        found.setdefault(attr, []).append(Book(book, bool(is_inside)))
     return found
 
 
@@ -139,7 +123,7 @@ def _build(dictionary: Mapping[str, np.ndarray], attr: int, is_inside: bool) -> 
     dense = np.zeros((rows, width), np.int32)
     connect(nodes, labels, piece, classes, dense, depth == np.diff(offsets), is_inside)
     pieces[:, DEPTH] = depth
-    return Book(nodes, labels, piece, classes, dense, pieces, dictionary["string_bytes"], is_inside)
+    return Book(BookArrays(nodes, labels, piece, classes, dense, pieces, dictionary["string_bytes"]), is_inside)
 
 
 def _gather(

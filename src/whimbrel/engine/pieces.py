@@ -23,6 +23,7 @@ from whimbrel.engine.cells import RANK
 from whimbrel.engine.columns import is_text, text_buffers
 from whimbrel.engine.leaves import Leaf, storage
 from whimbrel.engine.ragged import Part
+from whimbrel.engine.search import fixed
 from whimbrel.model.values import STRING, SortKey, to_value
 
 SEVERAL = 2
@@ -80,6 +81,7 @@ class Derived:
         """The ranks of the pieces that one text has."""
         data = np.frombuffer(text.encode(), np.uint8)
         cuts = np.array([0, len(data)], np.int64)
+        cuts.flags.writeable = False
         return [rank for book in self._books for rank in book.find(cuts, data)[1].tolist()]
 
     def ranks_of_several(self, texts: Sequence[str], values: int) -> tuple[list[int], int]:
@@ -105,7 +107,7 @@ class Derived:
         if not len(values) or not is_text(values):
             nothing = np.zeros(len(values), np.int64)
             return Hits(np.empty(0, np.int32), nothing, nothing)
-        offsets, data = text_buffers(values, self.name)
+        offsets, data = map(fixed, text_buffers(values, self.name))
         found = [book.find(offsets, data) for book in self._books]
         if len(found) == 1:
             ends, ranks = found[0]
