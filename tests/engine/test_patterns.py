@@ -101,9 +101,10 @@ def test_patterns_match_what_filters_say(
         del kept[id]
     index.merge()
     check(index, kept, given_events)
-    with tempfile.TemporaryDirectory() as folder:
-        index.save(Path(folder) / "index")
-        check(Index.open(Path(folder) / "index"), kept, given_events)
+    if data.draw(st.integers(0, 5)) == 0:  # a save waits for the disk
+        with tempfile.TemporaryDirectory() as folder:
+            index.save(Path(folder) / "index")
+            check(Index.open(Path(folder) / "index"), kept, given_events)
     index.analyze(given_events)
     check(index, kept, given_events)
     for event in given_events:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -45,7 +46,9 @@ class Constants:
                 assert isinstance(value, int)
                 moments.append(value)
         if texts:
-            self.strings.append(texts)
+            if not self.strings or not isinstance(self.strings[-1], list):
+                self.strings.append([])
+            cast("list[str]", self.strings[-1]).extend(texts)
             self.ordered = self.ordered or is_ordered(item.values)
         if moments:
             self.times.append(moments)
