@@ -61,7 +61,7 @@ class Codec:
     def __init__(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, object]) -> None:
         self._arrays = arrays
         self._meta = meta
-        self._pieces = Pieces(arrays, meta)
+        self._pieces = Pieces(arrays, meta) if meta.get("derived") else None
         self._lookups: dict[int, Lookup] = {}
         self._lanes = Lanes(self._find, ())
         self._layout: tuple[pa.Schema, frozenset[str], Layout] | None = None
@@ -69,7 +69,8 @@ class Codec:
     @cached_property
     def _ids(self) -> dict[str, int]:
         names = cast(Sequence[str], self._meta["attributes"])
-        return {name: attr for attr, name in enumerate(names) if attr not in self._pieces.attrs}
+        derived = frozenset() if self._pieces is None else self._pieces.attrs
+        return {name: attr for attr, name in enumerate(names) if attr not in derived}
 
     @cached_property
     def _above(self) -> set[str]:
@@ -106,7 +107,7 @@ class Codec:
         """The rows of a table or a slice of one; texts of the attributes in `timestamps` are read as timestamps."""
         found = self._layout_of(table.schema, frozenset(timestamps))
         pieces = self._pieces
-        is_odd = pieces and pieces.are_below(found.odd)
+        is_odd = pieces is not None and pieces.are_below(found.odd)
         if len(found.flat) + len(found.lists) > EVENT_ATTRIBUTES.value or is_odd:
             return self.encode_events(list(read_events(table, self._ids, timestamps)))
         rows = table.num_rows
@@ -115,12 +116,12 @@ class Codec:
         for leaf, line in zip(found.flat, cells, strict=True):
             column = leaf_array(table, leaf)
             rank_column(column, leaf, self._lookup(leaf.attr), line[:rows])
-            if leaf.attr in pieces:
+            if pieces is not None and leaf.attr in pieces:
                 seen.append(Seen(leaf.attr, None if leaf.is_time else column, line[:rows], None, None))
         attrs = np.array([leaf.attr for leaf in found.flat], np.int32)
         coupled = np.zeros(rows, np.uint8)
         parts = self._parts(table, found, coupled, timestamps, seen)
-        derived = pieces.parts(seen, rows, coupled) if seen else []
+        derived = pieces.parts(seen, rows, coupled) if pieces is not None and seen else []
         parts += derived
         encoded = Encoded(rows, *pack(cells, rows, attrs, *_stacked(parts, attrs, rows)), coupled)
         if found.odd:
@@ -156,7 +157,7 @@ class Codec:
             return None if attr is None else Leaf(attr, name, (), name in timestamps)
 
         def see(leaf: Leaf, values: pa.Array, ranks: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> None:
-            if leaf.attr in self._pieces:
+            if self._pieces is not None and leaf.attr in self._pieces:
                 seen.append(Seen(leaf.attr, None if leaf.is_time else values, ranks, starts, ends))
 
         parts = [rank_lists(leaf_array(table, leaf), leaf, self._lookup(leaf.attr), see) for leaf in found.lists]
@@ -214,7 +215,8 @@ class Codec:
             except (NotFlat, UnicodeEncodeError):
                 del attrs[size:], cells[size:]
             else:
-                return self._pieces.append_flat(event, timestamps, attrs, cells) if self._pieces else 0
+                pieces = self._pieces
+                return 0 if pieces is None else pieces.append_flat(event, timestamps, attrs, cells)
         event = Event.of(event, timestamps)
         mark = 0
         names = [name for name in event.attributes if name in self._ids]
@@ -224,7 +226,8 @@ class Codec:
             for key in event.keys(name):
                 attrs.append(attr)
                 cells.append(lookup.cell(key))
-            mark |= self._pieces.append(attr, event.keys(name), attrs, cells)
+            if self._pieces is not None:
+                mark |= self._pieces.append(attr, event.keys(name), attrs, cells)
         in_objects = event.has_elements and any(one.elements for name in names for one in event.occurrences(name))
         return mark | in_objects
 

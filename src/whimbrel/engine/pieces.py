@@ -150,14 +150,11 @@ class Pieces:
         books = open_books(arrays)
         self._by_attr: dict[int, Derived] = {}
         self._by_name: dict[str, Derived] = {}
-        for attr, source, is_joined in cast(Sequence[tuple[int, int, bool]], meta.get("derived") or ()):
+        for attr, source, is_joined in cast(Sequence[tuple[int, int, bool]], meta["derived"]):
             derived = Derived(arrays, attr, names[source], books[attr], is_joined)
             self._by_attr[source] = self._by_name[names[source]] = derived
         self.attrs = frozenset(derived.attr for derived in self._by_attr.values())
         """The derived attributes, which no event has by itself."""
-
-    def __bool__(self) -> bool:
-        return bool(self._by_attr)
 
     def __contains__(self, attr: object) -> bool:
         return attr in self._by_attr
