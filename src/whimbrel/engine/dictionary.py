@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.arrow import large_strings, numbers
+from whimbrel.engine.distinct import distinct
 from whimbrel.engine.lookup import EXACT, EXACT_FLOAT, FLOATS, INTEGERS, NO_NUMBERS, Lookup
 from whimbrel.engine.search import fixed
 from whimbrel.engine.text_kernels import fill_hash_table, string_words
@@ -163,29 +164,12 @@ def _sort_numbers(values: Numbers | None) -> tuple[int, np.ndarray | list[int | 
             return _exactly(values)
         floats = np.array([v for v in values if isinstance(v, float)], np.float64)
     if not len(floats):
-        return INTEGERS, _distinct(integers)
+        return INTEGERS, distinct(integers)
     if bool(((np.floor(floats) == floats) & (np.abs(floats) < 2.0**63)).all()):
-        return INTEGERS, _distinct(np.concatenate([integers, floats.astype(np.int64)]))
+        return INTEGERS, distinct(np.concatenate([integers, floats.astype(np.int64)]))
     if len(integers) and max(-int(integers.min()), int(integers.max())) > EXACT_FLOAT:
         return _exactly([*integers.tolist(), *floats.tolist()])
-    return FLOATS, _distinct(np.concatenate([integers.astype(np.float64), floats])) + 0.0  # no negative zero
-
-
-def _distinct(values: np.ndarray) -> np.ndarray:
-    """The sorted distinct values, at least one: marked in a table where they are dense, else sorted.
-
-    NumPy's `unique` fills a hash table first, which takes three times as long where values hardly repeat.
-    """
-    if values.dtype == np.int64:
-        low, high = int(values.min()), int(values.max())
-        if high - low <= 4 * len(values):
-            there = np.zeros(high - low + 1, bool)
-            there[values - low] = True
-            return np.flatnonzero(there) + low
-    ordered = np.sort(values)
-    first = np.ones(len(ordered), bool)
-    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
-    return ordered[first]
+    return FLOATS, distinct(np.concatenate([integers.astype(np.float64), floats])) + 0.0  # no negative zero
 
 
 def _exactly(values: Sequence[int | float]) -> tuple[int, np.ndarray | list[int | float]]:
@@ -204,7 +188,7 @@ def _sort_times(values: np.ndarray | Sequence[int] | None) -> np.ndarray | list[
     if values is None or len(values) == 0:
         return np.empty(0, np.int64)
     try:
-        return _distinct(np.asarray(values, np.int64))
+        return distinct(np.asarray(values, np.int64))
     except OverflowError:
         return sorted({int(value) for value in values})
 

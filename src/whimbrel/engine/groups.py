@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from whimbrel.engine.clauses import RANGE, Clauses
+from whimbrel.engine.distinct import sort_by_two
 from whimbrel.engine.jit import kernel
 from whimbrel.engine.packing import ATTR_MASK, KIND_SHIFT
 
@@ -36,7 +37,7 @@ def make_groups(
         mine, key_items, keep_key, clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, shares, factor,
         start, attr, low, high, hashes,
     )  # fmt: skip
-    order = np.lexsort((hashes, key)) if len(np.unique(key)) < len(key) else np.argsort(key, kind="stable")
+    order = sort_by_two(key, hashes)
     return Groups(order, key, _group(order, key[order], start, attr, low, high))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from whimbrel.engine.clauses import Clauses
 from whimbrel.engine.codec import Codec
+from whimbrel.engine.distinct import distinct
 from whimbrel.engine.hashed import schema_lines
 from whimbrel.engine.kernel_arrays import NUMBERS, SEGMENT, SegmentArrays
 from whimbrel.engine.kernels import match
@@ -59,7 +60,7 @@ class Segment:
         shares = item_shares(clauses, weights)
         plan = make_plan(clauses, weights, shares)
         arrays = {**clauses.dictionary, **lay_out(clauses, plan, weights, shares)}
-        slots = np.unique(np.concatenate([clauses.slot, clauses.always]))
+        slots = distinct(np.concatenate([clauses.slot, clauses.always]))
         arrays["slots"] = slots.astype(np.int32)
         kinds = np.bincount(plan.kind, minlength=len(KINDS)).tolist()
         meta = {
