@@ -22,6 +22,18 @@ def test_texts(texts: list[str]) -> None:
     assert made.equals(pa.array(texts, pa.large_string()))
 
 
+@given(
+    st.lists(st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=5), max_size=20), st.integers(0, 9)
+)
+def test_wider_offsets(texts: list[str | None], first: int) -> None:
+    array = pa.array(texts, pa.string()).slice(first)
+    made = arrow.widened(array)
+    made.validate(full=True)
+    assert made.equals(array.cast(pa.large_string()))
+    assert arrow.widened(made) is made
+    assert arrow.widened(array.dictionary_encode()).equals(made)
+
+
 def test_many_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrow, "FEW", 1)
     assert arrow.large_strings(["a", "b"]).to_pylist() == ["a", "b"]

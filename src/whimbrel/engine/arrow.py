@@ -49,3 +49,18 @@ def values_of(array: pa.Array) -> np.ndarray:
     """The buffer of an array of integers or floats without nulls, where it lies."""
     kind = np.dtype(array.type.to_pandas_dtype())
     return np.frombuffer(array.buffers()[1], kind, len(array), array.offset * kind.itemsize)
+
+
+def widened(array: pa.Array) -> pa.LargeStringArray:
+    """Strings with offsets of 64 bits, on the same bytes. Casting would import all of Arrow's compute functions."""
+    import pyarrow as pa
+
+    if array.type == pa.large_string():
+        return array
+    if array.type != pa.string() or not len(array):
+        return array.cast(pa.large_string())
+    valid, offsets, data = array.buffers()
+    wide = np.frombuffer(offsets, np.int32, array.offset + len(array) + 1).astype(np.int64)
+    return pa.Array.from_buffers(
+        pa.large_string(), len(array), [valid, pa.py_buffer(wide), data], array.null_count, array.offset
+    )

@@ -23,7 +23,7 @@ Meta: TypeAlias = dict[str, object]
 Numbers: TypeAlias = np.ndarray | Sequence[int | float]
 Strings: TypeAlias = pa.Array | pa.ChunkedArray | Sequence[str]
 
-_FEW = 64
+_FEW = 256
 _SAMPLE = 2_048
 _MORE = 8
 """The count byte of a word of a string that goes on after it: see `string_words`."""
@@ -197,8 +197,9 @@ def _sort_strings(values: Strings | None) -> tuple[np.ndarray, np.ndarray]:
     """The offsets and bytes of the sorted distinct strings."""
     if values is None or len(values) == 0:
         return np.zeros(1, np.int64), np.empty(0, np.uint8)
-    if isinstance(values, Sequence) and len(values) <= _FEW:
-        texts = [text.encode() for text in sorted(set(values))]
+    if len(values) <= _FEW:
+        listed = values if isinstance(values, Sequence) else values.to_pylist()
+        texts = [text.encode() for text in sorted(set(listed) - {None})]
         return _starts(map(len, texts)), np.frombuffer(b"".join(texts), np.uint8)
     array = _large_strings(values)
     if len(array) > _SAMPLE and 2 * len(array.slice(0, _SAMPLE).unique()) < _SAMPLE:
@@ -260,7 +261,8 @@ def _large_strings(values: Strings) -> pa.Array:
     """One array of strings with 64-bit offsets and no nulls."""
     if not isinstance(values, pa.Array | pa.ChunkedArray):
         return large_strings(values)
-    values = values.cast(pa.large_string())
+    if values.type != pa.large_string():
+        values = values.cast(pa.large_string())
     if isinstance(values, pa.ChunkedArray):
         values = pa.concat_arrays(values.chunks) if values.num_chunks else large_strings([])
     return values.drop_null() if values.null_count else values

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whimbrel.engine.arrow import large_strings
+from whimbrel.engine.arrow import large_strings, widened
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -225,7 +225,7 @@ def _arrow(texts: pa.Array | pa.ChunkedArray | Iterable[str]) -> pa.LargeStringA
 
     if isinstance(texts, pa.ChunkedArray):
         texts = texts.cast(pa.large_string()).combine_chunks()
-    array = texts.cast(pa.large_string()) if isinstance(texts, pa.Array) else large_strings(list(texts))
+    array = widened(texts) if isinstance(texts, pa.Array) else large_strings(list(texts))
     if array.null_count:
         raise ValueError(f"Expected a text for every slot, but {array.null_count} are null")
     return array
