@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -110,3 +111,27 @@ def test_a_nan_of_an_event_cannot_pass_for_a_rank(cell: float) -> None:
 def test_other_mappings_are_read_as_events() -> None:
     codec = make({"a": {"numbers": [1]}})
     assert entries(codec.encode_event(MappingProxyType({"a": 1}))) == [{0: {7}}]
+
+
+@pytest.mark.parametrize(
+    "constants",
+    [
+        [float(n) for n in range(100)] + [0.5],
+        [n * n * n for n in range(-200, 200)],
+        [-(2**63), 2**63 - 1, *range(2**53 - 40, 2**53 + 40)],
+        [2.0**n for n in range(-1000, 1000, 7)],
+        [-1.7e308, 1.7e308, *(n / 7 for n in range(90))],
+        [math.inf, -math.inf, *(n / 3 for n in range(90))],
+    ],
+    ids=["few fractions", "cubes", "around 2**53", "powers", "the ends", "infinities"],
+)
+def test_single_numbers_find_their_rank_among_many(constants: list[float]) -> None:
+    codec = make({"a": {"numbers": constants}})
+    near = [math.nextafter(float(c), way) for c in constants for way in (-math.inf, math.inf)]
+    whole = [int(c) + by for c in constants if math.isfinite(c) and abs(c) < 2**62 for by in (-1, 0, 1)]
+    for value in [*constants, *near, *whole, 0, -0.0, 1e308, -1e308, math.inf, -math.inf]:
+        if not math.isfinite(value):
+            continue
+        below = sum(c < value for c in constants)
+        expected = codec._arrays["rank_base"][0, 1] + 2 * below + (value in constants)
+        assert codec.encode_event({"a": value}).ranks.tolist() == [expected], value

@@ -128,3 +128,19 @@ open(folder, "w").close()
 def test_functions_stay_as_they_are_where_compiling_is_switched_off(sample: Sample) -> None:
     program = PROGRAM.split("\nfor", maxsplit=1)[0] + "\nprint(sample.inner(a, 1))"
     assert sample.run(program, NUMBA_DISABLE_JIT="1") == ["50 -1 100", "10"]
+
+
+def test_a_change_to_a_helper_in_another_file_is_noticed_by_its_content(sample: Sample) -> None:
+    helper_file = sample.folder / "below.py"
+    helper_file.write_text("from whimbrel.engine.jit import helper\n\n@helper\ndef below(n):\n    return n + 1\n")
+    (sample.folder / "above.py").write_text(
+        "from below import below\nfrom whimbrel.engine.jit import kernel\n\n"
+        "@kernel\ndef above(n):\n    return below(n)\n"
+    )
+    program = "from above import above; print(above(5)); print(sum(above.stats.cache_hits.values()))"
+    assert sample.run(program) == ["6", "0"]
+    assert sample.run(program) == ["6", "1"]
+    before = helper_file.stat()
+    helper_file.write_text(helper_file.read_text().replace("n + 1", "n + 2"))
+    os.utime(helper_file, ns=(before.st_atime_ns, before.st_mtime_ns + 2_000_000_000))  # for Python's own cache
+    assert sample.run(program) == ["7", "0"]

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from whimbrel.engine.columns import rank_column
 from whimbrel.engine.dictionary import build_dictionary, ranks_of_numbers, ranks_of_strings, ranks_of_times
-from whimbrel.engine.encode_kernels import pack, rank_cells
+from whimbrel.engine.encode_kernels import number_buckets, pack, rank_cells
 from whimbrel.engine.flat import Lanes, NotFlat
 from whimbrel.engine.kernel_arrays import Numbers
 from whimbrel.engine.leaves import Layout, Leaf, layout, leaf_array
@@ -83,7 +83,9 @@ class Codec:
         kinds, starts, integers, bases = (
             fixed(self._arrays[name]) for name in ("number_kind", "number_start", "numbers", "rank_base")
         )
-        return Numbers(kinds, starts, integers, integers.view(np.float64), bases)
+        floats = integers.view(np.float64)
+        first, buckets, scale = number_buckets(kinds, starts, integers, floats)
+        return Numbers(kinds, starts, integers, floats, bases, fixed(first), fixed(buckets), fixed(scale))
 
     def _lookup(self, attr: int) -> Lookup:
         found = self._lookups.get(attr)

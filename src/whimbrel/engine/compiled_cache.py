@@ -2,15 +2,33 @@
 
 What cannot be read there is as if it were not there: compiled code names the classes and functions that it was made
 of, which a newer version may have moved. What cannot be written is not: then every process compiles for itself.
+
+Numba looks at the date and the size of a kernel's own file to see whether it has changed. But helpers and the layout of
+arrays are compiled into it too: code that was made for another layout would read memory that is not its own. So all
+files of the kernel's package count here, by what is in them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 from numba.core.caching import FunctionCache, NullCache, _Cache
 from numba.core.runtime.nrt import rtsys
+
+
+@cache
+def _digest(package: Path) -> str:
+    """Of all sources in a directory."""
+    digest = blake2b(digest_size=16)
+    for path in sorted(package.glob("*.py")):
+        text = path.read_bytes()
+        digest.update(b"%s %d " % (path.name.encode(), len(text)))
+        digest.update(text)
+    return digest.hexdigest()
 
 
 class CompiledCache(_Cache):
@@ -28,6 +46,7 @@ class CompiledCache(_Cache):
         if self._found is None:
             try:
                 self._found = FunctionCache(self._function)  # type: ignore[no-untyped-call]
+                self._found._cache_file._source_stamp = _digest(Path(self._function.__code__.co_filename).parent)
             except RuntimeError:  # no directory can be written to
                 self._found = NullCache()
         return self._found

@@ -15,6 +15,8 @@ from whimbrel.engine.jit import helper, kernel
 from whimbrel.engine.kernel_arrays import Numbers
 
 _TWO_63 = 2.0**63
+_FEW = 32
+"""Numbers of an attribute up to which they have no buckets."""
 
 
 @kernel
@@ -76,7 +78,6 @@ def rank_cells(
     A cell is a number or carries a rank (`cells`). Of `numbers`, `integers` and `floats` are two views of the numbers
     of all attributes, and `kinds` says which one is an attribute's.
     """
-    kinds, starts, integers, floats, bases = numbers
     bits = cells.view(np.int64)
     n = i = 0
     for e in range(offsets.shape[0] - 1):
@@ -87,7 +88,7 @@ def rank_cells(
                 continue
             out_attrs[n] = attr
             if not np.isnan(value):
-                out[n] = _rank_number(value, attr, kinds, starts, integers, floats, bases)
+                out[n] = _rank_number(value, attr, numbers)
             else:
                 out[n] = np.int32(box & 0x7FFF_FFFF)
             n += 1
@@ -95,16 +96,58 @@ def rank_cells(
 
 
 @helper
-def _rank_number(
-    value: float,
-    attr: int,
-    kinds: np.ndarray,
-    starts: np.ndarray,
-    integers: np.ndarray,
-    floats: np.ndarray,
-    bases: np.ndarray,
-) -> int:  # pragma: no cover
-    low, high = starts[attr], starts[attr + 1]
+def _bucket(value: float, attr: int, scale: np.ndarray, count: int) -> int:  # pragma: no cover
+    """The bucket of a number; never a lower one for a higher number."""
+    place = (value - scale[attr, 0]) * scale[attr, 1]
+    return 0 if not place > 0 else (count - 1 if place >= count - 1 else int(place))
+
+
+@kernel
+def number_buckets(
+    kinds: np.ndarray, starts: np.ndarray, integers: np.ndarray, floats: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # pragma: no cover
+    """`first`, `buckets` and `scale` of `Numbers`: a bucket for every other number of an attribute."""
+    attributes = kinds.shape[0]
+    first = np.zeros(attributes + 1, np.int64)
+    scale = np.zeros((attributes, 2), np.float64)
+    for a in range(attributes):
+        low, high = starts[a], starts[a + 1] - 1
+        first[a + 1] = first[a]
+        if high - low < _FEW:
+            continue
+        least = floats[low] if kinds[a] == 2 else float(integers[low])
+        most = floats[high] if kinds[a] == 2 else float(integers[high])
+        count = (high - low) >> 1
+        steps = count / (most - least)
+        if np.isfinite(least) and 0 < steps < np.inf:
+            scale[a, 0], scale[a, 1] = least, steps
+            first[a + 1] += count + 1
+    buckets = np.zeros(first[attributes], np.int32)
+    for a in range(attributes):
+        begin, count = first[a], first[a + 1] - first[a] - 1
+        if count < 0:
+            continue
+        for i in range(starts[a], starts[a + 1]):
+            number = floats[i] if kinds[a] == 2 else float(integers[i])
+            buckets[begin + _bucket(number, a, scale, count) + 1] += 1
+        for b in range(count):
+            buckets[begin + b + 1] += buckets[begin + b]
+    return first, buckets, scale
+
+
+@helper
+def _rank_number(value: float, attr: int, numbers: Numbers) -> int:  # pragma: no cover
+    kinds, starts, integers, floats, bases, first, buckets, scale = numbers
+    begin, end = starts[attr], starts[attr + 1]
+    below = np.floor(value)
+    inside = kinds[attr] == 2 or -_TWO_63 <= below < _TWO_63
+    low, high = begin, end
+    count = first[attr + 1] - first[attr] - 1
+    if not inside:
+        low = high = begin if below < 0 else end
+    elif count >= 0:
+        bucket = first[attr] + _bucket(value if kinds[attr] == 2 else below, attr, scale, count)
+        low, high = begin + buckets[bucket], begin + buckets[bucket + 1]
     if kinds[attr] == 2:
         while low < high:
             middle = (low + high) >> 1
@@ -112,24 +155,19 @@ def _rank_number(
                 low = middle + 1
             else:
                 high = middle
-        equal = low < starts[attr + 1] and floats[low] == value
+        equal = low < end and floats[low] == value
     else:
-        below = np.floor(value)
-        whole = np.int64(below) if -_TWO_63 <= below < _TWO_63 else np.int64(0)
-        if below >= _TWO_63:
-            low = high
-        elif below < -_TWO_63:
-            high = low
+        whole = np.int64(below) if inside else np.int64(0)
         while low < high:
             middle = (low + high) >> 1
             if integers[middle] < whole:
                 low = middle + 1
             else:
                 high = middle
-        equal = low < starts[attr + 1] and integers[low] == whole and -_TWO_63 <= below < _TWO_63
+        equal = low < end and integers[low] == whole and inside
         if equal and below != value:  # the constant is the floor of the value, hence below it
             low, equal = low + 1, False
-    rank: int = bases[attr, 1] + 2 * (low - starts[attr]) + equal
+    rank: int = bases[attr, 1] + 2 * (low - begin) + equal
     return rank
 
 

@@ -90,6 +90,9 @@ class Numbers(NamedTuple):
     integers: np.ndarray
     floats: np.ndarray
     bases: np.ndarray
+    first: np.ndarray  # int64[A + 1]: the buckets of an attribute, none if its numbers are few
+    buckets: np.ndarray  # int32: how many numbers lie below each bucket
+    scale: np.ndarray  # float64[A, 2]: where buckets begin, and how many there are per unit
 
 
 class Task(NamedTuple):
@@ -150,6 +153,8 @@ NUMBERS = _kind(
         "integers": ("int64", 1),
         "floats": ("float64", 1),
         "bases": ("int32", 2),
+        "first": ("int64", 1),
+        "scale": ("float64", 2),
     },
 )
 SCRATCH = _kind(

@@ -7,8 +7,7 @@ keys, the signatures and the sorted runs. Results are slots, events in order, in
 buffer is too small. Per event a value per attribute is looked up in `scratch.value`: a rank, -1 for missing, or -2 - i
 for several values, which start at entry i of the block.
 
-Helpers take the few arrays that they need: a tuple of forty would be copied at every call. Compiled code is cached by
-the file of the function: after a change to a helper in another file, touch this one, or `match_block` stays as it was.
+Helpers take the few arrays that they need: a tuple of forty would be copied at every call.
 """
 
 from __future__ import annotations
