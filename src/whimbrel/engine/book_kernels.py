@@ -30,7 +30,10 @@ class BookArrays(NamedTuple):
 
 
 BOOK = Kind(
-    BookArrays, ("int32", "uint8", "int32", "uint8", "int32", "int64", "uint8"), (2, 1, 1, 1, 2, 2, 1), writeable=False
+    BookArrays,
+    ("int32", "uint8", "int32", "uint8", "int32", "int64", "uint8"),
+    (2, 1, 1, 1, 2, 2, 1),
+    writeable=False,
 )
 START, LENGTH, DEPTH, SOME, EVERY = 0, 1, 2, 3, 4
 """Columns of a piece: where its text is and how long, the depth of its node, and the ranks that it stands for, or 0."""
@@ -43,7 +46,8 @@ _book = view(BOOK)
 @helper
 def _larger(array):  # type: ignore[no-untyped-def]
     out = np.empty(2 * array.size, array.dtype)
-    out[: array.size] = array
+    for i in range(array.size):  # slices take long to compile
+        out[i] = array[i]
     return out
 
 
@@ -80,7 +84,8 @@ def _listed(found, count, table):  # type: ignore[no-untyped-def]
     elif count == _FEW + 1:
         first = 0
     if first == 0:
-        table[:] = -1
+        for i in range(table.size):
+            table[i] = -1
     for i in range(first, count):
         table[_place(table, found[i])] = found[i]
     return table
@@ -105,7 +110,10 @@ def _find_inside(book, data, start, end, found, table):  # type: ignore[no-untyp
     node = np.int64(0)
     count = 0
     for at in range(start, end):
-        node = step(nodes, labels, classes, dense, node, data[at])
+        if node < dense.shape[0]:  # not left to `step`: a call with so many arrays takes longer than this
+            node = np.int64(dense[node, classes[data[at]]])
+        else:
+            node = step(nodes, labels, classes, dense, node, data[at])
         if nodes[node, WHOLE] | nodes[node, CUT] == 0:
             continue
         hit = np.int64(nodes[node, WHOLE])

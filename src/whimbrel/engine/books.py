@@ -27,6 +27,9 @@ SOME_END, SOME_INSIDE, EVERY_END, EVERY_INSIDE = "e", "i", "E", "I"
 
 _TAIL = 64
 """Bytes of a piece inside that are compared with the text at every place where the rest of it ends, at most."""
+_MORE = 1
+"""Bytes that the path of a piece inside has after it is alone: without, texts end so many paths that comparing tails
+takes longer than all else."""
 _DENSE_AT_LEAST, _DENSE_CELLS = 256, 1 << 17
 """Nodes of a book that have a dense row: an eighth of them, but so many at least, and so many cells at most, which stay
 in the cache."""
@@ -109,7 +112,8 @@ def _build(dictionary: Mapping[str, np.ndarray], attr: int, is_inside: bool) -> 
     """One book, of which the table of pieces may be empty."""
     (offsets, data), pieces = _gather(dictionary, attr, is_inside)
     depth = np.empty(len(pieces), np.int64)
-    levels = measure(fixed(offsets), fixed(data), _TAIL if is_inside else _ANY_TAIL, depth)
+    tail, more = (_TAIL, _MORE) if is_inside else (_ANY_TAIL, 0)
+    levels = measure(fixed(offsets), fixed(data), tail, more, depth)
     count = int(levels.sum())
     if count > _ANY_TAIL:
         raise OverflowError("Expected fewer than 2**31 bytes of patterns of an attribute in one segment")

@@ -1,7 +1,7 @@
 """The loops that make the trie of a book of pieces.
 
 A trie holds pieces of text as bytes, the children of a node side by side and in order, nodes level by level. A path
-ends where its piece is the only one left, so that there are about two nodes for a piece; what is left of the piece is
+ends soon after its piece is the only one left, so that there are few nodes for a piece; what is left of the piece is
 its *tail*. The first nodes, where texts are most of the time, have a *dense* row: the next node by class of byte.
 Class 0 has the bytes that no piece has.
 """
@@ -21,8 +21,13 @@ _FEW = 8
 
 
 @kernel
-def measure(offsets: np.ndarray, data: np.ndarray, tail: int, depth: np.ndarray) -> np.ndarray:  # pragma: no cover
-    """Writes how deep each of the sorted distinct pieces goes; returns how many nodes each level of the trie has."""
+def measure(
+    offsets: np.ndarray, data: np.ndarray, tail: int, more: int, depth: np.ndarray
+) -> np.ndarray:  # pragma: no cover
+    """Writes how deep each of the sorted distinct pieces goes; returns how many nodes each level of the trie has.
+
+    `tail` is how long a tail may be, `more` how many bytes a path has after its piece is alone.
+    """
     count = offsets.shape[0] - 1
     longest = 0
     for i in range(count):
@@ -35,7 +40,7 @@ def measure(offsets: np.ndarray, data: np.ndarray, tail: int, depth: np.ndarray)
         if i + 1 < count:
             most = min(length, offsets[i + 2] - offsets[i + 1])
             after = shared(data, offsets[i], data, offsets[i + 1], most)
-        depth[i] = min(length, max(max(before, after) + 1, length - tail))
+        depth[i] = min(length, max(max(before, after) + 1 + more, length - tail))
         levels[before + 1] += 1
         levels[depth[i] + 1] -= 1
         before = after
@@ -122,7 +127,8 @@ def connect(
     for parent in range(nodes.shape[0] - 1):
         if parent < dense.shape[0]:
             if parent != 0 and is_inside:
-                dense[parent] = dense[nodes[parent, FAIL]]
+                for c in range(dense.shape[1]):  # a loop, as all copies here: slices take seconds to compile
+                    dense[parent, c] = dense[nodes[parent, FAIL], c]
             for node in range(nodes[parent, FIRST], nodes[parent + 1, FIRST]):
                 dense[parent, classes[labels[node]]] = node
         if not is_inside:
