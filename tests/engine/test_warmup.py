@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from whimbrel.engine import warmup
+from whimbrel.engine.compiled_cache import CompiledCache
 
 
-def kernel(index: str) -> object:
-    return SimpleNamespace(_cache=SimpleNamespace(index_path=index))
+class Kept(CompiledCache):
+    """As if something were there, or not."""
+
+    def __init__(self, empty: bool) -> None:
+        super().__init__(kernel)
+        self._empty = empty
+
+    def is_empty(self) -> bool:
+        return self._empty
+
+
+def kernel(empty: bool) -> object:
+    return SimpleNamespace(_cache=Kept(empty))
 
 
 @pytest.fixture(autouse=True)
@@ -19,17 +32,30 @@ def nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_cold_kernel_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
-    warmup.tell_if_cold(kernel("/nowhere/kernel.nbi"))
-    warmup.tell_if_cold(kernel("/nowhere/kernel.nbi"))
+    warmup.tell_if_cold(kernel(empty=True))
+    warmup.tell_if_cold(kernel(empty=True))
     assert capsys.readouterr().err.count("compiling the kernels") == 1
 
 
 def test_a_warm_one_is_not(capsys: pytest.CaptureFixture[str]) -> None:
-    warmup.tell_if_cold(kernel(__file__))
+    warmup.tell_if_cold(kernel(empty=False))
     assert capsys.readouterr().err == ""
 
 
 def test_nothing_reaches_a_machine(capsys: pytest.CaptureFixture[str]) -> None:
     warmup.be_quiet()
-    warmup.tell_if_cold(kernel("/nowhere/kernel.nbi"))
+    warmup.tell_if_cold(kernel(empty=True))
     assert capsys.readouterr().err == ""
+
+
+def test_what_is_there_of_another_version_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("numba.config.CACHE_DIR", str(tmp_path))
+    cache = CompiledCache(kernel)
+    file = cache._kept._cache_file
+    assert cache.is_empty()
+    file._save_index({"key": "data"})
+    assert not cache.is_empty()
+    file._source_stamp = "another"
+    assert cache.is_empty()
+    Path(file._index_path).write_bytes(b"torn")
+    assert cache.is_empty()

@@ -49,7 +49,7 @@ _begun = threading.Lock()  # taken once, never released
 
 def begin() -> None:
     """Begin, unless it was begun before or need not be. Takes some milliseconds where nothing is compiled yet."""
-    if _begun.locked() or not is_cold(match) or not _begun.acquire(blocking=False):
+    if not _begun.acquire(blocking=False) or not is_cold(match):
         return
     tell_if_cold(match)
     if not _is_wanted():

@@ -63,6 +63,13 @@ class CompiledCache(_Cache):
         path: str | None = getattr(getattr(self._kept, "_cache_file", None), "_index_path", None)
         return path
 
+    def is_empty(self) -> bool:
+        """Whether nothing that is kept can be used, though there is a place to keep it."""
+        try:
+            return self.index_path is not None and not self._kept._cache_file._load_index()
+        except Exception:
+            return True
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled form for a signature, or None."""
         if not self._enabled:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
+
+from whimbrel.engine.compiled_cache import CompiledCache
 
 _told = False
 
@@ -15,9 +16,9 @@ def be_quiet() -> None:
 
 
 def is_cold(kernel: object) -> bool:
-    """Whether nothing of a kernel is on disk, though it could be."""
-    index = getattr(getattr(kernel, "_cache", None), "index_path", None)
-    return isinstance(index, str) and not os.path.exists(index)
+    """Whether nothing of a kernel is on disk, or of another version only, though it could be there."""
+    cache = getattr(kernel, "_cache", None)
+    return isinstance(cache, CompiledCache) and cache.is_empty()
 
 
 def tell_if_cold(kernel: object) -> None:
