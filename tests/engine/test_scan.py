@@ -21,10 +21,11 @@ from whimbrel.model.errors import UnknownDialect
 
 @pytest.fixture(autouse=True, scope="module")
 def _scan_all() -> Iterator[None]:
-    before = loads.SCANNED_FROM, scan.LONGEST, scan.PREDICATE_BYTES
-    loads.SCANNED_FROM, scan.LONGEST, scan.PREDICATE_BYTES = 1, 1 << 12, 1 << 14  # small ones are made faster
+    before = loads.SCANNED_FROM, scan.RARE, scan.LONGEST, scan.PREDICATE_BYTES
+    loads.SCANNED_FROM, scan.RARE = 1, 1
+    scan.LONGEST, scan.PREDICATE_BYTES = 1 << 12, 1 << 14  # small ones are made faster
     yield
-    loads.SCANNED_FROM, scan.LONGEST, scan.PREDICATE_BYTES = before
+    loads.SCANNED_FROM, scan.RARE, scan.LONGEST, scan.PREDICATE_BYTES = before
 
 
 def agrees(batch: list[str]) -> None:
@@ -141,6 +142,11 @@ def test_unusual_texts_are_left(text: str) -> None:
 
 def test_a_text_of_very_many_predicates_is_not_cut() -> None:
     assert scanned(" AND ".join(f"a{n} = 1" for n in range(257)), "b = 2") == ([1], [0])
+
+
+def test_rare_wholes_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "RARE", 3)
+    assert scanned(*["a = 1 OR b = 2"] * 3, *["a = 1 OR c = 2"] * 2, "d = 1") == ([5], [0, 1, 2])
 
 
 def test_texts_beyond_the_room_for_predicates_are_left(monkeypatch: pytest.MonkeyPatch) -> None:

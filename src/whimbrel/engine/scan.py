@@ -25,6 +25,9 @@ PREDICATES = 1 << 15
 PREDICATE_BYTES = 1 << 22
 """Bytes of all of them."""
 
+RARE = 8
+"""Texts below which a whole is left: the parser, which reads again what has no columnar form, reads it once then."""
+
 Group = tuple[Piece, Int64s, tuple[Column, ...]]
 """A predicate, its places among the predicates of all rows, and its literals by slot."""
 
@@ -51,8 +54,8 @@ def scan(texts: pa.LargeStringArray, whole: bool = False) -> Scanned:
     (array([0, 2]), array([2, 1]), array([1]))
     >>> [(places, columns[0]) for _, places, columns in scanned.groups][0]
     (array([0, 2]), array([5, 6]))
-    >>> scan(texts, whole=True).rows
-    array([0, 1, 2])
+    >>> len(scan(pa.array(["a = 1 OR b = 2"] * 9, pa.large_string()), whole=True).rows)
+    9
     """
     offsets, data = _buffers(texts)
     size, rows = int(offsets[-1] - offsets[0]), len(texts)
@@ -92,7 +95,7 @@ class _Predicates:
             part = pool[starts[code] : starts[code + 1]].tobytes().decode()
             self.strings[code] = part.count("''")
             self.numbers[code] = part.count("'") - 2 * self.strings[code]
-            piece = read(part) if used[code] else None
+            piece = read(part) if used[code] >= (RARE if whole else 1) else None
             self.pieces.append(piece)
             if piece is not None:
                 name = str(code) if whole else piece.shape.conjunctions[0][0].attribute
