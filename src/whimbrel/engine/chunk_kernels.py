@@ -62,12 +62,12 @@ def _multiple_row(seg, s, attrs, ranks, i, end, acc):  # type: ignore[no-untyped
 @helper
 def _passes(items, sets, p, block, e, attrs, ranks, end):  # type: ignore[no-untyped-def]
     """Whether conjunction p holds for event e of the block, by the items that bits do not decide."""
-    item_start, item_check, item_attr, item_low, item_high = items
+    place, item = items
     good = True
-    for k in range(item_start[p], item_check[p]):
-        packed = item_attr[k]
+    for k in range(place[p, 0], place[p, 1]):
+        packed = item[k, 0]
         v = block[packed & ATTR_MASK, e]
-        low, high = item_low[k], item_high[k]
+        low, high = item[k, 1], item[k, 2]
         if packed <= ATTR_MASK and v >= -1:
             good = low <= v <= high
         elif packed < NO_ITEM and v >= -1:
@@ -92,7 +92,7 @@ def match_chunks(seg, offsets, attrs, ranks, first, count, scratch):  # type: ig
     rows, block, alive = scratch.rows, scratch.ranks, scratch.alive
     slots, pair_event, pair_slot = seg.bits_slot, scratch.pair_event, scratch.pair_slot
     slot_attr, slot_offset = seg.bits_slot_attr, seg.bits_slot_offset
-    items = (seg.bits_item_start, seg.bits_item_check, seg.bits_item_attr, seg.bits_item_low, seg.bits_item_high)
+    items = (seg.bits_place, seg.bits_items)
     opened, candidates = 0, 0
     for chunk in range(chunks):
         zone = seg.bits_zone_attr[chunk, 0]

@@ -66,13 +66,12 @@ def build_chunks(clauses: Clauses, weights: Weights, mine: np.ndarray, slot: np.
     offset = np.concatenate([np.zeros(1, np.int64), np.cumsum(rows.astype(np.int64) * WORDS)])
     bits = np.zeros(int(offset[-1]), np.uint64)
     items = int(np.diff(clauses.start)[mine].sum())
-    item_start = np.zeros(len(mine) + 1, np.int32)
-    item_check = np.zeros(len(mine), np.int32)
-    item_attr, item_low, item_high = (np.empty(items, np.int32) for _ in range(3))
+    place = np.zeros((len(mine) + 1, 2), np.int32)
+    item = np.empty((items, 3), np.int32)
     _fill_chunks(
         mine, clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, shares,
         clauses.set_start, clauses.set_low, clauses.set_high, compact, bucket_start, bucket_high, identity,
-        slot_start, slot_attr, offset, bits, item_start, item_check, item_attr, item_low, item_high,
+        slot_start, slot_attr, offset, bits, place, item,
     )  # fmt: skip
     return {
         "bits_attrs": attrs.astype(np.int32),
@@ -85,13 +84,10 @@ def build_chunks(clauses: Clauses, weights: Weights, mine: np.ndarray, slot: np.
         "bits_zone_attr": zone_attr,
         "bits_zone_low": zone_low,
         "bits_zone_high": zone_high,
-        "bits_checked": _any_checks(item_start, item_check, chunks),
+        "bits_checked": _any_checks(place, chunks),
         "bits_slot": slot[mine],
-        "bits_item_start": item_start,
-        "bits_item_check": item_check,
-        "bits_item_attr": item_attr,
-        "bits_item_low": item_low,
-        "bits_item_high": item_high,
+        "bits_place": place,
+        "bits_items": item,
     }
 
 
@@ -128,10 +124,10 @@ def _buckets(clauses: Clauses, weights: Weights, attrs: np.ndarray) -> tuple[np.
     )
 
 
-def _any_checks(item_start: np.ndarray, item_check: np.ndarray, chunks: int) -> np.ndarray:
+def _any_checks(place: np.ndarray, chunks: int) -> np.ndarray:
     """Whether some conjunction of each chunk has items that bits do not decide."""
     checks = np.zeros(chunks * CHUNK, bool)
-    checks[: len(item_check)] = item_check > item_start[:-1]
+    checks[: len(place) - 1] = place[:-1, 1] > place[:-1, 0]
     return np.asarray(checks.reshape(chunks, CHUNK).any(axis=1), np.uint8)
 
 
@@ -252,7 +248,7 @@ def bucket_of(rank, first, last, bucket_high):  # type: ignore[no-untyped-def]
 @kernel
 def _fill_chunks(  # type: ignore[no-untyped-def]
     mine, start, attr, kind, low, high, shares, set_start, set_low, set_high, compact, bucket_start, bucket_high,
-    identity, slot_start, slot_attr, offset, bits, item_start, item_check, item_attr, item_low, item_high,
+    identity, slot_start, slot_attr, offset, bits, place, item,
 ):  # fmt: skip
     """Sets the dead bits and writes the items: first those to check, most selective first, then those bits decide."""
     slot_of = np.full(bucket_start.size - 1, -1, np.int32)
@@ -301,13 +297,12 @@ def _fill_chunks(  # type: ignore[no-untyped-def]
                 for b in range(b1 - b0):
                     if not alive[b]:
                         bits[base + (b + 1) * WORDS] |= bit
-            item_check[p] = at + n
+            place[p, 1] = at + n
             for i in range(n + decided):
                 k = order[i]
-                item_attr[at] = compact[attr[k]] | (np.int32(kind[k]) << KIND_SHIFT)
-                item_low[at] = low[k]
-                item_high[at] = high[k]
+                item[at, 0] = compact[attr[k]] | (np.int32(kind[k]) << KIND_SHIFT)
+                item[at, 1], item[at, 2] = low[k], high[k]
                 at += 1
-            item_start[p + 1] = at
+            place[p + 1, 0] = at
         for s in range(slot_start[chunk], slot_start[chunk + 1]):
             slot_of[slot_attr[s]] = -1

@@ -21,7 +21,7 @@ from whimbrel.engine.hashed import REFERENCES
 from whimbrel.engine.jit import kernel
 from whimbrel.engine.lookup import EXACT, FLOATS, parse_number
 from whimbrel.engine.packing import ATTR_MASK, KIND_SHIFT, SHARED_BIT, SLOT_MASK, VERIFY_BIT
-from whimbrel.engine.records import HEAD, record_starts
+from whimbrel.engine.records import COUNT, HEAD, record_starts
 from whimbrel.engine.segment import Segment
 
 
@@ -68,7 +68,7 @@ def _hash_part(segment: Segment) -> tuple[np.ndarray, ...]:
     records = a["hash_records"]
     starts = record_starts(records)
     sizes = records[starts[:-1]].astype(np.int64)
-    entries = records[starts[:-1] + 1].astype(np.int64)
+    entries = (records[starts[:-1] + 1] & COUNT).astype(np.int64)
     key = np.full(len(sizes), -1, np.int64)  # other groups have all their items
     _spread(a["hash_table"], starts, key)
     schema = np.zeros_like(key)
@@ -134,10 +134,10 @@ def _sorted_part(segment: Segment) -> tuple[np.ndarray, ...]:
 
 def _bits_part(segment: Segment) -> tuple[np.ndarray, ...]:
     a = segment.arrays
-    packed = a["bits_item_attr"]
+    packed = a["bits_items"][:, 0]
     attr = a["bits_attrs"][packed & ATTR_MASK] | (packed & ~np.int32(ATTR_MASK)) if len(packed) else packed
-    counts = np.diff(a["bits_item_start"]).astype(np.int64)
-    return a["bits_slot"], counts, attr.astype(np.int32), a["bits_item_low"], a["bits_item_high"]
+    counts = np.diff(a["bits_place"][:, 0]).astype(np.int64)
+    return a["bits_slot"], counts, attr.astype(np.int32), a["bits_items"][:, 1], a["bits_items"][:, 2]
 
 
 class SegmentSource:

@@ -6,12 +6,15 @@ import numba
 import numpy as np
 
 from whimbrel.engine.hashed import IS_PRESENT, REFERENCES, probe_start
-from whimbrel.engine.intrinsics import prefetch
+from whimbrel.engine.intrinsics import copy, prefetch
 from whimbrel.engine.item_kernels import NO_ITEM, holds, in_set
 from whimbrel.engine.jit import helper
 from whimbrel.engine.packing import ATTR_MASK, KIND_SHIFT, SHARED_BIT, SLOT_MASK, VERIFY_BIT
-from whimbrel.engine.records import HEAD
+from whimbrel.engine.records import COUNT, HEAD
 from whimbrel.engine.references import COARSE
+
+COPIED = 8
+"""More slots than so many are copied as a whole."""
 
 
 @helper
@@ -213,8 +216,9 @@ def visit(records, listed, start, count, context, end, several, epoch, out, n): 
             at = np.int64(listed[x])
         items = at + HEAD
         slots = items + 3 * records[at]
-        last = slots + records[at + 1]
-        at = last
+        size = records[at + 1] & COUNT
+        plain = size > COPIED and size != records[at + 1] and not several
+        at = last = slots + size
         good = True
         for k in range(items, slots, 3):
             packed, low, high = records[k], records[k + 1], records[k + 2]
@@ -231,8 +235,12 @@ def visit(records, listed, start, count, context, end, several, epoch, out, n): 
             break
         if not good:
             continue
-        if n + last - slots > out.size:
+        if n + size > out.size:
             return -1
+        if plain:
+            copy(records, np.int64(slots), np.int64(size), out, np.int64(n))  # type: ignore[call-arg]
+            n += size
+            continue
         for t in range(slots, last):
             packed = records[t]
             if several or packed & SHARED_BIT:

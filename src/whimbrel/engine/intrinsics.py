@@ -1,4 +1,4 @@
-"""Two instructions of the processor for the kernels."""
+"""Instructions of the processor for the kernels."""
 
 from __future__ import annotations
 
@@ -32,3 +32,19 @@ def prefetch(typingctx, array, at):  # type: ignore[no-untyped-def]
         return context.get_dummy_value()
 
     return types.void(array, types.int64), codegen
+
+
+@intrinsic
+def copy(typingctx, source, first, count, target, at):  # type: ignore[no-untyped-def]
+    """Copy `count` elements from `first` on to another array of the type, from `at` on; nobody checks for room."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        begin, end = (
+            builder.gep(context.make_array(array)(context, builder, value).data, [place])
+            for array, value, place in ((signature.args[0], args[0], args[1]), (signature.args[3], args[3], args[4]))
+        )
+        size = signature.args[0].dtype.bitwidth // 8
+        cgutils.raw_memcpy(builder, end, begin, args[2], size)  # type: ignore[no-untyped-call]
+        return context.get_dummy_value()
+
+    return types.void(source, types.int64, types.int64, target, types.int64), codegen

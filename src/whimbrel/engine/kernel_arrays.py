@@ -57,11 +57,8 @@ class SegmentArrays(NamedTuple):
     bits_zone_high: np.ndarray
     bits_checked: np.ndarray
     bits_slot: np.ndarray
-    bits_item_start: np.ndarray
-    bits_item_check: np.ndarray
-    bits_item_attr: np.ndarray
-    bits_item_low: np.ndarray
-    bits_item_high: np.ndarray
+    bits_place: np.ndarray
+    bits_items: np.ndarray
 
 
 class Scratch(NamedTuple):
@@ -141,6 +138,8 @@ SEGMENT = _kind(
         "bits_zone_low": ("int32", 2),
         "bits_zone_high": ("int32", 2),
         "bits_checked": ("uint8", 1),
+        "bits_place": ("int32", 2),
+        "bits_items": ("int32", 2),
     },
 )
 NUMBERS = _kind(

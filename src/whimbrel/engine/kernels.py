@@ -18,6 +18,7 @@ from whimbrel.engine.chunk_kernels import load_block, match_chunks
 from whimbrel.engine.encode_kernels import rank_cells
 from whimbrel.engine.hash_kernels import emit, probe, sift, visit
 from whimbrel.engine.hashed import REFERENCES
+from whimbrel.engine.intrinsics import copy
 from whimbrel.engine.item_kernels import holds
 from whimbrel.engine.jit import helper, kernel
 from whimbrel.engine.kernel_arrays import (
@@ -71,8 +72,7 @@ def _match_sorted(runs, a, v, value, attrs, ranks, entries, several, stamp, epoc
                 if second[g] < 0 or holds((start, low, high), 0, low[i], high[i], w, attrs, ranks, entries):
                     n = emit(slot[i], several, stamp, epoch, out, n)
         elif second[g] < 0:
-            for i in range(first, end):
-                out[n + i - first] = slot[i]
+            copy(slot, np.int64(first), np.int64(end - first), out, np.int64(n))  # type: ignore[call-arg]
             n += end - first
         else:
             for i in range(first, end):  # append always, keep if inside: no branch to mispredict

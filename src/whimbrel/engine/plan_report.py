@@ -185,6 +185,6 @@ def _chunk_key(segment: Segment, entry: int) -> tuple[str, Facts, list[list[Rang
         **_names(segment, [int(attrs[compact]) for compact in used.tolist()]),
         "chunk": chunk,
         "zones": _names(segment, [attr for attr, _, _ in zones])["attributes"],
-        "checks": int(a["bits_item_check"][entry] - a["bits_item_start"][entry]),
+        "checks": int(a["bits_place"][entry, 1] - a["bits_place"][entry, 0]),
     }
     return "bitmap", facts, [zones]
