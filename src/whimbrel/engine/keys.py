@@ -60,12 +60,18 @@ def choose_keys(clauses: Clauses, weights: Weights, mine: np.ndarray) -> Choice:
         clauses.set_start, clauses.set_low, clauses.set_high,
         weights.present, weights.total, weights.start, weights.cumulative, factor, _widths(weights.total),
     )  # fmt: skip
-    equals = np.empty(len(mine), np.float32)
-    _count_equals(mine, clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, equals)
+    equals = count_equals(clauses, mine)
     step = max(1, len(mine) // SAMPLE)
     counts, schema, cost, known, price = _sampled(mine[::step].copy(), equals[::step].copy(), source)
     state = _weigh(counts, schema, cost, price, float(step))
     return Choice(*_assign(mine, equals, source, *_table(known, state)))
+
+
+def count_equals(clauses: Clauses, mine: np.ndarray) -> np.ndarray:
+    """About how many of these conjunctions have the same items as each: under one key they are checked once."""
+    equals = np.empty(len(mine), np.float32)
+    _count_equals(mine, clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, equals)
+    return equals
 
 
 def _widths(total: np.ndarray) -> np.ndarray:
@@ -177,7 +183,6 @@ def _options(c, equals, source, item, share, entries, part, bits, code, cost, pr
 
 @kernel
 def _count_equals(mine, start, attr, kind, low, high, out):  # type: ignore[no-untyped-def]
-    """About how many of these conjunctions have the same items as each: under one key they are checked once."""
     size = 16
     while size < 4 * mine.size:
         size *= 2

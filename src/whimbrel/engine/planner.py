@@ -23,8 +23,8 @@ import numpy as np
 from whimbrel.engine.chunks import BUCKETS, CHUNK, IDENTITY, WORDS, plan_chunks, used_attributes
 from whimbrel.engine.clauses import RANGE, SET, Clauses
 from whimbrel.engine.jit import helper, kernel
-from whimbrel.engine.keys import CANDIDATE_NS, Choice, choose_keys
-from whimbrel.engine.signatures import Signatures, plan_signatures
+from whimbrel.engine.keys import CANDIDATE_NS, Choice, choose_keys, count_equals
+from whimbrel.engine.signatures import RANKS, Signatures, plan_signatures
 from whimbrel.engine.weights import Weights, between, products
 
 HASH, PRESENT, SORTED, BITMAP, SIGNATURE = 0, 1, 2, 3, 4
@@ -41,6 +41,8 @@ ZONE_NS, OPEN_NS, NEAR_NS, FAR_NS, PAIR_NS = 1.5, 80.0, 6.0, 0.8, 25.0
 the number of attributes where they are not, and a match; measured."""
 LOAD_NS = 20.0
 """What it costs an event per attribute that there are chunks at all."""
+ALL_SIGNATURES, EQUALS = 5_000, 1.5
+"""From so many conjunctions on, with so many equal ones on average, signatures are tried before keys."""
 SIGNATURES_ABOVE_NS = 400.0
 """What an event must cost for signatures to be considered."""
 CHUNKED_NS = 1.0
@@ -70,6 +72,10 @@ def make_plan(clauses: Clauses, weights: Weights, shares: np.ndarray) -> Plan:
         kind, keys, cost,
     )  # fmt: skip
     mine = np.flatnonzero(kind != SORTED)
+    signatures = _all_signatures(clauses, weights, shares, mine, kind)
+    if signatures is not None:
+        kind[mine] = SIGNATURE
+        return Plan(kind, keys, signatures)
     hashed = choose_keys(clauses, weights, mine)
     better = hashed.cost < cost[mine]
     kind[mine[better]] = HASH
@@ -87,6 +93,18 @@ def make_plan(clauses: Clauses, weights: Weights, shares: np.ndarray) -> Plan:
     signatures = _as_signatures(clauses, weights, shares, mine, kind, hashed, in_chunk)
     keys[(kind == BITMAP) | (kind == SIGNATURE)] = -1
     return Plan(kind, keys, signatures)
+
+
+def _all_signatures(
+    clauses: Clauses, weights: Weights, shares: np.ndarray, mine: np.ndarray, kind: np.ndarray
+) -> Signatures | None:
+    """Signatures for all, where they decide all and hardly any are equal: then no key is worth looking for."""
+    if len(mine) < ALL_SIGNATURES or (kind[mine] == PRESENT).any():
+        return None
+    if weights.total[used_attributes(clauses, mine)[0]].max() > RANKS or count_equals(clauses, mine).mean() > EQUALS:
+        return None
+    found = plan_signatures(clauses, weights, shares, mine)
+    return found if found is not None and found.decides else None
 
 
 def _unpaid(hashed: Choice, is_hash: np.ndarray, otherwise: np.ndarray) -> np.ndarray:

@@ -28,6 +28,8 @@ CLASSES = 33
 KEYS = 1 << 20
 """Entries of the table of runs, at most."""
 KEY_ATTRIBUTES = 10
+SAMPLE = 40_000
+"""Conjunctions by which the key is chosen."""
 TEST_NS, RUN_NS, CLASS_NS, MATCH_NS, VISIT_NS = 0.6, 8.0, 2.5, 3.0, 15.0
 """What a signature, a run, an attribute with bits, a match and a visited record cost an event, measured."""
 CHECK_BIT = -(1 << 31)
@@ -43,9 +45,9 @@ class Signatures:
     first: np.ndarray  # int32[A, 2]: where the classes of an attribute's ranks begin, or -1, and its class 0
     classes: np.ndarray  # int32: the class of each rank
     key: np.ndarray  # int32[k]: the attributes of the key
-    mine: np.ndarray  # the conjunctions
-    cost: np.ndarray  # float64: of each of them
+    cost: np.ndarray  # float64: of each conjunction
     overhead: float
+    decides: bool  # no conjunction must be visited
 
 
 def plan_signatures(clauses: Clauses, weights: Weights, shares: np.ndarray, mine: np.ndarray) -> Signatures | None:
@@ -57,33 +59,47 @@ def plan_signatures(clauses: Clauses, weights: Weights, shares: np.ndarray, mine
     first, classes, sizes = _classes(clauses, weights, mine, small)
     if not len(sizes):
         return None
-    share = np.ones((len(mine), len(sizes)), np.float32)
-    visits = np.empty(len(mine))
     with_bits = np.flatnonzero(first[:, 0] >= 0)
     with_bits = with_bits[np.argsort(first[with_bits, 1], kind="stable")]
+    step = max(1, len(mine) // SAMPLE)
+    key = _choose_key(*_reached(clauses, shares, mine[::step].copy(), first, classes, with_bits), sizes, step)
+    share, visits = _reached(clauses, shares, mine, first, classes, with_bits[key])
+    cost = TEST_NS * share.prod(axis=1, dtype=np.float64) + MATCH_NS * products(mine, clauses.start, shares)
+    overhead = RUN_NS * 2.0 ** len(key) + CLASS_NS * len(sizes)
+    decides = not visits.any()
+    return Signatures(first, classes, with_bits[key].astype(np.int32), cost + VISIT_NS * visits, overhead, decides)
+
+
+def _reached(
+    clauses: Clauses, shares: np.ndarray, mine: np.ndarray, first: np.ndarray, classes: np.ndarray, attrs: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The share of events that each of some attributes lets through to a conjunction, and how often one is visited."""
+    share = np.ones((len(mine), len(attrs)), np.float32)
+    visits = np.empty(len(mine))
     place = np.full(len(first), -1, np.int32)
-    place[with_bits] = np.arange(len(with_bits))
+    place[attrs] = np.arange(len(attrs))
     _point_shares(
         mine, clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, clauses.set_start, clauses.set_low,
         clauses.set_high, shares, first, classes, place, share, visits,
     )  # fmt: skip
-    reach = np.ones(len(mine))
+    return share, visits
+
+
+def _choose_key(share: np.ndarray, visits: np.ndarray, sizes: np.ndarray, step: int) -> list[int]:
+    """The attributes of the key, one after the other, while each saves more tests than it adds runs."""
+    reach = np.ones(len(share))
     key: list[int] = []
     keys = 1
     while len(key) < KEY_ATTRIBUTES:
-        left = [
-            np.inf if at in key or keys * size > KEYS else float((reach * share[:, at]).sum())
-            for at, size in enumerate(sizes)
-        ]
+        left = reach @ share
+        left[[at in key or keys * size > KEYS for at, size in enumerate(sizes)]] = np.inf
         best = int(np.argmin(left))
-        if RUN_NS * 2 ** len(key) >= TEST_NS * (reach.sum() - left[best]):
+        if RUN_NS * 2 ** len(key) >= TEST_NS * step * (reach.sum() - left[best]):
             break
         key.append(best)
         keys *= int(sizes[best])
         reach = reach * share[:, best]
-    cost = TEST_NS * reach + MATCH_NS * products(mine, clauses.start, shares) + VISIT_NS * visits
-    overhead = RUN_NS * 2.0 ** len(key) + CLASS_NS * len(sizes)
-    return Signatures(first, classes, with_bits[key].astype(np.int32), mine, cost, overhead)
+    return key
 
 
 def signature_arrays(
@@ -236,10 +252,12 @@ def _point_shares(  # type: ignore[no-untyped-def]
         passed, decided = 1.0, True
         for k in range(start[mine[i]], start[mine[i] + 1]):
             a = attr[k]
-            if place[a] < 0 or kind[k] > SET:
+            if first[a, 0] < 0 or kind[k] > SET:
                 decided = False
                 continue
             passed *= shares[k]
+            if place[a] < 0:
+                continue
             alive[:] = False
             table = classes[first[a, 0] :]
             count, _ = _alive(k, kind, low, high, set_start, set_low, set_high, table, first[a, 1], alive)
