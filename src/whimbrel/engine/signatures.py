@@ -62,7 +62,8 @@ def plan_signatures(clauses: Clauses, weights: Weights, shares: np.ndarray, mine
     with_bits = np.flatnonzero(first[:, 0] >= 0)
     with_bits = with_bits[np.argsort(first[with_bits, 1], kind="stable")]
     step = max(1, len(mine) // SAMPLE)
-    key = _choose_key(*_reached(clauses, shares, mine[::step].copy(), first, classes, with_bits), sizes, step)
+    sampled, _ = _reached(clauses, shares, mine[::step].copy(), first, classes, with_bits)
+    key = _choose_key(sampled, sizes, step)
     share, visits = _reached(clauses, shares, mine, first, classes, with_bits[key])
     cost = TEST_NS * share.prod(axis=1, dtype=np.float64) + MATCH_NS * products(mine, clauses.start, shares)
     overhead = RUN_NS * 2.0 ** len(key) + CLASS_NS * len(sizes)
@@ -85,7 +86,7 @@ def _reached(
     return share, visits
 
 
-def _choose_key(share: np.ndarray, visits: np.ndarray, sizes: np.ndarray, step: int) -> list[int]:
+def _choose_key(share: np.ndarray, sizes: np.ndarray, step: int) -> list[int]:
     """The attributes of the key, one after the other, while each saves more tests than it adds runs."""
     reach = np.ones(len(share))
     key: list[int] = []
@@ -221,8 +222,8 @@ def _mark(mine, start, attr, kind, low, high, set_start, set_low, set_high, begi
                 marks[at + low[k]] += h
                 marks[at + high[k] + 1] -= h
                 continue
+            h = _hash(-1 - low[k], 0)
             for i in range(set_start[low[k]], set_start[low[k] + 1]):
-                h = _hash(-1 - low[k], 0)
                 marks[at + set_low[i]] += h
                 marks[at + set_high[i] + 1] -= h
 
