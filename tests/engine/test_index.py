@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from tests.strategies import NAMES, events, filters
 from whimbrel import Filter, Index, WhimbrelError
-from whimbrel.engine import index as engine
 from whimbrel.engine import parallel
+from whimbrel.engine import parts as engine
 from whimbrel.engine.kernel_arrays import SCRATCH_AT
 from whimbrel.engine.segment import Segment
 from whimbrel.engine.subscriptions import BadSubscriptions
@@ -153,7 +153,7 @@ def test_merging_changes_nothing(
         del kept[id]
     check_answers(index, kept, given_events)
     index.merge()
-    assert len(index._snapshot.segments) == 1
+    assert len(index._parts.snapshot.segments) == 1
     check_answers(index, kept, given_events)
     index.merge()
     check_answers(index, kept, given_events)
@@ -324,7 +324,7 @@ def test_buffers_are_never_taken_for_those_of_another_segment() -> None:
     for count in (1, 1_000):
         index = Index()
         index.add_many((id, f"x{id} = 1 AND y{id} < 2") for id in range(count))
-        parts.append((index._snapshot.segments[0].arrays, index._snapshot.segments[0].meta))
+        parts.append((index._parts.snapshot.segments[0].arrays, index._parts.snapshot.segments[0].meta))
     workspace = Workspace()
     for _ in range(20):
         segment = Segment(*parts[0])
@@ -361,7 +361,7 @@ def test_places_of_dead_slots_are_forgotten() -> None:
             index.replace(id, "x = 1")
     for id in range(10, 1_500):
         index.add(id, "y = 1")
-    assert len(index._snapshot.places) <= engine.HEAD
+    assert len(index._parts.snapshot.places) <= engine.HEAD
     assert index.match({"x": 1}) == list(range(10))
 
 

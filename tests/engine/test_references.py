@@ -40,7 +40,7 @@ def test_shifts_leave_sixteen_bits() -> None:
 def test_attributes_with_more_ranks_than_a_reference_has_room_for() -> None:
     bounds = _bounds()
     index = _index(bounds)
-    segment = index._snapshot.segments[0]
+    segment = index._parts.snapshot.segments[0]
     assert segment.arrays["hash_shift"].max() > 0, "some ranks must be shortened"
     assert len(segment.arrays["hash_refs"]) > 0
     kinds, lows, highs = (np.array([bound[i] for bound in bounds]) for i in (1, 2, 3))

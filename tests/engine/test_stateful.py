@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.engine.test_index import PADDING, Id, Pair, block_pairs, check_pairs, expected_pairs, pairs
 from tests.strategies import events, filters
 from whimbrel import Filter, Index
-from whimbrel.engine import index as engine
+from whimbrel.engine import parts as engine
 from whimbrel.matchers.explain import explain, near_misses
 from whimbrel.model.errors import DuplicateId, IdKindError, UnknownId
 from whimbrel.model.event import Event
@@ -122,7 +122,7 @@ class Subscriptions(RuleBasedStateMachine):
     @rule()
     def merge(self) -> None:
         self.index.merge()
-        assert len(self.index._snapshot.segments) <= 1
+        assert len(self.index._parts.snapshot.segments) <= 1
 
     @rule(sample=batches, often=st.sampled_from([1, 100]))
     def analyze(self, sample: list[dict[str, Any]], often: int) -> None:
@@ -186,7 +186,7 @@ class Subscriptions(RuleBasedStateMachine):
 
 
 def wait_for_merges(index: Index) -> None:
-    merger = index._merger
+    merger = index._parts._merger
     if merger is not None:
         merger.join()
 
@@ -214,7 +214,7 @@ def test_segments_are_merged_in_the_background_while_all_goes_on(monkeypatch: py
             check_pairs(index, wanted, batch)
     wait_for_merges(index)
     index._check()
-    assert len(index._snapshot.segments) < 16
+    assert len(index._parts.snapshot.segments) < 16
     check_pairs(index, expected_pairs(kept, batch), batch)
 
 
@@ -231,10 +231,10 @@ def test_a_merge_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> N
     for id in range(40):
         index.add(id, f"a = {id}")
         wait_for_merges(index)
-    assert index._merger is None and len(index._snapshot.segments) == 10
+    assert index._parts._merger is None and len(index._parts.snapshot.segments) == 10
     monkeypatch.setattr(engine.writer, "merge", merge)
     for id in range(40, 44):
         index.add(id, f"a = {id}")
     wait_for_merges(index)
-    assert len(index._snapshot.segments) == 1
+    assert len(index._parts.snapshot.segments) == 1
     assert [index.match({"a": id}) for id in range(44)] == [[id] for id in range(44)]

@@ -1,8 +1,7 @@
 """The public index: subscriptions in, events in, ids out.
 
 One thread at a time changes the index (a lock sees to it); any number of threads match, each on the snapshot that it
-finds, and never wait. A change is visible to the next match. Additions go to the head, full heads become segments,
-and a background thread merges segments of like size.
+finds, and never wait. A change is visible to the next match. How it gets there is in `parts`.
 """
 
 from __future__ import annotations
@@ -10,27 +9,26 @@ from __future__ import annotations
 import os
 import threading
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from whimbrel.engine import ahead, persistence, report, writer
+from whimbrel.engine.admission import admitted
 from whimbrel.engine.blocks import FIRST_UNIT, Units, match_units, sample_of
 from whimbrel.engine.ids import IdTable
 from whimbrel.engine.packing import SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.pairs import pairs_of
+from whimbrel.engine.parts import Parts
 from whimbrel.engine.segment import Segment
-from whimbrel.engine.snapshot import HeadEntry, Snapshot
-from whimbrel.engine.subscriptions import Batch, fitted, read_subscriptions
+from whimbrel.engine.snapshot import Snapshot
+from whimbrel.engine.subscriptions import Batch, read_subscriptions
 from whimbrel.engine.texts import TextStore
 from whimbrel.engine.workspace import Workspace
 from whimbrel.model.errors import UnknownId, WhimbrelError
 from whimbrel.model.event import Event
-from whimbrel.model.expression import And, Compare, EndsWith, Expression, In, IsMissing, IsNull, StartsWith
 from whimbrel.model.filter import Filter
-from whimbrel.model.limits import FILTER_BYTES
 from whimbrel.model.subscription import Id, Subscription
 
 if TYPE_CHECKING:
@@ -39,16 +37,8 @@ if TYPE_CHECKING:
     from whimbrel.matchers.explain import Explanation, NearMiss
     from whimbrel.model.schema import Schema
 
-HEAD = 1_024
-"""Subscriptions that the head holds before it becomes a segment."""
-HEAD_CHECKED = 32
-"""Entries of the head that a match checks one by one; with more, it makes a segment of them first."""
-FANOUT = 4
-"""Segments of like size that are merged into one."""
 FILTERS_KEPT = 16_384
 """Parsed filters kept for verifying and explaining."""
-SMALL = 256
-"""Plain predicates of a filter that need not be counted against the limits."""
 SAMPLE_EVENTS = 10_000
 """Events of a sample that the planner looks at."""
 
@@ -72,13 +62,9 @@ class Index:
         self.schema = schema
         self._ids = IdTable()
         self._texts = TextStore()
-        self._snapshot = Snapshot()
-        self._sample: pa.Table | list[Event] | None = None
+        self._parts = Parts(Snapshot())
         self._filters: dict[int, Filter] = {}
-        self._lock = threading.RLock()
         self._naming = threading.Lock()  # held while ids and texts disagree, for microseconds
-        self._merger: threading.Thread | None = None
-        self._places_kept = HEAD
         self._workspaces: list[Workspace] = []  # those that nobody uses
         self._counting: list[Workspace] = []  # all of them
         self._events = 0
@@ -86,14 +72,12 @@ class Index:
 
     def add(self, id: Id, filter: object, dialect: str = "sql") -> None:
         """Add a subscription; DuplicateId if the id is there. Visible to the next match."""
-        parsed, text = _parsed(filter, dialect, self.schema)
-        with self._lock:
+        parsed, text = admitted(filter, dialect, self.schema)
+        with self._parts.lock:
             with self._naming:
                 slot = self._ids.add(id)
                 self._texts.append(slot, text, parsed.dialect)
-            self._append(slot, parsed)
-            if self._snapshot.head_size >= HEAD:
-                self._flush()
+            self._parts.append(slot, parsed)
 
     def add_many(
         self,
@@ -109,10 +93,10 @@ class Index:
         ahead.begin()
         batch = read_subscriptions(subscriptions, dialect, self.schema)
         parsed = batch.parse(progress)
-        with self._lock:
+        with self._parts.lock:
             first = self._ids.slots
             slots = np.arange(first, first + len(batch.texts), dtype=np.int32)
-            segment = writer.build_from_parsed(parsed, slots, self._sample)
+            segment = writer.build_from_parsed(parsed, slots, self._parts.sample)
             self._install(batch, segment)
 
     def add_good(self, subscriptions: pa.Table, dialect: str = "sql") -> list[tuple[int, WhimbrelError]]:
@@ -127,9 +111,9 @@ class Index:
         good[[row for row, _ in errors]] = False
         if not good.any():
             return errors
-        with self._lock:
+        with self._parts.lock:
             slots = (self._ids.slots + np.cumsum(good) - 1).astype(np.int32)
-            segment = writer.build_from_parsed(parsed, slots, self._sample)
+            segment = writer.build_from_parsed(parsed, slots, self._parts.sample)
             self._install(batch.only(good) if errors else batch, segment)
         return errors
 
@@ -137,34 +121,34 @@ class Index:
         """All subscriptions as a table that `add_many` takes: id, filter, dialect."""
         import pyarrow as pa
 
-        with self._lock:
+        with self._parts.lock:
             live = self._ids.live()
             texts, dialects = self._texts.columns(live)
             return pa.table({"id": pa.array(self._ids.names(live)), "filter": texts, "dialect": dialects})
 
     def remove(self, id: Id) -> None:
         """Remove a subscription; UnknownId if it is not there."""
-        with self._lock:
+        with self._parts.lock:
             slot = self._ids.remove(id)
-            self._snapshot = self._with_death(self._snapshot, slot)
+            self._parts.kill(slot, self._ids.slots)
+            self._filters.pop(slot, None)
 
     def replace(self, id: Id, filter: object, dialect: str = "sql") -> None:
         """Give a subscription another filter, atomically; it keeps its place in the order of results."""
-        parsed, text = _parsed(filter, dialect, self.schema)
-        with self._lock:
+        parsed, text = admitted(filter, dialect, self.schema)
+        with self._parts.lock:
             with self._naming:
                 old_slot = self._ids.remove(id)
                 slot = self._ids.add(id)
                 self._texts.append(slot, text, parsed.dialect)
-            self._append(slot, parsed, died=old_slot)
-            if self._snapshot.head_size >= HEAD:
-                self._flush()
+            self._parts.append(slot, parsed, died=old_slot)
+            self._filters.pop(old_slot, None)
 
     def match(self, event: Event | Mapping[str, object]) -> list[Id]:
         """The ids of the subscriptions that the event matches, each once, in order of addition."""
         if self.schema is not None:
             event = self.schema.read(event)
-        snapshot = self._ready(HEAD_CHECKED)
+        snapshot = self._parts.ready()
         workspace = self._take_workspace()
         try:
             parts = [self._match_segment(snapshot, segment, event, workspace) for segment in snapshot.segments]
@@ -196,7 +180,7 @@ class Index:
             from whimbrel.engine.typed import typed_events
 
             events = typed_events(self.schema, events)
-        snapshot = self._ready(0)
+        snapshot = self._parts.compiled()
         workers = threads if threads is not None else os.cpu_count() or 1
         first = self._unit if workers == 1 else FIRST_UNIT  # several threads are to share even a few events
         units = Units(events, snapshot.attributes(), self.timestamps, first)
@@ -211,6 +195,14 @@ class Index:
         """The ids of rows that `match_blocks` gave: int64, or an Arrow array of strings."""
         return self._ids.names(rows)
 
+    def row(self, id: object) -> int:
+        """The row by which `match_blocks` names a subscription; -1 if it is not there."""
+        slot = self._ids.find(id)
+        if not 0 <= slot < len(self._texts):
+            with self._naming:  # not there, or in the middle of a change
+                slot = self._ids.find(id)
+        return slot
+
     def explain(self, id: Id, event: Event | Mapping[str, object]) -> Explanation:
         """Why a subscription matches an event or not: each constraint, held or not, and the values seen."""
         from whimbrel.matchers.explain import explain
@@ -221,7 +213,7 @@ class Index:
         """The subscriptions that almost match: fewest failed constraints first, then order of addition."""
         from whimbrel.engine.misses import nearest
 
-        snapshot = self._ready(0)
+        snapshot = self._parts.compiled()
         return nearest(snapshot, self._read(event), limit, self._filter_of, self._ids.name)
 
     def analyze(self, sample: object) -> None:
@@ -231,25 +223,18 @@ class Index:
 
             sample = typed_events(self.schema, sample)
         taken = sample_of(sample, SAMPLE_EVENTS, self.attributes(), self.timestamps)
-        with self._lock:
-            self._sample = taken
-            self._flush()
-            old = self._snapshot
-            segments = tuple(writer.merge([segment], old.dead, self._sample) for segment in old.segments)
-            self._snapshot = replace(old, segments=segments)
+        with self._parts.lock:
+            self._parts.plan_anew(taken)
 
     def merge(self) -> None:
         """Merge everything into one segment now."""
-        with self._lock:
-            self._flush()
-            old = self._snapshot
-            if len(old.segments) > 1 or (old.segments and old.died is not None):
-                self._snapshot = replace(old, segments=(writer.merge(old.segments, old.dead, self._sample),))
+        with self._parts.lock:
+            self._parts.merge()
 
     def stats(self) -> dict[str, object]:
         """What the index holds, how it is indexed, what it costs in memory, and the work counted so far."""
         work = sum((workspace.counts for workspace in self._counting.copy()), np.zeros(4, np.int64))
-        return report.stats(self._snapshot, self._ids, self._texts, self._events, work)
+        return report.stats(self._parts.snapshot, self._ids, self._texts, self._events, work)
 
     def plan(self, id: Id) -> dict[str, object]:
         """How one subscription is indexed: per conjunction the kind of key and the share of events that reach it.
@@ -260,14 +245,14 @@ class Index:
         from whimbrel.engine.plan_report import plan
 
         slot = self._slot(id)
-        return plan(self._ready(0), slot, id, self._sample)
+        return plan(self._parts.compiled(), slot, id, self._parts.sample)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save to a directory, atomically: whatever happens, it holds the old index or the new one."""
-        with self._lock:
-            self._flush()
+        with self._parts.lock:
+            self._parts.flush()
             schema = None if self.schema is None else self.schema.to_document()
-            persistence.save(path, self._snapshot, self._ids, self._texts, self.timestamps, schema)
+            persistence.save(path, self._parts.snapshot, self._ids, self._texts, self.timestamps, schema)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], verify: bool = True) -> Index:
@@ -279,12 +264,12 @@ class Index:
 
         saved = persistence.open(path, verify)
         index = cls(saved.timestamps, None if saved.schema is None else Schema.from_document(saved.schema))
-        index._ids, index._texts, index._snapshot = saved.ids, saved.texts, saved.snapshot
+        index._ids, index._texts, index._parts = saved.ids, saved.texts, Parts(saved.snapshot)
         return index
 
     def attributes(self) -> frozenset[str]:
         """The attributes that some filter mentions."""
-        return self._snapshot.attributes()
+        return self._parts.snapshot.attributes()
 
     @property
     def slots(self) -> int:
@@ -294,19 +279,19 @@ class Index:
     @property
     def segments(self) -> int:
         """How many segments a match searches."""
-        return len(self._snapshot.segments)
+        return len(self._parts.snapshot.segments)
 
     def __len__(self) -> int:
         return len(self._ids)
 
     def __contains__(self, id: object) -> bool:
-        return self._find(id) >= 0
+        return self.row(id) >= 0
 
     def __getitem__(self, id: Id) -> Subscription:
         return Subscription(id, self._filter_of(self._slot(id)))
 
     def __iter__(self) -> Iterator[Id]:
-        snapshot = self._snapshot
+        snapshot = self._parts.snapshot
         if not snapshot.places:
             return iter(self._ids)
         live = snapshot.in_order(self._ids.live().tolist())
@@ -318,120 +303,13 @@ class Index:
         with self._naming:
             self._ids.add_many(batch.ids)
             self._texts.append_many(first, batch.texts, batch.dialects)
-        old = self._snapshot
-        self._snapshot = replace(
-            old, segments=(*old.segments, segment), slots=self._ids.slots, died=self._roomy(old.died)
-        )
-        self._merge_soon()
+        self._parts.install(segment, self._ids.slots)
 
     def _slot(self, id: Id) -> int:
-        slot = self._find(id)
+        slot = self.row(id)
         if slot < 0:
             raise UnknownId(id)
         return slot
-
-    def _find(self, id: object) -> int:
-        """The slot of an id, its text in place; -1 if it is not there."""
-        slot = self._ids.find(id)
-        if not 0 <= slot < len(self._texts):
-            with self._naming:  # not there, or in the middle of a change
-                slot = self._ids.find(id)
-        return slot
-
-    def _append(self, slot: int, filter: Filter, died: int | None = None) -> None:
-        """Put a filter into the head, and kill the slot that it replaces, in one step."""
-        old = self._snapshot
-        if died is not None:
-            old.places[slot] = old.places.get(died, died)
-            old = self._with_death(old, died)
-        old.head.append(HeadEntry(slot, filter))
-        self._snapshot = Snapshot(  # not `replace`, which takes twice as long
-            old.segments, old.head, len(old.head), self._ids.slots, old.version, self._roomy(old.died), old.places
-        )
-
-    def _roomy(self, died: np.ndarray | None) -> np.ndarray | None:
-        """The versions of deaths, if there are any, with room for all slots that there are now."""
-        if died is None or len(died) >= self._ids.slots:
-            return died
-        larger = np.zeros(2 * self._ids.slots, np.int32)
-        larger[: len(died)] = died
-        return larger
-
-    def _with_death(self, old: Snapshot, slot: int) -> Snapshot:
-        died = np.zeros(max(1_024, 2 * self._ids.slots), np.int32) if old.died is None else old.died
-        died[slot] = old.version + 1
-        self._filters.pop(slot, None)
-        return replace(old, died=died, version=old.version + 1)
-
-    def _ready(self, checked: int) -> Snapshot:
-        """A snapshot whose head has at most so many entries, which are to be checked one by one.
-
-        A larger head is made a segment; while another thread holds the lock, then for this caller only.
-        """
-        snapshot = self._snapshot
-        if snapshot.head_size <= checked:
-            return snapshot
-        if self._lock.acquire(blocking=False):
-            try:
-                self._flush()
-                return self._snapshot
-            finally:
-                self._lock.release()
-        if checked:
-            return snapshot
-        own = writer.build_from_head(list(snapshot.head_entries()), self._sample)
-        return replace(snapshot, segments=(*snapshot.segments, own), head=[], head_size=0)
-
-    def _flush(self) -> None:
-        """Make the head a segment. The lock is held."""
-        old = self._snapshot
-        entries = list(old.head_entries())
-        segments = old.segments
-        if entries:
-            ahead.begin()
-            segments = (*segments, writer.build_from_head(entries, self._sample))
-        self._snapshot = replace(old, segments=segments, head=[], head_size=0, places=self._live_places(old))
-        self._merge_soon()
-
-    def _live_places(self, snapshot: Snapshot) -> dict[int, int]:
-        """The places, without those of dead slots once these may be most of them."""
-        places = snapshot.places
-        if len(places) <= self._places_kept:
-            return places
-        living = {slot: place for slot, place in places.items() if not snapshot.is_dead(slot)}
-        self._places_kept = max(HEAD, 2 * len(living))
-        return living
-
-    def _merge_soon(self) -> None:
-        """Start the background merge if there are segments of like size. The lock is held."""
-        if self._merger is None and _mergeable(self._snapshot.segments):
-            self._merger = threading.Thread(target=self._merge_in_background, name="whimbrel-merge", daemon=True)
-            self._merger.start()
-
-    def _merge_in_background(self) -> None:
-        try:
-            while self._merge_some():
-                pass
-        except BaseException:
-            with self._lock:
-                self._merger = None  # the next full head tries again
-            raise
-
-    def _merge_some(self) -> bool:
-        """Merge the segments of one size; whether there were any."""
-        with self._lock:
-            snapshot = self._snapshot
-            chosen = _mergeable(snapshot.segments)
-            if not chosen:
-                self._merger = None
-                return False
-        merged = writer.merge(chosen, snapshot.dead, self._sample)
-        with self._lock:
-            now = self._snapshot
-            if set(map(id, chosen)) <= set(map(id, now.segments)):  # unless merge() or analyze() replaced them
-                kept = [segment for segment in now.segments if not any(segment is one for one in chosen)]
-                self._snapshot = replace(now, segments=(*kept, merged))
-        return True
 
     def _match_segment(
         self, snapshot: Snapshot, segment: Segment, event: Event | Mapping[str, object], workspace: Workspace
@@ -481,7 +359,7 @@ class Index:
 
     def _check(self) -> None:
         """Assert every invariant; for tests."""
-        snapshot = self._snapshot
+        snapshot = self._parts.snapshot
         held: list[int] = [entry.slot for entry in snapshot.head_entries()]
         for segment in snapshot.segments:
             dead = snapshot.dead(segment.slots)
@@ -495,40 +373,3 @@ class Index:
         assert all(place < slot < snapshot.slots for slot, place in snapshot.places.items()), "a place is not older"
         self._ids._check()
         self._texts._check()
-
-
-def _parsed(filter: object, dialect: str, schema: Schema | None) -> tuple[Filter, str]:
-    """The filter and its text; what exceeds a limit is refused here, not at a later match."""
-    parsed = fitted(filter, schema) if isinstance(filter, Filter) else Filter.parse(filter, dialect, schema)
-    text = parsed.text
-    if schema is not None:  # without the text, from which a segment would be made that knows no schema
-        parsed = Filter(parsed.expression, None, parsed.dialect, schema)
-    if text is None or schema is not None or not _is_small(parsed.expression):
-        _ = parsed.conjunctions
-    if text is None:
-        text = str(parsed)
-        FILTER_BYTES.check(len(text.encode()))
-    return parsed, text
-
-
-def _is_small(expression: Expression) -> bool:
-    """Whether the normal form surely is within the limits: then it is not made, which would be most of an addition."""
-    terms = expression.terms if isinstance(expression, And) else (expression,)
-    return len(terms) <= SMALL and all(isinstance(term, _PLAIN) for term in terms)
-
-
-_PLAIN = (Compare, In, StartsWith, EndsWith, IsNull, IsMissing)
-"""Predicates that are one constraint each."""
-
-
-def _mergeable(segments: Sequence[Segment]) -> list[Segment]:
-    """Segments of like size that should be one, or none."""
-    tiers: dict[int, list[Segment]] = {}
-    for segment in segments:
-        size = cast("int", segment.meta["subscriptions"])
-        tier = max(0, (size // HEAD).bit_length() // 2)
-        tiers.setdefault(tier, []).append(segment)
-    for tier in sorted(tiers):
-        if len(tiers[tier]) >= FANOUT:
-            return tiers[tier]
-    return []

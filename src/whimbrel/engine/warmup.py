@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from whimbrel.engine.compiled_cache import CompiledCache
-
 _told = False
 
 
@@ -17,6 +15,8 @@ def be_quiet() -> None:
 
 def is_cold(kernel: object) -> bool:
     """Whether nothing of a kernel is on disk, or of another version only, though it could be there."""
+    from whimbrel.engine.compiled_cache import CompiledCache  # not for commands that compile nothing
+
     cache = getattr(kernel, "_cache", None)
     return isinstance(cache, CompiledCache) and cache.is_empty()
 

@@ -43,7 +43,7 @@ class Version:
     def code_of(self, id: Any) -> int:
         """The code of an id; -1 if it is not in this version."""
         for shard, first in zip(self._shards, self._firsts.tolist(), strict=False):
-            slot = shard._find(id)
+            slot = shard.row(id)
             if slot >= 0:
                 return int(first + slot)
         return -1
