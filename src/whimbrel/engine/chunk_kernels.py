@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from whimbrel.engine.chunks import CHUNK, WORDS, bucket_of
-from whimbrel.engine.intrinsics import trailing_zeros
+from whimbrel.engine.intrinsics import prefetch, trailing_zeros
 from whimbrel.engine.item_kernels import NO_ITEM, holds, in_set
 from whimbrel.engine.jit import helper
 from whimbrel.engine.packing import ATTR_MASK, KIND_SHIFT
@@ -60,9 +60,8 @@ def _multiple_row(seg, s, attrs, ranks, i, end, acc):  # type: ignore[no-untyped
 
 
 @helper
-def _passes(items, sets, p, block, e, attrs, ranks, end):  # type: ignore[no-untyped-def]
+def _passes(place, item, sets, p, block, e, attrs, ranks, end):  # type: ignore[no-untyped-def]
     """Whether conjunction p holds for event e of the block, by the items that bits do not decide."""
-    place, item = items
     good = True
     for k in range(place[p, 0], place[p, 1]):
         packed = item[k, 0]
@@ -92,7 +91,7 @@ def match_chunks(seg, offsets, attrs, ranks, first, count, scratch):  # type: ig
     rows, block, alive = scratch.rows, scratch.ranks, scratch.alive
     slots, pair_event, pair_slot = seg.bits_slot, scratch.pair_event, scratch.pair_slot
     slot_attr, slot_offset = seg.bits_slot_attr, seg.bits_slot_offset
-    items = (seg.bits_place, seg.bits_items)
+    place, item = seg.bits_place, seg.bits_items
     opened, candidates = 0, 0
     for chunk in range(chunks):
         zone = seg.bits_zone_attr[chunk, 0]
@@ -124,21 +123,22 @@ def match_chunks(seg, offsets, attrs, ranks, first, count, scratch):  # type: ig
         opened += living
         s0, s1 = seg.bits_slot_start[chunk], seg.bits_slot_start[chunk + 1]
         checked = seg.bits_checked[chunk] != 0
+        begin = n
         for i in range(living):
             e = alive[i]
             a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = np.uint64(0)
             for s in range(s0, s1):
                 row = rows[e, slot_attr[s]]
                 if row >= 0:
-                    at = slot_offset[s] + row
+                    at = np.uint64(slot_offset[s] + row)
                     a0 |= words[at]
-                    a1 |= words[at + 1]
-                    a2 |= words[at + 2]
-                    a3 |= words[at + 3]
-                    a4 |= words[at + 4]
-                    a5 |= words[at + 5]
-                    a6 |= words[at + 6]
-                    a7 |= words[at + 7]
+                    a1 |= words[at + _ONE]
+                    a2 |= words[at + np.uint64(2)]
+                    a3 |= words[at + np.uint64(3)]
+                    a4 |= words[at + np.uint64(4)]
+                    a5 |= words[at + np.uint64(5)]
+                    a6 |= words[at + np.uint64(6)]
+                    a7 |= words[at + np.uint64(7)]
                 else:
                     acc[:] = 0
                     entry = -2 - block[seg.bits_slot_attr[s], e]
@@ -163,14 +163,23 @@ def match_chunks(seg, offsets, attrs, ranks, first, count, scratch):  # type: ig
                         living_bits &= living_bits - _ONE
                         if p >= total:
                             break
-                        candidates += 1
-                        if checked and not _passes(items, sets, p, block, e, attrs, ranks, offsets[first + e + 1]):
-                            continue
                         if n == room:
                             return -1
+                        if checked:
+                            prefetch(item, np.int64(place[p, 0]) * 3)
+                            prefetch(item, np.int64(place[p, 0]) * 3 + 16)
                         pair_event[n] = e
-                        pair_slot[n] = slots[p]
+                        pair_slot[n] = p
                         n += 1
+        candidates += n - begin
+        kept = begin
+        for i in range(begin, n):  # by now what they are checked with is in the cache
+            e, p = pair_event[i], pair_slot[i]
+            if not checked or _passes(place, item, sets, p, block, e, attrs, ranks, offsets[first + e + 1]):
+                pair_event[kept] = e
+                pair_slot[kept] = slots[p]
+                kept += 1
+        n = kept
     scratch.counts[0] += candidates
     scratch.counts[2] += opened
     return n

@@ -21,9 +21,9 @@ from whimbrel.engine.views import words_of
 from whimbrel.engine.warmup import tell_if_cold
 from whimbrel.engine.weights import guess_weights, item_shares, sample_weights
 
-BLOCK = 1_024
+BLOCK = 4_096
 """Events that a kernel takes at once, at most: a chunk's bits are read once for all of them."""
-CELLS = 40_960
+CELLS = 81_920
 """Cells of a block's grid of attributes and events, at most, so that it stays in the cache."""
 MOST_SLOTS = 1 << 29
 """Slots must stay below, as their numbers share an int32 with two flags."""

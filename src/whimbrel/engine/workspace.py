@@ -14,6 +14,8 @@ from whimbrel.engine.kernels import match
 from whimbrel.engine.segment import BLOCK, Segment
 from whimbrel.engine.views import words_of
 
+USUAL_BLOCK, BLOCK_PAIRS = 1_024, 1 << 19
+"""Events of a block, and pairs that it may have to be larger: more of them take longer to sort than chunks to read."""
 PAIRS = 1 << 21
 """Pairs that a call gives, about: its buffers grow beyond twice that only for a single event with more."""
 
@@ -46,6 +48,7 @@ class Workspace:
         self._one = np.zeros((2, 2), np.int64)
         self._entries = (np.empty(256, np.int32), np.empty(256, np.int32))
         self._fitted: tuple[ref[Segment], Words] | None = None
+        self._density = BLOCK_PAIRS  # pairs per event, as of late
 
     def words(self, segment: Segment, slots: int) -> Words:
         """Where kernels find the arrays of a segment of an index with so many slots, and buffers large enough."""
@@ -124,7 +127,7 @@ class Workspace:
         if len(self.offsets) <= stop:
             self.offsets = np.zeros(stop + 1, np.int64)
         used = first = 0
-        block = segment.block
+        block = min(segment.block, max(USUAL_BLOCK, BLOCK_PAIRS // max(1, self._density)))
         self.offsets[0] = 0
         while first < stop and (used < pairs or not first):
             count = min(block, stop - first)
@@ -145,6 +148,7 @@ class Workspace:
             self.offsets[first : first + count + 1] += used
             used += int(found)
             first += count
+            self._density = int(found) // count
         return self.offsets[: first + 1], self.out[:used]
 
     def _renew_epoch(self) -> None:
