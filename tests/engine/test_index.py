@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
-from pathlib import Path
-from types import SimpleNamespace
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -18,17 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import NAMES, events, filters
-from whimbrel import Filter, Index, WhimbrelError
-from whimbrel.engine import parallel
+from whimbrel import Filter, Index
 from whimbrel.engine import parts as engine
 from whimbrel.engine.kernel_arrays import SCRATCH_AT
 from whimbrel.engine.segment import Segment
-from whimbrel.engine.subscriptions import BadSubscriptions
 from whimbrel.engine.workspace import Workspace
 from whimbrel.matchers.checks import Check, yield_checks
 from whimbrel.matchers.fragment import Fragment
-from whimbrel.model import expression as x
-from whimbrel.model.errors import DuplicateId, EventError, IdKindError, LimitExceeded, UnknownDialect, UnknownId
 from whimbrel.model.event import Event
 
 Id = int | str
@@ -363,217 +355,6 @@ def test_places_of_dead_slots_are_forgotten() -> None:
         index.add(id, "y = 1")
     assert len(index._parts.snapshot.places) <= engine.HEAD
     assert index.match({"x": 1}) == list(range(10))
-
-
-@pytest.mark.parametrize("kind", ["list", "table", "generator"])
-def test_many_are_added_in_any_shape(kind: str) -> None:
-    texts = ["a = 1", "a > 0", "b IS NULL"]
-    shapes: dict[str, Callable[[], Any]] = {
-        "list": lambda: list(enumerate(texts)),
-        "table": lambda: pa.table(
-            {"id": pa.array([0, 1, 2], pa.uint8()), "filter": pa.array(texts).dictionary_encode()}
-        ),
-        "generator": lambda: ((id, Filter.parse(text)) for id, text in enumerate(texts)),
-    }
-    index = Index()
-    told: list[int] = []
-    index.add_many(shapes[kind](), progress=told.append)
-    assert index.match({"a": 1}) == [0, 1, 2] and told[-1:] == [3]
-    index.add_many([])
-    index.add_many(pa.table({"id": pa.array([], pa.int64()), "filter": pa.array([], pa.string())}))
-    assert list(index) == [0, 1, 2]
-
-
-def test_a_table_may_say_the_dialect_of_each_row() -> None:
-    index = Index()
-    index.add_many(pa.table({"id": ["x", "y"], "filter": ["a = 1", "b = 1"], "dialect": ["sql", None]}))
-    assert index.match({"a": 1, "b": 1}) == ["x", "y"]
-    with pytest.raises(BadSubscriptions) as caught:
-        index.add_many(pa.table({"id": ["z", "w"], "filter": ["a = 1", "a = 1"], "dialect": ["sql", "latin"]}))
-    assert [row for row, _ in caught.value.errors] == [1]
-    with pytest.raises(UnknownDialect):
-        index.add_many([("z", "a = 1")], dialect="latin")
-
-
-REFUSED: list[tuple[list[tuple[Any, Any]] | pa.Table, type[Exception]]] = [
-    ([(5, "a = 1"), (6, "a =")], BadSubscriptions),
-    ([(5, "a = 1"), (6, None)], BadSubscriptions),
-    ([(5, "a = 1"), (6, "a = '\ud800'")], BadSubscriptions),
-    ([(5, "a = 1"), (5, "a = 2")], DuplicateId),
-    ([(5, "a = 1"), (0, "a = 2")], DuplicateId),
-    ([(5, "a = 1"), ("x", "a = 2")], IdKindError),
-    ([(5, "a = 1"), (True, "a = 2")], IdKindError),
-    ([(5, "a = 1"), (2**63, "a = 2")], IdKindError),
-    (pa.table({"id": [5], "text": ["a = 1"]}), ValueError),
-    (pa.table({"id": [5, None], "filter": ["a = 1", "a = 1"]}), ValueError),
-    (pa.table({"id": [5, 6], "filter": ["a = 1", None]}), ValueError),
-    ([(5, "a = 1"), (6, " AND ".join(f"(a{n} = 1 OR b{n} = 1)" for n in range(11)))], BadSubscriptions),
-]
-
-
-@pytest.mark.parametrize(("load", "error"), REFUSED, ids=range(len(REFUSED)))
-def test_a_load_that_is_refused_changes_nothing(load: Any, error: type[Exception]) -> None:
-    index = Index()
-    index.add(0, "a = 1")
-    with pytest.raises(error):
-        index.add_many(load)
-    assert list(index) == [0] and index.match({"a": 1}) == [0]
-    index._check()
-    index.add_many([(5, "a = 1"), (6, "a = 1")])
-    assert index.match({"a": 1}) == [0, 5, 6]
-
-
-SCRIPT = """
-from whimbrel import Index
-from whimbrel.engine import parallel
-parallel.PARALLEL_FROM, parallel.PARSE_AT_ONCE = 100, 50
-index = Index()
-told = []
-index.add_many(((id, f"a = {id % 7} AND b > {id}") for id in range(1_000)), progress=told.append)
-assert index.match({"a": 3, "b": 100}) == [id for id in range(100) if id % 7 == 3] and told[-1] == 1_000, told
-print("done")
-"""
-
-
-def test_a_plain_script_may_load_many(tmp_path: Path) -> None:
-    """Helper processes must not run the main module of the program again."""
-    (tmp_path / "script.py").write_text(SCRIPT)
-    done = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, check=False)
-    assert (done.stdout, done.stderr) == ("done\n", "")
-
-
-@pytest.mark.parametrize("helper", ["", "raise SystemExit", "import sys; sys.stdin.buffer.read(9); print('x' * 99)"])
-def test_texts_that_a_helper_fails_to_parse_are_parsed_here(helper: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "PARALLEL_FROM", 10)
-    monkeypatch.setattr(parallel, "PARSE_AT_ONCE", 10)
-    monkeypatch.setattr(
-        parallel, "_HELPER" if helper else "sys", helper or SimpleNamespace(executable="/none", path=[])
-    )
-    texts = [f"a = {n}" if n % 10 else "a =" for n in range(95)]
-    told: list[int] = []
-    parsed = parallel.parse_in_parallel(texts, "sql", told.append, workers=3)
-    found = [row for group in parsed.groups for row in group.rows.tolist()]
-    found += [row for one in parsed.conjunctions for row in one.rows.tolist()]
-    assert sorted(found) == [row for row in range(95) if row % 10]
-    assert [row for row, _ in parsed.errors] == list(range(0, 95, 10)) and told[-1] == 95
-
-
-def test_a_refused_load_names_every_bad_row() -> None:
-    with pytest.raises(BadSubscriptions, match=r"row 1 has a bad one \(and 1 more\)") as caught:
-        Index().add_many([(0, "a = 1"), (1, "a ="), (2, "b = 1"), (3, "= b")])
-    assert [row for row, _ in caught.value.errors] == [1, 3]
-
-
-def test_errors_are_typed_and_change_nothing() -> None:
-    index = Index()
-    index.add("x", "a = 1")
-    calls: list[tuple[Callable[[], object], type[WhimbrelError]]] = [
-        (lambda: index.add("x", "b = 1"), DuplicateId),
-        (lambda: index.add(1, "b = 1"), IdKindError),
-        (lambda: index.add("y", "b ="), WhimbrelError),
-        (lambda: index.add("y", "b = 1", dialect="latin"), UnknownDialect),
-        (lambda: index.add("y", " AND ".join(f"(a{n} = 1 OR b{n} = 1)" for n in range(11))), LimitExceeded),
-        (lambda: index.add("y", Filter(x.Compare("a", "=", "x" * (1 << 20)))), LimitExceeded),
-        (lambda: index.replace("y", "b = 1"), UnknownId),
-        (lambda: index.replace("x", "b ="), WhimbrelError),
-        (lambda: index.remove("y"), UnknownId),
-        (lambda: index["y"], UnknownId),
-        (lambda: index.plan("y"), UnknownId),
-        (lambda: index.explain("y", {}), UnknownId),
-        (lambda: index.match({"a": b"1"}), EventError),
-        (lambda: index.match_batch([{"a": 1}, {"a": b"1"}]), EventError),
-        (lambda: index.match_batch({"a": 1}), EventError),
-        (lambda: index.match_batch(7), EventError),
-    ]
-    for call, error in calls:
-        with pytest.raises(error):
-            call()
-        index._check()
-        assert index.match({"a": 1}) == ["x"] and len(index) == 1
-    assert "y" not in index and 1 not in index and None not in index
-
-
-def test_events_are_named_by_row_where_they_are_bad() -> None:
-    index = Index()
-    index.add(0, "a = 1")
-    with pytest.raises(EventError, match="event 40"):
-        index.match_batch([{"a": 1}] * 40 + [{"a": object()}] + [{"a": 1}] * 40)
-
-
-@pytest.mark.parametrize("threads", [1, 2, 5, None])
-def test_results_of_many_units_come_in_event_order(threads: int | None) -> None:
-    index = Index()
-    index.add_many((id, f"a >= {id}") for id in range(50))
-    batch = [{"a": row % 60} for row in range(5_000)]
-    wanted = [(row, id) for row in range(5_000) for id in range(min(50, row % 60 + 1))]
-    assert sorted(pairs(index.match_batch(batch, threads))) == wanted
-    assert sorted(block_pairs(index, pa.Table.from_pylist(batch), threads)) == wanted
-    assert sorted(pairs(index.match_batch(iter(batch), threads))) == wanted
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_blocks_may_be_left_early(threads: int) -> None:
-    index = Index()
-    index.add_many((id, "a >= 0") for id in range(10))
-    for stop in range(3):
-        blocks = index.match_blocks([{"a": row} for row in range(500)], threads)
-        for _ in range(stop):
-            next(blocks)
-        blocks.close()
-    assert len(block_pairs(index, [{"a": 1}], threads)) == 10
-
-
-def test_string_ids_come_as_one_dictionary() -> None:
-    index = Index()
-    index.add_many((f"id{n}", f"a >= {n}") for n in range(10))
-    table = index.match_batch([{"a": 3}, {"a": 0}, {"a": -1}, {"a": 3}])
-    assert table.schema == pa.schema({"event": pa.int64(), "subscription": pa.dictionary(pa.int32(), pa.string())})
-    assert sorted(pairs(table)) == [*[(0, f"id{n}") for n in range(4)], (1, "id0"), *[(3, f"id{n}") for n in range(4)]]
-    assert index.match_batch([{"a": -1}]).schema == table.schema
-
-
-def test_timestamps_are_read_where_they_are_named() -> None:
-    index = Index(timestamps=["t"])
-    index.add(0, "t < TIMESTAMP '2026-01-02'")
-    index.add(1, "u = '2026-01-01'")
-    event = {"t": "2026-01-01", "u": "2026-01-01"}
-    assert index.match(event) == [0, 1]
-    for batch in ([event], pa.Table.from_pylist([event])):
-        assert sorted(pairs(index.match_batch(batch))) == [(0, 0), (0, 1)]
-    index.analyze(pa.Table.from_pylist([event]))
-    assert index.match(event) == [0, 1]
-    assert index.near_misses({"t": "2026-02-01"})[0].failed == 1
-    assert index.explain(0, event).matched
-
-
-def test_stats_count_what_is_held_and_done() -> None:
-    index = Index()
-    index.add_many((id, f"a = {id} AND b > 3") for id in range(100))
-    index.add(100, "TRUE")
-    index.add(101, "a = 1 AND a = 2")
-    index.remove(7)
-    before = index.stats()
-    assert before["subscriptions"] == 101 and before["head"] == 2
-    assert index.match({"a": 5, "b": 4}) == [5, 100]
-    assert len(pairs(index.match_batch([{"a": 5, "b": 4}] * 10))) == 20
-    after = index.stats()
-    assert after["events"] == 11 and after["head"] == 0 and after["always_true"] == 1
-    assert sum(after["segment_sizes"]) == 101 and after["slots"] == 102  # type: ignore[call-overload]
-    assert after["bytes"] > 0 and after["text_bytes"] > 0  # type: ignore[operator]
-    assert index.plan(100)["conjunctions"] == [{"segment": 1, "key": "always", "attributes": [], "share": 1.0}]
-    assert index.plan(101)["conjunctions"] == []
-
-
-def test_the_index_is_a_collection() -> None:
-    index = Index()
-    assert len(index) == 0 and list(index) == [] and "x" not in index and index.attributes() == frozenset()
-    index.add("x", "a = 1 OR d.x > 3")
-    assert len(index) == 1 and list(index) == ["x"] and "x" in index
-    assert index["x"].id == "x" and index["x"].filter == Filter.parse("a = 1 OR d.x > 3")
-    assert index.attributes() == {"a", "d.x"}
-    index.merge()
-    assert index.attributes() == {"a", "d.x"}
-    assert index["x"].filter.text == "a = 1 OR d.x > 3"
 
 
 def test_filters_that_need_verifying_match_columns_that_cannot_be_taken_from() -> None:

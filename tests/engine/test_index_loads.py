@@ -1,0 +1,147 @@
+"""Bulk loads of the index: every shape of input, refused ones, and errors that change nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from whimbrel import Filter, Index, WhimbrelError
+from whimbrel.engine import parallel
+from whimbrel.engine.subscriptions import BadSubscriptions
+from whimbrel.model import expression as x
+from whimbrel.model.errors import DuplicateId, EventError, IdKindError, LimitExceeded, UnknownDialect, UnknownId
+
+
+@pytest.mark.parametrize("kind", ["list", "table", "generator"])
+def test_many_are_added_in_any_shape(kind: str) -> None:
+    texts = ["a = 1", "a > 0", "b IS NULL"]
+    shapes: dict[str, Callable[[], Any]] = {
+        "list": lambda: list(enumerate(texts)),
+        "table": lambda: pa.table(
+            {"id": pa.array([0, 1, 2], pa.uint8()), "filter": pa.array(texts).dictionary_encode()}
+        ),
+        "generator": lambda: ((id, Filter.parse(text)) for id, text in enumerate(texts)),
+    }
+    index = Index()
+    told: list[int] = []
+    index.add_many(shapes[kind](), progress=told.append)
+    assert index.match({"a": 1}) == [0, 1, 2] and told[-1:] == [3]
+    index.add_many([])
+    index.add_many(pa.table({"id": pa.array([], pa.int64()), "filter": pa.array([], pa.string())}))
+    assert list(index) == [0, 1, 2]
+
+
+def test_a_table_may_say_the_dialect_of_each_row() -> None:
+    index = Index()
+    index.add_many(pa.table({"id": ["x", "y"], "filter": ["a = 1", "b = 1"], "dialect": ["sql", None]}))
+    assert index.match({"a": 1, "b": 1}) == ["x", "y"]
+    with pytest.raises(BadSubscriptions) as caught:
+        index.add_many(pa.table({"id": ["z", "w"], "filter": ["a = 1", "a = 1"], "dialect": ["sql", "latin"]}))
+    assert [row for row, _ in caught.value.errors] == [1]
+    with pytest.raises(UnknownDialect):
+        index.add_many([("z", "a = 1")], dialect="latin")
+
+
+REFUSED: list[tuple[list[tuple[Any, Any]] | pa.Table, type[Exception]]] = [
+    ([(5, "a = 1"), (6, "a =")], BadSubscriptions),
+    ([(5, "a = 1"), (6, None)], BadSubscriptions),
+    ([(5, "a = 1"), (6, "a = '\ud800'")], BadSubscriptions),
+    ([(5, "a = 1"), (5, "a = 2")], DuplicateId),
+    ([(5, "a = 1"), (0, "a = 2")], DuplicateId),
+    ([(5, "a = 1"), ("x", "a = 2")], IdKindError),
+    ([(5, "a = 1"), (True, "a = 2")], IdKindError),
+    ([(5, "a = 1"), (2**63, "a = 2")], IdKindError),
+    (pa.table({"id": [5], "text": ["a = 1"]}), ValueError),
+    (pa.table({"id": [5, None], "filter": ["a = 1", "a = 1"]}), ValueError),
+    (pa.table({"id": [5, 6], "filter": ["a = 1", None]}), ValueError),
+    ([(5, "a = 1"), (6, " AND ".join(f"(a{n} = 1 OR b{n} = 1)" for n in range(11)))], BadSubscriptions),
+]
+
+
+@pytest.mark.parametrize(("load", "error"), REFUSED, ids=range(len(REFUSED)))
+def test_a_load_that_is_refused_changes_nothing(load: Any, error: type[Exception]) -> None:
+    index = Index()
+    index.add(0, "a = 1")
+    with pytest.raises(error):
+        index.add_many(load)
+    assert list(index) == [0] and index.match({"a": 1}) == [0]
+    index._check()
+    index.add_many([(5, "a = 1"), (6, "a = 1")])
+    assert index.match({"a": 1}) == [0, 5, 6]
+
+
+SCRIPT = """
+from whimbrel import Index
+from whimbrel.engine import parallel
+parallel.PARALLEL_FROM, parallel.PARSE_AT_ONCE = 100, 50
+index = Index()
+told = []
+index.add_many(((id, f"a = {id % 7} AND b > {id}") for id in range(1_000)), progress=told.append)
+assert index.match({"a": 3, "b": 100}) == [id for id in range(100) if id % 7 == 3] and told[-1] == 1_000, told
+print("done")
+"""
+
+
+def test_a_plain_script_may_load_many(tmp_path: Path) -> None:
+    """Helper processes must not run the main module of the program again."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("done\n", "")
+
+
+@pytest.mark.parametrize("helper", ["", "raise SystemExit", "import sys; sys.stdin.buffer.read(9); print('x' * 99)"])
+def test_texts_that_a_helper_fails_to_parse_are_parsed_here(helper: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "PARALLEL_FROM", 10)
+    monkeypatch.setattr(parallel, "PARSE_AT_ONCE", 10)
+    monkeypatch.setattr(
+        parallel, "_HELPER" if helper else "sys", helper or SimpleNamespace(executable="/none", path=[])
+    )
+    texts = [f"a = {n}" if n % 10 else "a =" for n in range(95)]
+    told: list[int] = []
+    parsed = parallel.parse_in_parallel(texts, "sql", told.append, workers=3)
+    found = [row for group in parsed.groups for row in group.rows.tolist()]
+    found += [row for one in parsed.conjunctions for row in one.rows.tolist()]
+    assert sorted(found) == [row for row in range(95) if row % 10]
+    assert [row for row, _ in parsed.errors] == list(range(0, 95, 10)) and told[-1] == 95
+
+
+def test_a_refused_load_names_every_bad_row() -> None:
+    with pytest.raises(BadSubscriptions, match=r"row 1 has a bad one \(and 1 more\)") as caught:
+        Index().add_many([(0, "a = 1"), (1, "a ="), (2, "b = 1"), (3, "= b")])
+    assert [row for row, _ in caught.value.errors] == [1, 3]
+
+
+def test_errors_are_typed_and_change_nothing() -> None:
+    index = Index()
+    index.add("x", "a = 1")
+    calls: list[tuple[Callable[[], object], type[WhimbrelError]]] = [
+        (lambda: index.add("x", "b = 1"), DuplicateId),
+        (lambda: index.add(1, "b = 1"), IdKindError),
+        (lambda: index.add("y", "b ="), WhimbrelError),
+        (lambda: index.add("y", "b = 1", dialect="latin"), UnknownDialect),
+        (lambda: index.add("y", " AND ".join(f"(a{n} = 1 OR b{n} = 1)" for n in range(11))), LimitExceeded),
+        (lambda: index.add("y", Filter(x.Compare("a", "=", "x" * (1 << 20)))), LimitExceeded),
+        (lambda: index.replace("y", "b = 1"), UnknownId),
+        (lambda: index.replace("x", "b ="), WhimbrelError),
+        (lambda: index.remove("y"), UnknownId),
+        (lambda: index["y"], UnknownId),
+        (lambda: index.plan("y"), UnknownId),
+        (lambda: index.explain("y", {}), UnknownId),
+        (lambda: index.match({"a": b"1"}), EventError),
+        (lambda: index.match_batch([{"a": 1}, {"a": b"1"}]), EventError),
+        (lambda: index.match_batch({"a": 1}), EventError),
+        (lambda: index.match_batch(7), EventError),
+    ]
+    for call, error in calls:
+        with pytest.raises(error):
+            call()
+        index._check()
+        assert index.match({"a": 1}) == ["x"] and len(index) == 1
+    assert "y" not in index and 1 not in index and None not in index
