@@ -67,7 +67,7 @@ class CompiledCache(_Cache):
         """Whether nothing that is kept can be used, though there is a place to keep it."""
         try:
             return self.index_path is not None and not self._kept._cache_file._load_index()
-        except Exception:
+        except Exception:  # as below
             return True
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -79,7 +79,7 @@ class CompiledCache(_Cache):
             self.awaited = None
         try:
             return self._loaded(sig, target_context)
-        except Exception:
+        except Exception:  # unpickling what another version wrote raises anything
             self._forget()
             return None
 

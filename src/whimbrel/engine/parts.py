@@ -42,29 +42,30 @@ class Parts:
         self._places_kept = HEAD
 
     def ready(self) -> Snapshot:
-        """A snapshot whose head is so small that its entries can be checked one by one."""
+        """A snapshot whose head can be checked entry by entry, unless another thread is changing it."""
         snapshot = self.snapshot
-        if snapshot.head_size > HEAD_CHECKED and self.lock.acquire(blocking=False):
-            try:
-                self.flush()
-                return self.snapshot
-            finally:
-                self.lock.release()
-        return snapshot
+        return snapshot if snapshot.head_size <= HEAD_CHECKED else self._flushed() or snapshot
 
     def compiled(self) -> Snapshot:
         """A snapshot without a head; while another thread holds the lock, it is made for this caller only."""
         snapshot = self.snapshot
         if not snapshot.head_size:
             return snapshot
-        if self.lock.acquire(blocking=False):
-            try:
-                self.flush()
-                return self.snapshot
-            finally:
-                self.lock.release()
+        flushed = self._flushed()
+        if flushed is not None:
+            return flushed
         own = writer.build_from_head(list(snapshot.head_entries()), self.sample)
         return replace(snapshot, segments=(*snapshot.segments, own), head=[], head_size=0)
+
+    def _flushed(self) -> Snapshot | None:
+        """The snapshot after the head was made a segment; None while another thread holds the lock."""
+        if not self.lock.acquire(blocking=False):
+            return None
+        try:
+            self.flush()
+            return self.snapshot
+        finally:
+            self.lock.release()
 
     def append(self, slot: int, filter: Filter, died: int | None = None) -> None:
         """Put a filter into the head with the newest slot, and kill the slot that it replaces, in one step."""
