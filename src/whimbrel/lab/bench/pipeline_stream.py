@@ -25,6 +25,12 @@ _WARMING = 0.5
 """The share of each measurement that is done before it, by a query of its own: Java compiles what it runs often."""
 _EVERY = 0.1
 """Seconds between files of events that come evenly."""
+_PATIENCE = 120.0
+"""Seconds that events may come evenly beyond those asked for until a micro-batch counts."""
+
+
+class NoMicroBatch(RuntimeError):
+    """A query ended none of its micro-batches in time."""
 
 
 def run_stream(work: Work, stage: Stage) -> dict[str, object]:
@@ -93,8 +99,7 @@ class _Watch:
     def batches(self) -> list[_Batch]:
         """All but the first."""
         self.look()
-        found = [self.found[number] for number in sorted(self.found)]
-        return found[_WARM:] or found[-1:]
+        return [self.found[number] for number in sorted(self.found)][_WARM:]
 
 
 def _sustained(stage: Stage, name: str, events: pa.Table, index: Path, batch: int, batches: int) -> list[_Batch]:
@@ -139,7 +144,11 @@ def _even(stage: Stage, name: str, events: pa.Table, index: Path, rate: int, sec
     watch = _Watch(query)
     try:
         until = time.monotonic() + seconds
-        while time.monotonic() < until and query.isActive:
+        while query.isActive and (time.monotonic() < until or not watch.batches()):
+            if time.monotonic() > until + _PATIENCE:
+                raise NoMicroBatch(
+                    f"expected more than {_WARM} micro-batches in {seconds + _PATIENCE:g} s, got {len(watch.found)}"
+                )
             time.sleep(0.5)
             watch.look()
     finally:
