@@ -15,9 +15,10 @@ import pyarrow as pa
 import pytest
 
 from whimbrel import Index
-from whimbrel.engine import ahead, chunks
-from whimbrel.engine.compiled_cache import CompiledCache
-from whimbrel.engine.kernels import match
+from whimbrel.engine import ahead
+from whimbrel.engine.compiled.compiled_cache import CompiledCache
+from whimbrel.engine.kernels.match_kernels import match
+from whimbrel.engine.planner import chunks
 
 
 def sleeper() -> subprocess.Popen[bytes]:
@@ -159,7 +160,7 @@ def test_it_ends_with_its_parent() -> None:
 PROGRAM = """
 import json, resource
 from whimbrel import Index
-from whimbrel.engine.kernels import match
+from whimbrel.engine.kernels.match_kernels import match
 index = Index()
 index.add_many((number, f"x = {number}") for number in range(100))
 found = index.match({"x": 7})

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests import strategies as ws
 from tests.engine.ranks import Constants, Ranks, constants, entries, make, same
-from whimbrel.engine.cells import DROPPED, boxed
+from whimbrel.engine.ranks.cells import DROPPED, boxed
 from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.model.event import Event
 

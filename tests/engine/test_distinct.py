@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whimbrel.engine.distinct import distinct, sort_by_two
+from whimbrel.engine.ranks.distinct import distinct, sort_by_two
 
 _few = st.integers(-3, 3)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from whimbrel.engine.ids import IdTable
+from whimbrel.engine.ids.ids import IdTable
 from whimbrel.model.errors import DuplicateId, IdKindError, UnknownId
 
 LOW, HIGH = -(1 << 63), (1 << 63) - 1

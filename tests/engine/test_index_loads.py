@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from whimbrel import Filter, Index, WhimbrelError
-from whimbrel.engine import parallel
-from whimbrel.engine.subscriptions import BadSubscriptions
+from whimbrel.engine.intake import parallel
+from whimbrel.engine.intake.subscriptions import BadSubscriptions
 from whimbrel.model import expression as x
 from whimbrel.model.errors import DuplicateId, EventError, IdKindError, LimitExceeded, UnknownDialect, UnknownId
 
@@ -79,7 +79,7 @@ def test_a_load_that_is_refused_changes_nothing(load: Any, error: type[Exception
 
 SCRIPT = """
 from whimbrel import Index
-from whimbrel.engine import parallel
+from whimbrel.engine.intake import parallel
 parallel.PARALLEL_FROM, parallel.PARSE_AT_ONCE = 100, 50
 index = Index()
 told = []

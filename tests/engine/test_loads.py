@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests import strategies
 from tests.language import texts as sql
 from whimbrel import Index
-from whimbrel.engine import loads, scan
+from whimbrel.engine.intake import loads, scan
 from whimbrel.language import parse
 from whimbrel.model.errors import WhimbrelError
 

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from tests.engine.test_index import pairs
 from whimbrel import Filter, Index
-from whimbrel.engine import codec, patterns
-from whimbrel.engine.patterns import Looked, look, regex_pieces
+from whimbrel.engine import codec
+from whimbrel.engine.patterns import patterns
+from whimbrel.engine.patterns.patterns import Looked, look, regex_pieces
 from whimbrel.matchers.explain import near_misses
 from whimbrel.model import expression as x
 from whimbrel.model.constraint import Constraint

@@ -9,10 +9,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whimbrel.engine.compiler import Ranks
-from whimbrel.engine.constants import Constants
-from whimbrel.engine.dictionary import build_dictionary
-from whimbrel.engine.pools import Pool
+from whimbrel.engine.intake.compiler import Ranks
+from whimbrel.engine.intake.constants import Constants
+from whimbrel.engine.intake.pools import Pool
+from whimbrel.engine.ranks.dictionary import build_dictionary
 from whimbrel.language.words import Words
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 

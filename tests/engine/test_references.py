@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel import Index
-from whimbrel.engine.references import COARSE, coarse_shifts
+from whimbrel.engine.planner.references import COARSE, coarse_shifts
 
 FILTERS = 60_000
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.language import texts as sql
 from tests.language.test_columnar import check
-from whimbrel.engine import loads, scan
-from whimbrel.engine.loads import parse_load, scan_load
+from whimbrel.engine.intake import loads, scan
+from whimbrel.engine.intake.loads import parse_load, scan_load
 from whimbrel.lab.workloads import mixed
 from whimbrel.language.words import Words
 from whimbrel.model.errors import UnknownDialect

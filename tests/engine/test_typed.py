@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.model import domain_semantics as direct
 from whimbrel import Filter, Index, Schema
-from whimbrel.engine.subscriptions import BadSubscriptions
+from whimbrel.engine.intake.subscriptions import BadSubscriptions
 from whimbrel.engine.typed_columns import coded_table
 from whimbrel.matchers import MATCHERS, make
 from whimbrel.matchers._bulk import BulkMatcher

@@ -62,7 +62,7 @@ def load_index(
 
 def _add_all(index: Index, read: list[Read], report: Report, bar: Bar) -> list[Read]:
     """Add all at once, which is fast, without those whose filters are bad; what has to be added one by one."""
-    from whimbrel.engine.subscriptions import BadSubscriptions
+    from whimbrel.engine.intake.subscriptions import BadSubscriptions
 
     if any(row.dialect != "sql" for _, row in read):
         return read

@@ -9,7 +9,7 @@ import typer
 
 from whimbrel.cli.readers.source import Format
 from whimbrel.cli.report import OnError
-from whimbrel.engine.warmup import be_quiet
+from whimbrel.engine.compiled.warmup import be_quiet
 
 
 def _for_machines(json: bool) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from whimbrel.engine.subscriptions import fitted
+from whimbrel.engine.intake.subscriptions import fitted
 from whimbrel.model.expression import And, Compare, EndsWith, Expression, In, IsMissing, IsNull, StartsWith
 from whimbrel.model.filter import Filter
 from whimbrel.model.limits import FILTER_BYTES

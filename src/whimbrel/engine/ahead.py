@@ -28,12 +28,12 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from whimbrel.engine.chunks import build_chunks
-from whimbrel.engine.clauses import Clauses
-from whimbrel.engine.compiled_cache import CompiledCache
-from whimbrel.engine.kernels import match
-from whimbrel.engine.warmup import is_cold, tell_if_cold
-from whimbrel.engine.weights import Weights
+from whimbrel.engine.compiled.compiled_cache import CompiledCache
+from whimbrel.engine.compiled.warmup import is_cold, tell_if_cold
+from whimbrel.engine.intake.clauses import Clauses
+from whimbrel.engine.kernels.match_kernels import match
+from whimbrel.engine.planner.chunks import build_chunks
+from whimbrel.engine.planner.weights import Weights
 
 SWITCH = "WHIMBREL_COMPILE_AHEAD"
 """The environment variable that switches this off: 0."""

@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.codec import Encoded
-from whimbrel.engine.jit import kernel
-from whimbrel.engine.packing import SLOT_MASK, VERIFY_BIT
+from whimbrel.engine.compiled.jit import kernel
+from whimbrel.engine.planner.packing import SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.segment import Segment
 from whimbrel.engine.snapshot import Snapshot
 from whimbrel.engine.workspace import PAIRS, Workspace

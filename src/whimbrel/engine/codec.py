@@ -15,16 +15,16 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.columns import rank_column
-from whimbrel.engine.dictionary import build_dictionary, ranks_of_numbers, ranks_of_strings, ranks_of_times
-from whimbrel.engine.encode_kernels import number_buckets, pack, rank_cells
-from whimbrel.engine.flat import Lanes, NotFlat
-from whimbrel.engine.kernel_arrays import Numbers
-from whimbrel.engine.leaves import Layout, Leaf, layout, leaf_array
-from whimbrel.engine.lookup import Lookup
-from whimbrel.engine.pieces import Pieces, Seen
-from whimbrel.engine.ragged import Part, rank_lists, rank_map, rank_objects
-from whimbrel.engine.search import fixed
+from whimbrel.engine.compiled.kernel_arrays import Numbers
+from whimbrel.engine.patterns.pieces import Pieces, Seen
+from whimbrel.engine.ranks.columns import rank_column
+from whimbrel.engine.ranks.dictionary import build_dictionary, ranks_of_numbers, ranks_of_strings, ranks_of_times
+from whimbrel.engine.ranks.encode_kernels import number_buckets, pack, rank_cells
+from whimbrel.engine.ranks.flat import Lanes, NotFlat
+from whimbrel.engine.ranks.leaves import Layout, Leaf, layout, leaf_array
+from whimbrel.engine.ranks.lookup import Lookup
+from whimbrel.engine.ranks.ragged import Part, rank_lists, rank_map, rank_objects
+from whimbrel.engine.ranks.search import fixed
 from whimbrel.matchers.events import read_events
 from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.model.event import Event

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.books import derived_key
-from whimbrel.engine.clauses import SHARED, VERIFY
-from whimbrel.engine.compiler import Part, Ranks, Sets, attribute_number
-from whimbrel.engine.constants import Constants
-from whimbrel.engine.dictionary import ranks_of_numbers, ranks_of_strings, ranks_of_times
-from whimbrel.engine.hashed import REFERENCES
-from whimbrel.engine.jit import kernel
-from whimbrel.engine.lookup import EXACT, FLOATS, parse_number
-from whimbrel.engine.packing import ATTR_MASK, KIND_SHIFT, SHARED_BIT, SLOT_MASK, VERIFY_BIT
-from whimbrel.engine.records import COUNT, HEAD, record_starts
+from whimbrel.engine.compiled.jit import kernel
+from whimbrel.engine.intake.clauses import SHARED, VERIFY
+from whimbrel.engine.intake.compiler import Part, Ranks, Sets, attribute_number
+from whimbrel.engine.intake.constants import Constants
+from whimbrel.engine.patterns.books import derived_key
+from whimbrel.engine.planner.hashed import REFERENCES
+from whimbrel.engine.planner.packing import ATTR_MASK, KIND_SHIFT, SHARED_BIT, SLOT_MASK, VERIFY_BIT
+from whimbrel.engine.planner.records import COUNT, HEAD, record_starts
+from whimbrel.engine.ranks.dictionary import ranks_of_numbers, ranks_of_strings, ranks_of_times
+from whimbrel.engine.ranks.lookup import EXACT, FLOATS, parse_number
 from whimbrel.engine.segment import Segment
 
 

@@ -17,13 +17,13 @@ import numpy as np
 from whimbrel.engine import ahead, persistence, report, writer
 from whimbrel.engine.admission import admitted
 from whimbrel.engine.blocks import FIRST_UNIT, Units, match_units, sample_of
-from whimbrel.engine.ids import IdTable
-from whimbrel.engine.packing import SLOT_MASK, VERIFY_BIT
+from whimbrel.engine.ids.ids import IdTable
+from whimbrel.engine.intake.subscriptions import Batch, read_subscriptions
 from whimbrel.engine.pairs import pairs_of
 from whimbrel.engine.parts import Parts
+from whimbrel.engine.planner.packing import SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.segment import Segment
 from whimbrel.engine.snapshot import Snapshot
-from whimbrel.engine.subscriptions import Batch, read_subscriptions
 from whimbrel.engine.texts import TextStore
 from whimbrel.engine.workspace import Workspace
 from whimbrel.model.errors import UnknownId, WhimbrelError

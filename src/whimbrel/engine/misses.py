@@ -13,12 +13,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from whimbrel.engine.clauses import RANGE
+from whimbrel.engine.compiled.jit import kernel
 from whimbrel.engine.decode import packed_parts
-from whimbrel.engine.item_kernels import holds
-from whimbrel.engine.jit import kernel
-from whimbrel.engine.packing import ATTR_MASK, KIND_SHIFT, SLOT_MASK, VERIFY_BIT
-from whimbrel.engine.pieces import SEVERAL
+from whimbrel.engine.intake.clauses import RANGE
+from whimbrel.engine.kernels.item_kernels import holds
+from whimbrel.engine.patterns.pieces import SEVERAL
+from whimbrel.engine.planner.packing import ATTR_MASK, KIND_SHIFT, SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.segment import Segment
 from whimbrel.engine.snapshot import Snapshot
 from whimbrel.matchers.explain import NearMiss, _best_conjunction, near_misses

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.ids import IdTable
+from whimbrel.engine.ids.ids import IdTable
 
 
 def pairs_of(blocks: Iterable[tuple[np.ndarray, np.ndarray]], ids: IdTable) -> pa.Table:

@@ -8,10 +8,10 @@ from typing import cast
 
 import numpy as np
 
-from whimbrel.engine.ids import IdTable
+from whimbrel.engine.files.store import open_directory, save_directory
+from whimbrel.engine.ids.ids import IdTable
 from whimbrel.engine.segment import Segment
 from whimbrel.engine.snapshot import Snapshot
-from whimbrel.engine.store import open_directory, save_directory
 from whimbrel.engine.texts import TextStore
 
 

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from whimbrel.engine.chunks import CHUNK
 from whimbrel.engine.codec import Encoded
-from whimbrel.engine.hashed import REFERENCES
-from whimbrel.engine.keys import CANDIDATE_NS
-from whimbrel.engine.packing import SLOT_MASK
-from whimbrel.engine.records import HEAD, record_starts
+from whimbrel.engine.planner.chunks import CHUNK
+from whimbrel.engine.planner.hashed import REFERENCES
+from whimbrel.engine.planner.keys import CANDIDATE_NS
+from whimbrel.engine.planner.packing import SLOT_MASK
+from whimbrel.engine.planner.records import HEAD, record_starts
+from whimbrel.engine.planner.signatures import TEST_NS
+from whimbrel.engine.planner.weights import ATTRIBUTES_PER_EVENT
 from whimbrel.engine.segment import Segment
-from whimbrel.engine.signatures import TEST_NS
 from whimbrel.engine.snapshot import Snapshot
-from whimbrel.engine.weights import ATTRIBUTES_PER_EVENT
 from whimbrel.model.subscription import Id
 
 COST_NS = {

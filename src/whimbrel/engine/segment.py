@@ -7,19 +7,19 @@ from typing import cast
 
 import numpy as np
 
-from whimbrel.engine.clauses import Clauses
 from whimbrel.engine.codec import Codec
-from whimbrel.engine.distinct import distinct
-from whimbrel.engine.hashed import schema_lines
-from whimbrel.engine.kernel_arrays import NUMBERS, SEGMENT, SegmentArrays
-from whimbrel.engine.kernels import match
-from whimbrel.engine.keys import bucket_factor
-from whimbrel.engine.layout import lay_out
-from whimbrel.engine.lookup import fixed
-from whimbrel.engine.planner import KINDS, make_plan
-from whimbrel.engine.views import words_of
-from whimbrel.engine.warmup import tell_if_cold
-from whimbrel.engine.weights import guess_weights, item_shares, sample_weights
+from whimbrel.engine.compiled.kernel_arrays import NUMBERS, SEGMENT, SegmentArrays
+from whimbrel.engine.compiled.views import words_of
+from whimbrel.engine.compiled.warmup import tell_if_cold
+from whimbrel.engine.intake.clauses import Clauses
+from whimbrel.engine.kernels.match_kernels import match
+from whimbrel.engine.planner.hashed import schema_lines
+from whimbrel.engine.planner.keys import bucket_factor
+from whimbrel.engine.planner.layout import lay_out
+from whimbrel.engine.planner.planner import KINDS, make_plan
+from whimbrel.engine.planner.weights import guess_weights, item_shares, sample_weights
+from whimbrel.engine.ranks.distinct import distinct
+from whimbrel.engine.ranks.lookup import fixed
 
 BLOCK = 4_096
 """Events that a kernel takes at once, at most: a chunk's bits are read once for all of them."""

@@ -9,10 +9,10 @@ from weakref import ref
 import numpy as np
 
 from whimbrel.engine.codec import Encoded
-from whimbrel.engine.kernel_arrays import ENTRIES, ENTRIES_AT, SCRATCH, TASK, TASK_AT, Entries, Scratch, Task
-from whimbrel.engine.kernels import match
+from whimbrel.engine.compiled.kernel_arrays import ENTRIES, ENTRIES_AT, SCRATCH, TASK, TASK_AT, Entries, Scratch, Task
+from whimbrel.engine.compiled.views import words_of
+from whimbrel.engine.kernels.match_kernels import match
 from whimbrel.engine.segment import BLOCK, Segment
-from whimbrel.engine.views import words_of
 
 USUAL_BLOCK, BLOCK_PAIRS = 1_024, 1 << 19
 """Events of a block, and pairs that it may have to be larger: more of them take longer to sort than chunks to read."""

@@ -18,7 +18,7 @@ from time import time_ns
 from types import TracebackType
 from typing import Any, Self
 
-from whimbrel.engine.array_file import sync
+from whimbrel.engine.files.array_file import sync
 from whimbrel.log import file
 from whimbrel.log.errors import BeyondEnd, LogClosed, LogFailed
 from whimbrel.log.lock import WriterLock

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from whimbrel.engine.array_file import sync
+from whimbrel.engine.files.array_file import sync
 from whimbrel.pipeline.errors import MissingVersion, OptionError
 from whimbrel.pipeline.store import IndexStore
 from whimbrel.pipeline.stream_errors import BadRecord, NoBatch, OtherIndex

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from urllib.parse import quote
 
-from whimbrel.engine.array_file import sync
+from whimbrel.engine.files.array_file import sync
 from whimbrel.pipeline.errors import OptionError, RemotePath
 from whimbrel.pipeline.shape import Group, Shape
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from whimbrel.engine.compiled.jit import kernel
 from whimbrel.engine.index import Index
-from whimbrel.engine.jit import kernel
 
 BATCH_BYTES = 1 << 26
 """Bytes of ids in one list array, about; a single event may have more."""

@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from whimbrel.engine.errors import SavedIndexError
+from whimbrel.engine.files.store import MANIFEST
 from whimbrel.engine.index import Index
-from whimbrel.engine.store import MANIFEST
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.pipeline.store import IndexStore, Shard
 from whimbrel.pipeline.worker import open_shard

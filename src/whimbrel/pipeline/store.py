@@ -26,8 +26,8 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from whimbrel.engine.array_file import sync
-from whimbrel.engine.store import read_manifest
+from whimbrel.engine.files.array_file import sync
+from whimbrel.engine.files.store import read_manifest
 from whimbrel.pipeline.errors import BadManifest, MissingVersion, RemotePath, VersionTaken
 
 FORMAT = "whimbrel index version"

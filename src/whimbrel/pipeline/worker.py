@@ -19,8 +19,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 from whimbrel.engine.errors import CorruptIndex
+from whimbrel.engine.files.store import read_manifest
 from whimbrel.engine.index import Index
-from whimbrel.engine.store import read_manifest
 from whimbrel.pipeline.store import IndexStore, Manifest
 
 SHARDS_KEPT = 256

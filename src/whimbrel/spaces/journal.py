@@ -26,7 +26,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from whimbrel.engine.array_file import open_file, sync, write_file
+from whimbrel.engine.files.array_file import open_file, sync, write_file
 from whimbrel.spaces.errors import JournalError
 
 SMALLEST = 16 << 20

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from whimbrel.engine import parallel
 from whimbrel.engine import workspace as workspace_module
 from whimbrel.engine.index import Index
-from whimbrel.engine.loads import SCANNED_FROM
+from whimbrel.engine.intake import parallel
+from whimbrel.engine.intake.loads import SCANNED_FROM
 from whimbrel.lab.bench.rival import Pairs, Rival, pairs_of_blocks
 from whimbrel.lab.bench.timing import Times, interleaved
 from whimbrel.lab.workloads import make

@@ -1,0 +1,1 @@
+"""How kernels are compiled, kept on disk, told of, and handed their arrays."""

@@ -1,0 +1,1 @@
+"""Arrays in files with checksums, and the directory of a saved index."""

@@ -1,0 +1,232 @@
+"""Slot to id and id to slot for millions of subscriptions, at a few bytes each.
+
+A slot is the number of a subscription in order of addition. Ids lie in flat arrays by slot; the way back is one
+open-addressing hash table. Integer ids that count up from the first one are not stored at all, but for that one.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whimbrel.engine.ids.id_batches import item, read_batch
+from whimbrel.engine.ids.id_kernels import Bytes, Int32s, Int64s
+from whimbrel.engine.ids.id_keys import Arrays, IntKeys, Slots, StringKeys, frozen, owned, room
+from whimbrel.model.errors import DuplicateId, IdKindError, UnknownId
+from whimbrel.model.subscription import Id, id_kind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_KINDS = (None, "int64", "string")
+_PAGE = 1 << 16  # ids named at a time by an iteration
+
+
+class IdTable:
+    """The ids of an index, of one kind, fixed by the first one.
+
+    One thread writes: add, add_many, remove, arrays. Any thread may call name, names and name_list for slots that it
+    was told of after they were added, and never waits. `find` from another thread is safe, but a race decides whether
+    it sees an id that is just being added or removed. A removed id keeps its name; added again, it gets a new slot.
+    Nothing is durable until what `arrays` returns is saved.
+
+    >>> table = IdTable()
+    >>> table.add("toys"), table.add("books"), table.find("books"), table.find("films")
+    (0, 1, 1, -1)
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        """`seed` of the hash, below 2^63; a secret one unless given, for a saved table that is the same every time."""
+        self._keys: IntKeys | StringKeys | None = None
+        self._seed = secrets.randbits(63) if seed is None else seed
+        self._table: Int32s = np.zeros(16, np.int32)
+        self._lookup = frozen(self._table)
+        self._dead: Bytes = np.zeros(0, np.uint8)  # one bit per slot
+        self._slots = 0
+        self._slot_limit = 0  # slots that may be added without a call of `_prepare`
+        self._removed = 0  # slots
+        self._removed_entries = 0  # those of them outside the dense run
+        self._used = 0  # places of the hash table that are not free: entries and removed ones
+
+    @property
+    def kind(self) -> str | None:
+        """`int64` or `string`; None before the first id."""
+        return None if self._keys is None else self._keys.kind
+
+    @property
+    def slots(self) -> int:
+        """How many slots there are, removed ones included: the next id gets this slot."""
+        return self._slots
+
+    def __len__(self) -> int:
+        return self._slots - self._removed
+
+    def __contains__(self, id: object) -> bool:
+        return self.find(id) >= 0
+
+    def __iter__(self) -> Iterator[Id]:
+        """The live ids in order of addition."""
+        for first in range(0, self._slots, _PAGE):
+            yield from self.name_list(self.live(first, first + _PAGE))
+
+    def add(self, id: Id) -> int:
+        """Add an id and return its slot; DuplicateId if it is there. About 1 us; growing costs 30 ns per id."""
+        keys = self._keys or _keys_of(id)
+        raw = keys.stored_form(id)
+        slot = self._slots
+        if slot >= self._slot_limit:
+            self._prepare(1)
+        mark = keys.mark()
+        if not keys.append_one(raw) and self._enter(keys, 1) >= 0:  # type: ignore[arg-type]
+            keys.reset(mark)
+            raise DuplicateId(id)
+        self._keys = keys
+        self._slots = slot + 1
+        return slot
+
+    def add_many(self, ids: NDArray[Any] | pa.Array | Iterable[Id]) -> int:
+        """Add ids and return the first slot; the others follow. All or none: DuplicateId names the first duplicate."""
+        batch = read_batch(ids, self.kind)
+        if len(batch) == 0:
+            return self._slots
+        keys = self._keys or _keys_of(item(batch, 0))
+        slot = self._slots
+        if slot + len(batch) > self._slot_limit:
+            self._prepare(len(batch))
+        mark = keys.mark()
+        run = keys.append(batch)
+        duplicate = self._enter(keys, len(batch) - run) if run < len(batch) else -1
+        if duplicate >= 0:
+            keys.reset(mark)
+            raise DuplicateId(item(batch, run + duplicate))
+        self._keys = keys
+        self._slots = slot + len(batch)
+        return slot
+
+    def find(self, id: object) -> int:
+        """The slot of a live id; -1 if it is not there, whatever it is. About 1 us."""
+        keys = self._keys
+        if keys is None:
+            return -1
+        try:
+            raw = keys.stored_form(id)
+        except IdKindError:
+            return -1
+        return self._locate(keys, raw)[0]
+
+    def remove(self, id: Id) -> int:
+        """Remove an id and return the slot it had; UnknownId if it is not there."""
+        keys = self._keys or _keys_of(id)
+        slot, place = self._locate(keys, keys.stored_form(id))
+        if slot < 0:
+            raise UnknownId(id)
+        if self._slots > self._slot_limit:
+            self._prepare(0)
+        if place >= 0:
+            self._table[place] = -1
+            self._removed_entries += 1
+        self._dead[slot >> 3] |= 1 << (slot & 7)
+        self._removed += 1
+        return slot
+
+    def name(self, slot: int) -> Id:
+        """The id of a slot, removed or not."""
+        if self._keys is None or not 0 <= slot < self._slots:
+            raise IndexError(f"Expected a slot below {self._slots}, but got {slot}")
+        return self._keys.name(slot)
+
+    def names(self, slots: Slots) -> Int64s | pa.Array:
+        """The ids of slots: an int64 array, or an Arrow array of strings. The slots are trusted."""
+        return np.empty(0, np.int64) if self._keys is None else self._keys.names(slots)
+
+    def name_list(self, slots: Slots) -> list[int] | list[str]:
+        """The ids of slots as Python values: for few slots cheaper than `names`. The slots are trusted."""
+        return [] if self._keys is None else self._keys.name_list(slots)
+
+    def live(self, first: int = 0, stop: int | None = None) -> Int32s:
+        """The slots that are not removed, ascending, from `first` (a multiple of 8) to `stop`."""
+        stop = self._slots if stop is None else min(stop, self._slots)
+        bits = np.unpackbits(self._dead[first >> 3 : (stop + 7) >> 3], count=stop - first, bitorder="little")
+        return np.flatnonzero(bits == 0).astype(np.int32) + np.int32(first)
+
+    def memory_bytes(self) -> int:
+        """Bytes of all arrays, mapped ones included."""
+        return self._table.nbytes + self._dead.nbytes + (0 if self._keys is None else self._keys.memory_bytes())
+
+    def arrays(self) -> Arrays:
+        """A snapshot to save. It stays as it is while the writer goes on: what is not only appended to is copied."""
+        keys = self._keys or IntKeys()
+        sizes = [self._slots, self._removed, self._removed_entries, self._used]
+        counts = [_KINDS.index(self.kind), *sizes, self._seed, keys.base, keys.dense]
+        dead = self._dead[: (self._slots + 7) >> 3].copy()
+        return {"counts": np.array(counts, np.int64), "table": self._table.copy(), "dead": dead, **keys.arrays()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> IdTable:
+        """A table on saved arrays, in no time.
+
+        The arrays are the table's from now on: read-only ones are copied by the first change, writable ones, mapped
+        copy-on-write, are changed page by page.
+        """
+        kind, slots, removed, removed_entries, used, seed, base, dense = arrays["counts"].tolist()
+        table = cls(seed)
+        if _KINDS[kind] == "int64":
+            table._keys = IntKeys(arrays["ids"], base, dense)
+        elif _KINDS[kind] == "string":
+            table._keys = StringKeys(arrays["text"], arrays["offsets"])
+        table._table, table._lookup, table._used = arrays["table"], frozen(arrays["table"]), used
+        table._dead = arrays["dead"]
+        table._slots, table._removed, table._removed_entries = slots, removed, removed_entries
+        return table
+
+    def _locate(self, keys: IntKeys | StringKeys, raw: int | bytes) -> tuple[int, int]:
+        """Slot and place in the hash table of a live id: (-1, -1) if it is not there, place -1 in the dense run."""
+        slot = keys.run_slot(raw)  # type: ignore[arg-type]
+        if slot >= 0 and not self._dead.item(slot >> 3) >> (slot & 7) & 1:
+            return slot, -1
+        table = self._lookup
+        place = keys.find(table, self._seed, raw)  # type: ignore[arg-type]
+        return (-1, -1) if place < 0 else (table.item(place) - 1 + keys.dense, place)
+
+    def _prepare(self, count: int) -> None:
+        """Make the arrays writable and make room for more slots, before anything is appended."""
+        if self._slot_limit == 0:
+            self._table, self._dead = owned(self._table), owned(self._dead)
+            self._lookup = frozen(self._table)
+            if self._keys is not None:
+                self._keys.own()
+        self._dead = room(self._dead, (self._slots + count + 7) >> 3)
+        self._slot_limit = self._dead.size << 3
+
+    def _enter(self, keys: IntKeys | StringKeys, count: int) -> int:
+        """Enter the last `count` entries; -1, or the number of the first duplicate among them, and then none is in."""
+        first = keys.count - count
+        used = self._used + count
+        if used * 5 > self._table.size * 3:  # too full: start a fresh one at 44 %, without the places of removed ids
+            table = np.zeros(max(16, (keys.count - self._removed_entries) * 9 // 4), np.int32)
+            keys.enter(table, self._dead, self._seed, 0, first)
+            self._table, self._lookup, used = table, frozen(table), keys.count - self._removed_entries
+        self._used = used  # also after a failure, which leaves its places marked as removed
+        duplicate = keys.enter(self._table, self._dead, self._seed, first, keys.count)
+        return duplicate if duplicate < 0 else duplicate - first
+
+    def _check(self) -> None:
+        """Assert every invariant; for tests."""
+        assert self._used * 5 <= self._table.size * 3
+        assert np.count_nonzero(self._table) <= self._used
+        entries = self._table[self._table > 0]
+        assert self.live().size == len(self) and self._removed_entries <= self._removed
+        if self._keys is not None:
+            assert self._keys.count + self._keys.dense == self._slots
+            assert entries.size == self._keys.count - self._removed_entries
+            live = self.live()
+            assert sorted(entries - 1 + self._keys.dense) == live[live >= self._keys.dense].tolist()
+            assert all(self.find(id) == slot for slot, id in zip(live, self, strict=True))
+
+
+def _keys_of(id: object) -> IntKeys | StringKeys:
+    return IntKeys() if id_kind(id) == "int64" else StringKeys()

@@ -1,0 +1,287 @@
+"""Bulk loads: rows that share shapes, their literals in columns, compiled without a filter object per row.
+
+Walking the shapes only writes descriptors (a few numbers per term) and pools the literal columns per attribute and
+type; ranks are then found pool by pool, and one kernel assembles the items of all rows. So a load of many small
+groups costs little more than one of a few large ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from whimbrel.engine.compiled.jit import helper, kernel
+from whimbrel.engine.intake.clauses import RANGE, SET, SHARED
+from whimbrel.engine.intake.compiler import FilterSource, Part, Ranks, Sets, attribute_number
+from whimbrel.engine.intake.constants import Constants
+from whimbrel.engine.intake.pools import Pool
+from whimbrel.language.columnar import Conjunctions, Operand, ShapeGroup, Term
+from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
+
+_TYPES = {"number": NUMBER, "string": STRING, "timestamp": TIMESTAMP}
+_BLOCK_END, _CONSTANT = -1, -2
+_BOOLEAN_RANKS = {False: 2, True: 4}
+_EXCLUDED = 2
+
+
+Items = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+"""Attribute, kind, low and high of each item."""
+
+
+def bulk_sources(groups: Sequence[ShapeGroup], slots: np.ndarray) -> tuple[list[BulkSource | FilterSource], list[int]]:
+    """The sources of parsed groups (row r of the input is subscription slots[r]), and the always-true slots."""
+    sources: list[BulkSource | FilterSource] = []
+    always: list[int] = []
+    plain: list[ShapeGroup] = []
+    for group in groups:
+        if any(not terms for terms in group.shape.conjunctions):
+            always += slots[group.rows].tolist()
+        elif any(term.kind == "prefix" for terms in group.shape.conjunctions for term in terms):
+            filters = [group.filter(row) for row in range(len(group.rows))]
+            sources.append(FilterSource(slots[group.rows].tolist(), filters))
+        else:
+            plain.append(group)
+    if plain:
+        sources.append(BulkSource(plain, slots))
+    return sources, always
+
+
+class BulkSource:
+    """Rows of many shapes."""
+
+    def __init__(self, groups: Sequence[ShapeGroup], slots: np.ndarray) -> None:
+        self._groups = groups
+        self._slots = slots
+        self._pools: list[Pool] = []
+        self._blocks: list[tuple[int, int, int, int]] = []  # first row, rows, items per row, flags
+        self._items: list[tuple[int, ...]] = []
+        self._members: list[tuple[int, int]] = []  # pool and place of each member of a list
+
+    def constants(self, attributes: dict[str, int], gathered: list[Constants]) -> None:
+        """Number the attributes and give the constants."""
+        pools: dict[tuple[int, int], int] = {}
+        first = 0
+        for group in self._groups:
+            rows = len(group.rows)
+            flags = SHARED if len(group.shape.conjunctions) > 1 else 0
+            places: dict[tuple[int, int], tuple[int, int]] = {}
+
+            def place(attr: int, operand: Operand, group: ShapeGroup = group, places: dict = places) -> tuple[int, int]:  # type: ignore[type-arg]
+                """The pool of an operand's column and where the column begins in it."""
+                if operand.slot is None:
+                    return _CONSTANT, _BOOLEAN_RANKS[bool(operand.value)]
+                known = places.get((attr, operand.slot))
+                if known is None:
+                    type = _TYPES[group.shape.slot_types[operand.slot]]
+                    pool = pools.setdefault((attr, type), len(pools))
+                    if pool == len(self._pools):
+                        self._pools.append(Pool(attr, type))
+                    known = places[attr, operand.slot] = pool, self._pools[pool].add(group.columns[operand.slot])
+                return known
+
+            for terms in group.shape.conjunctions:
+                width = 0
+                for term in terms:
+                    attr = attribute_number(term.attribute, attributes, gathered)
+                    width += self._describe(attr, term, place, width, group, gathered)
+                self._blocks.append((first, rows, width, flags))
+            first += rows
+        for pool in self._pools:
+            pool.give(gathered[pool.attr])
+
+    def _describe(self, attr, term: Term, place, width: int, group: ShapeGroup, gathered: list[Constants]) -> int:  # type: ignore[no-untyped-def]
+        """Writes the descriptors of a term; how many items it is."""
+        block = len(self._blocks)
+        if term.kind == "range":
+            some = term.lower or term.upper
+            assert some is not None and some.slot is not None
+            type = _TYPES[group.shape.slot_types[some.slot]]
+            gathered[attr].ordered = gathered[attr].ordered or type == STRING
+            low = place(attr, term.lower) if term.lower else (_BLOCK_END, type)
+            high = place(attr, term.upper) if term.upper else (_BLOCK_END, type + 1)
+            self._items.append(
+                (block, width, attr, RANGE, *low, int(not term.lower_inclusive), *high, int(not term.upper_inclusive))
+            )
+            return 1
+        if term.kind == "required" or (term.kind == "points" and len(term.operands) == 1):
+            for i, operand in enumerate(term.operands):
+                point = place(attr, operand)
+                self._items.append((block, width + i, attr, RANGE, *point, 0, *point, 0))
+            return len(term.operands)
+        begin = len(self._members)
+        self._members += [place(attr, operand) for operand in term.operands]
+        kind = SET if term.kind == "points" else _EXCLUDED
+        self._items.append((block, width, attr, kind, begin, len(term.operands), 0, 0, 0, 0))
+        return 1
+
+    def parts(self, ranks: Ranks, sets: Sets) -> list[Part]:
+        """The items, once ranks exist."""
+        blocks = np.array(self._blocks, np.int64).reshape(-1, 4)
+        items = self._assembled(blocks, ranks, sets)
+        rows = np.concatenate([self._slots[group.rows] for group in self._groups]).astype(np.int32)
+        return [_satisfiable(blocks, rows, items)]
+
+    def _assembled(self, blocks: np.ndarray, ranks: Ranks, sets: Sets) -> Items:
+        """The items of all groups, one after the other."""
+        found = [pool.ranks(ranks) for pool in self._pools]
+        base = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(one) for one in found], dtype=np.int64)])
+        pooled = np.concatenate([*found, np.empty(0, np.int32)]).astype(np.int32, copy=False)
+        items = np.array(self._items, np.int64).reshape(-1, 10)
+        members = np.array(self._members, np.int64).reshape(-1, 2)
+        sizes = blocks[:, 1] * blocks[:, 2]
+        total = int(sizes.sum())
+        attr, low, high = (np.empty(total, np.int32) for _ in range(3))
+        kind = np.empty(total, np.uint8)
+        in_lists = items[items[:, 3] != RANGE]
+        spans = int((blocks[in_lists[:, 0], 1] * (in_lists[:, 5] + 1)).sum())
+        set_start = np.zeros(int(blocks[in_lists[:, 0], 1].sum()) + 1, np.int64)
+        set_low, set_high = np.empty(spans, np.int32), np.empty(spans, np.int32)
+        used = _assemble(
+            blocks, np.cumsum(sizes) - sizes, items, members, base, pooled, ranks.dictionary["rank_base"],
+            attr, kind, low, high, set_start, set_low, set_high,
+        )  # fmt: skip
+        first = sets.add_ragged(set_start, set_low[:used].copy(), set_high[:used].copy())
+        low[kind == SET] += first
+        return attr, kind, low, high
+
+
+class PieceSource(BulkSource):
+    """Rows that are one conjunction each, given predicate by predicate."""
+
+    def __init__(self, conjunctions: Sequence[Conjunctions], slots: np.ndarray) -> None:
+        super().__init__([group for one in conjunctions for group in one.groups], slots)
+        self._conjunctions = conjunctions
+
+    def parts(self, ranks: Ranks, sets: Sets) -> list[Part]:
+        """The items, once ranks exist: assembled predicate by predicate, then put in their places."""
+        blocks = np.array(self._blocks, np.int64).reshape(-1, 4)
+        items = self._assembled(blocks, ranks, sets)
+        places = self._places()
+        for array in items:
+            array[places] = array.copy()
+        counts = np.concatenate([one.counts for one in self._conjunctions])
+        rows = self._slots[np.concatenate([one.rows for one in self._conjunctions])].astype(np.int32)
+        each = np.stack([np.arange(len(rows)), np.ones_like(rows), counts, np.zeros_like(rows)], axis=1)
+        return [_satisfiable(each.astype(np.int64), rows, items)]
+
+    def _places(self) -> np.ndarray:
+        """Where each predicate belongs among those of all rows."""
+        found = []
+        first = 0
+        for one in self._conjunctions:
+            found += [group.rows + first for group in one.groups]
+            first += int(one.counts.sum())
+        return np.concatenate(found)
+
+
+def _satisfiable(blocks: np.ndarray, rows: np.ndarray, items: Items) -> Part:
+    """The conjunctions of blocks that have no empty range."""
+    conjunctions = int(blocks[:, 1].sum())
+    slot = np.empty(conjunctions, np.int32)
+    flags = np.empty(conjunctions, np.uint8)
+    counts = np.empty(conjunctions, np.int64)
+    attr, kind, low, high = items
+    kept, kept_items = _keep_satisfiable(blocks, rows, attr, kind, low, high, slot, flags, counts)
+    return Part(slot[:kept], flags[:kept], counts[:kept], *(array[:kept_items] for array in items))
+
+
+@helper
+def _rank(pool, at, row, base, pooled):  # type: ignore[no-untyped-def]
+    return at if pool == _CONSTANT else pooled[base[pool] + at + row]
+
+
+@helper
+def _sort(points, n):  # type: ignore[no-untyped-def]
+    """Shell sort: short lists are the rule, and NumPy's sort takes seconds to compile."""
+    gap = 1
+    while gap < n // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n):
+            x = points[i]
+            j = i
+            while j >= gap and points[j - gap] > x:
+                points[j] = points[j - gap]
+                j -= gap
+            points[j] = x
+        gap //= 3
+
+
+@kernel
+def _assemble(  # type: ignore[no-untyped-def]
+    blocks, begin, items, members, base, pooled, rank_base, attr, kind, low, high, set_start, set_low, set_high
+):
+    """Writes the items of every row; sets are written one after the other. Returns how many spans they have."""
+    spans = 0
+    sets = 0
+    points = np.empty(64, np.int32)
+    for d in range(items.shape[0]):
+        block = items[d, 0]
+        rows, width = blocks[block, 1], blocks[block, 2]
+        a = items[d, 2]
+        for row in range(rows):
+            k = begin[block] + row * width + items[d, 1]
+            attr[k] = a
+            if items[d, 3] == RANGE:
+                kind[k] = RANGE
+                if items[d, 4] == _BLOCK_END:
+                    low[k] = rank_base[a, items[d, 5]]
+                else:
+                    low[k] = _rank(items[d, 4], items[d, 5], row, base, pooled) + items[d, 6]
+                if items[d, 7] == _BLOCK_END:
+                    high[k] = rank_base[a, items[d, 8]] - 1
+                else:
+                    high[k] = _rank(items[d, 7], items[d, 8], row, base, pooled) - items[d, 9]
+                continue
+            n = items[d, 5]
+            if n > points.size:
+                points = np.empty(2 * n, np.int32)
+            for i in range(n):
+                member = items[d, 4] + i
+                points[i] = _rank(members[member, 0], members[member, 1], row, base, pooled)
+            _sort(points, n)
+            kind[k] = SET
+            low[k] = sets
+            high[k] = 0
+            previous = 0
+            for i in range(n):
+                if i > 0 and points[i] == points[i - 1]:
+                    continue
+                if items[d, 3] == SET:
+                    set_low[spans] = points[i]
+                    set_high[spans] = points[i]
+                else:
+                    set_low[spans] = previous + 1
+                    set_high[spans] = points[i] - 1
+                    previous = points[i]
+                spans += 1
+            if items[d, 3] != SET:
+                set_low[spans] = previous + 1
+                set_high[spans] = rank_base[a, 4] - 1
+                spans += 1
+            sets += 1
+            set_start[sets] = spans
+    return spans
+
+
+@kernel
+def _keep_satisfiable(blocks, rows, attr, kind, low, high, slot, flags, counts):  # type: ignore[no-untyped-def]
+    """Drops conjunctions with an empty range, in place; how many conjunctions and items are left."""
+    read = write = kept = 0
+    for b in range(blocks.shape[0]):
+        width = blocks[b, 2]
+        for row in range(blocks[b, 1]):
+            good = True
+            for k in range(read, read + width):
+                good &= kind[k] != RANGE or low[k] <= high[k]
+            if good:
+                for k in range(read, read + width):
+                    attr[write], kind[write], low[write], high[write] = attr[k], kind[k], low[k], high[k]
+                    write += 1
+                slot[kept] = rows[blocks[b, 0] + row]
+                flags[kept] = blocks[b, 3]
+                counts[kept] = width
+                kept += 1
+            read += width
+    return kept, write

@@ -1,0 +1,299 @@
+"""The compiler: filters, in whatever form they come, to clauses in rank space.
+
+Three sources feed it: columns of literals that share a shape (bulk loads), single filters, and segments that are
+merged. Each first gives its constants, then, when the dictionary of ranks is made of all of them, its items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from whimbrel.engine.compiled.jit import kernel
+from whimbrel.engine.intake.clauses import NO_RANGE, NO_SET, RANGE, SET, SHARED, VERIFY, Clauses, Item, split
+from whimbrel.engine.intake.constants import Constants
+from whimbrel.engine.patterns.books import build_books, source_name
+from whimbrel.engine.ranks.dictionary import build_dictionary
+from whimbrel.engine.ranks.lookup import Lookup
+from whimbrel.model.filter import Filter
+from whimbrel.model.intervals import Cut
+
+
+class Ranks:
+    """The ranks of constants, while a segment is compiled."""
+
+    def __init__(self, dictionary: dict[str, np.ndarray], meta: dict[str, object], attributes: dict[str, int]) -> None:
+        self.dictionary, self.meta = dictionary, meta
+        self.attributes = attributes
+        self._base = dictionary["rank_base"]
+        self._lookups: dict[int, Lookup] = {}
+
+    def base(self, attr: int, type: int) -> int:
+        """The first rank of a type, or past the last type the number of ranks."""
+        return int(self._base[attr, type])
+
+    def lookup(self, attr: int) -> Lookup:
+        """The constants of an attribute."""
+        found = self._lookups.get(attr)
+        if found is None:
+            found = self._lookups[attr] = Lookup(self.dictionary, self.meta, attr)
+        return found
+
+    def low(self, attr: int, cut: Cut) -> int:
+        """The first rank above a cut."""
+        rank, finite, value, after = cut
+        if not finite:
+            return self.base(attr, rank)
+        assert value is not None
+        return self.lookup(attr).rank((rank, value)) + after
+
+    def high(self, attr: int, cut: Cut) -> int:
+        """The last rank below a cut."""
+        rank, finite, value, after = cut
+        if not finite:
+            return self.base(attr, rank) - 1
+        assert value is not None
+        return self.lookup(attr).rank((rank, value)) - (1 - after)
+
+
+class Sets:
+    """Sets of several rank intervals, equal ones stored once."""
+
+    def __init__(self) -> None:
+        self.lows: list[np.ndarray] = []
+        self.highs: list[np.ndarray] = []
+        self.lengths: list[np.ndarray] = []
+        self.count = 0
+        self._known: dict[tuple[tuple[int, int], ...], int] = {}
+
+    def add(self, spans: tuple[tuple[int, int], ...]) -> int:
+        """The number of one set."""
+        known = self._known.get(spans)
+        if known is None:
+            known = self._known[spans] = self.add_rows(np.array([spans], dtype=np.int32))
+        return known
+
+    def add_rows(self, spans: np.ndarray) -> int:
+        """Add sets of the same length, spans[i] = its (low, high) pairs; the number of the first."""
+        first = self.count
+        self.count += len(spans)
+        self.lows.append(spans[:, :, 0].ravel())
+        self.highs.append(spans[:, :, 1].ravel())
+        self.lengths.append(np.full(len(spans), spans.shape[1], dtype=np.int64))
+        return first
+
+    def add_ragged(self, start: np.ndarray, low: np.ndarray, high: np.ndarray) -> int:
+        """Add sets of any length; the number of the first."""
+        first = self.count
+        self.count += len(start) - 1
+        self.lows.append(low)
+        self.highs.append(high)
+        self.lengths.append(np.diff(start))
+        return first
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """start, low and high of all sets."""
+        lengths = np.concatenate([np.zeros(1, np.int64), *self.lengths])
+        return np.cumsum(lengths), _concat(self.lows, np.int32), _concat(self.highs, np.int32)
+
+
+class Part:
+    """The items of some conjunctions, in rank space."""
+
+    def __init__(
+        self,
+        slot: np.ndarray,
+        flags: np.ndarray,
+        counts: np.ndarray,
+        attr: np.ndarray,
+        kind: np.ndarray,
+        low: np.ndarray,
+        high: np.ndarray,
+    ) -> None:
+        self.slot, self.flags, self.counts = slot, flags, counts
+        self.attr, self.kind, self.low, self.high = attr, kind, low, high
+
+
+class Source(Protocol):
+    """Something that has conjunctions to compile."""
+
+    def constants(self, attributes: dict[str, int], gathered: list[Constants]) -> None:
+        """Number the attributes and give the constants."""
+
+    def parts(self, ranks: Ranks, sets: Sets) -> list[Part]:
+        """The items, once ranks exist."""
+
+
+def compile_clauses(sources: Sequence[Source], always: Sequence[int] | np.ndarray = ()) -> Clauses:
+    """The clauses of all sources with one dictionary of ranks."""
+    attributes: dict[str, int] = {}
+    gathered: list[Constants] = []
+    for source in sources:
+        source.constants(attributes, gathered)
+    named = {attr: name for key, attr in attributes.items() if (name := source_name(key)) is not None}
+    derived = {attr: attribute_number(name, attributes, gathered) for attr, name in named.items()}
+    names = [named.get(attr, key) for key, attr in attributes.items()]
+    dictionary, meta = build_dictionary(
+        {
+            attr: {"numbers": c.all_numbers(), "strings": c.all_strings(), "times": c.all_times()}
+            for attr, c in enumerate(gathered)
+        },
+        names,
+        [attr for attr, c in enumerate(gathered) if c.ordered],
+    )
+    if derived:
+        dictionary |= build_books(dictionary, list(derived))
+        meta["derived"] = [[attr, source, gathered[attr].joined] for attr, source in derived.items()]
+    ranks = Ranks(dictionary, meta, attributes)
+    sets = Sets()
+    parts = [part for source in sources for part in source.parts(ranks, sets)]
+    counts = _concat([part.counts for part in parts], np.int64)
+    kind = _concat([part.kind for part in parts], np.uint8)
+    low = _concat([part.low for part in parts], np.int32)
+    number, set_start, set_low, set_high = distinct_sets(*sets.arrays())
+    high = _concat([part.high for part in parts], np.int32)
+    names_set = (kind & 1) == 1
+    low[names_set] = number[low[names_set]]
+    high[names_set] = set_masks(set_start, set_low, set_high)[low[names_set]]
+    return Clauses(
+        attributes=names,
+        slot=_concat([part.slot for part in parts], np.int32),
+        flags=_concat([part.flags for part in parts], np.uint8),
+        start=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+        attr=_concat([part.attr for part in parts], np.int32),
+        kind=kind,
+        low=low,
+        high=high,
+        set_start=set_start,
+        set_low=set_low,
+        set_high=set_high,
+        always=np.asarray(always, dtype=np.int32),
+        dictionary=dictionary,
+        meta=meta,
+    )
+
+
+def distinct_sets(
+    start: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Stores equal sets once: the new number of each set, and start, low and high of those that are left."""
+    hashes = np.empty(len(start) - 1, np.int64)
+    hash_sets(start, low, high, hashes)
+    _, first, number = np.unique(hashes, return_index=True, return_inverse=True)
+    if not same_sets(start, low, high, first[number]):  # two sets with one hash: keep all as they are
+        first = number = np.arange(len(hashes))
+    lengths = np.diff(start)[first]
+    new_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    at = np.repeat(start[:-1][first] - new_start[:-1], lengths) + np.arange(new_start[-1])
+    return number.astype(np.int32), new_start, low[at], high[at]
+
+
+@kernel
+def set_masks(start, low, high):  # type: ignore[no-untyped-def]
+    """Per set 32 bits, by which most ranks are seen to be outside without reading the set: see `kernels.holds`."""
+    masks = np.full(start.size - 1, -1, np.int32)
+    for s in range(start.size - 1):
+        mask = np.uint32(0)
+        for i in range(start[s], start[s + 1]):
+            if high[i] - low[i] >= 64:
+                mask = np.uint32(0xFFFFFFFF)
+                break
+            for rank in range(low[i], high[i] + 1):
+                mask |= np.uint32(1) << np.uint32((rank >> 1) & 31)
+        masks[s] = np.int32(mask)
+    return masks
+
+
+@kernel
+def hash_sets(start, low, high, out):  # type: ignore[no-untyped-def]
+    """A 63-bit hash of every set."""
+    for s in range(start.size - 1):
+        h = np.uint64(start[s + 1] - start[s])
+        for i in range(start[s], start[s + 1]):
+            h = (h ^ np.uint64(low[i])) * np.uint64(0x9E3779B97F4A7C15)
+            h = (h ^ (h >> np.uint64(29)) ^ np.uint64(high[i])) * np.uint64(0xBF58476D1CE4E5B9)
+            h ^= h >> np.uint64(32)
+        out[s] = np.int64(h >> np.uint64(1))
+
+
+@kernel
+def same_sets(start, low, high, like):  # type: ignore[no-untyped-def]
+    """Whether every set s equals the set like[s]."""
+    for s in range(start.size - 1):
+        shift = start[like[s]] - start[s]
+        if start[s + 1] - start[s] != start[like[s] + 1] - start[like[s]]:
+            return False
+        for i in range(start[s], start[s + 1]):
+            if low[i] != low[i + shift] or high[i] != high[i + shift]:
+                return False
+    return True
+
+
+def attribute_number(name: str, attributes: dict[str, int], gathered: list[Constants]) -> int:
+    """The number of an attribute, new ones next."""
+    number = attributes.setdefault(name, len(attributes))
+    if number == len(gathered):
+        gathered.append(Constants())
+    return number
+
+
+class FilterSource:
+    """Single filters, one subscription each."""
+
+    def __init__(self, slots: Sequence[int], filters: Sequence[Filter]) -> None:
+        self._rows: list[tuple[int, int, list[Item]]] = []
+        self.always: list[int] = []
+        for slot, filter in zip(slots, filters, strict=True):
+            self._add(slot, filter)
+
+    def _add(self, slot: int, filter: Filter) -> None:
+        if filter.is_always_true():
+            self.always.append(slot)
+            return
+        alternatives = [(items, verify) for c in filter.conjunctions for ways, verify in [split(c)] for items in ways]
+        shared = SHARED if len(alternatives) > 1 else 0
+        for items, verify in alternatives:
+            self._rows.append((slot, shared | (VERIFY if verify else 0), items))
+
+    def constants(self, attributes: dict[str, int], gathered: list[Constants]) -> None:
+        """Number the attributes and give the constants."""
+        for _, _, items in self._rows:
+            for item in items:
+                gathered[attribute_number(item.attribute, attributes, gathered)].add_item(item)
+
+    def parts(self, ranks: Ranks, sets: Sets) -> list[Part]:
+        """The items, once ranks exist."""
+        if not self._rows:
+            return []
+        flat = [_item_ranks(ranks, item, sets) for _, _, items in self._rows for item in items]
+        columns = np.array(flat, dtype=np.int32).reshape(-1, 4)
+        return [
+            Part(
+                np.array([slot for slot, _, _ in self._rows], dtype=np.int32),
+                np.array([flags for _, flags, _ in self._rows], dtype=np.uint8),
+                np.array([len(items) for _, _, items in self._rows], dtype=np.int64),
+                columns[:, 0].copy(),
+                columns[:, 1].astype(np.uint8),
+                columns[:, 2].copy(),
+                columns[:, 3].copy(),
+            )
+        ]
+
+
+def _item_ranks(ranks: Ranks, item: Item, sets: Sets) -> tuple[int, int, int, int]:
+    attr = ranks.attributes[item.attribute]
+    spans = [(ranks.low(attr, low), ranks.high(attr, high)) for low, high in item.values.pairs()]
+    if item.null:
+        if spans and spans[0][0] == 1:
+            spans[0] = (0, spans[0][1])
+        else:
+            spans.insert(0, (0, 0))
+    if len(spans) == 1:
+        return attr, NO_RANGE if item.negated else RANGE, *spans[0]
+    return attr, NO_SET if item.negated else SET, sets.add(tuple(spans)), 0
+
+
+def _concat(arrays: Sequence[np.ndarray], dtype: type) -> np.ndarray:
+    return np.concatenate(arrays).astype(dtype, copy=False) if arrays else np.empty(0, dtype)

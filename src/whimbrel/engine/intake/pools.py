@@ -1,0 +1,91 @@
+"""Pools: the literals of one attribute and type, from all groups of a bulk load, ranked at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from whimbrel.engine.arrow import large_strings, numbers
+from whimbrel.engine.intake.compiler import Ranks
+from whimbrel.engine.intake.constants import Constants
+from whimbrel.engine.ranks.dictionary import ranks_of_numbers, ranks_of_strings, ranks_of_times
+from whimbrel.language.words import Words
+from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
+
+Column = Any
+"""A column of literals: an int64 or float64 array, `Words`, an Arrow array of strings, or a list."""
+Finder = Callable[[dict[str, np.ndarray], dict[str, object], int, Column], np.ndarray]
+
+_FINDERS: dict[int, Finder] = {NUMBER: ranks_of_numbers, STRING: ranks_of_strings, TIMESTAMP: ranks_of_times}
+
+
+class Pool:
+    """The columns, one after the other; strings that are `Words` in all of them are looked at once each."""
+
+    def __init__(self, attr: int, type: int) -> None:
+        self.attr, self.type = attr, type
+        self.size = 0
+        self._columns: list[Column] = []
+        self._distinct: Column = None
+        self._places: np.ndarray | None = None  # of each literal among the distinct ones
+
+    def add(self, column: Column) -> int:
+        """Where the column begins."""
+        begin = self.size
+        self._columns.append(column)
+        self.size += len(column)
+        return begin
+
+    def give(self, into: Constants) -> None:
+        """Give the constants; all columns are there."""
+        if self.type == STRING and all(isinstance(column, Words) for column in self._columns):
+            self._distinct, self._places = _distinct_words(self._columns)
+        else:
+            self._distinct = self._joined()
+        if self.type == STRING:
+            into.strings.append(self._distinct)
+        elif self.type == TIMESTAMP:
+            into.times.append(self._distinct)
+        elif isinstance(self._distinct, np.ndarray):
+            into.arrays.append(self._distinct)
+        else:
+            into.numbers += self._distinct
+        self._columns = []
+
+    def ranks(self, ranks: Ranks) -> np.ndarray:
+        """The rank of every literal."""
+        found = _FINDERS[self.type](ranks.dictionary, ranks.meta, self.attr, self._distinct)
+        return found if self._places is None else found[self._places]
+
+    def _joined(self) -> Column:
+        if self.type == STRING:
+            return large_strings([text for column in self._columns for text in column])
+        arrays = [column for column in self._columns if isinstance(column, np.ndarray)]
+        if len(arrays) == len(self._columns) and len({array.dtype for array in arrays}) == 1:
+            return np.concatenate(arrays)
+        if self.type == TIMESTAMP or len(arrays) < len(self._columns):
+            listed = [column.tolist() if isinstance(column, np.ndarray) else column for column in self._columns]
+            return [number for column in listed for number in column]  # in the order of the columns
+        constants = Constants()
+        constants.arrays += arrays
+        return constants.all_numbers()
+
+
+def _distinct_words(columns: list[Words]) -> tuple[pa.Array, np.ndarray]:
+    """The strings that are used, hardly any twice, and the place of each literal among them."""
+    vocabularies: dict[int, int] = {}
+    known: list[pa.Array] = []
+    size = 0
+    for column in columns:
+        if vocabularies.setdefault(id(column.vocabulary), size) == size:
+            known.append(column.vocabulary)
+            size += len(column.vocabulary)
+    codes = np.concatenate([column.codes + vocabularies[id(column.vocabulary)] for column in columns])
+    used = np.zeros(size, bool)
+    used[codes] = True
+    places = np.cumsum(used, dtype=np.int64) - 1
+    every = pa.concat_arrays(known) if len(known) > 1 else known[0]
+    return every.take(numbers(np.flatnonzero(used))), places[codes]

@@ -1,0 +1,169 @@
+"""Many subscriptions in the shapes that users have, for one bulk load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from whimbrel.engine.intake.loads import chosen, parse_load
+from whimbrel.engine.intake.parallel import parse_in_parallel
+from whimbrel.engine.intake.typed_filters import parse_typed
+from whimbrel.language.columnar import ParsedMany
+from whimbrel.matchers.events import as_arrow
+from whimbrel.model.errors import FilterError, UnknownDialect, WhimbrelError
+from whimbrel.model.filter import Filter
+from whimbrel.model.subscription import Id
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from whimbrel.model.schema import Schema
+
+
+class BadSubscriptions(WhimbrelError):
+    """A bulk load was refused: the (row, error) pairs of every bad row."""
+
+    def __init__(self, errors: Sequence[tuple[int, WhimbrelError]]) -> None:
+        self.errors = tuple(errors)
+        row, first = self.errors[0]
+        more = f" (and {len(self.errors) - 1:,} more)" if len(self.errors) > 1 else ""
+        super().__init__(f"Expected filters only, but row {row:,} has a bad one{more}: {first}")
+
+
+@dataclass(slots=True)
+class Batch:
+    """The ids, texts and dialects of a bulk load; a filter object that came without text has its canonical one."""
+
+    ids: pa.Array | list[Id]
+    texts: pa.Array | list[str]
+    dialects: str | list[str]
+    schema: Schema | None = None
+
+    def parse(self, progress: Callable[[int], None] | None = None) -> ParsedMany:
+        """Parse all texts, or raise `BadSubscriptions` with every bad row."""
+        if self.schema is not None:
+            parsed = self._parse_typed(self.schema)
+        elif isinstance(self.dialects, str):
+            parsed = parse_in_parallel(self.texts, self.dialects, progress)
+        else:
+            parsed = _parse_mixed(self._text_list(), self.dialects)
+        errors = _errors_of(parsed)
+        if errors:
+            raise BadSubscriptions(errors)
+        return parsed
+
+    def parse_good(self) -> tuple[ParsedMany, list[tuple[int, WhimbrelError]]]:
+        """Parse all texts here: what became of them, and the errors of the bad rows."""
+        if self.schema is not None:
+            parsed = self._parse_typed(self.schema)
+            return parsed, _errors_of(parsed)
+        if isinstance(self.dialects, str):
+            by_dialect = {self.dialects: np.arange(len(self.texts))}
+        else:
+            dialects = np.array(self.dialects, object)
+            by_dialect = {name: np.flatnonzero(dialects == name) for name in dict.fromkeys(self.dialects)}
+        parsed = ParsedMany(len(self.texts))
+        errors: list[tuple[int, WhimbrelError]] = []
+        for dialect, rows in by_dialect.items():
+            try:
+                mine = self.texts if len(rows) == len(self.texts) else chosen(self.texts, rows)
+                parsed.take(parse_load(mine, dialect), rows)
+            except UnknownDialect as error:
+                errors += [(row, error) for row in rows.tolist()]
+        return parsed, sorted([*errors, *_errors_of(parsed)], key=lambda one: one[0])
+
+    def only(self, chosen: np.ndarray) -> Batch:
+        """The subscriptions of some rows, given as a mask."""
+        rows = np.flatnonzero(chosen)
+
+        def of(column: list[Any] | pa.Array) -> list[Any] | pa.Array:
+            return [column[row] for row in rows.tolist()] if isinstance(column, list) else column.take(rows)
+
+        dialects = self.dialects if isinstance(self.dialects, str) else of(self.dialects)
+        return Batch(of(self.ids), of(self.texts), dialects, self.schema)
+
+    def _text_list(self) -> list[str]:
+        return self.texts if isinstance(self.texts, list) else self.texts.to_pylist()
+
+    def _parse_typed(self, schema: Schema) -> ParsedMany:
+        if isinstance(self.dialects, str):
+            return parse_typed(self._text_list(), self.dialects, schema)
+        return _parse_mixed(self._text_list(), self.dialects, schema)
+
+
+def _errors_of(parsed: ParsedMany) -> list[tuple[int, WhimbrelError]]:
+    """Every bad row in order; those whose filter is too large in normal form are errors from now on, not filters."""
+    errors = list(parsed.errors)
+    for row, filter in list(parsed.filters.items()):
+        try:
+            _ = filter.conjunctions
+        except WhimbrelError as error:
+            errors.append((row, error))
+            del parsed.filters[row]
+    return sorted(errors, key=lambda one: one[0])
+
+
+def read_subscriptions(
+    subscriptions: Iterable[tuple[Id, object]] | pa.Table, dialect: str, schema: Schema | None = None
+) -> Batch:
+    """The batch of pairs of id and filter, or of a table with columns id, filter and optionally dialect."""
+    table = as_arrow(subscriptions)
+    if table is not None:
+        return _read_table(table, dialect, schema)
+    ids: list[Id] = []
+    texts: list[str] = []
+    dialects: list[str] = []
+    for id, filter in subscriptions:
+        ids.append(id)
+        if isinstance(filter, Filter):
+            filter = fitted(filter, schema)  # noqa: PLW2901
+            texts.append(filter.text if filter.text is not None else str(filter))
+            dialects.append(filter.dialect if filter.text is not None else "sql")
+        else:
+            texts.append(filter)  # type: ignore[arg-type]
+            dialects.append(dialect)
+    return Batch(ids, texts, dialects[0] if len(set(dialects)) == 1 else dialects if dialects else dialect, schema)
+
+
+def _read_table(table: pa.Table, dialect: str, schema: Schema | None) -> Batch:
+    import pyarrow as pa
+
+    missing = [name for name in ("id", "filter") if name not in table.column_names]
+    if missing:
+        raise ValueError(f"Expected the columns id and filter, but got {', '.join(table.column_names)}")
+    ids, texts = (table.column(name).combine_chunks() for name in ("id", "filter"))
+    for name, column in (("id", ids), ("filter", texts)):
+        if column.null_count:
+            row = column.is_null().to_pylist().index(True)
+            raise ValueError(f"Expected a value in column {name}, but row {row:,} has none")
+    if pa.types.is_dictionary(ids.type):
+        ids = ids.dictionary_decode()
+    if pa.types.is_dictionary(texts.type):
+        texts = texts.dictionary_decode()
+    dialects: str | list[str] = dialect
+    if "dialect" in table.column_names:
+        dialects = [name or dialect for name in table.column("dialect").to_pylist()]
+        dialects = dialects[0] if len(set(dialects)) == 1 else dialects
+    return Batch(ids, texts, dialects, schema)
+
+
+def fitted(filter: Filter, schema: Schema | None) -> Filter:
+    """A filter as an index with that schema, or with none, understands it."""
+    if schema is not None:
+        return schema.typed(filter)
+    if filter.schema is not None:
+        raise FilterError("Expected a filter without a schema, because the index has none, but got one with a schema")
+    return filter
+
+
+def _parse_mixed(texts: Sequence[str], dialects: Sequence[str], schema: Schema | None = None) -> ParsedMany:
+    parsed = ParsedMany(len(texts))
+    for row, (text, dialect) in enumerate(zip(texts, dialects, strict=True)):
+        try:
+            parsed.filters[row] = Filter.parse(text, dialect, schema)
+        except WhimbrelError as error:
+            parsed.errors.append((row, error))
+    return parsed

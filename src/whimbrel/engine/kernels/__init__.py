@@ -1,0 +1,1 @@
+"""The compiled loops that match: from the ranks of events to slots."""

@@ -1,0 +1,244 @@
+"""The hash keys of a segment: one open-addressing table of exact 64-bit keys, and what stands under each.
+
+A key is base + the codes of its attributes in mixed radix; a code is a rank or, for a range, a bucket of ranks. Under a
+key stands a run of *groups*: conjunctions with the same residual items, which the key does not prove. Where a schema
+has conjunctions with several keys (IN, ranges), its groups have all of their items, and under the key stands a run of
+*references* to groups, each with two ranges that most events fail: most groups are never visited. Groups are laid
+out as `records`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from whimbrel.engine.compiled.jit import helper, kernel
+from whimbrel.engine.intake.clauses import SET, Clauses
+from whimbrel.engine.planner.groups import make_groups
+from whimbrel.engine.planner.keys import BUCKETS, bucket_factor
+from whimbrel.engine.planner.planner import HASH, PRESENT, Plan
+from whimbrel.engine.planner.records import record_sizes, write_records
+from whimbrel.engine.planner.references import coarse_shifts, inline_ranges
+from whimbrel.engine.planner.weights import Weights
+
+REFERENCES = 1 << 31
+"""The bit of a run's length that says that it is a run of references."""
+
+IS_PRESENT = 7
+"""Where a line says that its key is the presence of an attribute."""
+
+Arrays = dict[str, np.ndarray]
+
+
+def hash_arrays(clauses: Clauses, plan: Plan, slot: np.ndarray, shares: np.ndarray, weights: Weights) -> Arrays:
+    """The hash_* arrays of a segment."""
+    mine = np.flatnonzero((plan.kind == HASH) | (plan.kind == PRESENT))
+    is_present = plan.kind[mine] == PRESENT
+    factor = bucket_factor(weights.total)
+    while True:
+        parts, items, entries = _key_parts(mine, plan.keys, is_present, clauses, factor)
+        code = ((parts[:, 0] + 1) << 42) | ((parts[:, 1] + 1) << 21) | (parts[:, 2] + 1)
+        code = np.where(is_present, -code, code)
+        _, first, schema = np.unique(code, return_index=True, return_inverse=True)
+        schema_parts, schema_present = parts[first], is_present[first]
+        sizes, radix = _radixes(schema_parts, schema_present, weights.total)
+        if sizes.astype(np.float64).sum() < 2.0**62:
+            break
+        plan.keys[:, 1:] = -1  # thousands of wide schemas: one attribute per key
+    base = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    bucketed = (schema_parts >= 0) & (schema_parts & 1 == 1)
+    refers = bucketed.any(axis=1)  # a bucket does not prove its range
+    refers[schema[entries > 1]] = True
+    spread = refers[schema]
+    start_key = base[schema] + (_codes(items, clauses, factor) * radix[schema]).sum(axis=1)
+
+    direct = make_groups(clauses, mine[~spread], items[~spread], start_key[~spread], shares, factor, keep_key=False)
+    others = make_groups(clauses, mine[spread], items[spread], start_key[spread], shares, factor, keep_key=True)
+    heads = np.flatnonzero(spread)[others.order[others.first[:-1]]]  # one conjunction of each group
+    key, refs = _references(clauses, items[heads], entries[heads], base[schema[heads]], radix[schema[heads]], factor)
+    first = np.concatenate([direct.first, len(direct.order) + others.first[1:]])
+    item_start = np.concatenate([direct.item_start, direct.item_start[-1] + others.item_start[1:]])
+    ends = np.cumsum(record_sizes(first, item_start))
+    place = np.concatenate([np.zeros(1, np.int64), ends])
+    refs[:, 0] = np.repeat(place[direct.count : -1], entries[heads])
+    shift = coarse_shifts(weights.total)
+    refs[:, 1:] = np.repeat(inline_ranges(others, clauses, shift), entries[heads], axis=0)
+    order = np.argsort(key, kind="stable")
+    table = _fill(direct.key, place[: direct.count], key[order])
+    attrs = np.where(schema_parts >= 0, schema_parts >> 1, -1).astype(np.int32)
+    by_first = np.argsort(attrs[:, 0], kind="stable").astype(np.int32)
+    return {
+        "hash_attrs": attrs[by_first],
+        "hash_present": schema_present[by_first].astype(np.uint8),
+        "hash_base": base[:-1][by_first],
+        "hash_radix": radix[by_first],
+        "hash_factor": np.where(bucketed, factor[np.maximum(attrs, 0)], 0)[by_first],
+        "hash_first": np.searchsorted(attrs[by_first, 0], np.arange(len(clauses.attributes) + 1)).astype(np.int32),
+        "hash_table": table,
+        "hash_refs": refs[order],
+        "hash_shift": shift,
+        "hash_records": write_records(
+            first,
+            item_start,
+            np.concatenate([direct.items, others.items]),
+            slot[np.concatenate([mine[~spread][direct.order], mine[spread][others.order]])],
+        ),
+    }
+
+
+def schema_lines(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Per schema a cache line: its base, three factors, where their codes are among those of an event, and its kind."""
+    attrs = arrays["hash_attrs"].astype(np.int64)
+    lines = np.zeros((len(attrs), 8), np.int64)
+    lines[:, 0], lines[:, 1:4] = arrays["hash_base"], arrays["hash_radix"]
+    lines[:, 4:7] = np.where(attrs < 0, 0, 2 * attrs + 1 + (arrays["hash_factor"] != 0))
+    lines[:, IS_PRESENT] = arrays["hash_present"]
+    return lines
+
+
+def _key_parts(
+    mine: np.ndarray, keys: np.ndarray, is_present: np.ndarray, clauses: Clauses, factor: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    parts = np.full((len(mine), 3), -1, np.int64)
+    items = np.full((len(mine), 3), -1, np.int64)
+    entries = np.ones(len(mine), np.int64)
+    _fill_parts(
+        mine, keys, is_present, clauses.attr, clauses.kind, clauses.low, clauses.high, clauses.set_start, factor,
+        parts, items, entries,
+    )  # fmt: skip
+    return parts, items, entries
+
+
+@kernel
+def _fill_parts(mine, keys, is_present, attr, kind, low, high, set_start, factor, parts, items, entries):  # type: ignore[no-untyped-def]
+    """Per conjunction its key's (attribute, by bucket or not), sorted, the items they are of, and how many keys."""
+    for c in range(mine.size):
+        if is_present[c]:
+            parts[c, 0] = 2 * np.int64(attr[keys[mine[c], 0]])
+            continue
+        for i in range(3):
+            k = keys[mine[c], i]
+            if k < 0:
+                break
+            a = np.int64(attr[k])
+            part = 2 * a
+            if kind[k] == SET:
+                entries[c] *= set_start[low[k] + 1] - set_start[low[k]]
+            elif low[k] < high[k]:
+                entries[c] *= ((high[k] * factor[a]) >> 32) - ((low[k] * factor[a]) >> 32) + 1
+                part += 1
+            j = i
+            while j > 0 and parts[c, j - 1] > part:
+                parts[c, j], items[c, j] = parts[c, j - 1], items[c, j - 1]
+                j -= 1
+            parts[c, j], items[c, j] = part, k
+
+
+@helper
+def _code(k, i, attr, kind, low, high, set_start, set_low, factor):  # type: ignore[no-untyped-def]
+    """The i-th code of a key's item."""
+    if kind[k] == SET:
+        return np.int64(set_low[set_start[low[k]] + i])
+    if low[k] == high[k]:
+        return np.int64(low[k])
+    return ((low[k] * factor[attr[k]]) >> 32) + i
+
+
+def _codes(items: np.ndarray, clauses: Clauses, factor: np.ndarray) -> np.ndarray:
+    """The first code of every item, 0 where there is none."""
+    out = np.zeros(items.shape, np.int64)
+    _fill_codes(
+        items, clauses.attr, clauses.kind, clauses.low, clauses.high, clauses.set_start, clauses.set_low, factor, out
+    )
+    return out
+
+
+@kernel
+def _fill_codes(items, attr, kind, low, high, set_start, set_low, factor, out):  # type: ignore[no-untyped-def]
+    for c in range(items.shape[0]):
+        for i in range(3):
+            if items[c, i] >= 0:
+                out[c, i] = _code(items[c, i], 0, attr, kind, low, high, set_start, set_low, factor)
+
+
+def _radixes(parts: np.ndarray, present: np.ndarray, total: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Per schema the number of keys, and the factor of each attribute's code in the key."""
+    codes = total[np.maximum(parts >> 1, 0)]
+    sizes = np.where(parts < 0, 1, np.where(parts & 1 == 1, np.minimum(codes, BUCKETS), codes))
+    sizes[present] = 1
+    radix = np.stack([sizes[:, 1] * sizes[:, 2], sizes[:, 2], np.ones(len(sizes), np.int64)], axis=1)
+    radix[parts < 0] = 0
+    radix[present] = 0
+    return sizes.prod(axis=1), radix
+
+
+def _references(
+    clauses: Clauses, items: np.ndarray, entries: np.ndarray, base: np.ndarray, radix: np.ndarray, factor: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """All keys of each group, and room for as many references."""
+    key = np.empty(int(entries.sum()), np.int64)
+    _fill_keys(
+        items, entries, base, radix, clauses.attr, clauses.kind, clauses.low, clauses.high, clauses.set_start,
+        clauses.set_low, factor, key,
+    )  # fmt: skip
+    return key, np.empty((len(key), 4), np.int32)
+
+
+@kernel
+def _fill_keys(items, entries, base, radix, attr, kind, low, high, set_start, set_low, factor, key):  # type: ignore[no-untyped-def]
+    at = 0
+    sizes = np.ones(3, np.int64)
+    for g in range(items.shape[0]):
+        for i in range(3):
+            k = items[g, i]
+            sizes[i] = 1
+            if k >= 0 and kind[k] == SET:
+                sizes[i] = set_start[low[k] + 1] - set_start[low[k]]
+            elif k >= 0 and low[k] < high[k]:
+                sizes[i] = ((high[k] * factor[attr[k]]) >> 32) - ((low[k] * factor[attr[k]]) >> 32) + 1
+        for entry in range(entries[g]):
+            rest = entry
+            made = base[g]
+            for i in range(3):
+                k = items[g, i]
+                if k >= 0:
+                    code = _code(k, rest % sizes[i], attr, kind, low, high, set_start, set_low, factor)
+                    made += code * radix[g, i]
+                rest //= sizes[i]
+            key[at] = made
+            at += 1
+
+
+def _fill(direct: np.ndarray, place: np.ndarray, references: np.ndarray) -> np.ndarray:
+    """The table: per key the start of its run, a record or a reference, and its length; keys come sorted."""
+    runs = [_runs(direct, place, 0), _runs(references, np.arange(len(references)), REFERENCES)]
+    keys, places = (np.concatenate([run[i] for run in runs]) for i in (0, 1))
+    capacity = 1 << max(3, int(np.ceil(np.log2(max(1, len(keys)) * 1.7))))
+    table = np.full((capacity, 2), -1, np.int64)
+    _fill_table(table, keys, places)
+    return table
+
+
+def _runs(key: np.ndarray, place: np.ndarray, flag: int) -> tuple[np.ndarray, np.ndarray]:
+    starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(key)), bool), key[1:] != key[:-1]]))
+    lengths = np.diff(np.append(starts, len(key)))
+    return key[starts], (place[starts] << 32) | lengths | flag
+
+
+@helper
+def probe_start(key, mask):  # type: ignore[no-untyped-def]
+    """Where the search for a key begins in a table of mask + 1 places."""
+    h = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    return np.int64((h >> np.uint64(29)) & np.uint64(mask))
+
+
+@kernel
+def _fill_table(table, keys, places):  # type: ignore[no-untyped-def]
+    mask = table.shape[0] - 1
+    for i in range(keys.size):
+        at = probe_start(keys[i], mask)
+        while table[at, 0] >= 0:
+            at = (at + 1) & mask
+        table[at, 0] = keys[i]
+        table[at, 1] = places[i]

@@ -1,0 +1,93 @@
+"""What events are expected to be like: how often they have an attribute, and where its values fall."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from whimbrel.engine.compiled.jit import helper, kernel
+from whimbrel.engine.intake.clauses import Clauses
+
+ATTRIBUTES_PER_EVENT = 64.0
+"""How many attributes an event is taken to have where there is no sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How likely an event's value falls into ranks: per attribute a cumulative weight of its ranks.
+
+    Without a sample `cumulative` is empty and ranks are equally likely; `present` is the share of events that have
+    the attribute.
+    """
+
+    present: np.ndarray  # float64[A]
+    total: np.ndarray  # int64[A]: ranks of the attribute
+    start: np.ndarray  # int64[A + 1]
+    cumulative: np.ndarray  # float32: cumulative[start[a] + r] is the weight of ranks below r
+
+
+def guess_weights(clauses: Clauses) -> Weights:
+    """Weights from the filters alone: all attributes are equally frequent in events."""
+    count = len(clauses.attributes)
+    total = clauses.dictionary["rank_base"][:, 4].astype(np.int64)
+    present = np.full(count, min(1.0, ATTRIBUTES_PER_EVENT / max(1, count)))
+    return Weights(present, total, np.zeros(count + 1, np.int64), np.empty(0, np.float32))
+
+
+def sample_weights(clauses: Clauses, count: int, attrs: np.ndarray, ranks: np.ndarray) -> Weights:
+    """Weights from `count` sample events, given as the (attribute, rank) entries of all of them."""
+    total = clauses.dictionary["rank_base"][:, 4].astype(np.int64)
+    start = np.concatenate([np.zeros(1, np.int64), np.cumsum(total + 1)])
+    real = ranks > 0
+    hits = np.bincount(start[attrs[real]] + ranks[real] + 1, minlength=int(start[-1])).astype(np.float64)
+    share = 1.0 / max(1, count)
+    cumulative = np.cumsum(hits)
+    cumulative = cumulative - np.repeat(cumulative[start[:-1]], total + 1)
+    present = np.bincount(attrs[real], minlength=len(total)) * share
+    # A value that the sample lacks is not impossible: half a hit is spread over all ranks.
+    spread = np.concatenate([np.arange(n + 1, dtype=np.float64) / n for n in total]) if len(total) else np.empty(0)
+    weights = (cumulative + 0.5 * spread) * share
+    return Weights(np.minimum(1.0, present + share), total, start, weights.astype(np.float32))
+
+
+def item_shares(clauses: Clauses, weights: Weights) -> np.ndarray:
+    """The share of events that each item is expected to admit."""
+    out = np.empty(len(clauses.attr), np.float32)
+    _shares(
+        clauses.attr, clauses.kind, clauses.low, clauses.high, clauses.set_start, clauses.set_low, clauses.set_high,
+        weights.present, weights.total, weights.start, weights.cumulative, out,
+    )  # fmt: skip
+    return out
+
+
+@helper
+def between(a, low, high, present, total, start, cumulative):  # type: ignore[no-untyped-def]
+    """The share of events with a value of attribute a in the ranks low .. high."""
+    if cumulative.size == 0:  # all constants equally likely, and gaps between them only for ranges
+        own = max(1, total[a] - 8)
+        return present[a] * min(1.0, (2.0 if low == high else float(high - low + 1)) / own)
+    return float(cumulative[start[a] + high + 1] - cumulative[start[a] + low])
+
+
+@kernel
+def _shares(attr, kind, low, high, set_start, set_low, set_high, present, total, start, cumulative, out):  # type: ignore[no-untyped-def]
+    for k in range(attr.size):
+        if kind[k] % 2 == 0:
+            share = between(attr[k], low[k], high[k], present, total, start, cumulative)
+        else:
+            share = 0.0
+            for s in range(set_start[low[k]], set_start[low[k] + 1]):
+                share += between(attr[k], set_low[s], set_high[s], present, total, start, cumulative)
+        share = min(share, 1.0)
+        out[k] = share if kind[k] < 2 else 1.0 - share
+
+
+@kernel
+def products(mine, start, shares):  # type: ignore[no-untyped-def]
+    """The share of events that each conjunction is expected to match."""
+    out = np.ones(mine.size)
+    for i in range(mine.size):
+        for k in range(start[mine[i]], start[mine[i] + 1]):
+            out[i] *= shares[k]
+    return out
