@@ -19,6 +19,9 @@ USUAL_BLOCK, BLOCK_PAIRS = 1_024, 1 << 19
 PAIRS = 1 << 21
 """Pairs that a call gives, about: its buffers grow beyond twice that only for a single event with more."""
 
+FITTED = 64
+"""Segments that a workspace knows before it looks which of them are still there."""
+
 
 class Words(NamedTuple):
     """Where the arrays lie that `match` is to use, for a block of events and for a single one."""
@@ -47,27 +50,15 @@ class Workspace:
         self.offsets = np.zeros(BLOCK + 1, np.int64)
         self._one = np.zeros((2, 2), np.int64)
         self._entries = (np.empty(256, np.int32), np.empty(256, np.int32))
-        self._fitted: tuple[ref[Segment], Words] | None = None
+        self._fitted: dict[int, tuple[ref[Segment], Words]] = {}
         self._density = BLOCK_PAIRS  # pairs per event, as of late
 
     def words(self, segment: Segment, slots: int) -> Words:
         """Where kernels find the arrays of a segment of an index with so many slots, and buffers large enough."""
-        if self._fitted is not None and self._fitted[0]() is segment and len(self._stamp) >= slots:
-            return self._fitted[1]
-        attributes, used = len(segment.attributes) + 1, len(segment.arrays["bits_attrs"])
-        if len(self._values) < attributes:
-            self._values = np.full(attributes, -1, np.int32)
-            self._coarse = np.full(attributes, -1, np.int32)
-            self._codes = np.full(2 * attributes, -1, np.int32)
-            self._coarse[0] = self._codes[0] = 0
-            self._present = np.empty(attributes, np.int32)
-        if len(self._stamp) < slots:
-            self._stamp = np.zeros(max(slots, 2 * len(self._stamp)), np.uint32)
-        cells = used * segment.block
-        if len(self._cells[0]) < cells:
-            self._cells = (np.empty(cells, np.int32), np.empty(cells, np.int32))
-        grid = self._cells[0][:cells].reshape(used, segment.block)
-        rows = self._cells[1][:cells].reshape(segment.block, used)
+        fitted = self._fitted.get(id(segment))
+        if fitted is not None and fitted[0]() is segment and len(self._stamp) >= slots:
+            return fitted[1]
+        grid, rows = self._make_room(segment, slots)
         scratch = Scratch(
             self._values,
             self._coarse,
@@ -87,8 +78,30 @@ class Workspace:
         entries = Entries(np.empty(0, np.int32), np.empty(0, np.float64))
         parts = words_of(SCRATCH, scratch), words_of(ENTRIES, entries), words_of(TASK, single)
         both = np.array([*segment.words, *parts[0], *parts[1], *parts[2]], np.int64)
-        self._fitted = (ref(segment), Words(both, both.copy()))
-        return self._fitted[1]
+        words = Words(both, both.copy())
+        self._fitted[id(segment)] = (ref(segment), words)
+        return words
+
+    def _make_room(self, segment: Segment, slots: int) -> tuple[np.ndarray, np.ndarray]:
+        """Let buffers be large enough for a segment. Where any is made anew, what was fitted before is forgotten."""
+        attributes, used = len(segment.attributes) + 1, len(segment.arrays["bits_attrs"])
+        cells = used * segment.block
+        if len(self._values) < attributes or len(self._stamp) < slots or len(self._cells[0]) < cells:
+            self._fitted.clear()
+        elif len(self._fitted) >= FITTED:  # some of them segments that were merged away
+            self._fitted = {key: fitted for key, fitted in self._fitted.items() if fitted[0]() is not None}
+        if len(self._values) < attributes:
+            self._values = np.full(attributes, -1, np.int32)
+            self._coarse = np.full(attributes, -1, np.int32)
+            self._codes = np.full(2 * attributes, -1, np.int32)
+            self._coarse[0] = self._codes[0] = 0
+            self._present = np.empty(attributes, np.int32)
+        if len(self._stamp) < slots:
+            self._stamp = np.zeros(max(slots, 2 * len(self._stamp)), np.uint32)
+        if len(self._cells[0]) < cells:
+            self._cells = (np.empty(cells, np.int32), np.empty(cells, np.int32))
+        grid = self._cells[0][:cells].reshape(used, segment.block)
+        return grid, self._cells[1][:cells].reshape(segment.block, used)
 
     def _grow(self, used: int) -> None:
         """Doubles the buffers of results; the first `used` slots stay."""
@@ -98,14 +111,14 @@ class Workspace:
         self._pair_event = np.empty(2 * len(self._pair_event), np.int32)
         self._pair_slot = np.empty(2 * len(self._pair_slot), np.int32)
         self._run = np.empty(2 * len(self._run), np.int64)
-        self._fitted = None
+        self._fitted.clear()
 
     def match_one(self, segment: Segment, attrs: array[int], cells: list[float], slots: int) -> np.ndarray:
         """The slots that one event matches, given as what `Codec.append` collects; a view of the reused buffer."""
         self._renew_epoch()
         if len(attrs) > len(self._entries[0]):
             self._entries = (np.empty(2 * len(attrs), np.int32), np.empty(2 * len(attrs), np.int32))
-            self._fitted = None
+            self._fitted.clear()
         values = array("d", cells)
         while True:
             words = self.words(segment, slots).single

@@ -1,0 +1,48 @@
+"""A workspace goes from segment to segment: it fits each once, and anew when its buffers have moved."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from whimbrel import Index
+from whimbrel.engine import workspace as module
+
+
+def segments(index: Index, first: int, attributes: int, count: int = 40) -> None:
+    """One more segment, with so many attributes."""
+    index.add_many((first + n, f"a{n % attributes} = {n} OR x = {first + n}") for n in range(count))
+
+
+def test_every_segment_is_fitted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    index, calls = Index(), []
+    for first in (0, 100, 200):
+        segments(index, first, 3)
+    assert index.segments == 3
+    index.match({"x": 1})
+    monkeypatch.setattr(module, "words_of", lambda *parts: calls.append(parts))
+    assert [index.match({"x": x}) for x in (0, 105, 210, 7)] == [[0], [105], [210], [7]]
+    assert calls == []
+
+
+def test_buffers_that_grow_are_found_by_the_segments_before() -> None:
+    index = Index()
+    for number, attributes in enumerate((2, 300, 5, 3_000)):
+        segments(index, 10_000 * number, attributes, max(40, attributes))
+        for x in range(0, 10_000 * (number + 1), 10_000):
+            for event in ({"x": x + 1, "a1": 1}, {"a1": 1}):
+                expected = {n * 10_000 + 1 for n in range(number + 1)} | ({x + 1} if "x" in event else set())
+                assert set(index.match(event)) >= expected
+        gc.collect()  # what nobody points to any more
+
+
+def test_segments_that_are_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FITTED", 4)
+    index = Index()
+    for number in range(12):
+        segments(index, 100 * number, 2)
+        assert index.match({"x": 100 * number + 5}) == [100 * number + 5]
+        index.merge()
+    (workspace,) = index._workspaces
+    assert len(workspace._fitted) <= 5
