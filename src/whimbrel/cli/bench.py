@@ -79,6 +79,18 @@ def match(
 
 
 @bench.command()
+def live(
+    scale: Annotated[Scale, typer.Option("--scale", help="A minute, or the sizes that targets are for.")] = Scale.SMALL,
+    output: Annotated[Path | None, typer.Option("--output", metavar="DIR", help="Write live.json there.")] = None,
+    json: Json = False,
+) -> None:
+    """Microseconds to change a large index and to match meanwhile, seconds to save and open it; near misses."""
+    from whimbrel.cli.bench_live import measure
+
+    measure(scale.value, output, json)
+
+
+@bench.command()
 def spaces(
     scale: Annotated[Scale, typer.Option("--scale", help="A minute, or the sizes that targets are for.")] = Scale.SMALL,
     transitions: Annotated[

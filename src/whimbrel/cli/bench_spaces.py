@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whimbrel.cli.console import say, to_json
+from whimbrel.cli.bench_results import finish
+from whimbrel.cli.console import say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,7 +17,7 @@ def measure(scale: str, output: Path | None, json: bool) -> dict[str, Any]:
     from whimbrel.lab.bench.spaces import FULL, SMALL, run
 
     result = run(FULL if scale == "full" else SMALL, (lambda text: None) if json else say)
-    return _done(result, output, "spaces.json", json, _show)
+    return finish(result, output, "spaces.json", json, _show)
 
 
 def measure_transitions(scale: str, output: Path | None, json: bool) -> dict[str, Any]:
@@ -26,26 +25,12 @@ def measure_transitions(scale: str, output: Path | None, json: bool) -> dict[str
     from whimbrel.lab.bench.transitions import FULL, SMALL, run
 
     result = run(FULL if scale == "full" else SMALL, progress=(lambda text: None) if json else say)
-    return _done(result, output, "transitions.json", json, _show_transitions)
+    return finish(result, output, "transitions.json", json, _show_transitions)
 
 
-def _done(
-    result: dict[str, Any], output: Path | None, name: str, json: bool, show: Callable[[dict[str, Any]], None]
-) -> dict[str, Any]:
-    if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
-        (output / name).write_text(to_json(result) + "\n")
-    if json:
-        sys.stdout.write(to_json(result) + "\n")
-    else:
-        show(result)
-    return result
-
-
-def _show_transitions(result: dict[str, Any]) -> None:
+def _show_transitions(console: Console, result: dict[str, Any]) -> None:
     from rich.table import Table
 
-    console = _console()
     sizes = result["sizes"]
     title = f"Transitions on Spark: {sizes['keys']:,} keys, {sizes['filters']:,} filters, medians of micro-batches"
     table = Table("rows", "batches", "notifications", "ms", "CPU ms", "lowest", "highest", "rows/s", title=title)
@@ -53,19 +38,11 @@ def _show_transitions(result: dict[str, Any]) -> None:
         keys = "rows", "batches", "notifications", "ms", "cpu_ms", "lowest_ms", "highest_ms", "rows_per_second"
         table.add_row(*("" if row[key] is None else f"{row[key]:,.0f}" for key in keys))
     console.print(table)
-    _show_verdicts(console, result)
 
 
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console(width=None if sys.stdout.isatty() else 140)
-
-
-def _show(result: dict[str, Any]) -> None:
+def _show(console: Console, result: dict[str, Any]) -> None:
     from rich.table import Table
 
-    console = _console()
     for title, part in (("Workload of the paper", "paper"), ("Geofences", "geofences")):
         table = Table("operation", "notifications", "us", "lowest", "highest", "scan us", "x scan", title=title)
         for row in result[part]:
@@ -81,17 +58,3 @@ def _show(result: dict[str, Any]) -> None:
         f"Time by transitions: {linear['us_fixed']:,} us + {linear['us_per_transition']} us each, "
         f"correlation {linear['correlation']}. Load average at the end: {result['machine']['load_at_end']}."
     )
-    _show_verdicts(console, result)
-
-
-def _show_verdicts(console: Console, result: dict[str, Any]) -> None:
-    from rich.table import Table
-
-    table = Table("target", "wanted", "measured", "", title="Targets (for full scale)")
-    for verdict in result["verdicts"]:
-        sign = ">=" if verdict["least"] else "<="
-        table.add_row(
-            verdict["what"], f"{sign} {verdict['target']:,}", f"{verdict['measured']:,}",
-            "met" if verdict["met"] else "missed",
-        )  # fmt: skip
-    console.print(table)

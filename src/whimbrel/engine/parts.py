@@ -116,6 +116,11 @@ class Parts:
         if len(old.segments) > 1 or (old.segments and old.died is not None):
             self.snapshot = replace(old, segments=(writer.merge(old.segments, old.dead, self.sample),))
 
+    @property
+    def merging(self) -> bool:
+        """Whether segments are being merged in the background."""
+        return self._merger is not None
+
     def _live_places(self, snapshot: Snapshot) -> dict[int, int]:
         """The places, without those of dead slots once these may be most of them."""
         places = snapshot.places
