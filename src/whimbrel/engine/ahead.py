@@ -32,7 +32,7 @@ from whimbrel.engine.compiled.compiled_cache import CompiledCache
 from whimbrel.engine.compiled.warmup import is_cold, tell_if_cold
 from whimbrel.engine.intake.clauses import Clauses
 from whimbrel.engine.kernels.match_kernels import match
-from whimbrel.engine.planner.chunks import build_chunks
+from whimbrel.engine.planner.chunks import build_chunks, plan_chunks
 from whimbrel.engine.planner.weights import Weights
 
 SWITCH = "WHIMBREL_COMPILE_AHEAD"
@@ -133,7 +133,8 @@ def compile_chunks() -> None:
     flags, none = np.zeros(1, np.uint8), np.empty(0, np.int32)
     clauses = Clauses(["a"], one, flags, np.arange(2), one - 1, flags, one, one, zero, none, none, none)
     weights = Weights(np.ones(1), zero + 3, np.zeros(2, np.int64), np.empty(0, np.float32))
-    build_chunks(clauses, weights, zero, one, np.ones(1, np.float32))
+    shares = np.ones(1, np.float32)
+    build_chunks(clauses, weights, plan_chunks(clauses, weights, shares, zero), one, shares)
 
 
 def _end_with_parent() -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from whimbrel.engine.intake.clauses import SHARED, VERIFY, Clauses
-from whimbrel.engine.planner.chunks import build_chunks
+from whimbrel.engine.planner.chunks import build_chunks, plan_chunks
 from whimbrel.engine.planner.hashed import hash_arrays
 from whimbrel.engine.planner.packing import SHARED_BIT, VERIFY_BIT
 from whimbrel.engine.planner.planner import BITMAP, SIGNATURE, SORTED, Plan
@@ -30,6 +30,9 @@ def lay_out(clauses: Clauses, plan: Plan, weights: Weights, shares: np.ndarray) 
     mine = np.flatnonzero(plan.kind == SIGNATURE)
     signatures, records = signature_arrays(clauses, plan.signatures, mine, slot, shares, len(hashed["hash_records"]))
     hashed["hash_records"] = np.concatenate([hashed["hash_records"], records])
+    chunked = plan.chunks
+    if chunked is None:
+        chunked = plan_chunks(clauses, weights, shares, np.flatnonzero(plan.kind == BITMAP))
     return {
         "set_start": clauses.set_start.astype(np.int32),
         "set_low": clauses.set_low,
@@ -38,7 +41,7 @@ def lay_out(clauses: Clauses, plan: Plan, weights: Weights, shares: np.ndarray) 
         **hashed,
         **signatures,
         **_sorted_arrays(clauses, plan, slot),
-        **build_chunks(clauses, weights, np.flatnonzero(plan.kind == BITMAP), slot, shares),
+        **build_chunks(clauses, weights, chunked, slot, shares),
     }
 
 

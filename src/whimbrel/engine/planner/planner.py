@@ -22,7 +22,7 @@ import numpy as np
 
 from whimbrel.engine.compiled.jit import helper, kernel
 from whimbrel.engine.intake.clauses import RANGE, SET, Clauses
-from whimbrel.engine.planner.chunks import BUCKETS, CHUNK, IDENTITY, WORDS, plan_chunks, used_attributes
+from whimbrel.engine.planner.chunks import BUCKETS, CHUNK, IDENTITY, WORDS, Chunked, plan_chunks, used_attributes
 from whimbrel.engine.planner.keys import CANDIDATE_NS, Choice, choose_keys, count_equals
 from whimbrel.engine.planner.signatures import RANKS, Signatures, plan_signatures
 from whimbrel.engine.planner.weights import Weights, between, products
@@ -58,6 +58,7 @@ class Plan:
     kind: np.ndarray  # uint8[m]
     keys: np.ndarray  # int64[m, 3]
     signatures: Signatures | None
+    chunks: Chunked | None  # of all that have kind BITMAP, if they were planned on the way
 
 
 def make_plan(clauses: Clauses, weights: Weights, shares: np.ndarray) -> Plan:
@@ -75,7 +76,7 @@ def make_plan(clauses: Clauses, weights: Weights, shares: np.ndarray) -> Plan:
     signatures = _all_signatures(clauses, weights, shares, mine, kind)
     if signatures is not None:
         kind[mine] = SIGNATURE
-        return Plan(kind, keys, signatures)
+        return Plan(kind, keys, signatures, None)
     hashed = choose_keys(clauses, weights, mine)
     better = hashed.cost < cost[mine]
     kind[mine[better]] = HASH
@@ -83,16 +84,19 @@ def make_plan(clauses: Clauses, weights: Weights, shares: np.ndarray) -> Plan:
     in_chunk = np.full(m, CHUNKED_NS)
     cost[mine] = np.minimum(cost[mine], hashed.cost)
     costly = mine[(cost[mine] > CHUNK_ABOVE_NS) & np.isfinite(cost[mine])]
+    chunks = None
     if len(costly):
-        dense = _denser_in_chunks(clauses, weights, shares, costly, cost, in_chunk)
-        kind[dense] = BITMAP
+        chunks = plan_chunks(clauses, weights, shares, costly)
+        kind[_denser_in_chunks(clauses, weights, shares, chunks, cost, in_chunk)] = BITMAP
         if 2 * len(costly) > len(mine):  # then the others would be as they are
             in_chunk[cost <= CHUNK_ABOVE_NS] = np.median(in_chunk[costly])
     if (kind == BITMAP).any():
         kind[mine[_unpaid(hashed, kind[mine] == HASH, in_chunk[mine])]] = BITMAP
     signatures = _as_signatures(clauses, weights, shares, mine, kind, hashed, in_chunk)
     keys[(kind == BITMAP) | (kind == SIGNATURE)] = -1
-    return Plan(kind, keys, signatures)
+    if chunks is not None and ((kind == BITMAP).sum() != len(chunks.mine) or (kind[chunks.mine] != BITMAP).any()):
+        chunks = None
+    return Plan(kind, keys, signatures, chunks)
 
 
 def _all_signatures(
@@ -149,10 +153,10 @@ def _prices(hashed: Choice, those: np.ndarray) -> float:
 
 
 def _denser_in_chunks(
-    clauses: Clauses, weights: Weights, shares: np.ndarray, mine: np.ndarray, cost: np.ndarray, in_chunk: np.ndarray
+    clauses: Clauses, weights: Weights, shares: np.ndarray, plan: Chunked, cost: np.ndarray, in_chunk: np.ndarray
 ) -> np.ndarray:
     """Those of the costly conjunctions that cost less in the chunks that they would make; `in_chunk` says how much."""
-    plan = plan_chunks(clauses, weights, shares, mine)
+    mine = plan.mine
     attrs, zones = plan.attrs, plan.zone_attr
     widths = (plan.zone_high - plan.zone_low + 1) / np.maximum(1, weights.total[attrs][zones] - 8)
     opened = np.where(zones >= 0, np.minimum(1.0, widths), 1.0).prod(axis=1)
@@ -161,12 +165,12 @@ def _denser_in_chunks(
     nbytes = np.add.reduceat(np.append(rows, 0), plan.slot_start[:-1]) * WORDS * 8
     spent = ZONE_NS + opened * (OPEN_NS + slots * np.where(nbytes <= NEAR_BYTES, NEAR_NS, FAR_NS * slots))
     starts = np.arange(0, len(mine), CHUNK)
-    spent += np.add.reduceat(products(plan.mine, clauses.start, shares), starts) * PAIR_NS
-    in_chunk[plan.mine] = np.repeat(spent / CHUNK, CHUNK)[: len(mine)]
-    saved = np.add.reduceat(cost[plan.mine], starts) - spent
+    spent += np.add.reduceat(products(mine, clauses.start, shares), starts) * PAIR_NS
+    in_chunk[mine] = np.repeat(spent / CHUNK, CHUNK)[: len(mine)]
+    saved = np.add.reduceat(cost[mine], starts) - spent
     if saved[saved > 0].sum() < LOAD_NS * len(attrs):
         return mine[:0]
-    denser: np.ndarray = plan.mine[np.repeat(saved > 0, CHUNK)[: len(mine)]]
+    denser: np.ndarray = mine[np.repeat(saved > 0, CHUNK)[: len(mine)]]
     return denser
 
 
