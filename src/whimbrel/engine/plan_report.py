@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from whimbrel.engine.codec import Encoded
+from whimbrel.engine.planner.candidates import CANDIDATE_NS
 from whimbrel.engine.planner.chunks import CHUNK
 from whimbrel.engine.planner.hashed import REFERENCES
-from whimbrel.engine.planner.keys import CANDIDATE_NS
 from whimbrel.engine.planner.packing import SLOT_MASK
 from whimbrel.engine.planner.records import HEAD, record_starts
 from whimbrel.engine.planner.signatures import TEST_NS

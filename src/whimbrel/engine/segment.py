@@ -13,8 +13,8 @@ from whimbrel.engine.compiled.views import words_of
 from whimbrel.engine.compiled.warmup import tell_if_cold
 from whimbrel.engine.intake.clauses import Clauses
 from whimbrel.engine.kernels.match_kernels import match
+from whimbrel.engine.planner.candidates import bucket_factor
 from whimbrel.engine.planner.hashed import schema_lines
-from whimbrel.engine.planner.keys import bucket_factor
 from whimbrel.engine.planner.layout import lay_out
 from whimbrel.engine.planner.planner import KINDS, make_plan
 from whimbrel.engine.planner.weights import guess_weights, item_shares, sample_weights

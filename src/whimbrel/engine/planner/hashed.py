@@ -15,8 +15,8 @@ import numpy as np
 
 from whimbrel.engine.compiled.jit import helper, kernel
 from whimbrel.engine.intake.clauses import SET, Clauses
+from whimbrel.engine.planner.candidates import BUCKETS, bucket_factor
 from whimbrel.engine.planner.groups import make_groups
-from whimbrel.engine.planner.keys import BUCKETS, bucket_factor
 from whimbrel.engine.planner.planner import HASH, PRESENT, Plan
 from whimbrel.engine.planner.records import record_sizes, write_records
 from whimbrel.engine.planner.references import coarse_shifts, inline_ranges

@@ -22,8 +22,9 @@ import numpy as np
 
 from whimbrel.engine.compiled.jit import helper, kernel
 from whimbrel.engine.intake.clauses import RANGE, SET, Clauses
+from whimbrel.engine.planner.candidates import CANDIDATE_NS
 from whimbrel.engine.planner.chunks import BUCKETS, CHUNK, IDENTITY, WORDS, Chunked, plan_chunks, used_attributes
-from whimbrel.engine.planner.keys import CANDIDATE_NS, Choice, choose_keys, count_equals
+from whimbrel.engine.planner.keys import Choice, choose_keys, count_equals
 from whimbrel.engine.planner.signatures import RANKS, Signatures, plan_signatures
 from whimbrel.engine.planner.weights import Weights, between, products
 
@@ -77,13 +78,10 @@ def make_plan(clauses: Clauses, weights: Weights, shares: np.ndarray) -> Plan:
     if signatures is not None:
         kind[mine] = SIGNATURE
         return Plan(kind, keys, signatures, None)
-    hashed = choose_keys(clauses, weights, mine)
-    better = hashed.cost < cost[mine]
-    kind[mine[better]] = HASH
-    keys[mine[better]] = hashed.keys[better]
+    hashed = choose_keys(clauses, weights, shares, mine, keys, cost)
+    kind[hashed.schema > 0] = HASH
     in_chunk = np.full(m, CHUNKED_NS)
-    cost[mine] = np.minimum(cost[mine], hashed.cost)
-    costly = mine[(cost[mine] > CHUNK_ABOVE_NS) & np.isfinite(cost[mine])]
+    costly = np.flatnonzero((cost > CHUNK_ABOVE_NS) & np.isfinite(cost))
     chunks = None
     if len(costly):
         chunks = plan_chunks(clauses, weights, shares, costly)
@@ -91,8 +89,8 @@ def make_plan(clauses: Clauses, weights: Weights, shares: np.ndarray) -> Plan:
         if 2 * len(costly) > len(mine):  # then the others would be as they are
             in_chunk[cost <= CHUNK_ABOVE_NS] = np.median(in_chunk[costly])
     if (kind == BITMAP).any():
-        kind[mine[_unpaid(hashed, kind[mine] == HASH, in_chunk[mine])]] = BITMAP
-    signatures = _as_signatures(clauses, weights, shares, mine, kind, hashed, in_chunk)
+        kind[_unpaid(hashed, cost, np.flatnonzero(kind == HASH), in_chunk)] = BITMAP
+    signatures = _as_signatures(clauses, weights, shares, mine, kind, hashed, cost, in_chunk)
     keys[(kind == BITMAP) | (kind == SIGNATURE)] = -1
     if chunks is not None and ((kind == BITMAP).sum() != len(chunks.mine) or (kind[chunks.mine] != BITMAP).any()):
         chunks = None
@@ -111,45 +109,41 @@ def _all_signatures(
     return found if found is not None and found.decides else None
 
 
-def _unpaid(hashed: Choice, is_hash: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
-    """The conjunctions with hash keys whose schema saves less than its probes cost, by what they cost otherwise."""
-    own = np.flatnonzero(is_hash)
-    _, schema = np.unique(hashed.schema[own], return_inverse=True)
-    saved = np.bincount(schema, otherwise[own] - hashed.cost[own])
-    return own[saved[schema] < hashed.price[own]]
+def _unpaid(hashed: Choice, cost: np.ndarray, own: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
+    """Those of conjunctions with hash keys whose schema saves less than its probes cost, by what all cost otherwise."""
+    schema = hashed.schema[own]
+    saved = np.bincount(schema, otherwise[own] - cost[own], len(hashed.price))
+    unpaid: np.ndarray = own[(saved < hashed.price)[schema]]
+    return unpaid
 
 
 def _as_signatures(
     clauses: Clauses, weights: Weights, shares: np.ndarray, mine: np.ndarray, kind: np.ndarray, hashed: Choice,
-    in_chunk: np.ndarray,
+    cost: np.ndarray, in_chunk: np.ndarray,
 ) -> Signatures | None:  # fmt: skip
     """Makes signatures of what hash keys and chunks hold at a higher cost, where that pays."""
-    is_hash, chunked = kind[mine] == HASH, kind[mine] == BITMAP
-    spent = np.where(chunked, in_chunk[mine], np.where(is_hash, hashed.cost, 0.0))
-    load = LOAD_NS * len(used_attributes(clauses, mine[chunked])[0])
-    if _prices(hashed, is_hash) + float(spent.sum()) + load < SIGNATURES_ABOVE_NS:
+    is_hash, chunked = kind == HASH, kind == BITMAP
+    spent = np.where(chunked, in_chunk, np.where(is_hash, cost, 0.0))
+    load = LOAD_NS * len(used_attributes(clauses, np.flatnonzero(chunked))[0])
+    if hashed.prices(is_hash) + float(spent.sum()) + load < SIGNATURES_ABOVE_NS:
         return None
     found = plan_signatures(clauses, weights, shares, mine)
     if found is None:
         return None
-    from_keys = np.zeros(len(mine), bool)
-    from_keys[_unpaid(hashed, is_hash, found.cost)] = True
-    saved = spent - found.cost
-    gain = float(saved[from_keys].sum()) + _prices(hashed, from_keys) - found.overhead
+    as_signature = np.full(len(kind), np.inf)
+    as_signature[mine] = found.cost
+    from_keys = np.zeros(len(kind), bool)
+    from_keys[_unpaid(hashed, cost, np.flatnonzero(is_hash), as_signature)] = True
+    saved = spent - as_signature
+    gain = float(saved[from_keys].sum()) + hashed.prices(from_keys) - found.overhead
     from_chunks = chunked & (saved > 0)
     if saved[chunked].sum() + load > saved[from_chunks].sum():
         from_chunks = chunked  # no chunks at all
         gain += load
     if gain + saved[from_chunks].sum() <= 0:
         return None
-    kind[mine[from_keys | from_chunks]] = SIGNATURE
+    kind[from_keys | from_chunks] = SIGNATURE
     return found
-
-
-def _prices(hashed: Choice, those: np.ndarray) -> float:
-    """What the probes of the schemas of these conjunctions cost an event."""
-    _, first = np.unique(hashed.schema[those], return_index=True)
-    return float(hashed.price[those][first].sum())
 
 
 def _denser_in_chunks(
