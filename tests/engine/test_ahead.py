@@ -71,8 +71,9 @@ def test_a_head_that_becomes_a_segment_begins_it(started: list[str]) -> None:
     index = Index()
     for number in range(40):
         index.add(number, "x = 1")
-    assert not started
     index.match({"x": 1})
+    assert not started
+    index.merge()
     assert len(started) == 1
 
 

@@ -363,3 +363,21 @@ def test_filters_that_need_verifying_match_columns_that_cannot_be_taken_from() -
     texts = pa.array(["axb", "y", None, "x"])
     for column in (texts.cast(pa.string_view()), pa.compute.run_end_encode(texts)):
         assert pairs(index.match_batch(pa.table({"a": column}))) == [(0, 1), (3, 1)]
+
+
+def test_the_head_is_checked_one_by_one_until_that_has_cost_a_segment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "HEAD_CHECKED", 30)
+    index = Index()
+    for id in range(10):
+        index.add(id, f"x >= {id}")
+    for matches in range(3):
+        assert index.match({"x": matches}) == list(range(matches + 1))
+        assert index.segments == 0
+    assert index.match({"x": 3}) == [0, 1, 2, 3]
+    assert index.segments == 1
+    index.add(10, "x = 3")
+    for _ in range(30):
+        assert index.match({"x": 3}) == [0, 1, 2, 3, 10]
+    assert index.segments == 1  # the count begins anew with each head
+    assert index.match({"x": 3}) == [0, 1, 2, 3, 10]
+    assert index.segments == 2

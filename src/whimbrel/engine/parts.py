@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 HEAD = 1_024
 """Subscriptions that the head holds before it becomes a segment."""
-HEAD_CHECKED = 32
-"""Entries of the head that a match checks one by one; with more, it makes a segment of them first."""
+HEAD_CHECKED = 1_024
+"""Entries of the head that matches check one by one, all together, before it is made a segment: that costs as much."""
 FANOUT = 4
 """Segments of like size that are merged into one."""
 
@@ -40,11 +40,18 @@ class Parts:
         self.sample: pa.Table | list[Event] | None = None
         self._merger: threading.Thread | None = None
         self._places_kept = HEAD
+        self._checked = 0
 
     def ready(self) -> Snapshot:
-        """A snapshot whose head can be checked entry by entry, unless another thread is changing it."""
+        """A snapshot whose head is to be checked entry by entry.
+
+        Once that has cost as much as a segment, the head becomes one, unless another thread is changing it.
+        """
         snapshot = self.snapshot
-        return snapshot if snapshot.head_size <= HEAD_CHECKED else self._flushed() or snapshot
+        if not snapshot.head_size:
+            return snapshot
+        self._checked += snapshot.head_size
+        return snapshot if self._checked <= HEAD_CHECKED else self._flushed() or snapshot
 
     def compiled(self) -> Snapshot:
         """A snapshot without a head; while another thread holds the lock, it is made for this caller only."""
@@ -99,6 +106,7 @@ class Parts:
             ahead.begin()
             segments = (*segments, writer.build_from_head(entries, self.sample))
         self.snapshot = replace(old, segments=segments, head=[], head_size=0, places=self._live_places(old))
+        self._checked = 0
         self._merge_soon()
 
     def plan_anew(self, sample: pa.Table | list[Event]) -> None:
