@@ -344,19 +344,6 @@ def test_replaced_filters_keep_their_place() -> None:
     assert index.match({"x": 1}) == list(index) == ["b", "c", "d", "a"]
 
 
-def test_places_of_dead_slots_are_forgotten() -> None:
-    index = Index()
-    for id in range(10):
-        index.add(id, "x = 1")
-    for _ in range(600):
-        for id in (3, 7):
-            index.replace(id, "x = 1")
-    for id in range(10, 1_500):
-        index.add(id, "y = 1")
-    assert len(index._parts.snapshot.places) <= engine.HEAD
-    assert index.match({"x": 1}) == list(range(10))
-
-
 def test_filters_that_need_verifying_match_columns_that_cannot_be_taken_from() -> None:
     index = Index()
     index.add(1, "a LIKE '%x%'")

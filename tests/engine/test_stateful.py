@@ -13,6 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.engine.merges import wait_for_merges
 from tests.engine.test_index import PADDING, Id, Pair, block_pairs, check_pairs, expected_pairs, pairs
 from tests.strategies import events, filters
 from whimbrel import Filter, Index
@@ -183,12 +184,6 @@ class Subscriptions(RuleBasedStateMachine):
         for id in getattr(self, "ids", ()):
             assert (id in self.index) == (id in self.kept)
         self.index._check()
-
-
-def wait_for_merges(index: Index) -> None:
-    merger = index._parts._merger
-    if merger is not None:
-        merger.join()
 
 
 TestSubscriptions = pytest.mark.filterwarnings("error")(Subscriptions.TestCase)

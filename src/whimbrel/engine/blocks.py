@@ -200,8 +200,9 @@ def _match_events(
         found = workspace.match_some(segment, encoded, snapshot.slots, count, PAIRS - pairs)
         count = len(found[0]) - 1
         its_offsets, slots = found[0].copy(), found[1].copy()
-        if segment.meta["verified"] or snapshot.died is not None or encoded.coupled.any():
-            slots = _filtered(its_offsets, slots, encoded, unit, timestamps, snapshot, judge)
+        slots = snapshot.living(its_offsets, slots)
+        if segment.meta["verified"] or encoded.coupled.any():
+            slots = _verified(its_offsets, slots, encoded, unit, timestamps, snapshot, judge)
         parts.append((its_offsets, slots))
         offsets = sum((its[: count + 1] for its, _ in parts), np.zeros(count + 1, np.int64))
         if offsets[-1] > 2 * PAIRS and count > 1:  # fewer events, so that all segments together stay bounded
@@ -224,7 +225,7 @@ def _encode(segment: Segment, unit: Events, timestamps: Collection[str]) -> Enco
     return segment.codec.encode_events(unit)
 
 
-def _filtered(
+def _verified(
     offsets: np.ndarray,
     slots: np.ndarray,
     encoded: Encoded,
@@ -233,13 +234,12 @@ def _filtered(
     snapshot: Snapshot,
     judge: Judge,
 ) -> np.ndarray:
-    """Without dead slots and those whose filter says no; changes `offsets` in place."""
-    dead = snapshot.dead(slots & np.int32(SLOT_MASK))
-    keep = np.ones(len(slots), bool) if dead is None else ~dead
+    """Without those whose filter says no, and without flags; changes `offsets` in place."""
+    keep = np.ones(len(slots), bool)
     doubtful = (slots & np.int32(VERIFY_BIT)) != 0
     if encoded.coupled.any():
         doubtful |= np.repeat(encoded.coupled[: len(offsets) - 1] != 0, np.diff(offsets))
-    asked = np.flatnonzero(doubtful & keep)
+    asked = np.flatnonzero(doubtful)
     if len(asked):
         rows = np.searchsorted(offsets, asked, "right") - 1
         events = _events_of(unit, np.unique(rows), snapshot, timestamps)

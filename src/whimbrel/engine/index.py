@@ -160,11 +160,7 @@ class Index:
             parts.append(np.array(in_head, np.int32))
         self._events += 1
         found = parts[0] if len(parts) == 1 else np.concatenate([_NOTHING, *parts])
-        if snapshot.places:
-            found = np.array(snapshot.in_order(found.tolist()), np.int64)
-        else:
-            found.sort()
-        return cast("list[Id]", self._ids.name_list(found))
+        return cast("list[Id]", self._ids.name_list(snapshot.in_order(found)))
 
     def match_batch(self, events: object, threads: int | None = None) -> pa.Table:
         """Match many events: a table of `event` (row number) and `subscription` (id), in event order."""
@@ -291,11 +287,11 @@ class Index:
         return Subscription(id, self._filter_of(self._slot(id)))
 
     def __iter__(self) -> Iterator[Id]:
-        snapshot = self._parts.snapshot
-        if not snapshot.places:
+        if self._parts.snapshot.moved is None:
             return iter(self._ids)
-        live = snapshot.in_order(self._ids.live().tolist())
-        return iter(cast("list[Id]", self._ids.name_list(np.array(live, np.int64))))
+        with self._parts.lock:  # so that no slot is newer than the snapshot
+            live = self._parts.snapshot.in_order(self._ids.live())
+        return iter(cast("list[Id]", self._ids.name_list(live)))
 
     def _install(self, batch: Batch, segment: Segment) -> None:
         """Name the subscriptions of a bulk load, and make their segment visible. The lock is held."""
@@ -319,9 +315,8 @@ class Index:
         cells: list[float] = []
         coupled = segment.codec.append(event, self.timestamps, attrs, cells)
         slots = workspace.match_one(segment, attrs, cells, snapshot.slots)
-        dead = snapshot.dead(slots & np.int32(SLOT_MASK)) if snapshot.died is not None else None
-        if dead is not None:
-            slots = slots[~dead]
+        if snapshot.died is not None:
+            slots = snapshot.living(np.array([0, len(slots)]), slots)
         if not (coupled or segment.meta["verified"]):
             return slots.copy()  # the buffer is the next match's
         doubtful = np.full(len(slots), True) if coupled else (slots & np.int32(VERIFY_BIT)) != 0
@@ -370,6 +365,9 @@ class Index:
         assert set(held) <= set(self._ids.live().tolist()), "a dead slot is alive in a segment"
         assert snapshot.slots == self._ids.slots == len(self._texts), "ids, texts and slots disagree"
         assert snapshot.died is None or len(snapshot.died) >= snapshot.slots, "a slot has no room to die"
-        assert all(place < slot < snapshot.slots for slot, place in snapshot.places.items()), "a place is not older"
+        if snapshot.moved is not None:
+            assert len(snapshot.moved) >= snapshot.slots, "a slot has no room to be moved"
+            assert (snapshot.moved <= 0).all(), "a place is not older"
+            assert len(set(snapshot.places(self._ids.live()).tolist())) == len(self), "two have one place"
         self._ids._check()
         self._texts._check()

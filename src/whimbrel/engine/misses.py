@@ -45,7 +45,8 @@ def nearest(
     for level in np.flatnonzero(np.bincount(fails, minlength=NO_MISS + 1)[:NO_MISS]).tolist():
         if len(best) == limit and best[-1][0] < level:
             break
-        slots, places = _by_place(snapshot, np.flatnonzero(fails == level))
+        slots = snapshot.in_order(np.flatnonzero(fails == level))
+        places = snapshot.places(slots)
         sure = ~doubtful[slots]
         best += [(level, *one) for one in zip(places[sure][:limit].tolist(), slots[sure][:limit].tolist(), strict=True)]
         best = sorted(best)[:limit]
@@ -58,18 +59,6 @@ def nearest(
                 del best[limit:]
     in_order = sorted(best, key=lambda one: one[1])
     return near_misses((Subscription(name(slot), filter_of(slot)) for _, _, slot in in_order), event, limit)
-
-
-def _by_place(snapshot: Snapshot, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Slots, given in ascending order, and their places, in order of these."""
-    if not snapshot.places:
-        return slots, slots
-    place = np.arange(snapshot.slots)
-    moved = np.array(list(snapshot.places.copy().items()), np.int64)
-    moved = moved[moved[:, 0] < snapshot.slots]  # the dict may have places of a later moment
-    place[moved[:, 0]] = moved[:, 1]
-    slots = slots[np.argsort(place[slots], kind="stable")]
-    return slots, place[slots]
 
 
 def _count(segment: Segment, event: Event, snapshot: Snapshot, fails: np.ndarray, doubtful: np.ndarray) -> None:

@@ -39,8 +39,8 @@ class Parts:
         self.lock = threading.RLock()
         self.sample: pa.Table | list[Event] | None = None
         self._merger: threading.Thread | None = None
-        self._places_kept = HEAD
         self._checked = 0
+        self._deaths = 0
 
     def ready(self) -> Snapshot:
         """A snapshot whose head is to be checked entry by entry.
@@ -78,11 +78,10 @@ class Parts:
         """Put a filter into the head with the newest slot, and kill the slot that it replaces, in one step."""
         old, slots = self.snapshot, slot + 1
         if died is not None:
-            old.places[slot] = old.places.get(died, died)
-            old = _with_death(old, died, slots)
+            old = self._with_death(_with_place(old, slot, died), died, slots)
         old.head.append(HeadEntry(slot, filter))
         self.snapshot = Snapshot(  # not `replace`, which takes twice as long
-            old.segments, old.head, len(old.head), slots, old.version, _roomy(old.died, slots), old.places
+            old.segments, old.head, len(old.head), slots, old.version, _roomy(old.died, slots), _roomy(old.moved, slots)
         )
         if len(old.head) >= HEAD:
             self.flush()
@@ -90,12 +89,15 @@ class Parts:
     def install(self, segment: Segment, slots: int) -> None:
         """Make the segment of a bulk load visible, after which there are so many slots."""
         old = self.snapshot
-        self.snapshot = replace(old, segments=(*old.segments, segment), slots=slots, died=_roomy(old.died, slots))
+        died, moved = _roomy(old.died, slots), _roomy(old.moved, slots)
+        self.snapshot = replace(old, segments=(*old.segments, segment), slots=slots, died=died, moved=moved)
         self._merge_soon()
 
     def kill(self, slot: int, slots: int) -> None:
         """Let one of so many slots be dead from now on."""
-        self.snapshot = _with_death(self.snapshot, slot, slots)
+        self.snapshot = self._with_death(self.snapshot, slot, slots)
+        if self._many_died():
+            self._merge_soon()
 
     def flush(self) -> None:
         """Make the head a segment."""
@@ -105,7 +107,7 @@ class Parts:
         if entries:
             ahead.begin()
             segments = (*segments, writer.build_from_head(entries, self.sample))
-        self.snapshot = replace(old, segments=segments, head=[], head_size=0, places=self._live_places(old))
+        self.snapshot = replace(old, segments=segments, head=[], head_size=0)
         self._checked = 0
         self._merge_soon()
 
@@ -115,32 +117,29 @@ class Parts:
         self.flush()
         old = self.snapshot
         segments = tuple(writer.merge([segment], old.dead, self.sample) for segment in old.segments)
-        self.snapshot = replace(old, segments=segments)
+        self.snapshot = replace(old, segments=segments, died=None)
 
     def merge(self) -> None:
         """Merge everything into one segment now."""
         self.flush()
         old = self.snapshot
         if len(old.segments) > 1 or (old.segments and old.died is not None):
-            self.snapshot = replace(old, segments=(writer.merge(old.segments, old.dead, self.sample),))
+            self.snapshot = replace(old, segments=(writer.merge(old.segments, old.dead, self.sample),), died=None)
 
     @property
     def merging(self) -> bool:
         """Whether segments are being merged in the background."""
         return self._merger is not None
 
-    def _live_places(self, snapshot: Snapshot) -> dict[int, int]:
-        """The places, without those of dead slots once these may be most of them."""
-        places = snapshot.places
-        if len(places) <= self._places_kept:
-            return places
-        living = {slot: place for slot, place in places.items() if not snapshot.is_dead(slot)}
-        self._places_kept = max(HEAD, 2 * len(living))
-        return living
+    def _with_death(self, old: Snapshot, slot: int, slots: int) -> Snapshot:
+        self._deaths += 1
+        died = np.zeros(max(1_024, 2 * slots), np.int32) if old.died is None else old.died
+        died[slot] = old.version + 1
+        return replace(old, died=died, version=old.version + 1)
 
     def _merge_soon(self) -> None:
-        """Start the background merge if there are segments of like size."""
-        if self._merger is None and _mergeable(self.snapshot.segments):
+        """Start the background merge if there are segments of like size, or many deaths."""
+        if self._merger is None and (self._many_died() or _mergeable(self.snapshot.segments)):
             self._merger = threading.Thread(target=self._merge_in_background, name="whimbrel-merge", daemon=True)
             self._merger.start()
 
@@ -153,11 +152,27 @@ class Parts:
                 self._merger = None  # the next full head tries again
             raise
 
+    def _many_died(self) -> bool:
+        """Whether a third of all that segments hold may have died since that was last looked at."""
+        return self._deaths >= HEAD and self._deaths >= sum(map(_size, self.snapshot.segments)) / 3
+
+    def _mostly_dead(self) -> list[Segment]:
+        """Segments that would be half as large without their dead, if it is time to look for them."""
+        if not self._many_died():
+            return []
+        self._deaths, snapshot = 0, self.snapshot
+        found = []
+        for segment in snapshot.segments:
+            dead = snapshot.dead(segment.slots)
+            if dead is not None and len(dead) and dead.mean() >= 0.5:
+                found.append(segment)
+        return found
+
     def _merge_some(self) -> bool:
-        """Merge the segments of one size; whether there were any."""
+        """Merge the segments of one size, or those that are mostly dead; whether there were any."""
         with self.lock:
             snapshot = self.snapshot
-            chosen = _mergeable(snapshot.segments)
+            chosen = self._mostly_dead() or _mergeable(snapshot.segments)
             if not chosen:
                 self._merger = None
                 return False
@@ -170,27 +185,32 @@ class Parts:
         return True
 
 
-def _roomy(died: np.ndarray | None, slots: int) -> np.ndarray | None:
-    """The versions of deaths, if there are any, with room for so many slots."""
-    if died is None or len(died) >= slots:
-        return died
+def _roomy(by_slot: np.ndarray | None, slots: int) -> np.ndarray | None:
+    """An array with a number for every slot, if there is one, with room for so many."""
+    if by_slot is None or len(by_slot) >= slots:
+        return by_slot
     larger = np.zeros(2 * slots, np.int32)
-    larger[: len(died)] = died
+    larger[: len(by_slot)] = by_slot
     return larger
 
 
-def _with_death(old: Snapshot, slot: int, slots: int) -> Snapshot:
-    died = np.zeros(max(1_024, 2 * slots), np.int32) if old.died is None else old.died
-    died[slot] = old.version + 1
-    return replace(old, died=died, version=old.version + 1)
+def _with_place(old: Snapshot, slot: int, died: int) -> Snapshot:
+    """The new slot gets the place of the one that dies."""
+    empty = np.zeros(max(1_024, 2 * slot), np.int32) if old.moved is None else old.moved
+    moved = cast("np.ndarray", _roomy(empty, slot + 1))
+    moved[slot] = died + moved[died] - slot
+    return replace(old, moved=moved)
+
+
+def _size(segment: Segment) -> int:
+    return cast("int", segment.meta["subscriptions"])
 
 
 def _mergeable(segments: Sequence[Segment]) -> list[Segment]:
     """Segments of like size that should be one, or none."""
     tiers: dict[int, list[Segment]] = {}
     for segment in segments:
-        size = cast("int", segment.meta["subscriptions"])
-        tier = max(0, (size // HEAD).bit_length() // 2)
+        tier = max(0, (_size(segment) // HEAD).bit_length() // 2)
         tiers.setdefault(tier, []).append(segment)
     for tier in sorted(tiers):
         if len(tiers[tier]) >= FANOUT:

@@ -36,8 +36,10 @@ def save(
 ) -> None:
     """Write all parts; on return they are on disk, and until then the old index stays."""
     died = np.zeros(0, np.int32) if snapshot.died is None else snapshot.died[: snapshot.slots]
-    places = sorted((slot, place) for slot, place in snapshot.places.items() if not snapshot.is_dead(slot))
-    moved = np.array(places, np.int32).reshape(-1, 2)
+    moved = np.zeros(0, np.int32) if snapshot.moved is None else np.flatnonzero(snapshot.moved[: snapshot.slots])
+    dead = snapshot.dead(moved)
+    moved = moved if dead is None else moved[~dead]
+    places = np.column_stack([moved, snapshot.places(moved)]).astype(np.int32)
     files: dict[str, tuple[dict[str, np.ndarray], dict[str, object]]] = {
         # In order of names, as a file gives them back: a segment that was opened and is saved again is the same file.
         f"segment_{number}": (dict(sorted(segment.arrays.items())), segment.meta)
@@ -46,7 +48,7 @@ def save(
     files["ids"] = (ids.arrays(), {})
     files["texts"] = (texts.arrays(), {})
     files["state"] = (
-        {"died": died, "moved": moved},
+        {"died": died, "moved": places},
         {"slots": snapshot.slots, "version": snapshot.version, "timestamps": sorted(timestamps), "schema": schema},
     )
     save_directory(os.fspath(path), files, {"segments": len(snapshot.segments), "subscriptions": len(ids)})
@@ -65,10 +67,19 @@ def open(path: str | os.PathLike[str], verify: bool = True) -> Saved:
             slots=cast("int", facts["slots"]),
             version=cast("int", facts["version"]),
             died=died,
-            places={int(slot): int(place) for slot, place in state["moved"].tolist()},
+            moved=_moved(state["moved"], cast("int", facts["slots"])),
         ),
         IdTable.from_arrays(parts["ids"][0]),
         TextStore.from_arrays(parts["texts"][0]),
         cast("list[str]", facts["timestamps"]),
         facts.get("schema"),
     )
+
+
+def _moved(places: np.ndarray, slots: int) -> np.ndarray | None:
+    """How far each slot is moved, of pairs of slot and place."""
+    if not len(places):
+        return None
+    moved = np.zeros(slots, np.int32)
+    moved[places[:, 0]] = places[:, 1] - places[:, 0]
+    return moved
