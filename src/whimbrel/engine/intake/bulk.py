@@ -100,9 +100,9 @@ class BulkSource:
             gathered[attr].ordered = gathered[attr].ordered or type == STRING
             low = place(attr, term.lower) if term.lower else (_BLOCK_END, type)
             high = place(attr, term.upper) if term.upper else (_BLOCK_END, type + 1)
-            self._items.append(
-                (block, width, attr, RANGE, *low, int(not term.lower_inclusive), *high, int(not term.upper_inclusive))
-            )
+            above = int(term.lower is not None and not term.lower_inclusive)
+            below = int(term.upper is None or not term.upper_inclusive)
+            self._items.append((block, width, attr, RANGE, *low, above, *high, below))
             return 1
         if term.kind == "required" or (term.kind == "points" and len(term.operands) == 1):
             for i, operand in enumerate(term.operands):
@@ -118,15 +118,16 @@ class BulkSource:
     def parts(self, ranks: Ranks, sets: Sets) -> list[Part]:
         """The items, once ranks exist."""
         blocks = np.array(self._blocks, np.int64).reshape(-1, 4)
-        items = self._assembled(blocks, ranks, sets)
-        rows = np.concatenate([self._slots[group.rows] for group in self._groups]).astype(np.int32)
+        items, _ = self._assembled(blocks, ranks, sets, np.empty(0, np.int32))
+        rows = np.concatenate([self._slots[group.rows] for group in self._groups]).astype(np.int32, copy=False)
         return [_satisfiable(blocks, rows, items)]
 
-    def _assembled(self, blocks: np.ndarray, ranks: Ranks, sets: Sets) -> Items:
-        """The items of all groups, one after the other."""
-        found = [pool.ranks(ranks) for pool in self._pools]
-        base = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(one) for one in found], dtype=np.int64)])
-        pooled = np.concatenate([*found, np.empty(0, np.int32)]).astype(np.int32, copy=False)
+    def _assembled(self, blocks: np.ndarray, ranks: Ranks, sets: Sets, places: np.ndarray) -> tuple[Items, int]:
+        """The items of all groups, at their places or one after the other, and how many of them are empty."""
+        base = np.cumsum([0, *(pool.size for pool in self._pools)])
+        pooled = np.empty(int(base[-1]), np.int32)
+        for pool, begin in zip(self._pools, base.tolist(), strict=False):
+            pooled[begin : begin + pool.size] = pool.ranks(ranks)
         items = np.array(self._items, np.int64).reshape(-1, 10)
         members = np.array(self._members, np.int64).reshape(-1, 2)
         sizes = blocks[:, 1] * blocks[:, 2]
@@ -137,13 +138,12 @@ class BulkSource:
         spans = int((blocks[in_lists[:, 0], 1] * (in_lists[:, 5] + 1)).sum())
         set_start = np.zeros(int(blocks[in_lists[:, 0], 1].sum()) + 1, np.int64)
         set_low, set_high = np.empty(spans, np.int32), np.empty(spans, np.int32)
-        used = _assemble(
-            blocks, np.cumsum(sizes) - sizes, items, members, base, pooled, ranks.dictionary["rank_base"],
-            attr, kind, low, high, set_start, set_low, set_high,
+        used, empty = _assemble(
+            blocks, np.cumsum(sizes) - sizes, items, members, base, pooled, ranks.dictionary["rank_base"], places,
+            sets.count, attr, kind, low, high, set_start, set_low, set_high,
         )  # fmt: skip
-        first = sets.add_ragged(set_start, set_low[:used].copy(), set_high[:used].copy())
-        low[kind == SET] += first
-        return attr, kind, low, high
+        sets.add_ragged(set_start, set_low[:used], set_high[:used])
+        return (attr, kind, low, high), empty
 
 
 class PieceSource(BulkSource):
@@ -154,25 +154,26 @@ class PieceSource(BulkSource):
         self._conjunctions = conjunctions
 
     def parts(self, ranks: Ranks, sets: Sets) -> list[Part]:
-        """The items, once ranks exist: assembled predicate by predicate, then put in their places."""
+        """The items, once ranks exist: assembled predicate by predicate, each in its place."""
         blocks = np.array(self._blocks, np.int64).reshape(-1, 4)
-        items = self._assembled(blocks, ranks, sets)
-        places = self._places()
-        for array in items:
-            array[places] = array.copy()
+        items, empty = self._assembled(blocks, ranks, sets, self._places())
         counts = np.concatenate([one.counts for one in self._conjunctions])
-        rows = self._slots[np.concatenate([one.rows for one in self._conjunctions])].astype(np.int32)
+        rows = self._slots[np.concatenate([one.rows for one in self._conjunctions])].astype(np.int32, copy=False)
+        if not empty:
+            return [Part(rows, np.zeros(len(rows), np.uint8), counts, *items)]
         each = np.stack([np.arange(len(rows)), np.ones_like(rows), counts, np.zeros_like(rows)], axis=1)
         return [_satisfiable(each.astype(np.int64), rows, items)]
 
     def _places(self) -> np.ndarray:
         """Where each predicate belongs among those of all rows."""
-        found = []
-        first = 0
+        places = np.empty(sum(len(group.rows) for group in self._groups), np.int32)
+        first = at = 0
         for one in self._conjunctions:
-            found += [group.rows + first for group in one.groups]
+            for group in one.groups:
+                np.add(group.rows, first, out=places[at : at + len(group.rows)], casting="same_kind")
+                at += len(group.rows)
             first += int(one.counts.sum())
-        return np.concatenate(found)
+        return places
 
 
 def _satisfiable(blocks: np.ndarray, rows: np.ndarray, items: Items) -> Part:
@@ -188,7 +189,15 @@ def _satisfiable(blocks: np.ndarray, rows: np.ndarray, items: Items) -> Part:
 
 @helper
 def _rank(pool, at, row, base, pooled):  # type: ignore[no-untyped-def]
-    return at if pool == _CONSTANT else pooled[base[pool] + at + row]
+    return np.int64(at) if pool == _CONSTANT else np.int64(pooled[base[pool] + at + row])
+
+
+@helper
+def _end(pool, at, step, a, base, rank_base):  # type: ignore[no-untyped-def]
+    """Where the ranks of one end of a range begin in the pools, and what to add to them; or -1, and the one for all."""
+    if pool == _BLOCK_END:
+        return np.int64(-1), rank_base[a, at] + step
+    return (np.int64(-1), at + step) if pool == _CONSTANT else (base[pool] + at, step)
 
 
 @helper
@@ -210,45 +219,46 @@ def _sort(points, n):  # type: ignore[no-untyped-def]
 
 @kernel
 def _assemble(  # type: ignore[no-untyped-def]
-    blocks, begin, items, members, base, pooled, rank_base, attr, kind, low, high, set_start, set_low, set_high
-):
-    """Writes the items of every row; sets are written one after the other. Returns how many spans they have."""
-    spans = 0
-    sets = 0
+    blocks, begin, items, members, base, pooled, rank_base, places, sets, attr, kind, low, high,
+    set_start, set_low, set_high,
+):  # fmt: skip
+    """Writes the items of every row; sets, numbered from `sets` on, one after the other.
+
+    Returns how many spans they have, and how many ranges are empty.
+    """
+    first_set = sets
+    spans = empty = 0
     points = np.empty(64, np.int32)
     for d in range(items.shape[0]):
-        block = items[d, 0]
-        rows, width = blocks[block, 1], blocks[block, 2]
-        a = items[d, 2]
-        for row in range(rows):
-            k = begin[block] + row * width + items[d, 1]
-            attr[k] = a
-            if items[d, 3] == RANGE:
-                kind[k] = RANGE
-                if items[d, 4] == _BLOCK_END:
-                    low[k] = rank_base[a, items[d, 5]]
-                else:
-                    low[k] = _rank(items[d, 4], items[d, 5], row, base, pooled) + items[d, 6]
-                if items[d, 7] == _BLOCK_END:
-                    high[k] = rank_base[a, items[d, 8]] - 1
-                else:
-                    high[k] = _rank(items[d, 7], items[d, 8], row, base, pooled) - items[d, 9]
-                continue
-            n = items[d, 5]
-            if n > points.size:
-                points = np.empty(2 * n, np.int32)
+        block, a, what = items[d, 0], items[d, 2], items[d, 3]
+        width, at = blocks[block, 2], begin[block] + items[d, 1]
+        if what == RANGE:
+            low_from, low_more = _end(items[d, 4], items[d, 5], items[d, 6], a, base, rank_base)
+            high_from, high_more = _end(items[d, 7], items[d, 8], -items[d, 9], a, base, rank_base)
+            for row in range(blocks[block, 1]):
+                k = np.int64(places[at]) if places.size else at
+                one = low_more if low_from < 0 else pooled[low_from + row] + low_more
+                two = high_more if high_from < 0 else pooled[high_from + row] + high_more
+                attr[k], kind[k], low[k], high[k] = a, RANGE, one, two
+                empty += one > two
+                at += width
+            continue
+        n = items[d, 5]
+        if n > points.size:
+            points = np.empty(2 * n, np.int32)
+        for row in range(blocks[block, 1]):
+            k = np.int64(places[at]) if places.size else at
+            at += width
             for i in range(n):
                 member = items[d, 4] + i
                 points[i] = _rank(members[member, 0], members[member, 1], row, base, pooled)
             _sort(points, n)
-            kind[k] = SET
-            low[k] = sets
-            high[k] = 0
+            attr[k], kind[k], low[k], high[k] = a, SET, sets, 0
             previous = 0
             for i in range(n):
                 if i > 0 and points[i] == points[i - 1]:
                     continue
-                if items[d, 3] == SET:
+                if what == SET:
                     set_low[spans] = points[i]
                     set_high[spans] = points[i]
                 else:
@@ -256,13 +266,13 @@ def _assemble(  # type: ignore[no-untyped-def]
                     set_high[spans] = points[i] - 1
                     previous = points[i]
                 spans += 1
-            if items[d, 3] != SET:
+            if what != SET:
                 set_low[spans] = previous + 1
                 set_high[spans] = rank_base[a, 4] - 1
                 spans += 1
             sets += 1
-            set_start[sets] = spans
-    return spans
+            set_start[sets - first_set] = spans
+    return spans, empty
 
 
 @kernel

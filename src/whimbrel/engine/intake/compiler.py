@@ -154,9 +154,10 @@ def compile_clauses(sources: Sequence[Source], always: Sequence[int] | np.ndarra
     low = _concat([part.low for part in parts], np.int32)
     number, set_start, set_low, set_high = distinct_sets(*sets.arrays())
     high = _concat([part.high for part in parts], np.int32)
-    names_set = (kind & 1) == 1
-    low[names_set] = number[low[names_set]]
-    high[names_set] = set_masks(set_start, set_low, set_high)[low[names_set]]
+    names_set = np.flatnonzero(kind & 1)
+    own = number[low[names_set]]
+    low[names_set] = own
+    high[names_set] = set_masks(set_start, set_low, set_high)[own]
     return Clauses(
         attributes=names,
         slot=_concat([part.slot for part in parts], np.int32),
@@ -179,15 +180,14 @@ def distinct_sets(
     start: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Stores equal sets once: the new number of each set, and start, low and high of those that are left."""
-    hashes = np.empty(len(start) - 1, np.int64)
-    hash_sets(start, low, high, hashes)
-    _, first, number = np.unique(hashes, return_index=True, return_inverse=True)
-    if not same_sets(start, low, high, first[number]):  # two sets with one hash: keep all as they are
-        first = number = np.arange(len(hashes))
+    count = len(start) - 1
+    number, first = np.empty(count, np.int32), np.empty(count, np.int32)
+    table = np.zeros(1 << max(4, (2 * count).bit_length()), np.int32)
+    first = first[: number_sets(start, low, high, table, number, first)]
     lengths = np.diff(start)[first]
     new_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     at = np.repeat(start[:-1][first] - new_start[:-1], lengths) + np.arange(new_start[-1])
-    return number.astype(np.int32), new_start, low[at], high[at]
+    return number, new_start, low[at], high[at]
 
 
 @kernel
@@ -207,28 +207,36 @@ def set_masks(start, low, high):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def hash_sets(start, low, high, out):  # type: ignore[no-untyped-def]
-    """A 63-bit hash of every set."""
+def number_sets(start, low, high, table, number, first):  # type: ignore[no-untyped-def]
+    """Numbers sets, equal ones alike; `first` is the first of each of the different ones. How many these are.
+
+    The table, all zeros, has at least twice as many places as there are sets.
+    """
+    known = 0
     for s in range(start.size - 1):
-        h = np.uint64(start[s + 1] - start[s])
+        size = start[s + 1] - start[s]
+        h = np.uint64(size)
         for i in range(start[s], start[s + 1]):
             h = (h ^ np.uint64(low[i])) * np.uint64(0x9E3779B97F4A7C15)
             h = (h ^ (h >> np.uint64(29)) ^ np.uint64(high[i])) * np.uint64(0xBF58476D1CE4E5B9)
             h ^= h >> np.uint64(32)
-        out[s] = np.int64(h >> np.uint64(1))
-
-
-@kernel
-def same_sets(start, low, high, like):  # type: ignore[no-untyped-def]
-    """Whether every set s equals the set like[s]."""
-    for s in range(start.size - 1):
-        shift = start[like[s]] - start[s]
-        if start[s + 1] - start[s] != start[like[s] + 1] - start[like[s]]:
-            return False
-        for i in range(start[s], start[s + 1]):
-            if low[i] != low[i + shift] or high[i] != high[i + shift]:
-                return False
-    return True
+        at = np.int64(h & np.uint64(table.size - 1))
+        while table[at] != 0:
+            like = start[first[table[at] - 1]]
+            same = start[first[table[at] - 1] + 1] - like == size
+            for i in range(size):
+                if not same:
+                    break
+                same = low[like + i] == low[start[s] + i] and high[like + i] == high[start[s] + i]
+            if same:
+                break
+            at = (at + 1) & (table.size - 1)
+        if table[at] == 0:
+            first[known] = s
+            known += 1
+            table[at] = known
+        number[s] = table[at] - 1
+    return known
 
 
 def attribute_number(name: str, attributes: dict[str, int], gathered: list[Constants]) -> int:
@@ -296,4 +304,6 @@ def _item_ranks(ranks: Ranks, item: Item, sets: Sets) -> tuple[int, int, int, in
 
 
 def _concat(arrays: Sequence[np.ndarray], dtype: type) -> np.ndarray:
+    if len(arrays) == 1:
+        return arrays[0].astype(dtype, copy=False)
     return np.concatenate(arrays).astype(dtype, copy=False) if arrays else np.empty(0, dtype)

@@ -63,6 +63,8 @@ class Constants:
             arrays.append(packed)
         if not arrays:
             return []
+        if len(arrays) == 1 and arrays[0].dtype in (np.int64, np.float64):
+            return arrays[0]
         if all(array.dtype == np.int64 for array in arrays):
             return np.concatenate(arrays)
         if all(array.dtype == np.float64 or _fits_float(array) for array in arrays):

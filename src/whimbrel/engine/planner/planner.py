@@ -25,6 +25,7 @@ from whimbrel.engine.intake.clauses import RANGE, SET, Clauses
 from whimbrel.engine.planner.candidates import CANDIDATE_NS
 from whimbrel.engine.planner.chunks import BUCKETS, CHUNK, IDENTITY, WORDS, Chunked, plan_chunks, used_attributes
 from whimbrel.engine.planner.keys import Choice, choose_keys, count_equals
+from whimbrel.engine.planner.schemas import UNKEYED_NS
 from whimbrel.engine.planner.signatures import RANKS, Signatures, plan_signatures
 from whimbrel.engine.planner.weights import Weights, between, products
 
@@ -81,11 +82,12 @@ def make_plan(clauses: Clauses, weights: Weights, shares: np.ndarray) -> Plan:
     hashed = choose_keys(clauses, weights, shares, mine, keys, cost)
     kind[hashed.schema > 0] = HASH
     in_chunk = np.full(m, CHUNKED_NS)
-    costly = np.flatnonzero((cost > CHUNK_ABOVE_NS) & np.isfinite(cost))
+    costly = mine[cost[mine] > CHUNK_ABOVE_NS]
     chunks = None
     if len(costly):
         chunks = plan_chunks(clauses, weights, shares, costly)
         kind[_denser_in_chunks(clauses, weights, shares, chunks, cost, in_chunk)] = BITMAP
+        in_chunk[np.isinf(cost)] = CHUNKED_NS
         if 2 * len(costly) > len(mine):  # then the others would be as they are
             in_chunk[cost <= CHUNK_ABOVE_NS] = np.median(in_chunk[costly])
     if (kind == BITMAP).any():
@@ -161,7 +163,7 @@ def _denser_in_chunks(
     starts = np.arange(0, len(mine), CHUNK)
     spent += np.add.reduceat(products(mine, clauses.start, shares), starts) * PAIR_NS
     in_chunk[mine] = np.repeat(spent / CHUNK, CHUNK)[: len(mine)]
-    saved = np.add.reduceat(cost[mine], starts) - spent
+    saved = np.add.reduceat(np.minimum(UNKEYED_NS, cost[mine]), starts) - spent
     if saved[saved > 0].sum() < LOAD_NS * len(attrs):
         return mine[:0]
     denser: np.ndarray = mine[np.repeat(saved > 0, CHUNK)[: len(mine)]]

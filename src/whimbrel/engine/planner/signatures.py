@@ -30,6 +30,8 @@ KEYS = 1 << 20
 KEY_ATTRIBUTES = 10
 SAMPLE = 40_000
 """Conjunctions by which the key is chosen."""
+CLASS_SAMPLE = 4_096
+"""Conjunctions that tell which attributes have too many classes."""
 TEST_NS, RUN_NS, CLASS_NS, MATCH_NS, VISIT_NS = 0.6, 8.0, 2.5, 3.0, 15.0
 """What a signature, a run, an attribute with bits, a match and a visited record cost an event, measured."""
 CHECK_BIT = -(1 << 31)
@@ -55,17 +57,24 @@ def plan_signatures(clauses: Clauses, weights: Weights, shares: np.ndarray, mine
     uses = np.zeros(len(clauses.attributes), np.int64)
     _count_uses(mine, clauses.start, clauses.attr, clauses.kind, uses)
     small = np.flatnonzero((uses > 0) & (weights.total <= RANKS))
-    small = small[np.argsort(-uses[small], kind="stable")][:BITS]
-    first, classes, sizes = _classes(clauses, weights, mine, small)
+    small = small[np.argsort(-uses[small], kind="stable")][: 4 * BITS]
+    step = max(1, len(mine) // CLASS_SAMPLE)
+    if step > 1:  # what has many classes, has them in a sample mostly
+        own = _sums(clauses, weights, mine[::step].copy(), small)
+        small = np.array([attr for attr, sums in zip(small, own, strict=True) if _count(sums) <= CLASSES], np.int64)
+    first, classes, sizes = _classes(clauses, weights, mine, small[:BITS])
     if not len(sizes):
         return None
     with_bits = np.flatnonzero(first[:, 0] >= 0)
     with_bits = with_bits[np.argsort(first[with_bits, 1], kind="stable")]
     step = max(1, len(mine) // SAMPLE)
-    sampled, _ = _reached(clauses, shares, mine[::step].copy(), first, classes, with_bits)
+    sampled, visits = _reached(clauses, shares, mine[::step].copy(), first, classes, with_bits)
     key = _choose_key(sampled, sizes, step)
-    share, visits = _reached(clauses, shares, mine, first, classes, with_bits[key])
-    cost = TEST_NS * share.prod(axis=1, dtype=np.float64) + MATCH_NS * products(mine, clauses.start, shares)
+    if step > 1:
+        reached, visits = _reached(clauses, shares, mine, first, classes, with_bits[key])
+    else:
+        reached = sampled[key]
+    cost = TEST_NS * reached.prod(axis=0, dtype=np.float64) + MATCH_NS * products(mine, clauses.start, shares)
     overhead = RUN_NS * 2.0 ** len(key) + CLASS_NS * len(sizes)
     decides = not visits.any()
     return Signatures(first, classes, with_bits[key].astype(np.int32), cost + VISIT_NS * visits, overhead, decides)
@@ -75,7 +84,7 @@ def _reached(
     clauses: Clauses, shares: np.ndarray, mine: np.ndarray, first: np.ndarray, classes: np.ndarray, attrs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The share of events that each of some attributes lets through to a conjunction, and how often one is visited."""
-    share = np.ones((len(mine), len(attrs)), np.float32)
+    share = np.ones((len(attrs), len(mine)), np.float32)
     visits = np.empty(len(mine))
     place = np.full(len(first), -1, np.int32)
     place[attrs] = np.arange(len(attrs))
@@ -88,18 +97,18 @@ def _reached(
 
 def _choose_key(share: np.ndarray, sizes: np.ndarray, step: int) -> list[int]:
     """The attributes of the key, one after the other, while each saves more tests than it adds runs."""
-    reach = np.ones(len(share))
+    reach = np.ones(share.shape[1], np.float32)
     key: list[int] = []
     keys = 1
     while len(key) < KEY_ATTRIBUTES:
-        left = reach @ share
+        left = np.einsum("ai,i->a", share, reach)  # threads of BLAS would spin longer than this takes
         left[[at in key or keys * size > KEYS for at, size in enumerate(sizes)]] = np.inf
         best = int(np.argmin(left))
-        if RUN_NS * 2 ** len(key) >= TEST_NS * step * (reach.sum() - left[best]):
+        if RUN_NS * 2 ** len(key) >= TEST_NS * step * (reach.sum(dtype=np.float64) - left[best]):
             break
         key.append(best)
         keys *= int(sizes[best])
-        reach = reach * share[:, best]
+        reach = reach * share[best]
     return key
 
 
@@ -169,20 +178,11 @@ def _classes(
     clauses: Clauses, weights: Weights, mine: np.ndarray, attrs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Classes of attributes while there are bits for them: `first` and `classes`, and how many each attribute has."""
-    start = np.concatenate([np.zeros(1, np.int64), np.cumsum(weights.total[attrs] + 1)])
-    begin = np.full(len(clauses.attributes), -1, np.int64)
-    begin[attrs] = start[:-1]
-    marks = np.zeros(int(start[-1]), np.uint64)
-    _mark(
-        mine, clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, clauses.set_start, clauses.set_low,
-        clauses.set_high, begin, marks,
-    )  # fmt: skip
     first = np.full((len(clauses.attributes), 2), -1, np.int32)
     tables: list[np.ndarray] = []
     sizes: list[int] = []
     ranks = used = 0
-    for at, attr in enumerate(attrs):
-        sums = np.cumsum(marks[start[at] : start[at + 1] - 1])
+    for attr, sums in zip(attrs, _sums(clauses, weights, mine, attrs), strict=True):
         known, inverse = np.unique(np.append(sums, np.uint64(0)), return_inverse=True)
         if len(known) > CLASSES or used + len(known) > BITS:
             continue
@@ -192,6 +192,24 @@ def _classes(
         ranks += len(sums)
         used += len(known)
     return first, np.concatenate([np.empty(0, np.int32), *tables]).astype(np.int32), np.array(sizes, np.int64)
+
+
+def _sums(clauses: Clauses, weights: Weights, mine: np.ndarray, attrs: np.ndarray) -> list[np.ndarray]:
+    """Per attribute a number for each rank, equal for ranks that these conjunctions do not tell apart."""
+    start = np.concatenate([np.zeros(1, np.int64), np.cumsum(weights.total[attrs] + 1)])
+    begin = np.full(len(clauses.attributes), -1, np.int64)
+    begin[attrs] = start[:-1]
+    marks = np.zeros(int(start[-1]), np.uint64)
+    _mark(
+        mine, clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, clauses.set_start, clauses.set_low,
+        clauses.set_high, begin, marks,
+    )  # fmt: skip
+    return [np.cumsum(marks[start[at] : start[at + 1] - 1]) for at in range(len(attrs))]
+
+
+def _count(sums: np.ndarray) -> int:
+    """How many classes there are, that of what no conjunction asks for included."""
+    return len(set(sums.tolist()) | {0})
 
 
 @kernel
@@ -263,7 +281,7 @@ def _point_shares(  # type: ignore[no-untyped-def]
             table = classes[first[a, 0] :]
             count, _ = _alive(k, kind, low, high, set_start, set_low, set_high, table, first[a, 1], alive)
             if count == 1 and not alive[0]:
-                share[i, place[a]] = min(share[i, place[a]], shares[k])
+                share[place[a], i] = min(share[place[a], i], shares[k])
         visits[i] = 0.0 if decided else passed
 
 

@@ -154,9 +154,9 @@ def _sort_numbers(values: Numbers | None) -> tuple[int, np.ndarray | list[int | 
         return NO_NUMBERS, np.empty(0, np.int64)
     if isinstance(values, np.ndarray):
         if values.dtype.kind == "f":
-            integers, floats = np.empty(0, np.int64), values.astype(np.float64)
+            integers, floats = np.empty(0, np.int64), values.astype(np.float64, copy=False)
         else:
-            integers, floats = values.astype(np.int64), np.empty(0)
+            integers, floats = values.astype(np.int64, copy=False), np.empty(0)
     else:
         try:
             integers = np.array([v for v in values if not isinstance(v, float)], np.int64)
@@ -165,11 +165,17 @@ def _sort_numbers(values: Numbers | None) -> tuple[int, np.ndarray | list[int | 
         floats = np.array([v for v in values if isinstance(v, float)], np.float64)
     if not len(floats):
         return INTEGERS, distinct(integers)
-    if bool(((np.floor(floats) == floats) & (np.abs(floats) < 2.0**63)).all()):
+    if _are_whole(floats[:_FEW]) and _are_whole(floats):
         return INTEGERS, distinct(np.concatenate([integers, floats.astype(np.int64)]))
     if len(integers) and max(-int(integers.min()), int(integers.max())) > EXACT_FLOAT:
         return _exactly([*integers.tolist(), *floats.tolist()])
-    return FLOATS, distinct(np.concatenate([integers.astype(np.float64), floats])) + 0.0  # no negative zero
+    found = distinct(np.concatenate([integers.astype(np.float64), floats]) if len(integers) else floats)
+    found += 0.0  # no negative zero
+    return FLOATS, found
+
+
+def _are_whole(floats: np.ndarray) -> bool:
+    return bool(((np.floor(floats) == floats) & (np.abs(floats) < 2.0**63)).all())
 
 
 def _exactly(values: Sequence[int | float]) -> tuple[int, np.ndarray | list[int | float]]:

@@ -23,7 +23,7 @@ def distinct(values: np.ndarray) -> np.ndarray:
     ordered = np.sort(values)
     first = np.ones(len(ordered), bool)
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
-    return ordered[first]
+    return ordered if first.all() else ordered[first]
 
 
 def sort_by_two(major: np.ndarray, minor: np.ndarray) -> np.ndarray:
