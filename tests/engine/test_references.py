@@ -1,4 +1,4 @@
-"""References: conjunctions under several hash keys, with two ranges in 16 bits beside each."""
+"""References: conjunctions under several hash keys, with three ranges in 16 bits beside each."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pyarrow as pa
 
-from whimbrel import Index
-from whimbrel.engine.planner.references import COARSE, coarse_shifts
+from whimbrel import Filter, Index
+from whimbrel.engine.planner.references import COARSE, NUMBER, coarse_shifts
 
 FILTERS = 60_000
 
@@ -75,3 +75,70 @@ def test_several_values_where_references_have_ranges() -> None:
         if bounds[7][0] in (one, two) and low <= event["price"][1] <= high
     ]
     assert 7 in expected and index.match(event) == expected
+
+
+def _targets(index: Index) -> np.ndarray:
+    return np.asarray(index._parts.snapshot.segments[0].arrays["hash_targets"][:, 0])
+
+
+def _a_filter(draw: random.Random, names: list[str]) -> str:
+    """An IN or a narrow range, for keys, with up to four conditions more."""
+    chosen = draw.sample(names, draw.randint(1, 5))
+    texts = [draw.choice([f"{chosen[0]} IN ({draw.randrange(9)}, {draw.randrange(9)})", f"{chosen[0]} = 3"])]
+    for name in chosen[1:]:
+        low = draw.randrange(900)
+        ranges = [f"{name} BETWEEN {low} AND {low + 90}", f"{name} <= {low}", f"{name} >= {low}"]
+        texts.append(draw.choice([*ranges, f"{name} IN ({low}, {low + 2}, {low + 50})", f"{name} != {low}"]))
+    return " AND ".join(texts)
+
+
+def _a_value(draw: random.Random) -> object:
+    share = draw.random()
+    number = draw.randrange(9) if draw.random() < 0.5 else draw.randrange(1_000)
+    if share < 0.8:
+        return number
+    return [number, draw.randrange(1_000)] if share < 0.95 else None
+
+
+def _check(texts: list[str], names: list[str], draw: random.Random) -> Index:
+    """An index of the filters, which gives what they say for drawn events."""
+    index = Index()
+    index.add_many(list(enumerate(texts)))
+    index.merge()
+    filters = [Filter.parse(text) for text in texts]
+    events = [{name: _a_value(draw) for name in names if draw.random() < 0.7} for _ in range(60)]
+    expected = [[n for n, one in enumerate(filters) if one.matches(event)] for event in events]
+    assert sum(map(len, expected)) > 500
+    assert [index.match(event) for event in events] == expected
+    return index
+
+
+def test_references_that_decide_and_those_that_do_not() -> None:
+    draw = random.Random(11)
+    names = [f"a{n}" for n in range(9)]
+    texts = [_a_filter(draw, names) for _ in range(3_000)]
+    index = _check(texts, names, draw)
+    targets = _targets(index)
+    assert (targets < 0).any() and (targets >= 0).any()
+    decided = ~targets[targets < 0]
+    for slot in decided[:20].tolist():
+        plan = index.plan(slot)["conjunctions"][0]
+        assert plan["key"] == "hash" and plan["keys"] == np.count_nonzero(decided == slot)
+
+
+def test_a_slot_of_several_conjunctions_comes_once() -> None:
+    draw = random.Random(12)
+    names = [f"a{n}" for n in range(6)]
+    texts = [f"({_a_filter(draw, names)}) OR ({_a_filter(draw, names)})" for _ in range(1_500)]
+    _check(texts, names, draw)
+
+
+def test_more_attributes_than_references_have_numbers() -> None:
+    draw = random.Random(13)
+    names = [f"a{n}" for n in range(12)]
+    rare = [f"r{n}" for n in range(NUMBER + 50)]
+    texts = [f"{name} IN (1, 2) AND {draw.choice(names)} <= {draw.randrange(900)}" for name in rare]
+    texts += [_a_filter(draw, [*names, draw.choice(rare)]) for _ in range(2_000)]
+    index = _check(texts, [*names, *draw.sample(rare, 200)], draw)
+    numbers = index._parts.snapshot.segments[0].arrays["hash_numbers"]
+    assert np.count_nonzero(numbers == NUMBER + 1) == len(numbers) - NUMBER > 0

@@ -17,6 +17,7 @@ from whimbrel.engine.intake.clauses import SHARED, VERIFY
 from whimbrel.engine.intake.compiler import Part, Ranks, Sets, attribute_number
 from whimbrel.engine.intake.constants import Constants
 from whimbrel.engine.patterns.books import derived_key
+from whimbrel.engine.planner.hash_table import table_entries
 from whimbrel.engine.planner.hashed import REFERENCES
 from whimbrel.engine.planner.packing import ATTR_MASK, KIND_SHIFT, SHARED_BIT, SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.planner.records import COUNT, HEAD, record_starts
@@ -70,7 +71,7 @@ def _hash_part(segment: Segment) -> tuple[np.ndarray, ...]:
     sizes = records[starts[:-1]].astype(np.int64)
     entries = (records[starts[:-1] + 1] & COUNT).astype(np.int64)
     key = np.full(len(sizes), -1, np.int64)  # other groups have all their items
-    _spread(a["hash_table"], starts, key)
+    _spread(*table_entries(a["hash_table"]), starts, key)
     schema = np.zeros_like(key)
     width = np.zeros_like(key)
     own = key >= 0
@@ -86,12 +87,12 @@ def _hash_part(segment: Segment) -> tuple[np.ndarray, ...]:
 
 
 @kernel
-def _spread(table, starts, key):  # type: ignore[no-untyped-def]
-    for i in range(table.shape[0]):
-        if table[i, 0] >= 0 and table[i, 1] & REFERENCES == 0:
-            first = np.searchsorted(starts, table[i, 1] >> 32)
-            for g in range(first, first + (table[i, 1] & (REFERENCES - 1))):
-                key[g] = table[i, 0]
+def _spread(keys, runs, starts, key):  # type: ignore[no-untyped-def]
+    for i in range(keys.size):
+        if runs[i] & REFERENCES == 0:
+            first = np.searchsorted(starts, runs[i] >> 32)
+            for g in range(first, first + (runs[i] & (REFERENCES - 1))):
+                key[g] = keys[i]
 
 
 @kernel

@@ -9,6 +9,7 @@ import numpy as np
 from whimbrel.engine.codec import Encoded
 from whimbrel.engine.planner.candidates import CANDIDATE_NS
 from whimbrel.engine.planner.chunks import CHUNK
+from whimbrel.engine.planner.hash_table import table_entries
 from whimbrel.engine.planner.hashed import REFERENCES
 from whimbrel.engine.planner.packing import SLOT_MASK
 from whimbrel.engine.planner.records import HEAD, record_starts
@@ -114,16 +115,17 @@ def _names(segment: Segment, attrs: list[int]) -> Facts:
 
 def _hash_key(segment: Segment, record: int) -> tuple[str, Facts, list[list[Range]]]:
     a = segment.arrays
-    table = a["hash_table"][a["hash_table"][:, 0] >= 0]
-    refers = table[:, 1] & REFERENCES != 0
-    start, length = table[:, 1] >> 32, table[:, 1] & (REFERENCES - 1)
-    references = np.flatnonzero(a["hash_refs"][:, 0] == record)
+    keys, found = table_entries(a["hash_table"])
+    refers = found & REFERENCES != 0
+    start, length = found >> 32, found & (REFERENCES - 1)
+    slot = a["hash_records"][record + HEAD + 3 * a["hash_records"][record]]
+    references = np.flatnonzero(np.isin(a["hash_targets"][:, 0], [record, ~slot]))
     runs = np.flatnonzero(refers == bool(len(references)))
     runs = runs[np.argsort(start[runs])]
     places = references if len(references) else np.array([record])
     rows = runs[np.searchsorted(start[runs], places, "right") - 1]
     order = np.argsort(a["hash_base"], kind="stable")
-    schema = int(order[np.searchsorted(a["hash_base"][order], table[rows[0], 0], "right") - 1])
+    schema = int(order[np.searchsorted(a["hash_base"][order], keys[rows[0]], "right") - 1])
     present = bool(a["hash_present"][schema])
     attrs = [attr for attr in a["hash_attrs"][schema].tolist() if attr >= 0]
     facts: Facts = {
@@ -134,7 +136,7 @@ def _hash_key(segment: Segment, record: int) -> tuple[str, Facts, list[list[Rang
     }
     if present:
         return "present", facts, [[(attr, 0, int(a["rank_base"][attr, 4])) for attr in attrs]]
-    return "hash", facts, [_ranges(a, schema, attrs, int(value)) for value in table[rows, 0]]
+    return "hash", facts, [_ranges(a, schema, attrs, int(value)) for value in keys[rows]]
 
 
 def _signature(segment: Segment, record: int, entry: int) -> tuple[str, Facts, list[list[Range]]]:

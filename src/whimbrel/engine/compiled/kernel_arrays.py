@@ -25,7 +25,9 @@ class SegmentArrays(NamedTuple):
     hash_first: np.ndarray
     hash_table: np.ndarray
     hash_refs: np.ndarray
+    hash_targets: np.ndarray
     hash_shift: np.ndarray
+    hash_numbers: np.ndarray
     hash_records: np.ndarray
     signature_first: np.ndarray
     signature_classes: np.ndarray
@@ -65,7 +67,7 @@ class Scratch(NamedTuple):
     """What one thread writes while it matches; reused from block to block."""
 
     value: np.ndarray  # int32[A], all -1 between events
-    coarse: np.ndarray  # int32[A + 1]: ranks as references have them, -1 if missing, -2 for several; the first is 0
+    coarse: np.ndarray  # int32[A + 1]: ranks as references have them, by number, or as in `value`; the first is 0
     codes: np.ndarray  # int32[2 A + 1]: 0, then of each attribute its rank and its bucket, or -1 or -2 as above
     present: np.ndarray  # int32[A]: the attributes of the event
     stamp: np.ndarray  # uint32[slots]: the last event that reported a slot
@@ -127,7 +129,8 @@ SEGMENT = _kind(
         "hash_radix": ("int64", 2),
         "hash_factor": ("int64", 2),
         "hash_table": ("int64", 2),
-        "hash_refs": ("int32", 2),
+        "hash_refs": ("int64", 1),
+        "hash_targets": ("int32", 2),
         "signature_first": ("int32", 2),
         "signature_bits": ("uint64", 2),
         "signature_dead": ("uint64", 2),

@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 MANIFEST = "MANIFEST"
-MANIFEST_VERSION = 4
+MANIFEST_VERSION = 5
 
 Manifest = dict[str, Any]
 Opened = dict[str, tuple[Arrays, Meta]]

@@ -8,25 +8,15 @@ import numpy as np
 from whimbrel.engine.compiled.intrinsics import copy, prefetch
 from whimbrel.engine.compiled.jit import helper
 from whimbrel.engine.kernels.item_kernels import NO_ITEM, holds, in_set
-from whimbrel.engine.planner.hashed import IS_PRESENT, REFERENCES, probe_start
+from whimbrel.engine.planner.hash_table import LINE, find, line_of
+from whimbrel.engine.planner.hashed import IS_PRESENT
 from whimbrel.engine.planner.packing import ATTR_MASK, KIND_SHIFT, SHARED_BIT, SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.planner.records import COUNT, HEAD
-from whimbrel.engine.planner.references import COARSE
 
 COPIED = 8
 """More slots than so many are copied as a whole."""
-
-
-@helper
-def _find(table, mask, key):  # type: ignore[no-untyped-def]
-    at = probe_start(key, mask)
-    while True:
-        found = table[at, 0]
-        if found == key:
-            return table[at, 1]
-        if found < 0:
-            return np.int64(0)
-        at = (at + 1) & mask
+_AHEAD = 16
+"""How many look-ups and visits before its own the cache is asked for a line."""
 
 
 @helper
@@ -77,8 +67,9 @@ def _is_among(codes, code):  # type: ignore[no-untyped-def]
 @helper
 def _known_keys(table, base, radix, values0, values1, values2, run, n):  # type: ignore[no-untyped-def]
     """Appends all keys of a schema whose codes are among the values: their number, or -1 without room."""
-    for at in range(table.shape[0]):
-        rest = table[at, 0] - base
+    for at in range(table.shape[0] * LINE):
+        key = table[at // LINE, at % LINE]
+        rest = key - base
         if rest < 0:
             continue
         good = True
@@ -91,7 +82,7 @@ def _known_keys(table, base, radix, values0, values1, values2, run, n):  # type:
         if good and rest == 0:
             if n == run.size:
                 return -1
-            run[n] = table[at, 0]
+            run[n] = key
             n += 1
     return n
 
@@ -103,7 +94,7 @@ def _keys_of_several(table, schema, s, value, attrs, ranks, end, run, n):  # typ
     a, b, c = hash_attrs[s, 0], hash_attrs[s, 1], hash_attrs[s, 2]
     v0, v1, v2 = value[a], value[b] if b >= 0 else np.int32(0), value[c] if c >= 0 else np.int32(0)
     combinations = _count_values(v0, attrs, end) * _count_values(v1, attrs, end) * _count_values(v2, attrs, end)
-    if combinations >= table.shape[0]:  # long lists: rather ask for every key whether the event has it
+    if combinations >= table.size:  # long lists: rather ask for every key whether the event has it
         return _known_keys(
             table, bases[s], radix[s], _sorted_codes(v0, factor[s, 0], attrs, ranks, end),
             _sorted_codes(v1, factor[s, 1], attrs, ranks, end), _sorted_codes(v2, factor[s, 2], attrs, ranks, end),
@@ -135,43 +126,46 @@ def _keys_of_several(table, schema, s, value, attrs, ranks, end, run, n):  # typ
 
 
 @helper
-def probe(schemas, table, records, refs, attrs, ranks, end, value, codes, present, count, run, counts):  # type: ignore[no-untyped-def]
-    """Looks up every hash key that the event has: the number of runs of entries found, now in `run`.
+def probe(schemas, table, attrs, ranks, end, value, codes, several, present, count, run, counts):  # type: ignore[no-untyped-def]
+    """Looks up every hash key that the event has: the number of runs found, now in `run`, or -1 without room.
 
-    First all keys, each with a hint to bring its place in the table into the cache; then all look-ups.
+    First all keys, then all look-ups, with hints to bring the lines of those to come into the cache. Neither has a
+    branch on what an event has or a filter wants.
     """
-    first, lines, schema = schemas
+    first, schema_lines, schema = schemas
     n = np.int64(0)
-    mask = table.shape[0] - 1
     for x in range(count):
         a = present[x]
+        if n + first[a + 1] - first[a] > run.size:
+            return -1
         for s in range(first[a], first[a + 1]):
-            c0, c1, c2 = codes[lines[s, 4]], codes[lines[s, 5]], codes[lines[s, 6]]
-            if (c0 | c1 | c2) < 0:
+            u = np.uint64(s)  # an index that cannot be negative is not asked whether it is
+            c0 = codes[np.uint64(schema_lines[u, 4])]
+            c1 = codes[np.uint64(schema_lines[u, 5])]
+            c2 = codes[np.uint64(schema_lines[u, 6])]
+            missing = (c0 | c1 | c2) < 0
+            if several and missing:
                 if c0 == -1 or c1 == -1 or c2 == -1:
                     continue
-                if not lines[s, IS_PRESENT]:
+                if not schema_lines[u, IS_PRESENT]:
                     n = _keys_of_several(table, schema, s, value, attrs, ranks, end, run, n)
-                    if n < 0:
+                    if n < 0 or n + first[a + 1] - s > run.size:
                         return -1
                     continue
-            if n == run.size:
-                return -1
-            key = lines[s, 0] + c0 * lines[s, 1] + c1 * lines[s, 2] + c2 * lines[s, 3]
-            prefetch(table, probe_start(key, mask) * 2)  # type: ignore[call-arg]
-            run[n] = key
-            n += 1
+                missing = False
+            run[np.uint64(n)] = schema_lines[u, 0] + c0 * schema_lines[u, 1] + c1 * schema_lines[u, 2] + c2
+            n += not missing
     counts[1] += n
-    hits = 0
+    lines = table.shape[0]
+    for i in range(_AHEAD if n > _AHEAD else n):
+        prefetch(table, np.int64(line_of(run[i], lines)) * 2 * LINE)  # type: ignore[call-arg]
+    hits = np.int64(0)
     for i in range(n):
-        found = _find(table, mask, run[i])
-        if found != 0:
-            run[hits] = found
-            hits += 1
-            if found & REFERENCES:
-                prefetch(refs, (found >> 32) * 4)  # type: ignore[call-arg]
-            else:
-                prefetch(records, found >> 32)  # type: ignore[call-arg]
+        if i + _AHEAD < n:
+            prefetch(table, np.int64(line_of(run[i + _AHEAD], lines)) * 2 * LINE)  # type: ignore[call-arg]
+        found = find(table, run[i])
+        run[np.uint64(hits)] = found
+        hits += found != 0
     return hits
 
 
@@ -190,30 +184,19 @@ def emit(packed, several, stamp, epoch, out, n):  # type: ignore[no-untyped-def]
 
 
 @helper
-def sift(refs, listed, count, coarse):  # type: ignore[no-untyped-def]
-    """Of references that the first range of each admits, keeps the records whose second range does: their number."""
-    kept = 0
-    for x in range(count):
-        i = listed[x]
-        c = coarse[(refs[i, 1] >> 16) & COARSE]
-        low = refs[i, 3] & COARSE
-        listed[kept] = refs[i, 0]
-        kept += ((low <= c) & (c - low <= (refs[i, 3] >> 16) & COARSE)) | (c < -1)
-    return kept
-
-
-@helper
 def visit(records, listed, start, count, context, end, several, epoch, out, n):  # type: ignore[no-untyped-def]
     """Appends the slots of records whose items hold: of `count` from `start` on, or of those listed if it is -1."""
     sets, value, attrs, ranks, stamp = context
     at = np.int64(start)
-    if start < 0:
-        for x in range(count):
-            prefetch(records, np.int64(listed[x]))  # type: ignore[call-arg]
-            prefetch(records, np.int64(listed[x]) + 16)
+    for x in range(min(count, _AHEAD) if start < 0 else 0):
+        prefetch(records, np.int64(listed[x]))  # type: ignore[call-arg]
+        prefetch(records, np.int64(listed[x]) + 16)
     for x in range(count):
         if start < 0:
             at = np.int64(listed[x])
+            if x + _AHEAD < count:
+                prefetch(records, np.int64(listed[x + _AHEAD]))  # type: ignore[call-arg]
+                prefetch(records, np.int64(listed[x + _AHEAD]) + 16)
         items = at + HEAD
         slots = items + 3 * records[at]
         size = records[at + 1] & COUNT

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.engine.compiled.intrinsics import copy
+from whimbrel.engine.compiled.intrinsics import copy, prefetch
 from whimbrel.engine.compiled.jit import helper, kernel
 from whimbrel.engine.compiled.kernel_arrays import (
     ENTRIES,
@@ -29,13 +29,16 @@ from whimbrel.engine.compiled.kernel_arrays import (
 )
 from whimbrel.engine.compiled.views import view
 from whimbrel.engine.kernels.chunk_kernels import load_block, match_chunks
-from whimbrel.engine.kernels.hash_kernels import emit, probe, sift, visit
+from whimbrel.engine.kernels.hash_kernels import emit, probe, visit
 from whimbrel.engine.kernels.item_kernels import holds
+from whimbrel.engine.kernels.reference_kernels import ask_for, collect, sift
 from whimbrel.engine.kernels.signature_kernels import match_signatures
 from whimbrel.engine.planner.hashed import REFERENCES
 from whimbrel.engine.planner.packing import SHARED_BIT
-from whimbrel.engine.planner.references import COARSE
 from whimbrel.engine.ranks.encode_kernels import rank_cells
+
+RUNS_AHEAD = 3
+"""How many runs before its own the cache is asked for a run."""
 
 _segment, _numbers, _scratch, _entries, _task = map(view, (SEGMENT, NUMBERS, SCRATCH, ENTRIES, TASK))
 
@@ -127,6 +130,7 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
     records, always = seg.hash_records, seg.always
     table, refs, shift, sorted_first = seg.hash_table, seg.hash_refs, seg.hash_shift, seg.sorted_first
     alive, coarse, codes, factor = scratch.alive, scratch.coarse, scratch.codes, seg.hash_buckets
+    numbers, targets = seg.hash_numbers, seg.hash_targets
     listed = np.int64(-1)  # not a literal, for which helpers would be compiled once more
     epoch = scratch.epoch[0]
     n: int = np.int64(0)  # type: ignore[assignment]
@@ -151,12 +155,13 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
                 if has_keys:
                     codes[2 * a + 1] = v
                     codes[2 * a + 2] = (v * factor[a]) >> 32
-                    coarse[a + 1] = v >> shift[a]
+                    coarse[numbers[a]] = v >> shift[a]
             else:
                 value[a] = -2 - i
                 several = True
                 if has_keys:
-                    codes[2 * a + 1] = codes[2 * a + 2] = coarse[a + 1] = -2
+                    codes[2 * a + 1] = codes[2 * a + 2] = -2
+                    coarse[numbers[a]] = -2 - i
             present_attrs[present] = a
             present += 1
             i = j
@@ -180,24 +185,20 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
         runs = 0
         if n >= 0 and has_keys:
             runs = probe(
-                schemas,
-                table,
-                records,
-                refs,
-                attrs,
-                ranks,
-                end,
-                value,
-                codes,
-                present_attrs,
-                present,
-                run,
-                scratch.counts,
-            )
+                schemas, table, attrs, ranks, end, value, codes, several, present_attrs, present, run, scratch.counts
+            )  # fmt: skip
         if runs < 0:
             n = -1
         kept = np.int64(0)
-        for r in range(runs):
+        for r in range(-RUNS_AHEAD, runs):
+            if r + RUNS_AHEAD < runs:
+                asked = run[r + RUNS_AHEAD]
+                if asked & REFERENCES:
+                    ask_for(refs, asked >> 32, asked & (REFERENCES - 1))
+                else:
+                    prefetch(records, asked >> 32)  # type: ignore[call-arg]
+            if r < 0:
+                continue
             start, left = run[r] >> 32, run[r] & (REFERENCES - 1)
             candidates += left
             if run[r] & REFERENCES == 0:
@@ -206,22 +207,21 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
                 continue
             while left > 0:
                 if kept == alive.size:
-                    kept = sift(refs, alive, kept, coarse)
+                    if n >= 0:
+                        kept, n = sift(
+                            refs, targets, alive, kept, coarse, shift, attrs, ranks, end, several, stamp, epoch, out, n
+                        )  # fmt: skip
                     if n >= 0:
                         n = visit(records, alive, listed, kept, context, end, several, epoch, out, n)
                     kept = np.int64(0)
                 size = min(left, alive.size - kept)
-                for i in range(start, start + size):  # append always, keep if inside: no branch to mispredict
-                    u = np.uint64(i)
-                    c = coarse[np.uint32(refs[u, 1] & COARSE)]
-                    span = np.uint32(refs[u, 2])
-                    alive[np.uint64(kept)] = i
-                    kept += (np.uint32(np.uint32(c) - (span & np.uint32(COARSE))) <= (span >> np.uint32(16))) | (c < -1)
+                kept = collect(refs, start, size, coarse, alive, kept)
                 start += size
                 left -= size
         if kept and n >= 0:
-            kept = sift(refs, alive, kept, coarse)
-            n = visit(records, alive, listed, kept, context, end, several, epoch, out, n)
+            kept, n = sift(refs, targets, alive, kept, coarse, shift, attrs, ranks, end, several, stamp, epoch, out, n)
+            if n >= 0:
+                n = visit(records, alive, listed, kept, context, end, several, epoch, out, n)
         if n >= 0 and has_signatures:
             n = match_signatures(
                 signatures, records, context, present_attrs, present, end, several, run, alive, epoch, out, n,
@@ -244,7 +244,7 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
             a = present_attrs[x]
             value[a] = -1
             if has_keys:
-                codes[2 * a + 1] = codes[2 * a + 2] = coarse[a + 1] = -1
+                codes[2 * a + 1] = codes[2 * a + 2] = coarse[numbers[a]] = -1
         if n < 0:
             scratch.epoch[0] = epoch
             return -1

@@ -3,8 +3,8 @@
 A key is base + the codes of its attributes in mixed radix; a code is a rank or, for a range, a bucket of ranks. Under a
 key stands a run of *groups*: conjunctions with the same residual items, which the key does not prove. Where a schema
 has conjunctions with several keys (IN, ranges), its groups have all of their items, and under the key stands a run of
-*references* to groups, each with two ranges that most events fail: most groups are never visited. Groups are laid
-out as `records`.
+*references* to groups, each with three ranges that most events fail or that decide: most groups are never visited.
+Groups are laid out as `records`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from whimbrel.engine.compiled.jit import helper, kernel
 from whimbrel.engine.intake.clauses import SET, Clauses
 from whimbrel.engine.planner.candidates import BUCKETS, bucket_factor
 from whimbrel.engine.planner.groups import make_groups
+from whimbrel.engine.planner.hash_table import make_table
 from whimbrel.engine.planner.planner import HASH, PRESENT, Plan
 from whimbrel.engine.planner.records import record_sizes, write_records
-from whimbrel.engine.planner.references import coarse_shifts, inline_ranges
+from whimbrel.engine.planner.references import attribute_numbers, coarse_shifts, group_references
 from whimbrel.engine.planner.weights import Weights
 
 REFERENCES = 1 << 31
@@ -56,16 +57,18 @@ def hash_arrays(clauses: Clauses, plan: Plan, slot: np.ndarray, shares: np.ndarr
     direct = make_groups(clauses, mine[~spread], items[~spread], start_key[~spread], shares, factor, keep_key=False)
     others = make_groups(clauses, mine[spread], items[spread], start_key[spread], shares, factor, keep_key=True)
     heads = np.flatnonzero(spread)[others.order[others.first[:-1]]]  # one conjunction of each group
-    key, refs = _references(clauses, items[heads], entries[heads], base[schema[heads]], radix[schema[heads]], factor)
+    key = _keys(clauses, items[heads], entries[heads], base[schema[heads]], radix[schema[heads]], factor)
     first = np.concatenate([direct.first, len(direct.order) + others.first[1:]])
     item_start = np.concatenate([direct.item_start, direct.item_start[-1] + others.item_start[1:]])
     ends = np.cumsum(record_sizes(first, item_start))
     place = np.concatenate([np.zeros(1, np.int64), ends])
-    refs[:, 0] = np.repeat(place[direct.count : -1], entries[heads])
-    shift = coarse_shifts(weights.total)
-    refs[:, 1:] = np.repeat(inline_ranges(others, clauses, shift), entries[heads], axis=0)
+    shift, numbers = coarse_shifts(weights.total), attribute_numbers(others, len(clauses.attributes))
+    refs, targets = group_references(
+        others, clauses, items[heads], slot[mine[spread][others.order]], place[direct.count : -1], shift, numbers
+    )
     order = np.argsort(key, kind="stable")
-    table = _fill(direct.key, place[: direct.count], key[order])
+    own = np.repeat(np.arange(others.count), entries[heads])[order]
+    table = _table(direct.key, place[: direct.count], key[order])
     attrs = np.where(schema_parts >= 0, schema_parts >> 1, -1).astype(np.int32)
     by_first = np.argsort(attrs[:, 0], kind="stable").astype(np.int32)
     return {
@@ -76,8 +79,10 @@ def hash_arrays(clauses: Clauses, plan: Plan, slot: np.ndarray, shares: np.ndarr
         "hash_factor": np.where(bucketed, factor[np.maximum(attrs, 0)], 0)[by_first],
         "hash_first": np.searchsorted(attrs[by_first, 0], np.arange(len(clauses.attributes) + 1)).astype(np.int32),
         "hash_table": table,
-        "hash_refs": refs[order],
+        "hash_refs": refs[own],
+        "hash_targets": targets[own],
         "hash_shift": shift,
+        "hash_numbers": numbers,
         "hash_records": write_records(
             first,
             item_start,
@@ -173,16 +178,16 @@ def _radixes(parts: np.ndarray, present: np.ndarray, total: np.ndarray) -> tuple
     return sizes.prod(axis=1), radix
 
 
-def _references(
+def _keys(
     clauses: Clauses, items: np.ndarray, entries: np.ndarray, base: np.ndarray, radix: np.ndarray, factor: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """All keys of each group, and room for as many references."""
+) -> np.ndarray:
+    """All keys of each group."""
     key = np.empty(int(entries.sum()), np.int64)
     _fill_keys(
         items, entries, base, radix, clauses.attr, clauses.kind, clauses.low, clauses.high, clauses.set_start,
         clauses.set_low, factor, key,
     )  # fmt: skip
-    return key, np.empty((len(key), 4), np.int32)
+    return key
 
 
 @kernel
@@ -210,35 +215,13 @@ def _fill_keys(items, entries, base, radix, attr, kind, low, high, set_start, se
             at += 1
 
 
-def _fill(direct: np.ndarray, place: np.ndarray, references: np.ndarray) -> np.ndarray:
+def _table(direct: np.ndarray, place: np.ndarray, references: np.ndarray) -> np.ndarray:
     """The table: per key the start of its run, a record or a reference, and its length; keys come sorted."""
     runs = [_runs(direct, place, 0), _runs(references, np.arange(len(references)), REFERENCES)]
-    keys, places = (np.concatenate([run[i] for run in runs]) for i in (0, 1))
-    capacity = 1 << max(3, int(np.ceil(np.log2(max(1, len(keys)) * 1.7))))
-    table = np.full((capacity, 2), -1, np.int64)
-    _fill_table(table, keys, places)
-    return table
+    return make_table(*(np.concatenate([run[i] for run in runs]) for i in (0, 1)))
 
 
 def _runs(key: np.ndarray, place: np.ndarray, flag: int) -> tuple[np.ndarray, np.ndarray]:
     starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(key)), bool), key[1:] != key[:-1]]))
     lengths = np.diff(np.append(starts, len(key)))
     return key[starts], (place[starts] << 32) | lengths | flag
-
-
-@helper
-def probe_start(key, mask):  # type: ignore[no-untyped-def]
-    """Where the search for a key begins in a table of mask + 1 places."""
-    h = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
-    return np.int64((h >> np.uint64(29)) & np.uint64(mask))
-
-
-@kernel
-def _fill_table(table, keys, places):  # type: ignore[no-untyped-def]
-    mask = table.shape[0] - 1
-    for i in range(keys.size):
-        at = probe_start(keys[i], mask)
-        while table[at, 0] >= 0:
-            at = (at + 1) & mask
-        table[at, 0] = keys[i]
-        table[at, 1] = places[i]

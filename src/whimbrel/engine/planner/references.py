@@ -1,21 +1,30 @@
 """References: how a conjunction with several hash keys stands under each of them.
 
-A reference is four int32: where the record lies, and two attributes with a range of *coarse* ranks each, ranks that are
-shortened to 16 bits. An event outside one of them is done with the record without having seen it.
+A reference has three attributes, by the numbers that they have in references, with a range of *coarse* ranks each,
+ranks that are shortened to 16 bits. An event outside one of them is done with the record without having seen it. Where
+the key and the ranges say all that the record does, and it has a single slot that no other conjunction shares, the
+reference *decides*: it names the slot in place of the record.
+
+It lies in two arrays. `refs`, an int64 each, has the attributes and the first range, all that most events read;
+`targets`, three int32 each, has where the record lies, or the slot, complemented, and the other two ranges.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.engine.compiled.jit import kernel
-from whimbrel.engine.intake.clauses import SET, Clauses
+from whimbrel.engine.compiled.jit import helper, kernel
+from whimbrel.engine.intake.clauses import RANGE, SET, Clauses
 from whimbrel.engine.planner.groups import Groups
-from whimbrel.engine.planner.packing import ATTR_MASK, KIND_SHIFT
+from whimbrel.engine.planner.packing import ATTR_MASK, KIND_SHIFT, SHARED_BIT
 
 COARSE_BITS = 16
 COARSE = (1 << COARSE_BITS) - 1
-"""The largest number that a reference has room for, of an attribute or of a rank."""
+"""The largest rank that a reference has room for."""
+NUMBER_BITS = 10
+NUMBER = (1 << NUMBER_BITS) - 1
+"""The largest number of an attribute that a reference has room for."""
+RANGES = 3
 
 
 def coarse_shifts(total: np.ndarray) -> np.ndarray:
@@ -24,40 +33,64 @@ def coarse_shifts(total: np.ndarray) -> np.ndarray:
     return shift
 
 
-def inline_ranges(groups: Groups, clauses: Clauses, shift: np.ndarray) -> np.ndarray:
-    """Per group two attributes, and the coarse ranks of each that an event must have if it has one value there.
+def attribute_numbers(groups: Groups, attributes: int) -> np.ndarray:
+    """The number of each attribute in references, from 1 on; beyond NUMBER, the least used share NUMBER + 1."""
+    used = np.bincount(groups.items[:, 0] & ATTR_MASK, minlength=attributes)
+    order = np.argsort(-used, kind="stable") if attributes > NUMBER else np.arange(attributes)
+    numbers = np.full(attributes, NUMBER + 1, np.int32)
+    numbers[order[:NUMBER]] = np.arange(1, min(attributes, NUMBER) + 1)
+    return numbers
 
-    Two numbers of 16 bits in each int32: the attributes plus one, 0 for none; then first rank and width, twice.
-    """
-    out = np.empty((groups.count, 3), np.int32)
-    _fill_inline(
-        groups.item_start,
-        groups.items,
-        clauses.set_start,
-        clauses.set_low,
-        clauses.set_high,
-        shift,
-        out.view(np.uint16),
-    )
-    return out
+
+def group_references(
+    groups: Groups, clauses: Clauses, keys: np.ndarray, slot: np.ndarray, place: np.ndarray, shift: np.ndarray,
+    numbers: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """The reference to each group, given the items of its key, the slots of its conjunctions and its record's place."""
+    refs, targets = np.empty(groups.count, np.int64), np.empty((groups.count, RANGES), np.int32)
+    _fill(
+        groups.first, groups.item_start, groups.items, keys, clauses.attr, clauses.kind, clauses.low, clauses.high,
+        clauses.set_start, clauses.set_low, clauses.set_high, slot, place, shift, numbers, refs, targets,
+    )  # fmt: skip
+    return refs, targets
+
+
+@helper
+def _is_proven(packed, low, high, keys, attr, kind, lows, highs):  # type: ignore[no-untyped-def]
+    """Whether an item is one of those that a key proves: an equality, or an IN that is filed by its members."""
+    for i in range(keys.size):
+        k = keys[i]
+        if k >= 0 and packed == attr[k] | (np.int32(kind[k]) << KIND_SHIFT) and low == lows[k] and high == highs[k]:
+            return kind[k] == SET or low == high
+    return False
 
 
 @kernel
-def _fill_inline(item_start, items, set_start, set_low, set_high, shift, out):  # type: ignore[no-untyped-def]
-    for g in range(out.shape[0]):
-        out[g, 0] = out[g, 1] = out[g, 2] = out[g, 4] = 0
-        out[g, 3] = out[g, 5] = COARSE
+def _fill(  # type: ignore[no-untyped-def]
+    first, item_start, items, keys, attr, kinds, lows, highs, set_start, set_low, set_high, slot, place, shift, numbers,
+    refs, targets,
+):  # fmt: skip
+    spans = np.empty(RANGES, np.int64)
+    for g in range(refs.size):
+        used = np.int64(0)
+        spans[:] = np.int64(COARSE) << COARSE_BITS  # from 0 on, and as wide as can be
         n = 0
+        decides = first[g + 1] - first[g] == 1 and slot[first[g]] & SHARED_BIT == 0
         for k in range(item_start[g], item_start[g + 1]):
-            kind, a = items[k, 0] >> KIND_SHIFT, items[k, 0] & ATTR_MASK
-            if kind > SET or a >= COARSE:
+            packed, low, high = items[k, 0], items[k, 1], items[k, 2]
+            if _is_proven(packed, low, high, keys[g], attr, kinds, lows, highs):
                 continue
-            low, high = items[k, 1], items[k, 2]
+            kind, a = packed >> KIND_SHIFT, packed & ATTR_MASK
+            if n == RANGES or kind > SET or numbers[a] > NUMBER:
+                decides = False
+                continue
             if kind == SET:
                 low, high = set_low[set_start[low]], set_high[set_start[low + 1] - 1]
-            out[g, n] = a + 1
-            out[g, 2 + 2 * n] = low >> shift[a]
-            out[g, 3 + 2 * n] = (high >> shift[a]) - (low >> shift[a])
+            start, end = low >> shift[a], high >> shift[a]
+            decides &= kind == RANGE and start << shift[a] == low and ((end + 1) << shift[a]) - 1 == high
+            used |= np.int64(numbers[a]) << (NUMBER_BITS * n)
+            spans[n] = start | (np.int64(end - start) << COARSE_BITS)
             n += 1
-            if n == 2:
-                break
+        refs[g] = used | (spans[0] << 32)
+        targets[g, 0] = ~slot[first[g]] if decides else place[g]
+        targets[g, 1], targets[g, 2] = spans[1], spans[2]

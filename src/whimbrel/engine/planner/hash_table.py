@@ -1,0 +1,78 @@
+"""The table of hash keys: exact 64-bit keys, each with the run of records or references that stands under it.
+
+A row of the table is a cache line: four keys, -1 for none, then their four runs. A key lies in the line that its hash
+names, or in the first one after it that had room; a search ends at a line that has room. So a search reads one line in
+most cases, and what it does there is the same whether it finds the key or not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from whimbrel.engine.compiled.jit import helper, kernel
+
+LINE = 4
+"""Keys that a line has room for."""
+USUAL = 2
+"""How many keys a line has on average."""
+_BYTES = 64
+
+
+def make_table(keys: np.ndarray, runs: np.ndarray) -> np.ndarray:
+    """The table of different keys, not negative, with the run of each."""
+    lines = max(2, -(-len(keys) // USUAL))
+    table = _at_line_start(lines * 2 * LINE).reshape(lines, 2 * LINE)
+    table[:] = -1
+    _fill(table, keys, runs)
+    return table
+
+
+def table_entries(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The keys of a table, and their runs."""
+    keys, runs = table[:, :LINE].ravel(), table[:, LINE:].ravel()
+    return keys[keys >= 0], runs[keys >= 0]
+
+
+def _at_line_start(words: int) -> np.ndarray:
+    """Room for so many int64 that begins where a line of the cache does."""
+    room = np.empty(words + _BYTES // 8, np.int64)
+    first = -room.ctypes.data % _BYTES // 8
+    return room[first : first + words]
+
+
+@helper
+def line_of(key, lines):  # type: ignore[no-untyped-def]
+    """The line in which the search for a key begins."""
+    h = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    h = (h ^ (h >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    return ((h >> np.uint64(32)) * np.uint64(lines)) >> np.uint64(32)
+
+
+@helper
+def find(table, key):  # type: ignore[no-untyped-def]
+    """The run of a key, or 0."""
+    lines = np.uint64(table.shape[0])
+    at = line_of(key, lines)
+    while True:
+        found = np.int64(0)
+        for i in range(LINE):
+            found |= table[at, np.uint64(LINE + i)] & -np.int64(table[at, np.uint64(i)] == key)
+        if (found != 0) | (table[at, np.uint64(LINE - 1)] < 0):
+            return found
+        at += np.uint64(1)
+        if at == lines:
+            at = np.uint64(0)
+
+
+@kernel
+def _fill(table, keys, runs):  # type: ignore[no-untyped-def]
+    for k in range(keys.size):
+        at, i = line_of(keys[k], table.shape[0]), 0
+        while table[at, i] >= 0:
+            i += 1
+            if i == LINE:
+                i = 0
+                at += np.uint64(1)
+                if at == table.shape[0]:
+                    at = np.uint64(0)
+        table[at, i], table[at, LINE + i] = keys[k], runs[k]
