@@ -16,6 +16,9 @@ from whimbrel.model.intervals import IntervalSet
 from whimbrel.model.limits import LIKE_BYTES, LIKE_WILDCARDS, REGEX_BYTES
 from whimbrel.model.values import STRING
 
+ADDRESS_LENGTH = 64
+"""Characters of an address, at most; longer texts are none."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Suffix:
@@ -99,7 +102,7 @@ class Cidr:
     """Strings that are addresses of an IP network."""
 
     network: str
-    _parsed: ipaddress.IPv4Network | ipaddress.IPv6Network = field(init=False, repr=False, compare=False)
+    parsed: ipaddress.IPv4Network | ipaddress.IPv6Network = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         try:
@@ -107,22 +110,22 @@ class Cidr:
         except ValueError:
             raise FilterError(f"Expected an IP network such as 10.0.0.0/8, but got {self.network!r}") from None
         object.__setattr__(self, "network", str(parsed))
-        object.__setattr__(self, "_parsed", parsed)
+        object.__setattr__(self, "parsed", parsed)
 
     def matches(self, value: str) -> bool:
         """Whether the string is in the set."""
-        if len(value) > 64:
+        if len(value) > ADDRESS_LENGTH:
             return False
         try:
-            return ipaddress.ip_address(value) in self._parsed
+            return ipaddress.ip_address(value) in self.parsed
         except ValueError:
             return False
 
     def covers(self, other: Pattern) -> bool:
         """Whether every string of other is surely in self (False may mean: not known)."""
-        if not isinstance(other, Cidr) or self._parsed.version != other._parsed.version:
+        if not isinstance(other, Cidr) or self.parsed.version != other.parsed.version:
             return False
-        inner, outer = other._parsed, self._parsed
+        inner, outer = other.parsed, self.parsed
         return outer.network_address <= inner.network_address and inner.broadcast_address <= outer.broadcast_address  # type: ignore[operator]
 
 

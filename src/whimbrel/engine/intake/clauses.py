@@ -126,7 +126,7 @@ def _points(name: str, keys: frozenset[SortKey], negated: bool = False) -> Item:
 
 def _pieces(name: str, looked: Looked) -> list[Item]:
     key = derived_key(name)
-    groups = [([piece], False) for piece in looked.wanted] + [(looked.unwanted, True)] * bool(looked.unwanted)
+    groups = [(group, False) for group in looked.wanted] + [(tuple(looked.unwanted), True)] * bool(looked.unwanted)
     return [
         Item(key, IntervalSet.points((STRING, piece) for piece in group), negated=negated, is_joined=looked.is_joined)
         for group, negated in groups

@@ -17,6 +17,7 @@ import pyarrow as pa
 from whimbrel.engine.arrow import numbers, values_of
 from whimbrel.engine.compiled.views import words_of
 from whimbrel.engine.patterns.book_kernels import BOOK, DEPTH, LENGTH, SOME, START, BookArrays, find_pieces
+from whimbrel.engine.patterns.networks import EVERY_NETWORK
 from whimbrel.engine.patterns.trie_kernels import connect, grow, measure
 from whimbrel.engine.ranks.dictionary import sorted_distinct, string_buffers
 from whimbrel.engine.ranks.search import fixed
@@ -104,7 +105,7 @@ def is_every(arrays: Mapping[str, np.ndarray], attr: int) -> np.ndarray:
     """By index of a derived attribute's constants, whether every value must have the piece."""
     first, last = arrays["string_start"][attr : attr + 2].tolist()
     kinds = arrays["string_bytes"][arrays["string_offset"][first + 1 : last + 1] - 1]
-    mask: np.ndarray = (kinds == ord(EVERY_END)) | (kinds == ord(EVERY_INSIDE))
+    mask: np.ndarray = np.isin(kinds, [ord(letter) for letter in (EVERY_END, EVERY_INSIDE, EVERY_NETWORK)])
     return mask
 
 

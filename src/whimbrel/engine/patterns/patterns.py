@@ -1,7 +1,7 @@
 """What patterns look for: the pieces of text that a string must have, or must not have, to match.
 
-A suffix and a substring are a piece and nothing else. Of LIKE with several wildcards and of regular expressions pieces
-are only necessary: they find the filters that may match, which are then verified.
+A suffix, a substring and a network are a piece and nothing else. Of LIKE with several wildcards and of regular
+expressions pieces are only necessary: they find the filters that may match, which are then verified.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import re
 from typing import NamedTuple
 
 from whimbrel.engine.patterns.books import EVERY_END, EVERY_INSIDE, SOME_END, SOME_INSIDE
+from whimbrel.engine.patterns.networks import EVERY_NETWORK, SOME_NETWORK, network_piece
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.intervals import ALL, STRINGS, IntervalSet
-from whimbrel.model.patterns import Like, Pattern, Regex, Substring, Suffix
+from whimbrel.model.patterns import Cidr, Like, Pattern, Substring, Suffix
 
 MOST = 4
 """Pieces of a pattern that are looked for where they are only necessary, the longest ones."""
@@ -21,8 +22,8 @@ MOST = 4
 class Looked(NamedTuple):
     """What the patterns of a constraint come to."""
 
-    wanted: list[str]
-    """Pieces that some value must have."""
+    wanted: list[tuple[str, ...]]
+    """Pieces of which some value must have one, for each of these."""
     unwanted: list[str]
     """Pieces that not every value may have."""
     is_exact: bool
@@ -33,7 +34,7 @@ class Looked(NamedTuple):
 
 def look(constraint: Constraint) -> Looked:
     """The pieces of a constraint's patterns."""
-    wanted: list[str] = []
+    wanted: list[tuple[str, ...]] = []
     is_exact = True
     for pattern in constraint.include:
         pieces, exactly = _wanted(pattern, constraint.values)
@@ -46,17 +47,17 @@ def look(constraint: Constraint) -> Looked:
     return Looked(wanted, unwanted, is_exact, is_exact and tests > 1)
 
 
-def _wanted(pattern: Pattern, values: IntervalSet) -> tuple[list[str], bool]:
+def _wanted(pattern: Pattern, values: IntervalSet) -> tuple[list[tuple[str, ...]], bool]:
     """The pieces of a pattern that must match a value of this set, and whether they say it all."""
     if isinstance(pattern, Suffix):
-        return ([pattern.text + SOME_END] if pattern.text else []), True
+        return ([(pattern.text + SOME_END,)] if pattern.text else []), True
     if isinstance(pattern, Substring):
-        return ([pattern.text + SOME_INSIDE] if pattern.text else []), True
+        return ([(pattern.text + SOME_INSIDE,)] if pattern.text else []), True
+    if isinstance(pattern, Cidr):
+        return [(network_piece(pattern) + SOME_NETWORK,)], True
     if isinstance(pattern, Like):
         return _of_like(pattern, values)
-    if isinstance(pattern, Regex):
-        return [text + SOME_INSIDE for text in _longest(regex_pieces(pattern.regex))], False
-    return [], False
+    return _of_regex(pattern.regex), False
 
 
 def _unwanted(pattern: Pattern) -> list[str]:
@@ -64,18 +65,29 @@ def _unwanted(pattern: Pattern) -> list[str]:
         return [pattern.text + EVERY_END]
     if isinstance(pattern, Substring) and pattern.text:
         return [pattern.text + EVERY_INSIDE]
+    if isinstance(pattern, Cidr):
+        return [network_piece(pattern) + EVERY_NETWORK]
     return []
 
 
-def _of_like(pattern: Like, values: IntervalSet) -> tuple[list[str], bool]:
+def _of_like(pattern: Like, values: IntervalSet) -> tuple[list[tuple[str, ...]], bool]:
     """The prefix is in the values already; with nothing but a suffix more, all is said unless the two may overlap."""
     texts = [text for segment in pattern.segments for text in segment]
     head, last = texts[0], texts[-1]
     if len(texts) == 2 and len(pattern.segments) == 2 and last and IntervalSet.prefix(head).covers(values):
         overlap = any(head.endswith(last[:size]) for size in range(1, min(len(head), len(last)) + 1))
-        return [last + SOME_END], not overlap
+        return [(last + SOME_END,)], not overlap
     inside = _longest(texts[1:-1])
-    return ([last + SOME_END] if last else []) + [text + SOME_INSIDE for text in inside], False
+    end: list[tuple[str, ...]] = [(last + SOME_END,)] if last else []
+    return end + [(text + SOME_INSIDE,) for text in inside], False
+
+
+def _of_regex(regex: str) -> list[tuple[str, ...]]:
+    """The longest pieces; of several alternatives the longest of each, if every one has any."""
+    alternatives = [_longest(pieces) for pieces in regex_pieces(regex)]
+    if len(alternatives) == 1:
+        return [(text + SOME_INSIDE,) for text in alternatives[0]]
+    return [tuple(dict.fromkeys(texts[0] + SOME_INSIDE for texts in alternatives))] if all(alternatives) else []
 
 
 def _longest(texts: list[str]) -> list[str]:
@@ -100,22 +112,24 @@ _SIMPLE = re.compile(
 )
 
 
-def regex_pieces(regex: str) -> list[str]:
-    """Texts that every string has in which the expression is found; none where that is not simple to say.
+def regex_pieces(regex: str) -> list[list[str]]:
+    """Of each alternative, texts that every string has in which it is found; none where that is not simple to say.
 
-    >>> regex_pieces(r"^GET /api/v\\d+/orders\\?id=(\\d+|none)$")
-    ['GET /api/v', '/orders?id=']
+    >>> regex_pieces(r"^GET /api/v\\d+/orders\\?id=(\\d+|none)$|POST")
+    [['GET /api/v', '/orders?id='], ['POST']]
     """
-    pieces = [""]
+    alternatives = [[""]]
     at = depth = 0
     while at < len(regex):
-        found = _SIMPLE.match(regex, at)
-        if found is None:  # an alternative, flags, a quotation, a class of characters by name, ...
-            bar = regex.startswith("|", at) and depth > 0
-            if not bar:
-                return []
+        pieces = alternatives[-1]
+        if regex[at] == "|":
+            if depth == 0:
+                alternatives.append([""])
             at += 1
             continue
+        found = _SIMPLE.match(regex, at)
+        if found is None:  # flags, a quotation, a class of characters by name, ...
+            return [[]]
         kind, text = found.lastgroup, found[0]
         at = found.end()
         depth += (kind == "open") - (kind == "close")
@@ -127,4 +141,4 @@ def regex_pieces(regex: str) -> list[str]:
             if kind == "again" and text != "+":
                 pieces[-1] = pieces[-1][:-1]
             pieces.append("")
-    return [piece for piece in pieces if piece]
+    return [[piece for piece in pieces if piece] for pieces in alternatives]

@@ -19,6 +19,7 @@ from pyarrow import lib
 
 from whimbrel.engine.arrow import values_of
 from whimbrel.engine.patterns.books import Book, is_every, open_books
+from whimbrel.engine.patterns.networks import Networks4, Networks6, open_networks
 from whimbrel.engine.ranks.cells import RANK
 from whimbrel.engine.ranks.columns import is_text, text_buffers
 from whimbrel.engine.ranks.leaves import Leaf, storage
@@ -62,7 +63,11 @@ class Derived:
         self.is_joined = is_joined
         """Whether some filter has several tests of the attribute that must hold for the same value."""
         self._arrays = arrays
-        self._books = books
+        self._tries = books
+
+    @cached_property
+    def _books(self) -> list[Book | Networks4 | Networks6]:
+        return [*self._tries, *open_networks(self._arrays, self.attr)]
 
     @cached_property
     def _is_every(self) -> np.ndarray:
@@ -114,7 +119,7 @@ class Derived:
             return Hits(ranks, ends[:-1], ends[1:])
         rows = np.concatenate([np.repeat(np.arange(len(values)), np.diff(ends)) for ends, _ in found])
         order = np.argsort(rows, kind="stable")
-        total = found[0][0] + found[1][0]
+        total = np.sum([ends for ends, _ in found], axis=0)
         return Hits(np.concatenate([ranks for _, ranks in found])[order], total[:-1], total[1:])
 
     def part(self, seen: Sequence[Seen], rows: int, marks: np.ndarray) -> Part:
@@ -151,7 +156,7 @@ class Pieces:
         self._by_attr: dict[int, Derived] = {}
         self._by_name: dict[str, Derived] = {}
         for attr, source, is_joined in cast(Sequence[tuple[int, int, bool]], meta["derived"]):
-            derived = Derived(arrays, attr, names[source], books[attr], is_joined)
+            derived = Derived(arrays, attr, names[source], books.get(attr, []), is_joined)
             self._by_attr[source] = self._by_name[names[source]] = derived
         self.attrs = frozenset(derived.attr for derived in self._by_attr.values())
         """The derived attributes, which no event has by itself."""
