@@ -19,6 +19,7 @@ from whimbrel.cli.pipeline import pipeline
 from whimbrel.cli.schema import schema
 from whimbrel.cli.spaces import spaces
 from whimbrel.cli.version import version
+from whimbrel.cli.warm import warm
 from whimbrel.model.errors import WhimbrelError
 
 app = typer.Typer(
@@ -29,7 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (match, explain, lint, backtest, demo, spaces, version):
+for command in (match, explain, lint, backtest, demo, spaces, warm, version):
     app.command()(command)
 app.add_typer(bench, name="bench")
 app.add_typer(lab, name="lab")

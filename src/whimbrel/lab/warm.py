@@ -1,0 +1,117 @@
+"""Use everything once, so that every kernel is compiled and kept: for images, and before a service starts.
+
+Kernels are compiled for the types that they are called with. So all kinds of keys, ids, columns, patterns and changes
+are used here, on small inputs.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+
+from whimbrel.engine.index import Index
+from whimbrel.lab.workloads import Workload, make
+from whimbrel.spaces import SubjectSpaces
+
+Progress = Callable[[str], None]
+
+_WORKLOADS: dict[str, dict[str, int | float]] = {
+    "mixed": {"n": 3_000, "events": 300},
+    "lesubscribe": {"n": 3_000, "events": 300},
+    "gryphon": {"n": 3_000, "events": 300},
+    "hm": {"n": 3_000, "events": 300},
+    "ranges": {"n": 3_000, "events": 300, "attributes": 20, "predicates": 5},
+}
+_FILTERS = [
+    "url LIKE '%.pdf'", "url LIKE '%error%'", "url LIKE 'a%b%c'", "url RLIKE 'a+|b'", "url NOT LIKE '%x'",
+    "ip IN CIDR '10.0.0.0/8'", "ip IN CIDR '::1/128'", "at >= TIMESTAMP '2026-01-01T00:00:00Z'", "a < b",
+    "tags CONTAINS ALL ('a', 'b')", "n IN (1, 2, 3)", "n BETWEEN 1 AND 5", "n != 3", "n IS NULL", "n IS MISSING",
+    "x > 1.5 OR y = TRUE", "d.e = 'f'", "n >= 9007199254740993", "NOT (n > 3 AND x < 2)",
+]  # fmt: skip
+_EVENTS: list[dict[str, object]] = [
+    {"url": "a.pdf", "ip": "10.1.1.1", "at": "2026-05-01T00:00:00Z", "a": 1, "b": 2, "tags": ["a", "b"], "n": 3},
+    {"url": "error", "ip": "::1", "n": None, "x": 2.5, "y": True, "d": {"e": "f"}, "tags": ["c"]},
+    {"n": 9007199254740993, "x": -1, "url": None, "tags": [None, "a"], "d": [{"e": "f"}, {"e": "g"}]},
+]
+
+
+def warm(progress: Progress = lambda text: None) -> None:
+    """Compile what is not on disk yet."""
+    for name, parameters in _WORKLOADS.items():
+        progress(f"matching {name}")
+        workload = make(name, **parameters)
+        _match(workload)
+        progress(f"changing {name}")
+        _change(workload)
+    progress("patterns and types of columns")
+    _types()
+    progress("subject spaces")
+    _spaces()
+
+
+def _match(workload: Workload) -> None:
+    for ids in (pa.int64(), pa.string()):
+        index = Index()
+        index.add_many(workload.subscriptions.set_column(0, "id", workload.subscriptions["id"].cast(ids)))
+        index.match(workload.events.slice(0, 1).to_pylist()[0])
+        index.match_batch(workload.events)
+        index.match_batch(workload.events, threads=1)
+        index.match_batch(workload.events.slice(0, 50).to_pylist())
+    index.analyze(workload.events)
+    index.match_batch(workload.events)
+
+
+def _change(workload: Workload) -> None:
+    rows = workload.subscriptions.slice(0, 1_500).to_pylist()
+    event = workload.events.slice(0, 1).to_pylist()[0]
+    index = Index()
+    for row in rows:
+        index.add(row["id"], row["filter"])
+    index.match(event)
+    for row in rows[:20]:
+        index.replace(row["id"], row["filter"])
+    for row in rows[20:40]:
+        index.remove(row["id"])
+    with tempfile.TemporaryDirectory() as folder:
+        index.save(Path(folder, "index"))
+        opened = Index.open(Path(folder, "index"))
+        for one in (index, opened):
+            one.match(event)
+            one.match_batch(workload.events)
+            one.near_misses(event)
+            one.explain(rows[0]["id"], event)
+            one.stats()
+            one.plan(rows[0]["id"])
+            one.merge()
+            one.match(event)
+    list(index)
+
+
+def _types() -> None:
+    index = Index(timestamps=["at"])
+    index.add_many(enumerate(_FILTERS))
+    index.match_batch(_EVENTS)
+    for event in _EVENTS:
+        index.match(event)
+        index.near_misses(event)
+    for kind in (pa.int8(), pa.int32(), pa.int64(), pa.uint64(), pa.float32(), pa.float64(), pa.bool_(), pa.string()):
+        column = pa.array([1, 0, None, 1], pa.int8()).cast(kind)
+        texts = pa.array(["a.pdf", None, "10.0.0.1", "b"])
+        for text in (texts, texts.cast(pa.large_string()), texts.dictionary_encode(), texts.cast(pa.string_view())):
+            index.match_batch(pa.table({"n": column, "x": column, "url": text, "ip": text, "d.e": text}))
+    lists = pa.array([["a"], [], None, ["b", "c"]])
+    index.match_batch(pa.table({"tags": lists, "url": lists, "n": pa.array([[1], [2, 3], None, []])}))
+
+
+def _spaces() -> None:
+    spaces = SubjectSpaces()
+    spaces.define("map", {"x": "number", "y": "number"})
+    for key in range(30):
+        spaces.subscribe(key, [{"x": (key, key + 5), "y": (0, 9)}], leave=True)
+        spaces.publish(key, [{"x": key, "y": 1}])
+        spaces.update_publication(key, {"x": key + 1, "y": 2})
+    spaces.update_many([(key, {"x": key, "y": 3}) for key in range(30)])
+    spaces.delete_publication(3)
