@@ -1,7 +1,7 @@
 """The codec of a segment: events in any shape become ranks, which are all that the kernels see.
 
-Tables are encoded column by column (`columns`), single events attribute by attribute; both look ranks up in the
-same dictionary (`lookup`). Attributes that no filter of the segment mentions are dropped here.
+Tables are encoded column by column (`columns`), single events attribute by attribute (`singles`); both look ranks up in
+the same dictionary (`lookup`). Attributes that no filter of the segment mentions are dropped here.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.compiled.kernel_arrays import Numbers
+from whimbrel.engine.compiled.kernel_arrays import Numbers, Reading
+from whimbrel.engine.compiled.objects import KINDS
 from whimbrel.engine.patterns.pieces import Pieces, Seen
 from whimbrel.engine.ranks.columns import rank_column
 from whimbrel.engine.ranks.dictionary import build_dictionary, ranks_of_numbers, ranks_of_strings, ranks_of_times
 from whimbrel.engine.ranks.encode_kernels import number_buckets, pack, rank_cells
-from whimbrel.engine.ranks.flat import Lanes, NotFlat
 from whimbrel.engine.ranks.leaves import Layout, Leaf, layout, leaf_array
 from whimbrel.engine.ranks.lookup import Lookup
 from whimbrel.engine.ranks.ragged import Part, rank_lists, rank_map, rank_objects
 from whimbrel.engine.ranks.search import fixed
+from whimbrel.engine.singles import Singles
 from whimbrel.matchers.events import read_events
 from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.model.event import Event
@@ -63,7 +64,6 @@ class Codec:
         self._meta = meta
         self._pieces = Pieces(arrays, meta) if meta.get("derived") else None
         self._lookups: dict[int, Lookup] = {}
-        self._lanes = Lanes(self._find, ())
         self._layout: tuple[pa.Schema, frozenset[str], Layout] | None = None
 
     @cached_property
@@ -87,15 +87,22 @@ class Codec:
         first, buckets, scale = number_buckets(kinds, starts, integers, floats)
         return Numbers(kinds, starts, integers, floats, bases, fixed(first), fixed(buckets), fixed(scale))
 
+    @cached_property
+    def reading(self) -> Reading:
+        """What kernels need besides numbers to read a dict."""
+        strings = "string_start", "string_offset", "string_bytes", "string_hash_start", "string_hash", "ordered_strings"
+        return Reading(KINDS, *(fixed(self._arrays[name]) for name in ("rank_base", *strings)))
+
+    @cached_property
+    def singles(self) -> Singles:
+        """How single events are read."""
+        return Singles(self._ids, self._lookup, self._arrays["number_kind"], self._pieces)
+
     def _lookup(self, attr: int) -> Lookup:
         found = self._lookups.get(attr)
         if found is None:
             found = self._lookups[attr] = Lookup(self._arrays, self._meta, attr)
         return found
-
-    def _find(self, name: str) -> Lookup | None:
-        attr = self._ids.get(name)
-        return None if attr is None else self._lookup(attr)
 
     def rank(self, attr: int, key: SortKey) -> int:
         """The rank of a value, or of null, exactly."""
@@ -187,7 +194,7 @@ class Codec:
         coupled = np.zeros(len(events), np.uint8)
         for row, event in enumerate(events):
             try:
-                coupled[row] = self.append(event, timestamps, attrs, cells)
+                coupled[row] = self.singles.append(event, timestamps, attrs, cells)
             except EventError as error:
                 raise EventError(error.expected, error.found, f"event {row}: {error.path}") from error
             except LimitExceeded as error:
@@ -200,51 +207,16 @@ class Codec:
         """One event."""
         attrs = array("i")
         cells: list[float] = []
-        coupled = self.append(event, timestamps, attrs, cells)
+        coupled = self.singles.append(event, timestamps, attrs, cells)
         return self._ranked(attrs, cells, [0, len(attrs)], np.array((coupled,), np.uint8))
 
-    def append(
-        self, event: Event | Mapping[str, object], timestamps: Collection[str], attrs: array[int], cells: list[float]
-    ) -> int:
-        """Adds the entries of one event, attributes and cells; how it is coupled, or 0."""
-        if type(event) is dict:
-            size = len(attrs)
-            lanes = self._lanes
-            if (timestamps or lanes.timestamps) and lanes.timestamps != frozenset(timestamps):
-                lanes = self._lanes = Lanes(self._find, timestamps)
-            try:
-                lanes.append(event, attrs, cells)
-            except (NotFlat, UnicodeEncodeError):
-                del attrs[size:], cells[size:]
-            else:
-                pieces = self._pieces
-                return 0 if pieces is None else pieces.append_flat(event, timestamps, attrs, cells)
-        event = Event.of(event, timestamps)
-        mark = 0
-        names = [name for name in event.attributes if name in self._ids]
-        for name in names:
-            attr = self._ids[name]
-            lookup = self._lookup(attr)
-            for key in event.keys(name):
-                attrs.append(attr)
-                cells.append(lookup.cell(key))
-            if self._pieces is not None:
-                mark |= self._pieces.append(attr, event.keys(name), attrs, cells)
-        in_objects = event.has_elements and any(one.elements for name in names for one in event.occurrences(name))
-        return mark | in_objects
-
     def _ranked(self, attrs: array[int], cells: list[float], sizes: list[int], coupled: np.ndarray) -> Encoded:
-        """What `append` has collected for events that end at these sizes."""
+        """What `Singles.append` has collected for events that end at these sizes."""
         offsets = np.array(sizes, np.int64)
         out = np.empty((2, len(attrs)), np.int32)
         if attrs:
-            rank_cells(
-                np.frombuffer(attrs, np.int32),
-                np.frombuffer(array("d", cells), np.float64),
-                self.numbers,
-                offsets,
-                *out,
-            )
+            values = np.array(cells, np.float64)
+            rank_cells(np.array(attrs, np.int32), values, values.view(np.int64), self.numbers, offsets, *out)
         return Encoded(len(coupled), offsets, out[0, : offsets[-1]], out[1, : offsets[-1]], coupled)
 
 

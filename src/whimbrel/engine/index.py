@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, cast
 
@@ -152,15 +151,15 @@ class Index:
         workspace = self._take_workspace()
         try:
             parts = [self._match_segment(snapshot, segment, event, workspace) for segment in snapshot.segments]
+            if snapshot.head_size:
+                whole = Event.of(event, self.timestamps)
+                in_head = [entry.slot for entry in snapshot.head_entries() if entry.filter.matches(whole)]
+                parts.append(np.array(in_head, np.int32))
+            self._events += 1
+            found = parts[0] if len(parts) == 1 else np.concatenate([_NOTHING, *parts])
+            return cast("list[Id]", self._ids.name_list(snapshot.in_order(found)))
         finally:
             self._workspaces.append(workspace)
-        if snapshot.head_size:
-            whole = Event.of(event, self.timestamps)
-            in_head = [entry.slot for entry in snapshot.head_entries() if entry.filter.matches(whole)]
-            parts.append(np.array(in_head, np.int32))
-        self._events += 1
-        found = parts[0] if len(parts) == 1 else np.concatenate([_NOTHING, *parts])
-        return cast("list[Id]", self._ids.name_list(snapshot.in_order(found)))
 
     def match_batch(self, events: object, threads: int | None = None) -> pa.Table:
         """Match many events: a table of `event` (row number) and `subscription` (id), in event order."""
@@ -310,15 +309,12 @@ class Index:
     def _match_segment(
         self, snapshot: Snapshot, segment: Segment, event: Event | Mapping[str, object], workspace: Workspace
     ) -> np.ndarray:
-        """The slots of one segment that the event matches, in no order."""
-        attrs = array("i")
-        cells: list[float] = []
-        coupled = segment.codec.append(event, self.timestamps, attrs, cells)
-        slots = workspace.match_one(segment, attrs, cells, snapshot.slots)
+        """The slots of one segment that the event matches, in no order; of a single segment, in the reused buffer."""
+        slots, coupled = workspace.match_one(segment, event, self.timestamps, snapshot.slots)
         if snapshot.died is not None:
             slots = snapshot.living(np.array([0, len(slots)]), slots)
         if not (coupled or segment.meta["verified"]):
-            return slots.copy()  # the buffer is the next match's
+            return slots if len(snapshot.segments) == 1 else slots.copy()  # the buffer is the next segment's
         doubtful = np.full(len(slots), True) if coupled else (slots & np.int32(VERIFY_BIT)) != 0
         slots = slots & np.int32(SLOT_MASK)
         if not doubtful.any():

@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 
 from whimbrel.engine.codec import Codec
-from whimbrel.engine.compiled.kernel_arrays import NUMBERS, SEGMENT, SegmentArrays
+from whimbrel.engine.compiled.kernel_arrays import NUMBERS, READING, SEGMENT, SegmentArrays
 from whimbrel.engine.compiled.views import words_of
 from whimbrel.engine.compiled.warmup import tell_if_cold
 from whimbrel.engine.intake.clauses import Clauses
@@ -46,7 +46,12 @@ class Segment:
         self.kernel_arrays = SegmentArrays(
             *(fixed(derived[name] if name in derived else arrays[name]) for name in SegmentArrays._fields)
         )
-        self.words = words_of(SEGMENT, self.kernel_arrays) + words_of(NUMBERS, self.codec.numbers)
+        codec = self.codec
+        self.words = [
+            *words_of(SEGMENT, self.kernel_arrays),
+            *words_of(NUMBERS, codec.numbers),
+            *words_of(READING, codec.reading),
+        ]
 
     @staticmethod
     def build(clauses: Clauses, sample: object = None) -> Segment:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 from weakref import ref
 
 import numpy as np
 
 from whimbrel.engine.codec import Encoded
-from whimbrel.engine.compiled.kernel_arrays import ENTRIES, ENTRIES_AT, SCRATCH, TASK, TASK_AT, Entries, Scratch, Task
+from whimbrel.engine.compiled.kernel_arrays import ENTRIES, SCRATCH, TASK, TASK_AT, Entries, Scratch, Task
 from whimbrel.engine.compiled.views import words_of
 from whimbrel.engine.kernels.match_kernels import match
 from whimbrel.engine.segment import BLOCK, Segment
+from whimbrel.model.event import Event
 
 USUAL_BLOCK, BLOCK_PAIRS = 1_024, 1 << 19
 """Events of a block, and pairs that it may have to be larger: more of them take longer to sort than chunks to read."""
@@ -49,8 +51,8 @@ class Workspace:
         self.out = np.empty(1 << 16, np.int32)
         self.offsets = np.zeros(BLOCK + 1, np.int64)
         self._one = np.zeros((2, 2), np.int64)
-        self._entries = (np.empty(256, np.int32), np.empty(256, np.int32))
         self._fitted: dict[int, tuple[ref[Segment], Words]] = {}
+        self._make_entries(256)
         self._density = BLOCK_PAIRS  # pairs per event, as of late
 
     def words(self, segment: Segment, slots: int) -> Words:
@@ -74,9 +76,8 @@ class Workspace:
             self._run,
             self.counts,
         )
-        single = Task(self._one[0], self._entries[0], self._entries[1], self._one[1], self.out)
-        entries = Entries(np.empty(0, np.int32), np.empty(0, np.float64))
-        parts = words_of(SCRATCH, scratch), words_of(ENTRIES, entries), words_of(TASK, single)
+        single = Task(self._one[0], self._ranked[0], self._ranked[1], self._one[1], self.out)
+        parts = words_of(SCRATCH, scratch), words_of(ENTRIES, self._entries), words_of(TASK, single)
         both = np.array([*segment.words, *parts[0], *parts[1], *parts[2]], np.int64)
         words = Words(both, both.copy())
         self._fitted[id(segment)] = (ref(segment), words)
@@ -103,6 +104,13 @@ class Workspace:
         grid = self._cells[0][:cells].reshape(used, segment.block)
         return grid, self._cells[1][:cells].reshape(segment.block, used)
 
+    def _make_entries(self, size: int) -> None:
+        """Buffers for a single event of so many values."""
+        cells = np.empty(size, np.float64)
+        self._entries = Entries(np.empty(size, np.int32), cells, cells.view(np.int64), np.empty(1 << 12, np.int64))
+        self._ranked = np.empty((2, size), np.int32)
+        self._fitted.clear()
+
     def _grow(self, used: int) -> None:
         """Doubles the buffers of results; the first `used` slots stay."""
         larger = np.empty(2 * len(self.out), np.int32)
@@ -113,21 +121,26 @@ class Workspace:
         self._run = np.empty(2 * len(self._run), np.int64)
         self._fitted.clear()
 
-    def match_one(self, segment: Segment, attrs: array[int], cells: list[float], slots: int) -> np.ndarray:
-        """The slots that one event matches, given as what `Codec.append` collects; a view of the reused buffer."""
+    def match_one(
+        self, segment: Segment, event: Event | Mapping[str, object], timestamps: Collection[str], slots: int
+    ) -> tuple[np.ndarray, int]:
+        """The slots that one event matches, a view of the reused buffer, and how the event is coupled, or 0."""
         self._renew_epoch()
-        if len(attrs) > len(self._entries[0]):
-            self._entries = (np.empty(2 * len(attrs), np.int32), np.empty(2 * len(attrs), np.int32))
-            self._fitted.clear()
-        values = array("d", cells)
-        while True:
-            words = self.words(segment, slots).single
-            words[ENTRIES_AT], words[ENTRIES_AT + 1] = attrs.buffer_info()
-            words[ENTRIES_AT + 2], words[ENTRIES_AT + 3] = values.buffer_info()
-            found: int = match(words, 0, 1, True)
-            if found >= 0:
-                return self.out[:found]
+        words = self.words(segment, slots).single
+        attrs = array("i")
+        cells: list[float] = []
+        read, coupled = segment.codec.singles.read(event, timestamps, words, attrs, cells)
+        count = read + len(attrs)
+        if attrs:
+            if count > len(self._entries.attrs):
+                self._make_entries(2 * count)
+                return self.match_one(segment, event, timestamps, slots)
+            self._entries.attrs[read:count] = attrs
+            self._entries.cells[read:count] = cells
+        while (found := match(words, 0, count, True)) < 0:
             self._grow(0)
+            words = self.words(segment, slots).single
+        return self.out[:found], coupled
 
     def match_some(
         self, segment: Segment, encoded: Encoded, slots: int, stop: int, pairs: int = PAIRS
@@ -165,6 +178,6 @@ class Workspace:
         return self.offsets[: first + 1], self.out[:used]
 
     def _renew_epoch(self) -> None:
-        if self._epoch[0] > 1 << 31:
+        if self._epoch.item(0) > 1 << 31:
             self._epoch[0] = 0
             self._stamp[:] = 0

@@ -36,8 +36,18 @@ def quick_kernel(function: Callable[Given, Result]) -> Callable[Given, Result]:
 
 def helper(function: Callable[Given, Result]) -> Callable[Given, Result]:
     """Compiled into the kernels that call it; Python cannot call it."""
-    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _HelperCompiler}
-    made: Callable[Given, Result] = numba.njit(**options)(function)  # type: ignore[call-overload]
+    return _helping(function, forceinline=False)
+
+
+def inlined(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """A helper whose code stands where it is called, so that a tuple of many arrays costs nothing to pass."""
+    return _helping(function, forceinline=True)
+
+
+def _helping(function: Callable[Given, Result], forceinline: bool) -> Callable[Given, Result]:
+    made: Callable[Given, Result] = numba.njit(  # type: ignore[call-overload]
+        no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_HelperCompiler, forceinline=forceinline
+    )(function)
     return made
 
 

@@ -94,6 +94,19 @@ class Numbers(NamedTuple):
     scale: np.ndarray  # float64[A, 2]: where buckets begin, and how many there are per unit
 
 
+class Reading(NamedTuple):
+    """What reading a dict needs: the strings of all attributes, and what Python objects are."""
+
+    kinds: np.ndarray  # int64: `objects.KINDS`
+    bases: np.ndarray  # int32[A, 5]: where the ranks of each type begin
+    first: np.ndarray  # int64[A + 1]: the strings of an attribute
+    offsets: np.ndarray  # int64: where the bytes of a string begin
+    data: np.ndarray  # uint8
+    table_first: np.ndarray  # int64[A + 1]: the hash table of an attribute
+    table: np.ndarray  # int32
+    ordered: np.ndarray  # uint8[A]: whether the order of strings matters
+
+
 class Task(NamedTuple):
     """The events of a call, and where their slots go."""
 
@@ -105,10 +118,12 @@ class Task(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """A single event as `Codec.append` collects it."""
+    """A single event, before its numbers have ranks."""
 
     attrs: np.ndarray  # int32[n]
     cells: np.ndarray  # float64[n]
+    bits: np.ndarray  # int64[n]: those of the cells, in the same place
+    items: np.ndarray  # int64[m]: what is known of a dict while it is read
 
 
 def _kind(name: type, fields: tuple[str, ...], writeable: bool, others: dict[str, tuple[str, int]]) -> Kind:
@@ -159,6 +174,20 @@ NUMBERS = _kind(
         "scale": ("float64", 2),
     },
 )
+READING = _kind(
+    Reading,
+    Reading._fields,
+    False,
+    {
+        "kinds": ("int64", 1),
+        "bases": ("int32", 2),
+        "first": ("int64", 1),
+        "offsets": ("int64", 1),
+        "data": ("uint8", 1),
+        "table_first": ("int64", 1),
+        "ordered": ("uint8", 1),
+    },
+)
 SCRATCH = _kind(
     Scratch,
     Scratch._fields,
@@ -173,8 +202,9 @@ SCRATCH = _kind(
     },
 )
 TASK = _kind(Task, Task._fields, True, {"offsets": ("int64", 1), "ends": ("int64", 1)})
-ENTRIES = _kind(Entries, Entries._fields, False, {"cells": ("float64", 1)})
+ENTRIES = _kind(Entries, Entries._fields, True, {"cells": ("float64", 1), "bits": ("int64", 1), "items": ("int64", 1)})
 NUMBERS_AT = SEGMENT.words
-SCRATCH_AT = NUMBERS_AT + NUMBERS.words
+READING_AT = NUMBERS_AT + NUMBERS.words
+SCRATCH_AT = READING_AT + READING.words
 ENTRIES_AT = SCRATCH_AT + SCRATCH.words
 TASK_AT = ENTRIES_AT + ENTRIES.words

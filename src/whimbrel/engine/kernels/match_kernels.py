@@ -256,12 +256,16 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
 
 @kernel
 def match(words, first, count, is_single):  # type: ignore[no-untyped-def]
-    """`match_block` with all arrays by address; a single event is given as entries with cells, to be ranked first."""
+    """`match_block` with all arrays by address; a single event is given as `count` entries, to be ranked first."""
     task = _task(words, TASK_AT)
     if is_single:
         entries = _entries(words, ENTRIES_AT)
-        task.offsets[1] = entries.attrs.size
-        rank_cells(entries.attrs, entries.cells, _numbers(words, NUMBERS_AT), task.offsets, task.attrs, task.ranks)
+        task.offsets[1] = count
+        rank_cells(
+            entries.attrs, entries.cells, entries.bits, _numbers(words, NUMBERS_AT), task.offsets, task.attrs,
+            task.ranks,
+        )  # fmt: skip
+        count = 1
     return match_block(
         _segment(words, 0), task.offsets, task.attrs, task.ranks, first, count, _scratch(words, SCRATCH_AT),
         task.ends, task.out,

@@ -68,6 +68,7 @@ def rank_by_search(
 def rank_cells(
     attrs: np.ndarray,
     cells: np.ndarray,
+    bits: np.ndarray,
     numbers: Numbers,
     offsets: np.ndarray,
     out_attrs: np.ndarray,
@@ -75,10 +76,9 @@ def rank_cells(
 ) -> None:  # pragma: no cover
     """Attributes and ranks of the entries of single events, which lie between offsets; dropped ones are left out.
 
-    A cell is a number or carries a rank (`cells`). Of `numbers`, `integers` and `floats` are two views of the numbers
-    of all attributes, and `kinds` says which one is an attribute's.
+    A cell is a number or carries a rank in its bits (`cells`). Of `numbers`, `integers` and `floats` are two views of
+    the numbers of all attributes, and `kinds` says which one is an attribute's.
     """
-    bits = cells.view(np.int64)
     n = i = 0
     for e in range(offsets.shape[0] - 1):
         while i < offsets[e + 1]:

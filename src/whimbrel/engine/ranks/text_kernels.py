@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from whimbrel.engine.compiled.jit import helper, kernel
+from whimbrel.engine.compiled.jit import helper, inlined, kernel
 
 _FNV_START = np.uint64(14695981039346656037)
 _FNV_PRIME = np.uint64(1099511628211)
@@ -120,6 +120,24 @@ def rank_strings(
             elif ordered:
                 rank = base + 2 * _gap(data, start, length, first, count, known_offsets, known)
             out[block + i] = rank
+
+
+@inlined
+def rank_string(data, length, table, start, end, first, last, known_offsets, known, base, ordered):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """The rank of one string, as `rank_strings` gives it; `table` has the attribute's entries from `start` to `end`."""
+    if start < end:
+        mask = end - start - 1
+        slot = _hash(data, 0, length) & mask
+        entry = np.int64(table[start + slot])
+        while entry != 0:
+            at = known_offsets[first + entry - 1]
+            if known_offsets[first + entry] - at == length and shared(known, at, data, 0, length) == length:
+                return base + 2 * entry - 1
+            slot = (slot + 1) & mask
+            entry = np.int64(table[start + slot])
+        if ordered:
+            return base + 2 * _gap(data, 0, length, first, last - first, known_offsets, known)
+    return base + 2 * (last - first)
 
 
 @helper

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from whimbrel.engine import singles as singles_module
 from whimbrel.engine import workspace as workspace_module
 from whimbrel.engine.index import Index
 from whimbrel.engine.intake import parallel
@@ -166,28 +167,34 @@ def _clocked(index: Index, event: dict[str, object]) -> int:
 
 
 def _outside(index: Index, events: list[dict[str, object]]) -> float | None:
-    """The median share of a match outside the kernel; the call into compiled code counts as inside."""
-    kernel = getattr(workspace_module, "match", None)
-    if kernel is None:
+    """The median share of a match outside of kernels; the calls into compiled code count as inside."""
+    kernels = [(singles_module, "read_dict"), (workspace_module, "match")]
+    if not all(hasattr(module, name) for module, name in kernels):
         return None
     inside = 0
 
-    def watched(*arguments: object) -> object:
-        nonlocal inside
-        started = time.perf_counter_ns()
-        result = kernel(*arguments)
-        inside += time.perf_counter_ns() - started
-        return result
+    def watched(kernel: Callable[..., object]) -> Callable[..., object]:
+        def timed(*arguments: object) -> object:
+            nonlocal inside
+            started = time.perf_counter_ns()
+            result = kernel(*arguments)
+            inside += time.perf_counter_ns() - started
+            return result
+
+        return timed
 
     shares = []
-    setattr(workspace_module, "match", watched)  # noqa: B010 - a name that the module does not give away
+    usual = [getattr(module, name) for module, name in kernels]
+    for (module, name), kernel in zip(kernels, usual, strict=True):
+        setattr(module, name, watched(kernel))
     try:
         for event in events:
             inside = 0
             whole = _clocked(index, event)
             shares.append(1 - inside / whole)
     finally:
-        setattr(workspace_module, "match", kernel)  # noqa: B010
+        for (module, name), kernel in zip(kernels, usual, strict=True):
+            setattr(module, name, kernel)
     return round(statistics.median(shares), 3)
 
 

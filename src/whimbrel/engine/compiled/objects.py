@@ -1,0 +1,152 @@
+"""Python objects inside kernels, asked of the interpreter by its own C functions.
+
+A kernel is given the address of an object, which is its `id`, and must keep the GIL for as long as it looks at it
+(`quick_kernel`): nobody changes or frees the object then. Of the functions that are called here, only
+`PyUnicode_AsUTF8String` makes a new reference, and those that fail leave an error that must be cleared. What may run
+code of others, an error or a garbage collection that it brings about, may change any object: borrowed references end
+there. Compiled code has the functions by name and finds them when it is loaded, so it can be kept on disk.
+
+Two things are read from memory: the type of an object, and whether a text is ASCII. `READABLE` says whether this
+interpreter has them where they are looked for; where it is false, nothing of this may be called.
+"""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from collections.abc import Callable
+from ctypes import c_uint8, c_uint64, c_void_p, pythonapi, sizeof
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+TYPE_AT, STATE_AT = 8, 32
+"""Bytes from the begin of an object to its type, and of a text to the bits that say what kind of text it is."""
+
+TEXT, INTEGER, FLOAT, LIST, NONE, TRUE, FALSE, ASCII = range(8)
+"""Where `KINDS` has the address of each type and constant, and the bit of an ASCII text."""
+
+_NAMES: list[str] = []
+
+
+def _function(name: str, result: types.Type, *given: types.Type) -> Any:
+    """A function of the interpreter that kernels may call; objects and pointers are addresses."""
+    _NAMES.append(name)
+    return types.ExternalFunction(name, result(*given))
+
+
+_address, _status = types.int64, types.int32
+next_item = _function("PyDict_Next", _status, _address, _address, _address, _address)
+find_item = _function("PyDict_GetItemWithError", _address, _address, _address)
+set_item = _function("PyDict_SetItem", _status, _address, _address, _address)
+list_size = _function("PyList_Size", types.int64, _address)
+list_member = _function("PyList_GetItem", _address, _address, types.int64)
+integer = _function("PyLong_AsLongLongAndOverflow", types.int64, _address, _address)
+float_number = _function("PyFloat_AsDouble", types.float64, _address)
+ascii_bytes = _function("PyUnicode_AsUTF8AndSize", _address, _address, _address)
+encoded = _function("PyUnicode_AsUTF8String", _address, _address)
+bytes_begin = _function("PyBytes_AsString", _address, _address)
+bytes_size = _function("PyBytes_Size", types.int64, _address)
+release = _function("Py_DecRef", types.void, _address)
+clear_error = _function("PyErr_Clear", types.void)
+
+
+def _in_kernels(function: Callable[..., Any]) -> Any:
+    """An `intrinsic`, whose arguments are none of Python's."""
+    return intrinsic(function)
+
+
+@_in_kernels
+def room(typingctx):  # type: ignore[no-untyped-def]
+    """The address of four words on the stack, for what functions write; the same ones at every call."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        words = cgutils.alloca_once(builder, ir.ArrayType(ir.IntType(64), 4))  # type: ignore[no-untyped-call]
+        return builder.ptrtoint(words, ir.IntType(64))
+
+    return types.int64(), codegen
+
+
+@_in_kernels
+def word_at(typingctx, address):  # type: ignore[no-untyped-def]
+    """The eight bytes at an address."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        return builder.load(builder.inttoptr(args[0], ir.IntType(64).as_pointer()))
+
+    return types.int64(types.int64), codegen
+
+
+@_in_kernels
+def prefetch_at(typingctx, address):  # type: ignore[no-untyped-def]
+    """Ask for the cache line of an address without waiting for it."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        pointer, flag = builder.inttoptr(args[0], ir.IntType(8).as_pointer()), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer.type, flag, flag, flag])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")  # type: ignore[no-untyped-call]
+        builder.call(function, [pointer, flag(0), flag(3), flag(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), codegen
+
+
+@_in_kernels
+def set_word(typingctx, address, word):  # type: ignore[no-untyped-def]
+    """Write eight bytes to an address."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        builder.store(args[1], builder.inttoptr(args[0], ir.IntType(64).as_pointer()))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
+
+
+@_in_kernels
+def bytes_at(typingctx, address, size):  # type: ignore[no-untyped-def]
+    """The bytes at an address as an array, which must not outlive them."""
+    made = types.Array(types.uint8, 1, "C", readonly=True)
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        from numba.np import arrayobj  # compiled code does not need it
+
+        array = arrayobj.make_array(made)(context, builder)  # type: ignore[no-untyped-call]
+        one = context.get_constant(types.intp, 1)
+        data = builder.inttoptr(args[0], array.data.type)
+        arrayobj.populate_array(array, data, [args[1]], [one], one, None)  # type: ignore[no-untyped-call]
+        return array._getvalue()
+
+    return made(types.int64, types.int64), codegen
+
+
+def _ascii_bit() -> int:
+    """The bit that ASCII texts have and others have not; 0 if there is none, or more than one."""
+    plain = ["", "a", "name", "".join(["a text ", "of more than a word "] * 9)]
+    other = ["\xe9", "\xe9t\xe9" * 20, "\u20ac", "a\u20ac" * 20, "\U0001f600", "a\U0001f600" * 20, "\ud800"]
+    with_bit, without = 0xFF, 0
+    for text in plain:
+        with_bit &= c_uint8.from_address(id(text) + STATE_AT).value
+    for text in other:
+        without |= c_uint8.from_address(id(text) + STATE_AT).value
+    bits = with_bit & ~without
+    return bits if bits.bit_count() == 1 else 0
+
+
+def _is_readable() -> bool:
+    if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return False
+    if sizeof(c_void_p) != 8 or sys.byteorder != "little":
+        return False
+    samples: list[object] = ["text", 7, 1 << 80, 0.5, [], None, True, False, {}, b"bytes"]
+    types_are_there = all(c_uint64.from_address(id(one) + TYPE_AT).value == id(type(one)) for one in samples)
+    return types_are_there and _ascii_bit() != 0 and all(hasattr(pythonapi, name) for name in _NAMES)
+
+
+READABLE = _is_readable()
+KINDS = np.array(
+    [id(str), id(int), id(float), id(list), id(None), id(True), id(False), _ascii_bit() if READABLE else 0], np.int64
+)

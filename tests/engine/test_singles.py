@@ -1,0 +1,365 @@
+"""Dicts that a kernel reads, against `Event`: the same ranks, the same errors, and nothing kept or freed."""
+
+from __future__ import annotations
+
+import gc
+import json
+import math
+import sys
+import sysconfig
+import threading
+from array import array
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import strategies as ws
+from tests.engine.ranks import Constants, constants, entries, make
+from whimbrel import Filter, Index
+from whimbrel.engine import singles
+from whimbrel.engine.codec import Codec, Encoded
+from whimbrel.engine.compiled import objects
+from whimbrel.engine.compiled.kernel_arrays import (
+    ENTRIES,
+    ENTRIES_AT,
+    READING,
+    READING_AT,
+    SCRATCH_AT,
+    TASK_AT,
+    Entries,
+)
+from whimbrel.engine.compiled.views import words_of
+from whimbrel.engine.ranks.dict_kernels import GIVEN_UP, read_dict
+from whimbrel.model.errors import EventError, LimitExceeded, WhimbrelError
+from whimbrel.model.event import Event
+
+pytestmark = pytest.mark.skipif(not objects.READABLE, reason="this interpreter's objects are not read by kernels")
+
+ROOM = 64
+
+
+class Reader:
+    """What `Singles.read` of a codec needs, without a segment."""
+
+    def __init__(self, codec: Codec) -> None:
+        self.codec = codec
+        cells = np.zeros(ROOM, np.float64)
+        self.entries = Entries(np.zeros(ROOM, np.int32), cells, cells.view(np.int64), np.zeros(4_096, np.int64))
+        self.words = np.zeros(TASK_AT, np.int64)
+        self.words[READING_AT:SCRATCH_AT] = words_of(READING, codec.reading)
+        self.words[ENTRIES_AT:TASK_AT] = words_of(ENTRIES, self.entries)
+
+    def read(self, event: Any, timestamps: Sequence[str] = ()) -> tuple[Encoded, int]:
+        """The entries of one event, and how many of them are from the kernel."""
+        others = array("i"), list[float]()
+        count, coupled = self.codec.singles.read(event, timestamps, self.words, *others)
+        attrs = array("i", [*self.entries.attrs[:count].tolist(), *others[0]])
+        cells = [*self.entries.cells[:count].tolist(), *others[1]]
+        return self.codec._ranked(attrs, cells, [0, len(attrs)], np.array([coupled], np.uint8)), count
+
+
+def read(codec: Codec, event: Any, timestamps: Sequence[str] = ()) -> tuple[Encoded, int]:
+    return Reader(codec).read(event, timestamps)
+
+
+def outcome(found: Any) -> object:
+    """What comes of reading: ranks and coupling, or the error."""
+    try:
+        encoded = found()
+    except WhimbrelError as error:
+        return type(error), str(error)
+    return entries(encoded), encoded.coupled.tolist()
+
+
+def agree(codec: Codec, event: dict[Any, Any], timestamps: Sequence[str] = ()) -> None:
+    """Both ways to read an event have one outcome, whatever was read before."""
+    expected = outcome(lambda: codec.encode_event(Event(event, timestamps)))
+    assert outcome(lambda: read(codec, event, timestamps)[0]) == expected
+    assert outcome(lambda: codec.encode_event(event, timestamps)) == expected
+
+
+class Text(str):
+    """A subclass that is equal to nothing and prints itself otherwise."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "otherwise"
+
+
+class Whole(int):
+    """A subclass of int."""
+
+
+class Real(float):
+    """A subclass of float."""
+
+
+class Several(list[Any]):
+    """A subclass of list."""
+
+
+class Inner(dict[str, Any]):
+    """A subclass of dict."""
+
+
+scalars = st.one_of(
+    ws.scalars,
+    st.integers(),
+    st.integers(-(2**63) - 2, 2**63 + 1),
+    st.floats(),
+    st.text(max_size=3),
+    st.sampled_from(["\ud800", "a\udfff", "x" * 300, "\xe9" * 200, "\xe9t\xe9", 10**1000, -(10**999), 2**64]),
+)
+odd = st.sampled_from(
+    [
+        *(
+            Decimal("0.5"),
+            np.float32(0.5),
+            np.int64(3),
+            np.float64(2.5),
+            np.str_("a"),
+            np.bool_(True),
+            date(2026, 1, 31),
+        ),
+        *(b"x", 1j, Fraction(1, 2), object, Text("a"), Whole(3), Real(0.5), Several([1]), Inner(a=1), (1, 2), {"x": 1}),
+        *(np.array([1, 2]), np.array(3), range(3), {1}),
+    ]
+)
+values = st.one_of(scalars, scalars, scalars, odd, st.lists(scalars, max_size=4), st.lists(st.one_of(scalars, odd)))
+keys = st.one_of(
+    st.sampled_from(["a", "b", "t", "", "stranger", "str\xe4nger", "d.x", "d", "\ud800", ".", "a."]),
+    st.sampled_from([Text("a"), np.str_("b"), 1, None, ("a",)]),
+)
+names = st.sampled_from(["a", "b", "t", "stranger", "d.x"])
+
+
+@given(
+    st.one_of(st.dictionaries(names, scalars, max_size=5), st.dictionaries(keys, values, max_size=5)),
+    constants,
+    st.sampled_from([(), ("t",), ["a", "stranger"]]),
+)
+def test_any_dict_is_read_as_an_event_is(event: dict[Any, Any], own: Constants, timestamps: Sequence[str]) -> None:
+    agree(make({"a": own, "b": own, "t": own, "d.x": own, "": own}, ["a", ""]), event, timestamps)
+
+
+@given(st.lists(ws.events(), max_size=4), st.data())
+def test_objects_of_any_shape_are_read_as_events_are(found: list[dict[str, Any]], data: st.DataObject) -> None:
+    codec = make({name: data.draw(constants) for name in ("a", "b", "d.x", "d.e.x")}, ["b"])
+    for event in found:
+        agree(codec, event)
+
+
+@given(
+    st.lists(st.one_of(st.floats(allow_nan=False), st.integers(-(2**63), 2**63 - 1)), max_size=80),
+    st.lists(st.one_of(st.floats(), st.integers(-(2**63), 2**63 - 1)), max_size=20),
+)
+def test_any_number_finds_its_rank(own: list[float], others: list[float]) -> None:
+    codec = make({"a": {"numbers": own}})
+    near = [int(n) + by for n in own if abs(n) < 2**62 for by in (-1, 0, 1)]
+    agree(codec, {"a": (own + others + near)[:ROOM]})
+
+
+@pytest.mark.parametrize("last", [2**53, 2**62, 2**63 - 1024], ids=["2**53", "2**62", "2**63"])
+@pytest.mark.parametrize("fraction", [[], [0.5]], ids=["integers", "floats"])
+def test_integers_that_are_no_floats_lie_between_floats(last: int, fraction: list[float]) -> None:
+    constants = [float(last), math.nextafter(float(last), 0), math.nextafter(float(last), math.inf), *fraction]
+    constants += [-n for n in constants]
+    whole = [int(n) for n in constants if n.is_integer()]
+    codec = make({"a": {"numbers": constants}})
+    for value in [n + by for n in whole for by in (-1025, -1024, -513, -2, -1, 0, 1, 2, 511, 512, 1024)]:
+        below, is_there = sum(n < value for n in constants), value in constants
+        assert entries(read(codec, {"a": value})[0]) == [{0: {6 + 2 * below + is_there}}], value
+
+
+def test_what_is_plain_is_all_read_by_the_kernel() -> None:
+    own = {"numbers": [1, 5], "strings": ["x", "\xe9"]}
+    codec = make({"a": own, "b": own, "n\xe4me": {}}, ["b"])
+    plain: dict[str, Any] = {
+        "a": ["x", 1, 0.5, None, True, False, "y", "\xe9", 2**53],
+        "b": "\u20ac",
+        "n\xe4me": "x" * 999,
+    }
+    plain |= {"stranger": "\xe9" * 999, "other": [2**60, "z", math.nan], "none": None}
+    encoded, count = read(codec, plain)
+    assert count == len(encoded.attrs) == 11
+    fresh = json.loads(json.dumps(plain))  # texts that are no one's constants
+    assert entries(read(codec, fresh)[0]) == entries(encoded) == entries(codec.encode_event(Event(plain)))
+
+
+def test_only_what_is_odd_is_left_to_python() -> None:
+    codec = make({"a": {"numbers": [1]}, "b": {"numbers": [1]}, "c": {"numbers": [10**30, 0.5]}, "t": {}})
+    event = {"a": 1, "b": [2, Decimal(1)], "c": 5, "t": "2026-01-31", "\xe9": 1, "s": "x"}
+    encoded, count = read(codec, event, ["t"])
+    assert count == 1
+    assert entries(encoded) == entries(codec.encode_event(Event(event, ["t"])))
+
+
+def test_more_than_there_is_room_for_is_read_by_python() -> None:
+    codec = make({"a": {"numbers": [1]}, "b": {}})
+    for size in (ROOM - 1, ROOM, ROOM + 1, 3 * ROOM):
+        event = {"b": 1, "a": [1] * (size - 1)}
+        encoded, count = read(codec, event)
+        assert entries(encoded) == [{1: {6}, 0: {7}}] and count == (size if size <= ROOM else 0)
+    many = {f"n{i}": i for i in range(2_000)}
+    assert entries(read(codec, {**many, "a": 1})[0]) == [{0: {7}}]
+
+
+@pytest.mark.parametrize("event", [{"x": [1] * 100_001}, {f"n{i}": i for i in range(10_001)}, {"x": [[1] * 100_001]}])
+def test_too_much_is_refused(event: dict[str, Any]) -> None:
+    with pytest.raises(LimitExceeded):
+        read(make({"a": {}}), event)
+
+
+EVENTS: list[dict[Any, Any]] = [
+    {"a": "known", "b": 2.5, "c": [1, "x", None, True, 7**22], "stranger": "\u20ac"},
+    {"a": "\xe9t\xe9", "b": Decimal(1), "c": [Decimal(1), "\u20ac"], "n\xe4me": object},
+    {"a": "a\ud800", "b": 1},
+    {"a": 10**30, "b": 10**1001},
+    {"a": 1, 2: 3},
+    {"a": {"x": 1}, "b": [{"x": "\u20ac"}]},
+    {"\ud800": 1},
+    {"c": [n + 0.5 for n in range(200)]},
+]
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_reading_keeps_no_reference_and_frees_none(event: dict[Any, Any]) -> None:
+    reader = Reader(make({name: {"strings": ["known"], "numbers": [1, 0.5]} for name in "abc"}))
+    held = [part for key, value in event.items() for part in (key, value, *(value if type(value) is list else ()))]
+
+    def times(count: int) -> None:
+        for _ in range(count):
+            with suppress(EventError, LimitExceeded):
+                reader.read(event)
+
+    times(50)
+    counts, blocks = [sys.getrefcount(part) for part in held], sys.getallocatedblocks()
+    times(1_000)
+    assert [sys.getrefcount(part) for part in held] == counts
+    assert sys.getallocatedblocks() - blocks < 500  # a block in two calls would be a leak
+
+
+def test_an_event_may_vanish_while_an_error_is_made() -> None:
+    """A collection of garbage, which an error may bring about, runs code that changes what is being read."""
+    reader = Reader(make({"a": {"strings": ["known"]}}))
+    attributes: dict[str, int] = {"a": 0}
+    found = set()
+
+    class Clearing:
+        def __init__(self, event: dict[str, Any]) -> None:
+            self.event, self.itself = event, self
+
+        def __del__(self) -> None:
+            self.event.clear()
+
+    usual = gc.get_threshold()
+    gc.collect()
+    gc.freeze()  # what there is, so that collections are short
+    for threshold in range(1, 40):
+        event = {f"n{i}": "".join(["text ", str(i)]) for i in range(9)}
+        event |= {"a": "".join(["k", "\ud800"]), "b": "".join(["b", "\ud800"])}
+        left: dict[str, Any] = {}
+        Clearing(event)
+        gc.set_threshold(threshold)
+        try:
+            count = read_dict(reader.words, id(event), id(attributes), id(left))
+            found.add((count, len(event)))
+        finally:
+            gc.set_threshold(*usual)
+        gc.collect()
+    gc.unfreeze()
+    assert (GIVEN_UP, 0) in found, "no collection while the error was made"
+    assert found <= {(GIVEN_UP, 0), (GIVEN_UP, 11), (0, 0)}
+
+
+def test_an_event_that_another_thread_changes_is_read_at_one_moment() -> None:
+    reader = Reader(make({"a": {"numbers": [1]}, "b": {"numbers": [1]}}))
+    event: dict[str, Any] = {"a": 0, "b": 0}
+    stop = threading.Event()
+
+    def change() -> None:
+        n = 0
+        while not stop.is_set():
+            n += 1
+            event.update({"a": n % 2, "b": n % 2, **{f"n{n % 7}{i}": str(n) for i in range(n % 40)}})
+            for name in [name for name in event if name[0] == "n"]:
+                del event[name]
+
+    writer = threading.Thread(target=change)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    writer.start()
+    try:
+        for _ in range(2_000):
+            found = entries(reader.read(event)[0])[0]
+            assert found in ({0: {6}, 1: {6}}, {0: {7}, 1: {7}})
+    finally:
+        stop.set()
+        writer.join()
+        sys.setswitchinterval(interval)
+
+
+@pytest.fixture(params=[True, False], ids=["kernel", "python"])
+def readable(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether dicts are read by the kernel."""
+    monkeypatch.setattr(singles, "READABLE", request.param)
+    return bool(request.param)
+
+
+FILTERS = ["a = 1", "a > 0.5 AND s = 'x'", "s > 'm'", "t CONTAINS 'x'", "a IS NULL", "a != 5", "s LIKE '%rr%'", "a < b"]
+FILTERS += ["a IN (1, 9007199254740993, 10000000000000000000000)", "b = TRUE", "s IN ('\xe9', '\U0001f600')"]
+MATCHED: list[dict[str, Any]] = [
+    {"a": 1, "s": "x", "t": ["x", "y"], "b": True},
+    {"a": 2**53 + 1, "s": "err\xe9", "stranger": "\U0001f600"},
+    {"a": [10**22, 5], "b": 7, "s": "\xe9", "t": "x" * 1000},
+    {"a": math.nan, "s": ["n", "arr"], "t": [Decimal(3), "x"]},
+    {"a": None, "s": {"inner": 1}, "b": 1.5},
+    {"a": np.int64(1), "b": 3, "s": "\U0001f600"},
+    {},
+]
+
+
+def test_an_index_answers_as_its_filters_do(readable: bool) -> None:
+    index = Index()
+    index.add_many(enumerate(FILTERS))
+    for event in [*MATCHED, *MATCHED]:
+        assert index.match(event) == [n for n, text in enumerate(FILTERS) if Filter.parse(text).matches(event)]
+
+
+def test_an_event_of_many_values_has_all_of_them(readable: bool) -> None:
+    index = Index()
+    index.add_many((n, f"t CONTAINS {n}") for n in range(3_000))
+    for size in (10, 300, 3_000, 20):
+        assert index.match({"t": list(range(size)), "b": Decimal(1)}) == list(range(size))
+    index.add_many((n, f"t < {n}") for n in range(3_000, 200_000))
+    assert len(index.match({"t": [0] * 300, "b": Decimal(1)})) == 197_001
+
+
+@pytest.mark.parametrize("event", [{1: 2}, {"a": "\ud800"}, {"\ud800": 1}, {"a": b"x"}, {"a": 10**1001}, [1], "a"])
+def test_what_is_wrong_is_told_as_ever(readable: bool, event: Any) -> None:
+    index = Index()
+    index.add_many([(1, "a = 1"), (2, "b = 'x'")])
+    with pytest.raises(WhimbrelError) as expected:
+        Event(event)
+    with pytest.raises(WhimbrelError) as found:
+        index.match(event)
+    assert (type(found.value), str(found.value)) == (type(expected.value), str(expected.value))
+
+
+def test_where_objects_lie_otherwise_kernels_read_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert objects._is_readable()
+    for name, other in (("TYPE_AT", 16), ("STATE_AT", 24), ("_NAMES", ["PyDict_Next", "PyNo_Such"])):
+        with monkeypatch.context() as patch:
+            patch.setattr(objects, name, other)
+            assert not objects._is_readable(), name
+    monkeypatch.setattr(sysconfig, "get_config_var", lambda name: 1 if name == "Py_GIL_DISABLED" else None)
+    assert not objects._is_readable()
