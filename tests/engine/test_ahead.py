@@ -18,7 +18,7 @@ from whimbrel import Index
 from whimbrel.engine import ahead
 from whimbrel.engine.compiled.compiled_cache import CompiledCache
 from whimbrel.engine.kernels.match_kernels import match
-from whimbrel.engine.planner import chunks
+from whimbrel.engine.planner import chunks, dead_bits, tiles
 
 
 def sleeper() -> subprocess.Popen[bytes]:
@@ -52,7 +52,8 @@ def test_it_compiles_what_matching_calls() -> None:
 
 
 def test_it_compiles_what_laying_out_chunks_calls() -> None:
-    kernels = [one for one in vars(chunks).values() if isinstance(getattr(one, "_cache", None), CompiledCache)]
+    named = [*vars(tiles).values(), *vars(chunks).values(), *vars(dead_bits).values()]
+    kernels = [one for one in named if isinstance(getattr(one, "_cache", None), CompiledCache)]
     Index().add_many((number, f"x >= {number} AND y <= {number}") for number in range(2_000))
     before = [list(one.signatures) for one in kernels]
     assert sum(map(bool, before)) >= 4

@@ -32,7 +32,8 @@ from whimbrel.engine.compiled.compiled_cache import CompiledCache
 from whimbrel.engine.compiled.warmup import is_cold, tell_if_cold
 from whimbrel.engine.intake.clauses import Clauses
 from whimbrel.engine.kernels.match_kernels import match
-from whimbrel.engine.planner.chunks import build_chunks, plan_chunks
+from whimbrel.engine.planner.chunks import plan_chunks
+from whimbrel.engine.planner.dead_bits import build_chunks
 from whimbrel.engine.planner.weights import Weights
 
 SWITCH = "WHIMBREL_COMPILE_AHEAD"

@@ -8,7 +8,6 @@ import numpy as np
 
 from whimbrel.engine.codec import Encoded
 from whimbrel.engine.planner.candidates import CANDIDATE_NS
-from whimbrel.engine.planner.chunks import CHUNK
 from whimbrel.engine.planner.hash_table import table_entries
 from whimbrel.engine.planner.hashed import REFERENCES
 from whimbrel.engine.planner.packing import SLOT_MASK
@@ -175,7 +174,7 @@ def _sorted_key(segment: Segment, entry: int) -> tuple[str, Facts, list[list[Ran
 
 def _chunk_key(segment: Segment, entry: int) -> tuple[str, Facts, list[list[Range]]]:
     a = segment.arrays
-    chunk = entry // CHUNK
+    chunk = int(np.searchsorted(a["bits_first"], entry, "right")) - 1
     attrs = a["bits_attrs"]
     zones = [
         (int(attrs[compact]), int(a["bits_zone_low"][chunk, place]), int(a["bits_zone_high"][chunk, place]))

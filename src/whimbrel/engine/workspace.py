@@ -86,8 +86,9 @@ class Workspace:
     def _make_room(self, segment: Segment, slots: int) -> tuple[np.ndarray, np.ndarray]:
         """Let buffers be large enough for a segment. Where any is made anew, what was fitted before is forgotten."""
         attributes, used = len(segment.attributes) + 1, len(segment.arrays["bits_attrs"])
-        cells = used * segment.block
-        if len(self._values) < attributes or len(self._stamp) < slots or len(self._cells[0]) < cells:
+        cells, width = used * segment.block, 2 * used + 1
+        is_cramped = len(self._cells[0]) < cells or len(self._cells[1]) < width * segment.block
+        if len(self._values) < attributes or len(self._stamp) < slots or is_cramped:
             self._fitted.clear()
         elif len(self._fitted) >= FITTED:  # some of them segments that were merged away
             self._fitted = {key: fitted for key, fitted in self._fitted.items() if fitted[0]() is not None}
@@ -99,10 +100,10 @@ class Workspace:
             self._present = np.empty(attributes, np.int32)
         if len(self._stamp) < slots:
             self._stamp = np.zeros(max(slots, 2 * len(self._stamp)), np.uint32)
-        if len(self._cells[0]) < cells:
-            self._cells = (np.empty(cells, np.int32), np.empty(cells, np.int32))
+        if is_cramped:
+            self._cells = (np.empty(cells, np.int32), np.empty(width * segment.block, np.int32))
         grid = self._cells[0][:cells].reshape(used, segment.block)
-        return grid, self._cells[1][:cells].reshape(segment.block, used)
+        return grid, self._cells[1][: width * segment.block].reshape(segment.block, width)
 
     def _make_entries(self, size: int) -> None:
         """Buffers for a single event of so many values."""

@@ -48,3 +48,32 @@ def copy(typingctx, source, first, count, target, at):  # type: ignore[no-untype
         return context.get_dummy_value()
 
     return types.void(source, types.int64, types.int64, target, types.int64), codegen
+
+
+@intrinsic
+def or_rows(typingctx, words, offset, column, first, last, rows, at, found):  # type: ignore[no-untyped-def]
+    """OR, over s from `first` to `last`, of the eight words from `offset[s] + rows[at + column[s]]` on, into `found`.
+
+    Whether some bit of it is 0. `rows` are counted through all dimensions. The words stay in two or four registers,
+    as they would not if a loop had eight variables.
+    """
+    eight = ir.VectorType(ir.IntType(64), 8)
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        data = {i: context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 1, 2, 5, 7)}
+        integer = ir.IntType(64)
+        all_words = cgutils.alloca_once_value(builder, ir.Constant(eight, [0] * 8))  # type: ignore[no-untyped-call]
+        row_of = builder.gep(data[5], [args[6]])
+        with cgutils.for_range_slice(builder, args[3], args[4], integer(1), integer) as (s, _):
+            number = builder.zext(builder.load(builder.gep(data[2], [s])), integer)
+            row = builder.zext(builder.load(builder.gep(row_of, [number])), integer)
+            place = builder.gep(data[0], [builder.add(builder.load(builder.gep(data[1], [s])), row)])
+            read = builder.load(builder.bitcast(place, eight.as_pointer()), align=8)
+            builder.store(builder.or_(builder.load(all_words), read), all_words)
+        result = builder.load(all_words)
+        builder.store(result, builder.bitcast(data[7], eight.as_pointer()), align=8)
+        is_open = builder.icmp_unsigned("!=", result, ir.Constant(eight, [-1] * 8))
+        return builder.icmp_unsigned("!=", builder.bitcast(is_open, ir.IntType(8)), ir.IntType(8)(0))
+
+    integers = types.int64, types.int64
+    return types.boolean(words, offset, column, *integers, rows, types.int64, found), codegen

@@ -50,6 +50,7 @@ class SegmentArrays(NamedTuple):
     bits_compact: np.ndarray
     bits_bucket_start: np.ndarray
     bits_bucket_high: np.ndarray
+    bits_first: np.ndarray
     bits_slot_start: np.ndarray
     bits_slot_attr: np.ndarray
     bits_slot_offset: np.ndarray
@@ -73,10 +74,10 @@ class Scratch(NamedTuple):
     stamp: np.ndarray  # uint32[slots]: the last event that reported a slot
     epoch: np.ndarray  # uint32[1]
     ranks: np.ndarray  # int32[compact attributes, block]
-    rows: np.ndarray  # int32[block, compact attributes]: first word of the event's row of dead bits, or _MULTIPLE
+    rows: np.ndarray  # int32[block, 2 x compact attributes + 1]: by event, see chunk_kernels.load_block
     alive: np.ndarray  # int32[block]: the events for which a chunk is open, or the groups that a run leaves
-    pair_event: np.ndarray  # int32[p]
-    pair_slot: np.ndarray  # int32[p]
+    pair_event: np.ndarray  # int32[p]: where slots of an event begin, the event and how many there are
+    pair_slot: np.ndarray  # int32[p]: what the chunks give
     run: np.ndarray  # int64[p]: where runs of hash entries lie
     counts: np.ndarray  # int64[4]: candidates, probes, chunks opened, verifications
 

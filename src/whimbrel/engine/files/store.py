@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 MANIFEST = "MANIFEST"
-MANIFEST_VERSION = 5
+MANIFEST_VERSION = 6
 
 Manifest = dict[str, Any]
 Opened = dict[str, tuple[Arrays, Meta]]

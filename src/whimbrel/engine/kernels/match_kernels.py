@@ -28,7 +28,7 @@ from whimbrel.engine.compiled.kernel_arrays import (
     TASK_AT,
 )
 from whimbrel.engine.compiled.views import view
-from whimbrel.engine.kernels.chunk_kernels import load_block, match_chunks
+from whimbrel.engine.kernels.chunk_kernels import chunk_pairs
 from whimbrel.engine.kernels.hash_kernels import emit, probe, visit
 from whimbrel.engine.kernels.item_kernels import holds
 from whimbrel.engine.kernels.reference_kernels import ask_for, collect, sift
@@ -85,29 +85,6 @@ def _match_sorted(runs, a, v, value, attrs, ranks, entries, several, stamp, epoc
 
 
 @helper
-def _chunk_pairs(seg, offsets, attrs, ranks, first, count, scratch, start):  # type: ignore[no-untyped-def]
-    """What the chunks give for events: packed slots, those of event e from start[e] on; start[0] is -1 without room."""
-    if seg.bits_slot.size == 0:
-        return scratch.pair_slot
-    load_block(seg, offsets, attrs, ranks, first, count, scratch)
-    pairs = match_chunks(seg, offsets, attrs, ranks, first, count, scratch)
-    if pairs < 0:
-        start[0] = -1
-        return scratch.pair_slot
-    for i in range(pairs):
-        start[scratch.pair_event[i] + 1] += 1
-    for e in range(count):
-        start[e + 1] += start[e]
-    fill = start.copy()
-    by_event = np.empty(pairs, np.int32)
-    for i in range(pairs):
-        e = scratch.pair_event[i]
-        by_event[fill[e]] = scratch.pair_slot[i]
-        fill[e] += 1
-    return by_event
-
-
-@helper
 def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, out):  # type: ignore[no-untyped-def]
     """Match events first .. first + count: slots in `out`, the slots of event e end at out_offsets[e + 1].
 
@@ -137,7 +114,7 @@ def match_block(seg, offsets, attrs, ranks, first, count, scratch, out_offsets, 
     out_offsets[0] = 0
     candidates = 0
     pair_start = np.zeros(count + 1, np.int64)
-    pairs = _chunk_pairs(seg, offsets, attrs, ranks, first, count, scratch, pair_start)
+    pairs = chunk_pairs(seg, offsets, attrs, ranks, first, count, scratch, pair_start)
     if pair_start[0] < 0:
         return -1
     for e in range(count):

@@ -2,7 +2,7 @@
 
 hash_*   one open-addressing table of exact 64-bit keys (see hashed.py)
 sorted_* runs of bounds and slots per (attribute, side, second attribute), the second range in columns beside them
-bits_*   chunks of 512 conjunctions: zones, dead bits per attribute and bucket, residual items (see chunks.py)
+bits_*   chunks of up to 512 conjunctions: zones, dead bits per attribute and bucket, residual items (see chunks.py)
 signature_*  conjunctions over attributes of few values as bits (see signatures.py); their records follow those of keys
 set_*    sets of several rank intervals, which items of kind SET name
 An entry's slot carries its flags in its two high bits; an item's attribute carries its kind in bits 28-29.
@@ -13,7 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from whimbrel.engine.intake.clauses import SHARED, VERIFY, Clauses
-from whimbrel.engine.planner.chunks import build_chunks, plan_chunks
+from whimbrel.engine.planner.chunks import plan_chunks
+from whimbrel.engine.planner.dead_bits import build_chunks
 from whimbrel.engine.planner.hashed import hash_arrays
 from whimbrel.engine.planner.packing import SHARED_BIT, VERIFY_BIT
 from whimbrel.engine.planner.planner import BITMAP, SIGNATURE, SORTED, Plan

@@ -7,8 +7,8 @@ Every conjunction gets the key that costs an event least:
 * PRESENT: an attribute that few events have at all;
 * SORTED: a one-sided range alone, or with one range more: candidates are a run of a sorted array, and what is left
   to check is one comparison per candidate on columns beside it;
-* BITMAP: in chunks of 512 with "certainly dead in this bucket" bits, where many conjunctions ask for dense ranges of
-  the same attributes;
+* BITMAP: in chunks of up to 512 with "certainly dead in this bucket" bits, where many conjunctions ask for dense
+  ranges of the same attributes;
 * SIGNATURE: as 128 bits, where the attributes have few values.
 
 Expectations come from an event sample when there is one, else every rank of an attribute is taken as equally likely.
@@ -23,10 +23,11 @@ import numpy as np
 from whimbrel.engine.compiled.jit import helper, kernel
 from whimbrel.engine.intake.clauses import RANGE, SET, Clauses
 from whimbrel.engine.planner.candidates import CANDIDATE_NS
-from whimbrel.engine.planner.chunks import BUCKETS, CHUNK, IDENTITY, WORDS, Chunked, plan_chunks, used_attributes
+from whimbrel.engine.planner.chunks import BUCKETS, IDENTITY, WORDS, Chunked, plan_chunks, used_attributes
 from whimbrel.engine.planner.keys import Choice, choose_keys, count_equals
 from whimbrel.engine.planner.schemas import UNKEYED_NS
 from whimbrel.engine.planner.signatures import RANKS, Signatures, plan_signatures
+from whimbrel.engine.planner.tiles import CHUNK
 from whimbrel.engine.planner.weights import Weights, between, products
 
 HASH, PRESENT, SORTED, BITMAP, SIGNATURE = 0, 1, 2, 3, 4
@@ -160,13 +161,13 @@ def _denser_in_chunks(
     rows = np.where(weights.total[attrs] <= IDENTITY, weights.total[attrs], BUCKETS)[plan.slot_attr]
     nbytes = np.add.reduceat(np.append(rows, 0), plan.slot_start[:-1]) * WORDS * 8
     spent = ZONE_NS + opened * (OPEN_NS + slots * np.where(nbytes <= NEAR_BYTES, NEAR_NS, FAR_NS * slots))
-    starts = np.arange(0, len(mine), CHUNK)
+    starts, sizes = plan.first[:-1], np.diff(plan.first)
     spent += np.add.reduceat(products(mine, clauses.start, shares), starts) * PAIR_NS
-    in_chunk[mine] = np.repeat(spent / CHUNK, CHUNK)[: len(mine)]
+    in_chunk[mine] = np.repeat(spent / CHUNK, sizes)
     saved = np.add.reduceat(np.minimum(UNKEYED_NS, cost[mine]), starts) - spent
     if saved[saved > 0].sum() < LOAD_NS * len(attrs):
         return mine[:0]
-    denser: np.ndarray = mine[np.repeat(saved > 0, CHUNK)[: len(mine)]]
+    denser: np.ndarray = mine[np.repeat(saved > 0, sizes)]
     return denser
 
 
