@@ -49,8 +49,8 @@ class _Runs(NamedTuple):
 
 def tiled(clauses: Clauses, weights: Weights, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """These conjunctions in the order of their chunks, and where each chunk begins; the last number is the end."""
-    if len(mine) == 0:
-        return mine, np.zeros(1, np.int64)
+    if len(mine) <= CHUNK:
+        return mine, np.array([0, len(mine)][: len(mine) + 1])
     uses = np.bincount(clauses.attr, minlength=len(clauses.attributes))
     place = np.empty(len(uses), np.int64)
     place[np.argsort(-uses, kind="stable")] = np.arange(len(uses))
