@@ -134,11 +134,7 @@ def _fill_chunks(  # type: ignore[no-untyped-def]
                     decided += 1
                     order[start[c + 1] - start[c] - decided] = k
                 else:
-                    j = n
-                    while j > 0 and shares[order[j - 1]] > shares[k]:
-                        order[j] = order[j - 1]
-                        j -= 1
-                    order[j] = k
+                    _insert(order, n, k, shares)
                     n += 1
                     checked[chunk] = max(checked[chunk], RANGES if kind[k] == RANGE else CHECKED)
                 if not has_bits:
@@ -168,6 +164,16 @@ def _fill_chunks(  # type: ignore[no-untyped-def]
         for s in range(slot_start[chunk], slot_start[chunk + 1]):
             slot_of[slot_attr[s]] = -1
             _spread(bits, offset[s], bucket_start[slot_attr[s] + 1] - bucket_start[slot_attr[s]], last - first)
+
+
+@helper
+def _insert(order, n, k, shares):  # type: ignore[no-untyped-def]
+    """Puts item k among the first n, which are ordered by their shares."""
+    j = n
+    while j > 0 and shares[order[j - 1]] > shares[k]:
+        order[j] = order[j - 1]
+        j -= 1
+    order[j] = k
 
 
 @helper
