@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests import strategies as ws
@@ -147,6 +147,9 @@ names = st.sampled_from(["a", "b", "t", "stranger", "d.x"])
     constants,
     st.sampled_from([(), ("t",), ["a", "stranger"]]),
 )
+@example({"\ud800": 1}, {}, ())
+@example({"a": "\ud800"}, {"strings": ["a"]}, ())
+@example({"stranger": "\xe9\ud800", "str\xe4nger": "\xe9"}, {}, ())
 def test_any_dict_is_read_as_an_event_is(event: dict[Any, Any], own: Constants, timestamps: Sequence[str]) -> None:
     agree(make({"a": own, "b": own, "t": own, "d.x": own, "": own}, ["a", ""]), event, timestamps)
 

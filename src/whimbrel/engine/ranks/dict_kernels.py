@@ -71,8 +71,7 @@ def _rank_text(value, attr, reading, words):  # type: ignore[no-untyped-def]
         size = word_at(words)
     else:
         made = encoded(value)
-        if made == 0:  # it has a lone surrogate
-            clear_error()
+        if made == 0:  # it has a lone surrogate: there is an error to clear
             return LEFT - 1
         begin, size = bytes_begin(made), bytes_size(made)
     rank = 0
