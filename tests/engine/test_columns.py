@@ -257,3 +257,12 @@ def test_empty_tables_and_unknown_attributes_have_no_entries() -> None:
     assert entries(codec.encode_events([])) == []
     assert entries(codec.encode_event({})) == [{}]
     assert entries(make({}).encode_table(pa.table({"z": [1, 2]}))) == [{}, {}]
+
+
+def test_nulls_and_empty_texts_at_every_place_of_a_bitmap() -> None:
+    codec = make({"s": {"strings": ["", "a", "longer than a word"]}, "t": {"strings": ["a"]}}, ordered=["t"])
+    values = [[None, "", "a", "b", "longer than a word", "longer than a wore"][n * n % 6] for n in range(300)]
+    table = pa.table({"s": pa.array(values), "t": pa.array(values)})
+    for first, count in ((0, 300), (1, 200), (7, 9), (8, 64), (13, 3), (291, 9), (3, 0)):
+        part = table.slice(first, count)
+        assert same(codec.encode_table(part), codec.encode_events(list(read_events(part, {"s", "t"}, ()))))

@@ -32,6 +32,8 @@ UNIT = 4_096
 """Events of a unit, at most."""
 FIRST_UNIT = 16
 """Events of the first unit, when nobody knows yet how many match."""
+GROWTH = 8
+"""How many times as large a unit may be as the one before: each costs some microseconds per column."""
 
 Events: TypeAlias = pa.Table | list[Event]
 Judge: TypeAlias = Callable[[int, Event], bool]
@@ -84,7 +86,7 @@ class Units:
         """Let the next units be larger or smaller; the number of events that the result has."""
         events, pairs = len(result[0]) - 1, len(result[1])
         ideal = PAIRS * max(1, events) // max(1, pairs)
-        self.size = int(min(UNIT, max(1, ideal), 2 * self.size))
+        self.size = int(min(UNIT, max(1, ideal), GROWTH * self.size))
         return events
 
 

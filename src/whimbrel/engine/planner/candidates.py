@@ -8,7 +8,7 @@ from whimbrel.engine.compiled.jit import helper, kernel
 from whimbrel.engine.intake.clauses import SET, Clauses
 from whimbrel.engine.planner.weights import Weights
 
-PROBE_NS, CANDIDATE_NS = 30.0, 14.0
+PROBE_NS, CANDIDATE_NS = 30.0, 9.0
 """What a probe and a candidate cost, measured; only ratios matter."""
 ENTRY_NS = 0.01
 """The price of one entry more: memory that fewer candidates must be worth."""

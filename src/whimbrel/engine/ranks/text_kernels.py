@@ -55,6 +55,15 @@ def shared(one, at, two, start, length):  # type: ignore[no-untyped-def]  # prag
 
 
 @helper
+def _are_equal(one, at, two, start, length):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Whether the next `length` bytes are the same; up to eight are compared at once where that stays inside."""
+    if length <= 8 and at + 8 <= one.size and start + 8 <= two.size:
+        unlike = load_word(one, at) ^ load_word(two, start)
+        return length == 0 or unlike << np.uint64(64 - 8 * length) == np.uint64(0)
+    return shared(one, at, two, start, length) == length
+
+
+@helper
 def _hash(data, start, end):  # type: ignore[no-untyped-def]  # pragma: no cover
     h = _FNV_START
     for at in range(start, end):
@@ -96,20 +105,26 @@ def rank_strings(
     slots = np.empty(_AHEAD, np.int64)
     entries = np.empty(_AHEAD, np.int64)
     starts = np.empty(_AHEAD, np.int64)
+    rows = np.empty(_AHEAD, np.int64)
+    empty = np.int64(-1)  # the rank of the empty string, which cells without a value have too, once it is known
     for block in range(0, offsets.shape[0] - 1, _AHEAD):
-        size = min(_AHEAD, offsets.shape[0] - 1 - block)
+        size = 0
+        for row in range(block, min(block + _AHEAD, offsets.shape[0] - 1)):
+            rows[size] = row
+            size += int(offsets[row + 1] > offsets[row] or empty < 0)
+            out[row] = empty
         for i in range(size):
-            slots[i] = _hash(data, offsets[block + i], offsets[block + i + 1]) & mask
+            slots[i] = _hash(data, offsets[rows[i]], offsets[rows[i] + 1]) & mask
         for i in range(size):
             entries[i] = table[slots[i]]
         for i in range(size):
             starts[i] = known_offsets[first + entries[i] - (entries[i] > 0)]
         for i in range(size):
-            start = offsets[block + i]
-            length = offsets[block + i + 1] - start
+            start = offsets[rows[i]]
+            length = offsets[rows[i] + 1] - start
             slot, entry, at = slots[i], entries[i], starts[i]
             while entry != 0:
-                if known_offsets[first + entry] - at == length and shared(known, at, data, start, length) == length:
+                if known_offsets[first + entry] - at == length and _are_equal(known, at, data, start, length):
                     break
                 slot = (slot + 1) & mask
                 entry = np.int64(table[slot])
@@ -119,7 +134,9 @@ def rank_strings(
                 rank = base + 2 * entry - 1
             elif ordered:
                 rank = base + 2 * _gap(data, start, length, first, count, known_offsets, known)
-            out[block + i] = rank
+            out[rows[i]] = rank
+            if length == 0:
+                empty = np.int64(rank)
 
 
 @inlined
