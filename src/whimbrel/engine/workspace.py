@@ -157,7 +157,8 @@ class Workspace:
         block = min(segment.block, max(USUAL_BLOCK, BLOCK_PAIRS // max(1, self._density)))
         self.offsets[0] = 0
         while first < stop and (used < pairs or not first):
-            count = min(block, stop - first)
+            blocks = max(1, round((stop - first) / block))  # of like size: each reads all chunks
+            count = min(segment.block, -(-(stop - first) // blocks))
             words = self.words(segment, slots).block
             words[TASK_AT:] = words_of(
                 TASK, (encoded.offsets, encoded.attrs, encoded.ranks, self.offsets[first:], self.out[used:])
