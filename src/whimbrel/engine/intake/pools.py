@@ -12,6 +12,7 @@ from whimbrel.engine.arrow import large_strings, numbers
 from whimbrel.engine.intake.compiler import Ranks
 from whimbrel.engine.intake.constants import Constants
 from whimbrel.engine.ranks.dictionary import ranks_of_numbers, ranks_of_strings, ranks_of_times
+from whimbrel.engine.ranks.distinct import float_places
 from whimbrel.language.words import Words
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 
@@ -19,11 +20,13 @@ Column = Any
 """A column of literals: an int64 or float64 array, `Words`, an Arrow array of strings, or a list."""
 Finder = Callable[[dict[str, np.ndarray], dict[str, object], int, Column], np.ndarray]
 
+_MANY = 4_096
+"""Numbers from which they are sorted and placed at once."""
 _FINDERS: dict[int, Finder] = {NUMBER: ranks_of_numbers, STRING: ranks_of_strings, TIMESTAMP: ranks_of_times}
 
 
 class Pool:
-    """The columns, one after the other; strings that are `Words` in all of them are looked at once each."""
+    """The columns, one after the other; many floats, and strings that are all `Words`, are ranked once each."""
 
     def __init__(self, attr: int, type: int) -> None:
         self.attr, self.type = attr, type
@@ -45,6 +48,8 @@ class Pool:
             self._distinct, self._places = _distinct_words(self._columns)
         else:
             self._distinct = self._joined()
+            if self.size >= _MANY and isinstance(self._distinct, np.ndarray) and self._distinct.dtype == np.float64:
+                self._distinct, self._places = float_places(self._distinct) or (self._distinct, None)
         if self.type == STRING:
             into.strings.append(self._distinct)
         elif self.type == TIMESTAMP:
@@ -58,7 +63,11 @@ class Pool:
     def ranks(self, ranks: Ranks) -> np.ndarray:
         """The rank of every literal."""
         found = _FINDERS[self.type](ranks.dictionary, ranks.meta, self.attr, self._distinct)
-        return found if self._places is None else found[self._places]
+        if self._places is None:
+            return found
+        is_all = len(found) > 0 and int(found[-1]) - int(found[0]) == 2 * (len(found) - 1)  # no others between them
+        of_each: np.ndarray = 2 * self._places + found[0] if is_all else found[self._places]
+        return of_each
 
     def _joined(self) -> Column:
         if self.type == STRING:

@@ -19,7 +19,6 @@ MEMBERS = 16
 KEY_BITS = 50.0
 """Bits of a hash key: the product of the codes of its attributes must stay below."""
 ITEMS = 8
-_OPTIONS = ITEMS + ITEMS * (ITEMS - 1) // 2 + 4
 _ATTRIBUTES = 1 << 20
 _NO_MEMBERS = 255
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.engine.compiled.intrinsics import prefetch
 from whimbrel.engine.compiled.jit import kernel
 from whimbrel.engine.intake.clauses import RANGE, Clauses
 from whimbrel.engine.planner.packing import ATTR_MASK, KIND_SHIFT
 from whimbrel.engine.ranks.distinct import sort_by_two
+
+AHEAD = 8
+"""Conjunctions between asking for one and coming to it."""
 
 
 class Groups:
@@ -101,6 +105,12 @@ def _group(order, key, start, attr, low, high):  # type: ignore[no-untyped-def]
     items = np.empty((attr.size, 3), np.int32)  # attribute, low and high side by side: one cache line per test
     groups = at = 0
     for i in range(count):
+        if i + 2 * AHEAD < count:
+            prefetch(start, order[i + 2 * AHEAD])  # type: ignore[call-arg]
+            soon = start[order[i + AHEAD]]
+            prefetch(attr, soon)
+            prefetch(low, soon)
+            prefetch(high, soon)
         e = order[i]
         size = start[e + 1] - start[e]
         same = i > 0 and key[i] == key[i - 1]
@@ -120,4 +130,4 @@ def _group(order, key, start, attr, low, high):  # type: ignore[no-untyped-def]
             groups += 1
             item_start[groups] = at
     first[groups] = count
-    return groups, first[: groups + 1].copy(), item_start[: groups + 1].copy(), items[:at].copy()
+    return groups, first[: groups + 1], item_start[: groups + 1], items[:at]

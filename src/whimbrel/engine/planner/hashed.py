@@ -13,15 +13,16 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from whimbrel.engine.compiled.jit import helper, kernel
+from whimbrel.engine.compiled.jit import kernel
 from whimbrel.engine.intake.clauses import SET, Clauses
-from whimbrel.engine.planner.candidates import BUCKETS, bucket_factor
+from whimbrel.engine.planner.candidates import BUCKETS, bucket_factor, place_of
 from whimbrel.engine.planner.groups import make_groups
 from whimbrel.engine.planner.hash_table import make_table
 from whimbrel.engine.planner.planner import HASH, PRESENT, Plan
 from whimbrel.engine.planner.records import record_sizes, write_records
 from whimbrel.engine.planner.references import attribute_numbers, coarse_shifts, group_references
 from whimbrel.engine.planner.weights import Weights
+from whimbrel.engine.ranks.distinct import together
 
 REFERENCES = 1 << 31
 """The bit of a run's length that says that it is a run of references."""
@@ -38,11 +39,7 @@ def hash_arrays(clauses: Clauses, plan: Plan, slot: np.ndarray, shares: np.ndarr
     is_present = plan.kind[mine] == PRESENT
     factor = bucket_factor(weights.total)
     while True:
-        parts, items, entries = _key_parts(mine, plan.keys, is_present, clauses, factor)
-        code = ((parts[:, 0] + 1) << 42) | ((parts[:, 1] + 1) << 21) | (parts[:, 2] + 1)
-        code = np.where(is_present, -code, code)
-        _, first, schema = np.unique(code, return_index=True, return_inverse=True)
-        schema_parts, schema_present = parts[first], is_present[first]
+        schema_parts, schema_present, schema, items, entries = _schemas(mine, plan.keys, is_present, clauses, factor)
         sizes, radix = _radixes(schema_parts, schema_present, weights.total)
         if sizes.astype(np.float64).sum() < 2.0**62:
             break
@@ -52,12 +49,12 @@ def hash_arrays(clauses: Clauses, plan: Plan, slot: np.ndarray, shares: np.ndarr
     refers = bucketed.any(axis=1)  # a bucket does not prove its range
     refers[schema[entries > 1]] = True
     spread = refers[schema]
-    start_key = base[schema] + (_codes(items, clauses, factor) * radix[schema]).sum(axis=1)
+    start_key = _start_keys(items, schema, base, radix, clauses, factor)
 
     direct = make_groups(clauses, mine[~spread], items[~spread], start_key[~spread], shares, factor, keep_key=False)
     others = make_groups(clauses, mine[spread], items[spread], start_key[spread], shares, factor, keep_key=True)
     heads = np.flatnonzero(spread)[others.order[others.first[:-1]]]  # one conjunction of each group
-    key = _keys(clauses, items[heads], entries[heads], base[schema[heads]], radix[schema[heads]], factor)
+    key = _keys(clauses, heads, items, schema, entries, base, radix, factor)
     first = np.concatenate([direct.first, len(direct.order) + others.first[1:]])
     item_start = np.concatenate([direct.item_start, direct.item_start[-1] + others.item_start[1:]])
     ends = np.cumsum(record_sizes(first, item_start))
@@ -66,7 +63,7 @@ def hash_arrays(clauses: Clauses, plan: Plan, slot: np.ndarray, shares: np.ndarr
     refs, targets = group_references(
         others, clauses, items[heads], slot[mine[spread][others.order]], place[direct.count : -1], shift, numbers
     )
-    order = np.argsort(key, kind="stable")
+    order, _ = together(key)
     own = np.repeat(np.arange(others.count), entries[heads])[order]
     table = _table(direct.key, place[: direct.count], key[order])
     attrs = np.where(schema_parts >= 0, schema_parts >> 1, -1).astype(np.int32)
@@ -102,27 +99,41 @@ def schema_lines(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     return lines
 
 
-def _key_parts(
+def _schemas(
     mine: np.ndarray, keys: np.ndarray, is_present: np.ndarray, clauses: Clauses, factor: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    parts = np.full((len(mine), 3), -1, np.int64)
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The parts of every schema, and whether it is of presence; per conjunction its schema, its key's items, and how
+    many keys it has."""
     items = np.full((len(mine), 3), -1, np.int64)
     entries = np.ones(len(mine), np.int64)
-    _fill_parts(
+    schema = np.empty(len(mine), np.int32)
+    codes, parts = _fill_schemas(
         mine, keys, is_present, clauses.attr, clauses.kind, clauses.low, clauses.high, clauses.set_start, factor,
-        parts, items, entries,
+        items, entries, schema,
     )  # fmt: skip
-    return parts, items, entries
+    order = np.argsort(codes)
+    number = np.empty(len(codes), np.int32)
+    number[order] = np.arange(len(codes))
+    return parts[order], codes[order] < 0, number[schema], items, entries
 
 
 @kernel
-def _fill_parts(mine, keys, is_present, attr, kind, low, high, set_start, factor, parts, items, entries):  # type: ignore[no-untyped-def]
-    """Per conjunction its key's (attribute, by bucket or not), sorted, the items they are of, and how many keys."""
+def _fill_schemas(  # type: ignore[no-untyped-def]
+    mine, keys, is_present, attr, kind, low, high, set_start, factor, items, entries, schema
+):
+    """Per conjunction the items of its key, sorted by (attribute, by bucket or not), how many keys, and its schema.
+
+    Schemas are numbered as they come: the code and the parts of each.
+    """
+    codes, parts = np.empty(64, np.int64), np.empty((64, 3), np.int64)
+    table = np.zeros(256, np.int32)
+    own = np.empty(3, np.int64)
+    count = 0
     for c in range(mine.size):
+        own[:] = -1
         if is_present[c]:
-            parts[c, 0] = 2 * np.int64(attr[keys[mine[c], 0]])
-            continue
-        for i in range(3):
+            own[0] = 2 * np.int64(attr[keys[mine[c], 0]])
+        for i in range(0 if is_present[c] else 3):
             k = keys[mine[c], i]
             if k < 0:
                 break
@@ -134,37 +145,53 @@ def _fill_parts(mine, keys, is_present, attr, kind, low, high, set_start, factor
                 entries[c] *= ((high[k] * factor[a]) >> 32) - ((low[k] * factor[a]) >> 32) + 1
                 part += 1
             j = i
-            while j > 0 and parts[c, j - 1] > part:
-                parts[c, j], items[c, j] = parts[c, j - 1], items[c, j - 1]
+            while j > 0 and own[j - 1] > part:
+                own[j], items[c, j] = own[j - 1], items[c, j - 1]
                 j -= 1
-            parts[c, j], items[c, j] = part, k
+            own[j], items[c, j] = part, k
+        code = ((own[0] + 1) << 42) | ((own[1] + 1) << 21) | (own[2] + 1)
+        code = -code if is_present[c] else code
+        at = place_of(table, codes, code)
+        if table[at] == 0:
+            if count == codes.size:
+                codes, parts = np.append(codes, codes), np.concatenate((parts, parts))
+                table = np.zeros(2 * table.size, np.int32)
+                for number in range(count):
+                    table[place_of(table, codes, codes[number])] = number + 1
+                at = place_of(table, codes, code)
+            codes[count], parts[count] = code, own
+            count += 1
+            table[at] = count
+        schema[c] = table[at] - 1
+    return codes[:count], parts[:count]
 
 
-@helper
-def _code(k, i, attr, kind, low, high, set_start, set_low, factor):  # type: ignore[no-untyped-def]
-    """The i-th code of a key's item."""
-    if kind[k] == SET:
-        return np.int64(set_low[set_start[low[k]] + i])
-    if low[k] == high[k]:
-        return np.int64(low[k])
-    return ((low[k] * factor[attr[k]]) >> 32) + i
-
-
-def _codes(items: np.ndarray, clauses: Clauses, factor: np.ndarray) -> np.ndarray:
-    """The first code of every item, 0 where there is none."""
-    out = np.zeros(items.shape, np.int64)
-    _fill_codes(
-        items, clauses.attr, clauses.kind, clauses.low, clauses.high, clauses.set_start, clauses.set_low, factor, out
-    )
-    return out
+def _start_keys(
+    items: np.ndarray, schema: np.ndarray, base: np.ndarray, radix: np.ndarray, clauses: Clauses, factor: np.ndarray
+) -> np.ndarray:
+    """The first key of every conjunction."""
+    key = np.empty(len(items), np.int64)
+    _fill_start_keys(
+        items, schema, base, radix, clauses.attr, clauses.kind, clauses.low, clauses.high, clauses.set_start,
+        clauses.set_low, factor, key,
+    )  # fmt: skip
+    return key
 
 
 @kernel
-def _fill_codes(items, attr, kind, low, high, set_start, set_low, factor, out):  # type: ignore[no-untyped-def]
+def _fill_start_keys(items, schema, base, radix, attr, kind, low, high, set_start, set_low, factor, key):  # type: ignore[no-untyped-def]
     for c in range(items.shape[0]):
+        key[c] = base[schema[c]]
         for i in range(3):
-            if items[c, i] >= 0:
-                out[c, i] = _code(items[c, i], 0, attr, kind, low, high, set_start, set_low, factor)
+            k = items[c, i]
+            if k < 0:
+                continue
+            code = np.int64(low[k])
+            if kind[k] == SET:
+                code = np.int64(set_low[set_start[low[k]]])
+            elif low[k] < high[k]:
+                code = (low[k] * factor[attr[k]]) >> 32
+            key[c] += code * radix[schema[c], i]
 
 
 def _radixes(parts: np.ndarray, present: np.ndarray, total: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -179,44 +206,53 @@ def _radixes(parts: np.ndarray, present: np.ndarray, total: np.ndarray) -> tuple
 
 
 def _keys(
-    clauses: Clauses, items: np.ndarray, entries: np.ndarray, base: np.ndarray, radix: np.ndarray, factor: np.ndarray
-) -> np.ndarray:
-    """All keys of each group."""
-    key = np.empty(int(entries.sum()), np.int64)
+    clauses: Clauses, heads: np.ndarray, items: np.ndarray, schema: np.ndarray, entries: np.ndarray, base: np.ndarray,
+    radix: np.ndarray, factor: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """All keys of each group, given by one conjunction of it."""
+    ends = np.cumsum(entries[heads])
+    key = np.empty(int(ends[-1]) if len(ends) else 0, np.int64)
     _fill_keys(
-        items, entries, base, radix, clauses.attr, clauses.kind, clauses.low, clauses.high, clauses.set_start,
-        clauses.set_low, factor, key,
+        np.argsort(heads), ends - entries[heads], heads, items, schema, base, radix, clauses.attr, clauses.kind,
+        clauses.low, clauses.high, clauses.set_start, clauses.set_low, factor, key,
     )  # fmt: skip
     return key
 
 
 @kernel
-def _fill_keys(items, entries, base, radix, attr, kind, low, high, set_start, set_low, factor, key):  # type: ignore[no-untyped-def]
-    at = 0
-    sizes = np.ones(3, np.int64)
-    for g in range(items.shape[0]):
+def _fill_keys(  # type: ignore[no-untyped-def]
+    order, start, heads, items, schema, base, radix, attr, kind, low, high, set_start, set_low, factor, key
+):
+    """Writes the keys of each group from its start on; in the order of conjunctions, as their items lie."""
+    sizes, codes, sets = np.empty(3, np.int64), np.empty(3, np.int64), np.empty(3, np.int64)
+    for g in order:
+        c, at = heads[g], start[g]
+        own = schema[c]
         for i in range(3):
-            k = items[g, i]
-            sizes[i] = 1
-            if k >= 0 and kind[k] == SET:
-                sizes[i] = set_start[low[k] + 1] - set_start[low[k]]
-            elif k >= 0 and low[k] < high[k]:
-                sizes[i] = ((high[k] * factor[attr[k]]) >> 32) - ((low[k] * factor[attr[k]]) >> 32) + 1
-        for entry in range(entries[g]):
-            rest = entry
-            made = base[g]
-            for i in range(3):
-                k = items[g, i]
-                if k >= 0:
-                    code = _code(k, rest % sizes[i], attr, kind, low, high, set_start, set_low, factor)
-                    made += code * radix[g, i]
-                rest //= sizes[i]
-            key[at] = made
-            at += 1
+            k = items[c, i]
+            sizes[i], codes[i], sets[i] = 1, 0, -1
+            if k < 0:
+                continue
+            codes[i] = low[k]
+            if kind[k] == SET:
+                sets[i] = set_start[low[k]]
+                sizes[i] = set_start[low[k] + 1] - sets[i]
+            elif low[k] < high[k]:
+                f = factor[attr[k]]
+                codes[i] = (low[k] * f) >> 32
+                sizes[i] = ((high[k] * f) >> 32) - codes[i] + 1
+        for z in range(sizes[2]):  # the first item's codes change first
+            last = base[own] + (codes[2] + z if sets[2] < 0 else np.int64(set_low[sets[2] + z])) * radix[own, 2]
+            for y in range(sizes[1]):
+                both = last + (codes[1] + y if sets[1] < 0 else np.int64(set_low[sets[1] + y])) * radix[own, 1]
+                for x in range(sizes[0]):
+                    code = codes[0] + x if sets[0] < 0 else np.int64(set_low[sets[0] + x])
+                    key[at] = both + code * radix[own, 0]
+                    at += 1
 
 
 def _table(direct: np.ndarray, place: np.ndarray, references: np.ndarray) -> np.ndarray:
-    """The table: per key the start of its run, a record or a reference, and its length; keys come sorted."""
+    """The table: per key the start of its run, a record or a reference, and its length; equal keys come together."""
     runs = [_runs(direct, place, 0), _runs(references, np.arange(len(references)), REFERENCES)]
     return make_table(*(np.concatenate([run[i] for run in runs]) for i in (0, 1)))
 

@@ -79,8 +79,8 @@ def _count_equals(mine, start, attr, kind, low, high, out):  # type: ignore[no-u
     size = 16
     while size < 4 * mine.size:
         size *= 2
-    counts = np.zeros(size, np.int32)
-    places = np.empty(mine.size, np.int64)
+    counts = np.zeros(size, np.uint16)
+    places = np.empty(mine.size, np.int32)
     for i in range(mine.size):
         total = np.uint64(0)
         for k in range(start[mine[i]], start[mine[i] + 1]):  # in any order
@@ -90,7 +90,7 @@ def _count_equals(mine, start, attr, kind, low, high, out):  # type: ignore[no-u
                 h ^= h >> np.uint64(29)
             total += h
         places[i] = np.int64(total & np.uint64(size - 1))
-        counts[places[i]] += 1
+        counts[places[i]] += counts[places[i]] < 65_535
     for i in range(mine.size):
         out[i] = counts[places[i]]
 

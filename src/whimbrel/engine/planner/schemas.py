@@ -40,7 +40,7 @@ def sample_options(mine: np.ndarray, equals: np.ndarray, source: tuple[np.ndarra
 
 @kernel
 def _all_options(mine, equals, source, counts, schemas, costs, known, price):  # type: ignore[no-untyped-def]
-    """Writes the options of all; schemas are numbered as they come. How many options and schemas there are."""
+    """Writes the options of all, the cheapest of each first; schemas are numbered as they come. How many of both."""
     item, share, entries, part, bits = room()
     present, attr = source[7], source[1]
     codes, cost, probe = np.empty(_OPTIONS, np.int64), np.empty(_OPTIONS), np.empty(_OPTIONS)
@@ -79,7 +79,11 @@ def _all_options(mine, equals, source, counts, schemas, costs, known, price):  #
                 known[count], price[count] = codes[option], probe[option] * PROBE_NS
                 count += 1
                 table[place] = count
-            schemas[at + option], costs[at + option] = table[place] - 1, cost[option]
+            j = at + option
+            while j > at and costs[j - 1] > cost[option]:
+                schemas[j], costs[j] = schemas[j - 1], costs[j - 1]
+                j -= 1
+            schemas[j], costs[j] = table[place] - 1, cost[option]
         at += o
         if 3 * count > table.size:
             table = np.zeros(4 * table.size, np.int32)
@@ -93,9 +97,11 @@ def weigh(counts: np.ndarray, schema: np.ndarray, cost: np.ndarray, price: np.nd
     kept = np.ones(len(price), np.bool_)
     saved: np.ndarray = np.bincount(schema, np.maximum(0.0, UNKEYED_NS - cost), len(price))  # if there were no other
     alone = saved / max(1e-9, float(saved.max(initial=0)))
+    last = np.cumsum(counts)
+    first = last - counts
     for turn in range(_ROUNDS):
         gain = np.zeros(len(price))
-        _add_gains(counts, schema, cost, kept, scale, gain)
+        _add_gains(first, last, schema, cost, kept, scale, gain)
         weak = np.flatnonzero(kept & (gain < price))
         if not len(weak):
             break
@@ -105,30 +111,19 @@ def weigh(counts: np.ndarray, schema: np.ndarray, cost: np.ndarray, price: np.nd
 
 
 @kernel
-def _add_gains(counts, schema, cost, pays, scale, gain):  # type: ignore[no-untyped-def]
+def _add_gains(first, last, schema, cost, pays, scale, gain):  # type: ignore[no-untyped-def]
     """Adds what each schema saves those that it serves, compared with their second best.
 
-    Options of dropped schemas, which never come back, are removed on the way.
+    `first` moves on to the best option of each conjunction: those of dropped schemas never come back.
     """
-    at = kept = 0
-    for i in range(counts.size):
-        best, next_best, chosen = UNKEYED_NS, UNKEYED_NS, -1
-        first = kept
-        for o in range(at, at + counts[i]):
-            if not pays[schema[o]]:
-                continue
-            its_cost, its_schema = cost[o], schema[o]
-            cost[kept], schema[kept] = its_cost, its_schema
-            kept += 1
-            if its_cost >= next_best:
-                continue
-            if its_schema == chosen:
-                best = min(best, its_cost)
-            elif its_cost < best:
-                next_best, best, chosen = best, its_cost, its_schema
-            else:
-                next_best = its_cost
-        at += counts[i]
-        counts[i] = kept - first
-        if chosen >= 0:
-            gain[chosen] += (next_best - best) * scale
+    for i in range(first.size):
+        at, end = first[i], last[i]
+        while at < end and not pays[schema[at]]:
+            at += 1
+        first[i] = at
+        if at == end or cost[at] >= UNKEYED_NS:
+            continue
+        best, chosen = cost[at], schema[at]
+        while at < end and (schema[at] == chosen or not pays[schema[at]]):
+            at += 1
+        gain[chosen] += (min(UNKEYED_NS, cost[at] if at < end else UNKEYED_NS) - best) * scale

@@ -98,6 +98,8 @@ def ranks_of_numbers(
             lookup.rank_integers(integers, ranks)
     else:
         floats = np.asarray(values, np.float64)
+        if np.array_equal(floats, lookup.number_array):
+            return np.arange(lookup.number_base + 1, lookup.number_base + 2 * len(ranks), 2, dtype=np.int32)
         if _are_few(values, lookup.number_array):
             ranks[:] = _found(floats, lookup.number_array, lookup.number_base)
         else:
@@ -170,7 +172,9 @@ def _sort_numbers(values: Numbers | None) -> tuple[int, np.ndarray | list[int | 
     if len(integers) and max(-int(integers.min()), int(integers.max())) > EXACT_FLOAT:
         return _exactly([*integers.tolist(), *floats.tolist()])
     found = distinct(np.concatenate([integers.astype(np.float64), floats]) if len(integers) else floats)
-    found += 0.0  # no negative zero
+    zero = int(np.searchsorted(found, 0.0))
+    if zero < len(found) and found[zero] == 0.0 and np.signbit(found[zero]):
+        found = found + 0.0  # no negative zero
     return FLOATS, found
 
 
