@@ -33,8 +33,9 @@ def build_from_head(entries: Sequence[HeadEntry], sample: object = None) -> Segm
 
 
 def build_from_parsed(parsed: ParsedMany, slots: np.ndarray, sample: object = None) -> Segment:
-    """A segment of parsed texts; row r is subscription slots[r]."""
+    """A segment of parsed texts, which are taken apart; row r is subscription slots[r]."""
     sources, always = parsed_sources(parsed, slots)
+    parsed.groups, parsed.conjunctions = [], []  # so that literals are let go of as they are ranked
     return Segment.build(compile_clauses(sources, always), sample)
 
 

@@ -8,6 +8,7 @@ groups costs little more than one of a few large ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 import numpy as np
 
@@ -51,7 +52,8 @@ class BulkSource:
     """Rows of many shapes."""
 
     def __init__(self, groups: Sequence[ShapeGroup], slots: np.ndarray) -> None:
-        self._groups = groups
+        self._groups = groups  # until their constants are given
+        self._rows = [group.rows for group in groups]
         self._slots = slots
         self._pools: list[Pool] = []
         self._blocks: list[tuple[int, int, int, int]] = []  # first row, rows, items per row, flags
@@ -87,6 +89,7 @@ class BulkSource:
                     width += self._describe(attr, term, place, width, group, gathered)
                 self._blocks.append((first, rows, width, flags))
             first += rows
+        self._groups = ()
         for pool in self._pools:
             pool.give(gathered[pool.attr])
 
@@ -119,7 +122,7 @@ class BulkSource:
         """The items, once ranks exist."""
         blocks = np.array(self._blocks, np.int64).reshape(-1, 4)
         items, _ = self._assembled(blocks, ranks, sets, np.empty(0, np.int32))
-        rows = np.concatenate([self._slots[group.rows] for group in self._groups]).astype(np.int32, copy=False)
+        rows = self._slots[np.concatenate(self._rows)].astype(np.int32, copy=False)
         return [_satisfiable(blocks, rows, items)]
 
     def _assembled(self, blocks: np.ndarray, ranks: Ranks, sets: Sets, places: np.ndarray) -> tuple[Items, int]:
@@ -151,14 +154,16 @@ class PieceSource(BulkSource):
 
     def __init__(self, conjunctions: Sequence[Conjunctions], slots: np.ndarray) -> None:
         super().__init__([group for one in conjunctions for group in one.groups], slots)
-        self._conjunctions = conjunctions
+        self._counts = [one.counts for one in conjunctions]
+        self._subscriptions = [one.rows for one in conjunctions]
+        self._predicates = [len(one.groups) for one in conjunctions]
 
     def parts(self, ranks: Ranks, sets: Sets) -> list[Part]:
         """The items, once ranks exist: assembled predicate by predicate, each in its place."""
         blocks = np.array(self._blocks, np.int64).reshape(-1, 4)
         items, empty = self._assembled(blocks, ranks, sets, self._places())
-        counts = np.concatenate([one.counts for one in self._conjunctions])
-        rows = self._slots[np.concatenate([one.rows for one in self._conjunctions])].astype(np.int32, copy=False)
+        counts = np.concatenate(self._counts)
+        rows = self._slots[np.concatenate(self._subscriptions)].astype(np.int32, copy=False)
         if not empty:
             return [Part(rows, np.zeros(len(rows), np.uint8), counts, *items)]
         each = np.stack([np.arange(len(rows)), np.ones_like(rows), counts, np.zeros_like(rows)], axis=1)
@@ -166,13 +171,14 @@ class PieceSource(BulkSource):
 
     def _places(self) -> np.ndarray:
         """Where each predicate belongs among those of all rows."""
-        places = np.empty(sum(len(group.rows) for group in self._groups), np.int32)
+        places = np.empty(sum(map(len, self._rows)), np.int32)
         first = at = 0
-        for one in self._conjunctions:
-            for group in one.groups:
-                np.add(group.rows, first, out=places[at : at + len(group.rows)], casting="same_kind")
-                at += len(group.rows)
-            first += int(one.counts.sum())
+        every = iter(self._rows)
+        for counts, predicates in zip(self._counts, self._predicates, strict=True):
+            for rows in islice(every, predicates):
+                np.add(rows, first, out=places[at : at + len(rows)], casting="same_kind")
+                at += len(rows)
+            first += int(counts.sum())
         return places
 
 

@@ -61,12 +61,13 @@ class Pool:
         self._columns = []
 
     def ranks(self, ranks: Ranks) -> np.ndarray:
-        """The rank of every literal."""
+        """The rank of every literal; they are let go of."""
         found = _FINDERS[self.type](ranks.dictionary, ranks.meta, self.attr, self._distinct)
         if self._places is None:
             return found
         is_all = len(found) > 0 and int(found[-1]) - int(found[0]) == 2 * (len(found) - 1)  # no others between them
         of_each: np.ndarray = 2 * self._places + found[0] if is_all else found[self._places]
+        self._distinct = self._places = None
         return of_each
 
     def _joined(self) -> Column:

@@ -134,7 +134,7 @@ def _read_table(table: pa.Table, dialect: str, schema: Schema | None) -> Batch:
     missing = [name for name in ("id", "filter") if name not in table.column_names]
     if missing:
         raise ValueError(f"Expected the columns id and filter, but got {', '.join(table.column_names)}")
-    ids, texts = (table.column(name).combine_chunks() for name in ("id", "filter"))
+    ids, texts = (_joined(table.column(name)) for name in ("id", "filter"))
     for name, column in (("id", ids), ("filter", texts)):
         if column.null_count:
             row = column.is_null().to_pylist().index(True)
@@ -148,6 +148,11 @@ def _read_table(table: pa.Table, dialect: str, schema: Schema | None) -> Batch:
         dialects = [name or dialect for name in table.column("dialect").to_pylist()]
         dialects = dialects[0] if len(set(dialects)) == 1 else dialects
     return Batch(ids, texts, dialects, schema)
+
+
+def _joined(column: pa.ChunkedArray) -> pa.Array:
+    """All of a column; `combine_chunks` would copy a single chunk too."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def fitted(filter: Filter, schema: Schema | None) -> Filter:
