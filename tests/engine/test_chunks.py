@@ -11,6 +11,7 @@ import pytest
 
 from whimbrel import Filter, Index
 from whimbrel.engine import segment as segments
+from whimbrel.engine import workspace
 from whimbrel.engine.intake.clauses import Clauses
 from whimbrel.engine.planner.planner import BITMAP, Plan
 from whimbrel.engine.planner.tiles import CHUNK, tiled
@@ -101,6 +102,24 @@ def test_a_chunk_that_every_event_matches_is_given_whole() -> None:
     blocks = index.match_blocks(pa.table({"a": [1] * 70, "b": [*range(69), -1]}), 1)
     assert sum(len(slots) for _, slots in blocks) == 69 * (3 * CHUNK + 1)
     assert index.match({"a": 0, "b": 0}) == list(range(3 * CHUNK + 1))
+
+
+@pytest.mark.usefixtures("all_in_chunks")
+def test_once_buffers_are_large_enough_no_block_is_matched_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = Index()
+    index.add_many((number, "a >= 0 AND b >= 0") for number in range(3 * CHUNK))
+    events = pa.table({"a": [1] * 3_000, "b": [2] * 3_000})
+    assert sum(len(slots) for _, slots in index.match_blocks(events, 1)) == 3_000 * 3 * CHUNK
+    found: list[int] = []
+    match = workspace.match
+
+    def counted(words: np.ndarray, first: int, count: int, is_single: bool) -> int:
+        found.append(match(words, first, count, is_single))
+        return found[-1]
+
+    monkeypatch.setattr(workspace, "match", counted)
+    assert sum(len(slots) for _, slots in index.match_blocks(events, 1)) == 3_000 * 3 * CHUNK
+    assert min(found) > 0
 
 
 def _clauses(draw: np.random.Generator, count: int, attributes: int, ranks: int) -> tuple[Clauses, Weights]:

@@ -44,8 +44,8 @@ class Workspace:
         self._epoch = np.zeros(1, np.uint32)
         self._cells = (np.empty(0, np.int32), np.empty(0, np.int32))
         self._alive = np.empty(BLOCK + 1, np.int32)
-        self._pair_event = np.empty(1 << 14, np.int32)
-        self._pair_slot = np.empty(1 << 14, np.int32)
+        self._pair_event = np.empty(1 << 16, np.int32)  # as many as `out`: what one block gives may be all of it
+        self._pair_slot = np.empty(1 << 16, np.int32)
         self._run = np.empty(1 << 12, np.int64)
         self.counts = np.zeros(4, np.int64)
         self.out = np.empty(1 << 16, np.int32)
