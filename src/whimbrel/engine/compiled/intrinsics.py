@@ -77,3 +77,56 @@ def or_rows(typingctx, words, offset, column, first, last, rows, at, found):  # 
 
     integers = types.int64, types.int64
     return types.boolean(words, offset, column, *integers, rows, types.int64, found), codegen
+
+
+def _has_avx2(context: object) -> bool:
+    """Whether code is made for a processor that has AVX2."""
+    return "+avx2" in getattr(context.codegen(), "_tm_features", "")  # type: ignore[attr-defined]
+
+
+_LANES = 8
+_PLACES = [[i for i in range(_LANES) if mask >> i & 1] for mask in range(1 << _LANES)]
+
+
+@intrinsic
+def keep_inside(typingctx, source, low, high, at, value, target, n):  # type: ignore[no-untyped-def]
+    """Of eight int32 from `at` on, put those with low <= value <= high side by side into `target`, from `n` on.
+
+    How many they are. There must be room for eight. With AVX2 they are moved by one instruction, which the mask of the
+    comparisons chooses the places for.
+    """
+    word, integer = ir.IntType(32), ir.IntType(64)
+    lanes = ir.VectorType(word, _LANES)
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        data = {i: context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 1, 2, 5)}
+        read = [
+            builder.load(builder.bitcast(builder.gep(data[i], [args[3]]), lanes.as_pointer()), align=4)
+            for i in (0, 1, 2)
+        ]
+        nothing = ir.Constant(lanes, ir.Undefined)
+        same = builder.shuffle_vector(
+            builder.insert_element(nothing, args[4], word(0)), nothing, ir.Constant(lanes, [0] * _LANES)
+        )
+        inside = builder.and_(builder.icmp_signed("<=", read[1], same), builder.icmp_signed("<=", same, read[2]))
+        if not _has_avx2(context):
+            count = integer(0)
+            for i in range(_LANES):
+                place = builder.gep(data[5], [builder.add(args[6], count)])
+                builder.store(builder.extract_element(read[0], word(i)), place)
+                count = builder.add(count, builder.zext(builder.extract_element(inside, word(i)), integer))
+            return count
+        table = ir.Constant(
+            ir.ArrayType(lanes, len(_PLACES)),
+            [ir.Constant(lanes, [*places, *[0] * (_LANES - len(places))]) for places in _PLACES],
+        )
+        places = cgutils.global_constant(builder, "whimbrel_places", table)  # type: ignore[no-untyped-call]
+        mask = builder.zext(builder.bitcast(inside, ir.IntType(_LANES)), integer)
+        chosen = builder.load(builder.gep(places, [word(0), mask]), align=4)
+        kind = ir.FunctionType(lanes, [lanes, lanes])
+        permute = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.avx2.permd")  # type: ignore[no-untyped-call]
+        out = builder.bitcast(builder.gep(data[5], [args[6]]), lanes.as_pointer())
+        builder.store(builder.call(permute, [read[0], chosen]), out, align=4)
+        return builder.ctpop(mask)
+
+    return types.int64(source, low, high, types.int64, types.int32, target, types.int64), codegen

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.engine.compiled.intrinsics import copy, prefetch
+from whimbrel.engine.compiled.intrinsics import copy, keep_inside, prefetch
 from whimbrel.engine.compiled.jit import helper, kernel
 from whimbrel.engine.compiled.kernel_arrays import (
     ENTRIES,
@@ -78,7 +78,10 @@ def _match_sorted(runs, a, v, value, attrs, ranks, entries, several, stamp, epoc
             copy(slot, np.int64(first), np.int64(end - first), out, np.int64(n))  # type: ignore[call-arg]
             n += end - first
         else:
-            for i in range(first, end):  # append always, keep if inside: no branch to mispredict
+            eights = (end - first) & ~7
+            for i in range(first, first + eights, 8):
+                n += keep_inside(slot, low, high, np.int64(i), np.int32(w), out, np.int64(n))  # type: ignore[call-arg]
+            for i in range(first + eights, end):  # append always, keep if inside: no branch to mispredict
                 out[n] = slot[i]
                 n += (low[i] <= w) & (w <= high[i])
     return n
