@@ -60,3 +60,8 @@ def test_timestamps_of_any_size_stay_in_order(columns: list[Any]) -> None:
 @given(st.lists(st.one_of(_texts, _words), min_size=1, max_size=4), st.booleans())
 def test_strings_may_come_as_lists_or_words(columns: list[Any], shared: bool) -> None:
     agrees(columns * (2 if shared else 1), STRING)
+
+
+def test_words_of_which_the_first_and_the_last_are_at_the_ends() -> None:
+    known = pa.array(["a", "c", "b", "d"], pa.large_string())
+    agrees([Words(np.arange(4, dtype=np.int32), known)], STRING)

@@ -65,7 +65,8 @@ class Pool:
         found = _FINDERS[self.type](ranks.dictionary, ranks.meta, self.attr, self._distinct)
         if self._places is None:
             return found
-        is_all = len(found) > 0 and int(found[-1]) - int(found[0]) == 2 * (len(found) - 1)  # no others between them
+        is_sorted = self.type == NUMBER and len(found) > 0
+        is_all = is_sorted and int(found[-1]) - int(found[0]) == 2 * (len(found) - 1)  # no others between them
         of_each: np.ndarray = 2 * self._places + found[0] if is_all else found[self._places]
         self._distinct = self._places = None
         return of_each
