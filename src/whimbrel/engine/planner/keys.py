@@ -55,8 +55,8 @@ def choose_keys(
     source = key_source(clauses, weights, shares)
     equals = count_equals(clauses, mine)
     step = max(1, len(mine) // SAMPLE)
-    counts, schema, costs, known, price = sample_options(mine[::step].copy(), equals[::step].copy(), source)
-    pays = weigh(counts, schema, costs, price, float(step))
+    counts, schema, costs, known, price, saved = sample_options(mine[::step].copy(), equals[::step].copy(), source)
+    pays = weigh(counts, schema, costs, price, saved, float(step))
     singles = known <= 1 << 21  # an attribute alone may be a key if nothing is known of it
     refused = np.zeros(2 * len(weights.present) + 1, np.bool_)
     refused[known[singles & ~pays]] = True

@@ -39,6 +39,8 @@ PRESENT_BELOW = 0.01
 """Share of events that may have an attribute for its presence to be a key."""
 CHUNK_ABOVE_NS = 0.04
 """What a conjunction must cost by its key for a chunk to be considered."""
+NEARLY_ALL = 0.95
+"""Share of conjunctions that must be costly for the others to be planned with them."""
 ZONE_NS, OPEN_NS, NEAR_NS, FAR_NS, PAIR_NS = 1.5, 80.0, 6.0, 0.8, 25.0
 """What a chunk costs an event: its zones, opening it, each attribute whose bits are near in the cache, the square of
 the number of attributes where they are not, and a match; measured."""
@@ -84,6 +86,8 @@ def make_plan(clauses: Clauses, weights: Weights, shares: np.ndarray) -> Plan:
     kind[hashed.schema > 0] = HASH
     in_chunk = np.full(m, CHUNKED_NS)
     costly = mine[cost[mine] > CHUNK_ABOVE_NS]
+    if len(costly) > NEARLY_ALL * len(mine):
+        costly = mine  # so that the plan of the chunks holds if all go into them
     chunks = None
     if len(costly):
         chunks = plan_chunks(clauses, weights, shares, costly)

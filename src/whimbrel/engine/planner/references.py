@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.engine.compiled.jit import helper, kernel
+from whimbrel.engine.compiled.intrinsics import prefetch
+from whimbrel.engine.compiled.jit import kernel
 from whimbrel.engine.intake.clauses import RANGE, SET, Clauses
-from whimbrel.engine.planner.groups import Groups
+from whimbrel.engine.planner.groups import AHEAD, Groups
 from whimbrel.engine.planner.packing import ATTR_MASK, KIND_SHIFT, SHARED_BIT
 
 COARSE_BITS = 16
@@ -55,30 +56,37 @@ def group_references(
     return refs, targets
 
 
-@helper
-def _is_proven(packed, low, high, keys, attr, kind, lows, highs):  # type: ignore[no-untyped-def]
-    """Whether an item is one of those that a key proves: an equality, or an IN that is filed by its members."""
-    for i in range(keys.size):
-        k = keys[i]
-        if k >= 0 and packed == attr[k] | (np.int32(kind[k]) << KIND_SHIFT) and low == lows[k] and high == highs[k]:
-            return kind[k] == SET or low == high
-    return False
-
-
 @kernel
 def _fill(  # type: ignore[no-untyped-def]
     first, item_start, items, keys, attr, kinds, lows, highs, set_start, set_low, set_high, slot, place, shift, numbers,
     refs, targets,
 ):  # fmt: skip
     spans = np.empty(RANGES, np.int64)
+    proven = np.empty((keys.shape[1], 3), np.int32)
     for g in range(refs.size):
+        if g + AHEAD < refs.size and keys[g + AHEAD, 0] >= 0:
+            soon = keys[g + AHEAD, 0]
+            prefetch(attr, soon)  # type: ignore[call-arg]
+            prefetch(kinds, soon)
+            prefetch(lows, soon)
+            prefetch(highs, soon)
+        count = 0  # of the items that the key proves: equalities, and an IN that is filed by its members
+        for i in range(keys.shape[1]):
+            k = keys[g, i]
+            if k >= 0 and (kinds[k] == SET or lows[k] == highs[k]):
+                proven[count, 0] = attr[k] | (np.int32(kinds[k]) << KIND_SHIFT)
+                proven[count, 1], proven[count, 2] = lows[k], highs[k]
+                count += 1
         used = np.int64(0)
         spans[:] = np.int64(COARSE) << COARSE_BITS  # from 0 on, and as wide as can be
         n = 0
         decides = first[g + 1] - first[g] == 1 and slot[first[g]] & SHARED_BIT == 0
         for k in range(item_start[g], item_start[g + 1]):
             packed, low, high = items[k, 0], items[k, 1], items[k, 2]
-            if _is_proven(packed, low, high, keys[g], attr, kinds, lows, highs):
+            is_proven = False
+            for i in range(count):
+                is_proven |= packed == proven[i, 0] and low == proven[i, 1] and high == proven[i, 2]
+            if is_proven:
                 continue
             kind, a = packed >> KIND_SHIFT, packed & ATTR_MASK
             if n == RANGES or kind > SET or numbers[a] > NUMBER:

@@ -25,21 +25,24 @@ _ROUNDS = 24
 
 
 def sample_options(mine: np.ndarray, equals: np.ndarray, source: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """The options of conjunctions: how many each has, of all the schema and cost; per schema its code and price."""
+    """The options of conjunctions: how many each has, of all the schema and cost.
+
+    Per schema its code, its price, and what it would save if there were no other.
+    """
     items = np.minimum(source[0][mine + 1] - source[0][mine], ITEMS)
     most = int((items * (items + 1) // 2 + (items == 3) + 4 * (items > 3)).sum())
     counts = np.empty(len(mine), np.int64)
     schema, cost = np.empty(most, np.int32), np.empty(most)
-    known, price = np.empty(most, np.int64), np.empty(most)
-    found, schemas = _all_options(mine, equals, source, counts, schema, cost, known, price)
+    known, price, saved = np.empty(most, np.int64), np.empty(most), np.empty(most)
+    found, schemas = _all_options(mine, equals, source, counts, schema, cost, known, price, saved)
     order = np.argsort(known[:schemas])
     rank = np.empty(schemas, np.int32)
     rank[order] = np.arange(schemas)
-    return counts, rank[schema[:found]], cost[:found], known[order], price[order]
+    return counts, rank[schema[:found]], cost[:found], known[order], price[order], saved[order]
 
 
 @kernel
-def _all_options(mine, equals, source, counts, schemas, costs, known, price):  # type: ignore[no-untyped-def]
+def _all_options(mine, equals, source, counts, schemas, costs, known, price, saved):  # type: ignore[no-untyped-def]
     """Writes the options of all, the cheapest of each first; schemas are numbered as they come. How many of both."""
     item, share, entries, part, bits = room()
     present, attr = source[7], source[1]
@@ -76,7 +79,7 @@ def _all_options(mine, equals, source, counts, schemas, costs, known, price):  #
         for option in range(o):
             place = place_of(table, known, codes[option])
             if table[place] == 0:
-                known[count], price[count] = codes[option], probe[option] * PROBE_NS
+                known[count], price[count], saved[count] = codes[option], probe[option] * PROBE_NS, 0.0
                 count += 1
                 table[place] = count
             j = at + option
@@ -84,6 +87,7 @@ def _all_options(mine, equals, source, counts, schemas, costs, known, price):  #
                 schemas[j], costs[j] = schemas[j - 1], costs[j - 1]
                 j -= 1
             schemas[j], costs[j] = table[place] - 1, cost[option]
+            saved[table[place] - 1] += max(0.0, UNKEYED_NS - cost[option])
         at += o
         if 3 * count > table.size:
             table = np.zeros(4 * table.size, np.int32)
@@ -92,10 +96,11 @@ def _all_options(mine, equals, source, counts, schemas, costs, known, price):  #
     return at, count
 
 
-def weigh(counts: np.ndarray, schema: np.ndarray, cost: np.ndarray, price: np.ndarray, scale: float) -> np.ndarray:
+def weigh(
+    counts: np.ndarray, schema: np.ndarray, cost: np.ndarray, price: np.ndarray, saved: np.ndarray, scale: float
+) -> np.ndarray:
     """Which schemas pay: the least paying go first, as what they served turns to others."""
     kept = np.ones(len(price), np.bool_)
-    saved: np.ndarray = np.bincount(schema, np.maximum(0.0, UNKEYED_NS - cost), len(price))  # if there were no other
     alone = saved / max(1e-9, float(saved.max(initial=0)))
     last = np.cumsum(counts)
     first = last - counts

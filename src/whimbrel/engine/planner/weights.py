@@ -56,7 +56,7 @@ def item_shares(clauses: Clauses, weights: Weights) -> np.ndarray:
     out = np.empty(len(clauses.attr), np.float32)
     _shares(
         clauses.attr, clauses.kind, clauses.low, clauses.high, clauses.set_start, clauses.set_low, clauses.set_high,
-        weights.present, weights.total, weights.start, weights.cumulative, out,
+        weights.present, weights.present / np.maximum(1, weights.total - 8), weights.start, weights.cumulative, out,
     )  # fmt: skip
     return out
 
@@ -71,15 +71,20 @@ def between(a, low, high, present, total, start, cumulative):  # type: ignore[no
 
 
 @kernel
-def _shares(attr, kind, low, high, set_start, set_low, set_high, present, total, start, cumulative, out):  # type: ignore[no-untyped-def]
+def _shares(attr, kind, low, high, set_start, set_low, set_high, present, scale, start, cumulative, out):  # type: ignore[no-untyped-def]
+    """What `between` says of each item; `scale` is the share of one rank where all are equally likely."""
+    guessed = cumulative.size == 0
     for k in range(attr.size):
-        if kind[k] % 2 == 0:
-            share = between(attr[k], low[k], high[k], present, total, start, cumulative)
-        else:
-            share = 0.0
-            for s in range(set_start[low[k]], set_start[low[k] + 1]):
-                share += between(attr[k], set_low[s], set_high[s], present, total, start, cumulative)
-        share = min(share, 1.0)
+        a, is_range = attr[k], kind[k] % 2 == 0
+        first, last = (0, 1) if is_range else (set_start[low[k]], set_start[low[k] + 1])
+        ranks, share = np.int64(0), 0.0
+        for s in range(first, last):
+            one, two = (low[k], high[k]) if is_range else (set_low[s], set_high[s])
+            if guessed:
+                ranks += 2 if one == two else two - one + 1
+            else:
+                share += float(cumulative[start[a] + two + 1] - cumulative[start[a] + one])
+        share = min(present[a], ranks * scale[a]) if guessed else min(share, 1.0)
         out[k] = share if kind[k] < 2 else 1.0 - share
 
 
