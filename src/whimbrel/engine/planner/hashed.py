@@ -107,10 +107,12 @@ def _schemas(
     items = np.full((len(mine), 3), -1, np.int64)
     entries = np.ones(len(mine), np.int64)
     schema = np.empty(len(mine), np.int32)
-    codes, parts = _fill_schemas(
+    codes, parts = np.empty(len(mine), np.int64), np.empty((len(mine), 3), np.int64)
+    count = _fill_schemas(
         mine, keys, is_present, clauses.attr, clauses.kind, clauses.low, clauses.high, clauses.set_start, factor,
-        items, entries, schema,
+        items, entries, schema, codes, parts,
     )  # fmt: skip
+    codes, parts = codes[:count], parts[:count]
     order = np.argsort(codes)
     number = np.empty(len(codes), np.int32)
     number[order] = np.arange(len(codes))
@@ -119,18 +121,17 @@ def _schemas(
 
 @kernel
 def _fill_schemas(  # type: ignore[no-untyped-def]
-    mine, keys, is_present, attr, kind, low, high, set_start, factor, items, entries, schema
+    mine, keys, is_present, attr, kind, low, high, set_start, factor, items, entries, schema, codes, parts
 ):
     """Per conjunction the items of its key, sorted by (attribute, by bucket or not), how many keys, and its schema.
 
-    Schemas are numbered as they come: the code and the parts of each.
+    Schemas are numbered as they come: the code and the parts of each, and how many there are.
     """
-    codes, parts = np.empty(64, np.int64), np.empty((64, 3), np.int64)
     table = np.zeros(256, np.int32)
     own = np.empty(3, np.int64)
     count = 0
     for c in range(mine.size):
-        own[:] = -1
+        own[0] = own[1] = own[2] = -1
         if is_present[c]:
             own[0] = 2 * np.int64(attr[keys[mine[c], 0]])
         for i in range(0 if is_present[c] else 3):
@@ -153,17 +154,15 @@ def _fill_schemas(  # type: ignore[no-untyped-def]
         code = -code if is_present[c] else code
         at = place_of(table, codes, code)
         if table[at] == 0:
-            if count == codes.size:
-                codes, parts = np.append(codes, codes), np.concatenate((parts, parts))
-                table = np.zeros(2 * table.size, np.int32)
-                for number in range(count):
-                    table[place_of(table, codes, codes[number])] = number + 1
-                at = place_of(table, codes, code)
-            codes[count], parts[count] = code, own
+            codes[count], parts[count, 0], parts[count, 1], parts[count, 2] = code, own[0], own[1], own[2]
             count += 1
             table[at] = count
         schema[c] = table[at] - 1
-    return codes[:count], parts[:count]
+        if 3 * count > table.size:
+            table = np.zeros(4 * table.size, np.int32)
+            for number in range(count):
+                table[place_of(table, codes, codes[number])] = number + 1
+    return count
 
 
 def _start_keys(
