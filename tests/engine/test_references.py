@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from whimbrel import Filter, Index
 from whimbrel.engine.planner.references import COARSE, NUMBER, coarse_shifts
@@ -133,6 +134,7 @@ def test_a_slot_of_several_conjunctions_comes_once() -> None:
     _check(texts, names, draw)
 
 
+@pytest.mark.soak
 def test_more_attributes_than_references_have_numbers() -> None:
     draw = random.Random(13)
     names = [f"a{n}" for n in range(12)]
