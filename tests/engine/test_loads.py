@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from tests import strategies
 from tests.language import texts as sql
 from whimbrel import Index
-from whimbrel.engine.intake import loads, scan
+from whimbrel.engine.intake import loads, scan, scan_kernels
 from whimbrel.language import parse
 from whimbrel.model.errors import WhimbrelError
 
@@ -57,3 +58,18 @@ def test_a_scanned_load_matches_what_its_filters_match(batch: list[str], events:
     filters = [parse(text) for text in batch]
     for event in [*events, {"a": 1, "b": 2, "c": "a"}, {"a": "ab", "b": 2.5, "c": [1, "b"], "d": {"x": -1}}]:
         assert index.match(event) == [id for id, filter in enumerate(filters) if filter.matches(event)]
+
+
+def test_a_head_is_scanned_where_that_needs_no_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loads, "SCANNED_FROM", 4_096)
+    texts = [f"a = {n} AND b = 'x{n % 7}'" for n in range(loads.READY_FROM)]
+    loads._scan(pa.array(texts, pa.large_string()))  # now it is compiled
+    assert len(loads.scan_load(texts, "sql")[1]) == 0
+    assert len(loads.scan_load(texts[1:], "sql")[1]) == len(texts) - 1
+    index = Index()
+    index.add_many(enumerate(texts))
+    assert index.match({"a": 9, "b": "x2"}) == [9]
+    monkeypatch.setattr(scan_kernels, "cut_texts", object())
+    for is_cold, left in ((True, len(texts)), (False, 0)):
+        monkeypatch.setattr(loads, "is_cold", lambda kernel, cold=is_cold: cold)
+        assert len(loads.scan_load(texts, "sql")[1]) == left

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from whimbrel.engine.arrow import large_strings
+from whimbrel.engine.compiled.warmup import is_cold
 from whimbrel.language.columnar import Conjunctions, ParsedMany, ShapeGroup, parse_many
 from whimbrel.language.columns import Int64s
 from whimbrel.language.sql import SQL
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 Texts: TypeAlias = "Sequence[str] | pa.Array"
 
 SCANNED_FROM = 4_096
-"""Texts from which compiled loops are worth reading from disk, or after an install compiling."""
+"""Texts from which compiled loops are worth compiling, after an install."""
+READY_FROM = 512
+"""Texts from which they are worth using, once they are compiled."""
 CHUNK = 1 << 16
 """Texts that are scanned at a time: bounds memory, and shows progress."""
 
@@ -50,7 +53,7 @@ def scan_load(
     `progress` is told how many texts are done with.
     """
     parsed = ParsedMany(len(texts))
-    column = _column(texts) if len(texts) >= SCANNED_FROM and dialects.get(dialect) is SQL else None
+    column = _column(texts) if _is_worth(len(texts)) and dialects.get(dialect) is SQL else None
     if column is None:
         return parsed, np.arange(len(texts))
     size = min(CHUNK, max(SCANNED_FROM, -(-len(texts) // workers)))
@@ -66,6 +69,14 @@ def scan_load(
             if progress is not None and done:
                 progress(done)
     return parsed, np.concatenate(lefts)
+
+
+def _is_worth(count: int) -> bool:
+    if not READY_FROM <= count < SCANNED_FROM:
+        return count >= SCANNED_FROM
+    from whimbrel.engine.intake.scan_kernels import cut_texts
+
+    return bool(getattr(cut_texts, "signatures", ())) or not is_cold(cut_texts)
 
 
 def chosen(texts: Texts, rows: Int64s) -> list[str]:
