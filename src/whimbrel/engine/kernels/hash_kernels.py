@@ -5,6 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
+from whimbrel.engine.compiled.bisection import lower_bound
 from whimbrel.engine.compiled.intrinsics import copy, prefetch
 from whimbrel.engine.compiled.jit import helper
 from whimbrel.engine.kernels.item_kernels import NO_ITEM, holds, in_set
@@ -54,14 +55,8 @@ def _sorted_codes(v, factor, attrs, ranks, end):  # type: ignore[no-untyped-def]
 
 @helper
 def _is_among(codes, code):  # type: ignore[no-untyped-def]
-    low, high = 0, codes.size
-    while low < high:
-        middle = (low + high) >> 1
-        if codes[middle] < code:
-            low = middle + 1
-        else:
-            high = middle
-    return low < codes.size and codes[low] == code
+    place = lower_bound(codes, 0, codes.size, code)
+    return place < codes.size and codes[place] == code
 
 
 @helper

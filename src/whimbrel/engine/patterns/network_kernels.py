@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.engine.compiled.bisection import lower_bound
 from whimbrel.engine.compiled.jit import helper, kernel
 
 
@@ -52,16 +53,10 @@ def find_networks(
             for at in range(lengths.size):
                 free = 32 - lengths[at]
                 key = lengths[at] << 32 | (address >> free << free)
-                low, high = cuts[at], cuts[at + 1]
-                while low < high:
-                    middle = (low + high) >> 1
-                    if keys[middle] < key:
-                        low = middle + 1
-                    else:
-                        high = middle
-                if low < cuts[at + 1] and keys[low] == key:
+                place = lower_bound(keys, cuts[at], cuts[at + 1], key)
+                if place < cuts[at + 1] and keys[place] == key:
                     for column in range(2):
-                        found[n] = ranks[low, column]
+                        found[n] = ranks[place, column]
                         n += found[n] > 0
         ends[t + 1] = n
     return ends, found[:n]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.engine.compiled.bisection import lower_bound
 from whimbrel.engine.compiled.jit import helper, kernel
 from whimbrel.engine.intake.clauses import RANGE, SET, Clauses
 from whimbrel.engine.planner.chunks import BUCKETS, IDENTITY, WORDS, Chunked, ask_ahead
@@ -91,14 +92,7 @@ def bucket_of(rank, first, last, bucket_high):  # type: ignore[no-untyped-def]
     """The bucket of a rank: the first whose last rank is not below it, counted from `first`."""
     if bucket_high[last - 1] == last - first - 1:  # as many buckets as ranks
         return rank
-    low, high = first, last
-    while low < high:
-        middle = (low + high) >> 1
-        if bucket_high[middle] < rank:
-            low = middle + 1
-        else:
-            high = middle
-    return low - first
+    return lower_bound(bucket_high, first, last, rank) - first
 
 
 @kernel

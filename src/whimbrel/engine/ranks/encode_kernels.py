@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.engine.compiled.bisection import lower_bound
 from whimbrel.engine.compiled.jit import helper, kernel
 from whimbrel.engine.compiled.kernel_arrays import Numbers
 from whimbrel.engine.ranks.cells import DROPPED_BITS
@@ -149,21 +150,11 @@ def _rank_number(value: float, attr: int, numbers: Numbers) -> int:  # pragma: n
         bucket = first[attr] + _bucket(value if kinds[attr] == 2 else below, attr, scale, count)
         low, high = begin + buckets[bucket], begin + buckets[bucket + 1]
     if kinds[attr] == 2:
-        while low < high:
-            middle = (low + high) >> 1
-            if floats[middle] < value:
-                low = middle + 1
-            else:
-                high = middle
+        low = lower_bound(floats, low, high, value)
         equal = low < end and floats[low] == value
     else:
         whole = np.int64(below) if inside else np.int64(0)
-        while low < high:
-            middle = (low + high) >> 1
-            if integers[middle] < whole:
-                low = middle + 1
-            else:
-                high = middle
+        low = lower_bound(integers, low, high, whole)
         equal = low < end and integers[low] == whole and inside
         if equal and below != value:  # the constant is the floor of the value, hence below it
             low, equal = low + 1, False
