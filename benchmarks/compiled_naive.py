@@ -15,8 +15,8 @@ import pyarrow as pa
 from numba import njit
 
 from benchmarks.filters import POINTS, RANGE, Filters, read_filters, spans
-from whimbrel.lab.bench.case import Case
-from whimbrel.lab.bench.rival import Pairs, Refused, Rival, pairs_of_blocks
+from whimbrel.lab.measure.case import Case
+from whimbrel.lab.measure.rival import Pairs, Refused, Rival, pairs_of_blocks
 
 ANY_WIDTH = np.uint32(0xFFFFFFFF)
 """The width of what is not an interval: every rank passes the first test and goes on to the second."""

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from whimbrel.lab.bench.case import Case
-from whimbrel.lab.bench.rival import Pairs, Refused, Rival, pairs_of_blocks
+from whimbrel.lab.measure.case import Case
+from whimbrel.lab.measure.rival import Pairs, Refused, Rival, pairs_of_blocks
 from whimbrel.matchers import MATCHERS, make
 from whimbrel.matchers._frozen import FrozenMatcher
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from benchmarks.access_keys import AccessKeys, Slots, access_keys, slots_of
 from benchmarks.filters import Filters, read_filters
-from whimbrel.lab.bench.case import Case
-from whimbrel.lab.bench.rival import Pairs, Refused, Rival
+from whimbrel.lab.measure.case import Case
+from whimbrel.lab.measure.rival import Pairs, Refused, Rival
 
 if TYPE_CHECKING:
     import polars as pl

@@ -5,7 +5,7 @@ machine in minutes; no target is judged by them. The figures of peers were measu
 machine like the one that the targets are for; hypermatch's is its author's.
 """
 
-from whimbrel.lab.bench.case import Aims, Case, Claim, Peer, Target
+from whimbrel.lab.measure.case import Aims, Case, Claim, Peer, Target
 
 CASES = (
     Case(

@@ -16,18 +16,18 @@ from benchmarks import workloads
 from benchmarks.filters import read_filters
 from tests.cli.program import Program
 from whimbrel import Index
-from whimbrel.lab.bench import folder, start
-from whimbrel.lab.bench.answers import Answers, MatchesDiffer
-from whimbrel.lab.bench.case import Case, Claim
-from whimbrel.lab.bench.engine import Engine, build
-from whimbrel.lab.bench.field import run_field
-from whimbrel.lab.bench.page import BEGIN, END, NoMarks, insert, markdown
-from whimbrel.lab.bench.rival import Pairs, Refused, Rival
-from whimbrel.lab.bench.run import Settings, run
-from whimbrel.lab.bench.store import default_folder, workload_of
-from whimbrel.lab.bench.tables import tables_of
-from whimbrel.lab.bench.timing import affordable
-from whimbrel.lab.bench.verdicts import Verdict
+from whimbrel.lab.measure import folder, start
+from whimbrel.lab.measure.answers import Answers, MatchesDiffer
+from whimbrel.lab.measure.case import Case, Claim
+from whimbrel.lab.measure.engine import Engine, build
+from whimbrel.lab.measure.field import run_field
+from whimbrel.lab.measure.page import BEGIN, END, NoMarks, insert, markdown
+from whimbrel.lab.measure.rival import Pairs, Refused, Rival
+from whimbrel.lab.measure.run import Settings, run
+from whimbrel.lab.measure.store import default_folder, workload_of
+from whimbrel.lab.measure.tables import tables_of
+from whimbrel.lab.measure.timing import affordable
+from whimbrel.lab.measure.verdicts import Verdict
 from whimbrel.lab.workloads import make
 
 QUICK = ("bench", "match", "--rivals=naive", "--repeat=1", "--seconds=0.1", "--no-start", "--cache=cache")

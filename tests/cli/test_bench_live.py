@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from whimbrel import Index
 from whimbrel.cli.main import app
-from whimbrel.lab.bench import live
+from whimbrel.lab.measure import live
 
 TINY = live.Sizes(subscriptions=500, changes=60, missed=200, events=4, repeat=2, seconds=0.1)
 

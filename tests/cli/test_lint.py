@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.cli.program import Program
 from tests.strategies import filters
 from whimbrel import Filter
-from whimbrel.cli.covers import CoverIndex
+from whimbrel.model.covering import CoverIndex
 
 FILTERS = {
     "wide": "price < 100 AND kind = 'a'",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cli.program import Program
-from whimbrel.lab.bench import spaces as bench
+from whimbrel.lab.measure import spaces as bench
 from whimbrel.spaces import SubjectSpaces
 
 

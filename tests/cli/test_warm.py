@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 LOOK = """
 import sys
 from tests.engine.hunting import hunt
-from whimbrel.engine.compiled.compiled_cache import CompiledCache
+from whimbrel.compiled.cache import CompiledCache
 for seed in range(12):
     hunt(seed)
 for name, module in list(sys.modules.items()):

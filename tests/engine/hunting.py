@@ -19,7 +19,7 @@ import pyarrow as pa
 from tests.engine.test_index import block_pairs, pairs
 from tests.strategies import NUMBERS, STRINGS
 from whimbrel import Filter, Index
-from whimbrel.language.sql_literals import value_text
+from whimbrel.language.sql.literals import value_text
 from whimbrel.model.event import Event
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tests import strategies as ws
-from whimbrel.engine.codec import Codec, Encoded, build_dictionary
 from whimbrel.model.constraint import NULL_KEY
 from whimbrel.model.values import STRING, SortKey, canonical_number
+from whimbrel.ranks.encoding.codec import Codec, Encoded, build_dictionary
 
 Constants = dict[str, Any]
 

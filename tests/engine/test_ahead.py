@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 from whimbrel import Index
+from whimbrel.compiled.cache import CompiledCache
 from whimbrel.engine import ahead
-from whimbrel.engine.compiled.compiled_cache import CompiledCache
 from whimbrel.engine.kernels.match_kernels import match
 from whimbrel.engine.planner import chunks, dead_bits, tiles
 

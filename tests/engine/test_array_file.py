@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
-from whimbrel.engine.errors import CorruptIndex, ForeignFile, MissingIndex, NewerFormat, SavedIndexError
-from whimbrel.engine.files.array_file import FORMAT_VERSION, open_file, write_file
+from whimbrel.storage.array_file import FORMAT_VERSION, open_file, write_file
+from whimbrel.storage.errors import CorruptIndex, ForeignFile, MissingIndex, NewerFormat, SavedIndexError
 
 ARRAYS = {
     "keys": np.arange(5, dtype=np.int64) - 2,

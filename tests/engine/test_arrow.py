@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whimbrel.engine import arrow
+from whimbrel.ranks import arrow
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=5), max_size=20))
@@ -60,7 +60,7 @@ PROGRAM = """
 import sys
 import pyarrow as pa
 from whimbrel import Index
-from whimbrel.engine.arrow import large_strings, numbers
+from whimbrel.ranks.arrow import large_strings, numbers
 import numpy as np
 texts = [f"x = {number} AND y = 'a{number}'" for number in range(100)]
 events = pa.Table.from_arrays([numbers(np.arange(9)), large_strings([f"a{n}" for n in range(9)])], ["x", "y"])

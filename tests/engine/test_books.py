@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whimbrel.engine.patterns import books
-from whimbrel.engine.patterns.book_kernels import DEPTH, LENGTH
-from whimbrel.engine.patterns.books import EVERY_END, EVERY_INSIDE, SOME_END, SOME_INSIDE, Book, build_books, open_books
-from whimbrel.engine.ranks.dictionary import build_dictionary
-from whimbrel.engine.ranks.search import fixed
+from whimbrel.ranks.dictionary import build_dictionary
+from whimbrel.ranks.patterns import books
+from whimbrel.ranks.patterns.book_kernels import DEPTH, LENGTH
+from whimbrel.ranks.patterns.books import EVERY_END, EVERY_INSIDE, SOME_END, SOME_INSIDE, Book, build_books, open_books
+from whimbrel.ranks.search import fixed
 
 LETTERS = st.text(alphabet="ab\0é\U0001f600", min_size=1, max_size=6)
 KINDS = st.sampled_from([SOME_END, SOME_INSIDE, EVERY_END, EVERY_INSIDE])

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from tests import strategies as ws
 from tests.engine.ranks import Constants, Ranks, constants, entries, make, same
-from whimbrel.engine.ranks.cells import DROPPED, boxed
 from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.model.event import Event
+from whimbrel.ranks.cells import DROPPED, boxed
 
 
 @given(st.lists(ws.events(), max_size=4), st.data())

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from tests import strategies as ws
 from tests.engine.ranks import FLOATS, Ranks, constants, entries, make, same
-from whimbrel.matchers.events import read_events
 from whimbrel.model.errors import EventError
+from whimbrel.model.tables import read_events
 from whimbrel.model.values import Timestamp
 
 COLUMNS: list[tuple[pa.DataType, list[Any]]] = [

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from tests import strategies as ws
 from tests.engine.ranks import FLOATS, INT64, NUMBERS, Constants, Ranks, constants, make
-from whimbrel.engine.codec import Codec, build_dictionary, ranks_of_numbers, ranks_of_strings, ranks_of_times
-from whimbrel.engine.ranks.lookup import LISTED
 from whimbrel.model.constraint import NULL_KEY
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP, SortKey, Timestamp, canonical_number, sort_key, to_value
+from whimbrel.ranks.encoding.codec import Codec, build_dictionary, ranks_of_numbers, ranks_of_strings, ranks_of_times
+from whimbrel.ranks.lookup import LISTED
 
 
 @given(constants, st.booleans(), ws.values)

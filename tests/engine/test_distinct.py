@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whimbrel.engine.ranks.distinct import distinct, float_places, sort_by_two, together
+from whimbrel.ranks.distinct import distinct, float_places, sort_by_two, together
 
 _few = st.integers(-3, 3)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from whimbrel import Filter, Index
-from whimbrel.engine.compiled import intrinsics
+from whimbrel.compiled import intrinsics
 
 
 def _keeper() -> Any:

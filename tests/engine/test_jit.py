@@ -12,7 +12,7 @@ import pytest
 
 MODULE = """
 import numpy as np
-from whimbrel.engine.compiled.jit import helper, kernel, quick_kernel
+from whimbrel.compiled.jit import helper, kernel, quick_kernel
 
 @helper
 def inner(values, by):
@@ -132,11 +132,9 @@ def test_functions_stay_as_they_are_where_compiling_is_switched_off(sample: Samp
 
 def test_a_change_to_a_helper_in_another_file_is_noticed_by_its_content(sample: Sample) -> None:
     helper_file = sample.folder / "below.py"
-    helper_file.write_text(
-        "from whimbrel.engine.compiled.jit import helper\n\n@helper\ndef below(n):\n    return n + 1\n"
-    )
+    helper_file.write_text("from whimbrel.compiled.jit import helper\n\n@helper\ndef below(n):\n    return n + 1\n")
     (sample.folder / "above.py").write_text(
-        "from below import below\nfrom whimbrel.engine.compiled.jit import kernel\n\n"
+        "from below import below\nfrom whimbrel.compiled.jit import kernel\n\n"
         "@kernel\ndef above(n):\n    return below(n)\n"
     )
     program = "from above import above; print(above(5)); print(sum(above.stats.cache_hits.values()))"

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from tests import strategies
 from tests.language import texts as sql
 from whimbrel import Index
-from whimbrel.engine.intake import loads, scan, scan_kernels
+from whimbrel.engine.intake import loads
 from whimbrel.language import parse
+from whimbrel.language.sql import scan, scan_kernels
 from whimbrel.model.errors import WhimbrelError
 
 

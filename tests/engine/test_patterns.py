@@ -17,18 +17,18 @@ from hypothesis import strategies as st
 
 from tests.engine.test_index import pairs
 from whimbrel import Filter, Index
-from whimbrel.engine import codec
-from whimbrel.engine.patterns import patterns
-from whimbrel.engine.patterns.patterns import Looked, look, regex_pieces
-from whimbrel.matchers.explain import near_misses
 from whimbrel.model import expression as x
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.event import Event
+from whimbrel.model.explain import near_misses
 from whimbrel.model.intervals import STRINGS
 from whimbrel.model.limits import EVENT_VALUES
 from whimbrel.model.patterns import Substring, Suffix
 from whimbrel.model.subscription import Subscription
+from whimbrel.ranks.encoding import codec
+from whimbrel.ranks.patterns import patterns
+from whimbrel.ranks.patterns.patterns import Looked, look, regex_pieces
 
 LETTERS = "ab%_\\é\0"
 TEXTS = ["", "a", "b", "ab", "ba", "aba", "bab", "aab", "abab", "%", "_", "a%b", "é", "aéb", "\0", "a\0", "\U0001f600"]

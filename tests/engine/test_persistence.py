@@ -17,7 +17,7 @@ import pytest
 from tests.engine.crash_loop import EVENTS, STAMP, advance, generation_of
 from whimbrel import Index
 from whimbrel.engine import parts as engine
-from whimbrel.engine.errors import CorruptIndex, ForeignFile, MissingIndex, NewerFormat, SavedIndexError
+from whimbrel.storage.errors import CorruptIndex, ForeignFile, MissingIndex, NewerFormat, SavedIndexError
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from whimbrel.engine.intake.compiler import Ranks
 from whimbrel.engine.intake.constants import Constants
 from whimbrel.engine.intake.pools import Pool
-from whimbrel.engine.ranks.dictionary import build_dictionary
-from whimbrel.language.words import Words
+from whimbrel.language.sql.words import Words
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
+from whimbrel.ranks.dictionary import build_dictionary
 
 _integers = st.lists(st.integers(-4, 4), min_size=1, max_size=4)
 _wide = st.lists(st.one_of(st.integers(-(2**70), 2**70), st.floats(-9, 9)), min_size=1, max_size=3)

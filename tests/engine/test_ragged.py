@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.ranks import entries, make, same
-from whimbrel.matchers.events import read_events
 from whimbrel.model.errors import EventError
+from whimbrel.model.tables import read_events
 
 
 @given(st.data())

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from tests.language import texts as sql
 from tests.language.test_columnar import check
-from whimbrel.engine.intake import loads, scan
+from whimbrel.engine.intake import loads
 from whimbrel.engine.intake.loads import parse_load, scan_load
 from whimbrel.lab.workloads import mixed
-from whimbrel.language.words import Words
+from whimbrel.language.sql import scan
+from whimbrel.language.sql.words import Words
 from whimbrel.model.errors import UnknownDialect
 
 

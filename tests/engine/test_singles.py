@@ -24,10 +24,14 @@ from hypothesis import strategies as st
 from tests import strategies as ws
 from tests.engine.ranks import Constants, constants, entries, make
 from whimbrel import Filter, Index
-from whimbrel.engine import singles
-from whimbrel.engine.codec import Codec, Encoded
-from whimbrel.engine.compiled import objects
-from whimbrel.engine.compiled.kernel_arrays import (
+from whimbrel.compiled import objects
+from whimbrel.compiled.views import words_of
+from whimbrel.model.errors import EventError, LimitExceeded, WhimbrelError
+from whimbrel.model.event import Event
+from whimbrel.ranks.dict_kernels import GIVEN_UP, read_dict
+from whimbrel.ranks.encoding import singles
+from whimbrel.ranks.encoding.codec import Codec, Encoded
+from whimbrel.ranks.kernel_arrays import (
     ENTRIES,
     ENTRIES_AT,
     READING,
@@ -36,10 +40,6 @@ from whimbrel.engine.compiled.kernel_arrays import (
     TASK_AT,
     Entries,
 )
-from whimbrel.engine.compiled.views import words_of
-from whimbrel.engine.ranks.dict_kernels import GIVEN_UP, read_dict
-from whimbrel.model.errors import EventError, LimitExceeded, WhimbrelError
-from whimbrel.model.event import Event
 
 pytestmark = pytest.mark.skipif(not objects.READABLE, reason="this interpreter's objects are not read by kernels")
 

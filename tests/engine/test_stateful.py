@@ -18,9 +18,9 @@ from tests.engine.test_index import PADDING, Id, Pair, block_pairs, check_pairs,
 from tests.strategies import events, filters
 from whimbrel import Filter, Index
 from whimbrel.engine import parts as engine
-from whimbrel.matchers.explain import explain, near_misses
 from whimbrel.model.errors import DuplicateId, IdKindError, UnknownId
 from whimbrel.model.event import Event
+from whimbrel.model.explain import explain, near_misses
 from whimbrel.model.subscription import Subscription
 
 IDS: list[list[Id]] = [

@@ -17,9 +17,9 @@ from whimbrel.engine.intake.subscriptions import BadSubscriptions
 from whimbrel.engine.typed_columns import coded_table
 from whimbrel.matchers import MATCHERS, make
 from whimbrel.matchers._bulk import BulkMatcher
-from whimbrel.matchers.events import read_events
 from whimbrel.model.errors import FilterError, UnsupportedEvent, UnsupportedFilter
 from whimbrel.model.schema import FilterTypeError, InvalidEvent
+from whimbrel.model.tables import read_events
 
 SLOW = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from whimbrel.engine.compiled import warmup
-from whimbrel.engine.compiled.compiled_cache import CompiledCache
+from whimbrel.compiled import cold_start as warmup
+from whimbrel.compiled.cache import CompiledCache
 
 
 class Kept(CompiledCache):

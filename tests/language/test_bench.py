@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import json
 
-from whimbrel.cli import bench_language
-from whimbrel.language.columnar import parse_many
+from whimbrel.lab.measure import language as bench_language
+from whimbrel.language.sql.columnar import parse_many
 
 
 def test_the_texts_of_the_benchmark_are_columnar_and_have_the_shapes_they_should():

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.language import texts as sql
-from whimbrel.language import columnar, parse
-from whimbrel.language.columnar import Operand, ParsedMany, Shape, Term, parse_many
+from whimbrel.language import parse
+from whimbrel.language.sql import columnar
+from whimbrel.language.sql.columnar import Operand, ParsedMany, Shape, Term, parse_many
 from whimbrel.model import dialects
 from whimbrel.model.errors import UnknownDialect, WhimbrelError
 from whimbrel.model.filter import Filter

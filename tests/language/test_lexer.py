@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from whimbrel.language.sql_lexer import describe, is_literal, name_of, number_value, position_of, string_value, tokens
+from whimbrel.language.sql.lexer import describe, is_literal, name_of, number_value, position_of, string_value, tokens
 
 
 def cut(text: str) -> list[str]:

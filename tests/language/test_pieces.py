@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.language import texts as sql
 from tests.language.test_columnar import check
 from whimbrel.lab.workloads import mixed
-from whimbrel.language.columnar import parse_many
-from whimbrel.language.pieces import MOST, pieces_of, read_piece
+from whimbrel.language.sql.columnar import parse_many
+from whimbrel.language.sql.pieces import MOST, pieces_of, read_piece
 
 
 @given(st.lists(st.lists(sql.simple_predicates, min_size=1, max_size=4).map(" AND ".join), max_size=6))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from tests import strategies as model
-from whimbrel.language.sql_literals import string_text
+from whimbrel.language.sql.literals import string_text
 
 WORDS = [
     *("AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "ESCAPE", "IS", "NULL", "MISSING", "TRUE", "FALSE", "CONTAINS"),

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from tests.matchers.test_events import DAY, NAN, T, read
-from whimbrel.matchers.events import as_arrow, read_events
 from whimbrel.model.errors import EventError
 from whimbrel.model.event import Event
+from whimbrel.model.tables import as_arrow, read_events
 
 
 def test_objects_are_read_one_by_one() -> None:

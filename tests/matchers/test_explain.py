@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.strategies import events, filters
 from whimbrel import Filter, Index
-from whimbrel.matchers.explain import ConstraintExplanation, explain, near_misses
 from whimbrel.model.event import Event
+from whimbrel.model.explain import ConstraintExplanation, explain, near_misses
 from whimbrel.model.subscription import Subscription
 from whimbrel.model.values import Timestamp
 

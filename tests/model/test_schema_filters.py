@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.model import domain_semantics as direct
 from whimbrel import Filter, Schema
-from whimbrel.matchers.explain import explain
 from whimbrel.model import expression as x
 from whimbrel.model.event import Event
+from whimbrel.model.explain import explain
 from whimbrel.model.schema import FilterTypeError, InvalidEvent
 
 DOCUMENT: dict[str, Any] = {

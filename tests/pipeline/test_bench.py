@@ -17,15 +17,15 @@ from benchmarks import pipeline
 from benchmarks.pipeline import works
 from whimbrel import Index
 from whimbrel.cli.main import app
-from whimbrel.lab.bench.answers import MatchesDiffer
-from whimbrel.lab.bench.folder import UnknownName
-from whimbrel.lab.bench.page import NoMarks
-from whimbrel.lab.bench.pipeline import Settings, run
-from whimbrel.lab.bench.pipeline_case import Work
-from whimbrel.lab.bench.pipeline_match import affordable
-from whimbrel.lab.bench.pipeline_rival import SparkRival
-from whimbrel.lab.bench.pipeline_stage import numbered, write_parts
-from whimbrel.lab.bench.pipeline_tables import BEGIN, END, insert, markdown, write
+from whimbrel.lab.measure.answers import MatchesDiffer
+from whimbrel.lab.measure.folder import UnknownName
+from whimbrel.lab.measure.page import NoMarks
+from whimbrel.lab.measure.pipeline import Settings, run
+from whimbrel.lab.measure.pipeline_case import Work
+from whimbrel.lab.measure.pipeline_match import affordable
+from whimbrel.lab.measure.pipeline_rival import SparkRival
+from whimbrel.lab.measure.pipeline_stage import numbered, write_parts
+from whimbrel.lab.measure.pipeline_tables import BEGIN, END, insert, markdown, write
 from whimbrel.lab.workloads import make
 
 pytestmark = pytest.mark.spark

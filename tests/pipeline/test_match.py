@@ -9,7 +9,6 @@ import pytest
 
 from tests.pipeline.shop import SCHEMA, as_object, expected_pairs, make_events, make_filters
 from whimbrel import Index
-from whimbrel.engine.errors import CorruptIndex, MissingIndex
 from whimbrel.pipeline import IndexStore, compile_index, explain, match
 from whimbrel.pipeline.errors import (
     ColumnError,
@@ -19,6 +18,7 @@ from whimbrel.pipeline.errors import (
     RejectedSubscriptions,
     RemotePath,
 )
+from whimbrel.storage.errors import CorruptIndex, MissingIndex
 
 pytestmark = pytest.mark.spark
 

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from whimbrel import Index
-from whimbrel.engine.errors import CorruptIndex
 from whimbrel.pipeline.errors import BadManifest, MissingVersion, RemotePath, VersionTaken
 from whimbrel.pipeline.plans import choose_plan
 from whimbrel.pipeline.store import IndexStore, Manifest, Shard, local_path
 from whimbrel.pipeline.worker import open_shard, open_version
+from whimbrel.storage.errors import CorruptIndex
 
 
 def manifest(version: int, *shards: Shard, rejects: tuple[str, ...] = ()) -> Manifest:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from whimbrel.cli import bench_spaces
-from whimbrel.lab.bench import transitions as bench
+from whimbrel.cli.bench import spaces as bench_spaces
+from whimbrel.lab.measure import transitions as bench
 
 pytestmark = pytest.mark.spark
 

@@ -8,13 +8,13 @@ import typer
 
 from whimbrel.cli.console import plain, say, to_json
 from whimbrel.cli.options import Json, Timestamps, names_of
-from whimbrel.cli.pipeline import Events, EventsFrom, Master, Schema, Settings, SubscriptionsFrom
+from whimbrel.cli.pipeline.commands import Events, EventsFrom, Master, Schema, Settings, SubscriptionsFrom
 from whimbrel.model.filter import Filter
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from whimbrel.cli.pipeline_inputs import InputFormat
+    from whimbrel.cli.pipeline.inputs import InputFormat
     from whimbrel.pipeline.backtest import Backtest
 
 _BAR = 40
@@ -51,9 +51,9 @@ def backtest(
 
     Shows hits per day, their share of all events, some of them, and which subscriptions match the same events already.
     """
-    from whimbrel.cli.pipeline_events import Source, read_events
-    from whimbrel.cli.pipeline_inputs import recognise
-    from whimbrel.cli.pipeline_session import Cluster, running_spark, settings_of
+    from whimbrel.cli.pipeline.events import Source, read_events
+    from whimbrel.cli.pipeline.inputs import recognise
+    from whimbrel.cli.pipeline.session import Cluster, running_spark, settings_of
 
     if subscriptions is not None and index is not None:
         raise typer.BadParameter("Expected either --subscriptions or --index, but got both")
@@ -93,7 +93,7 @@ def _others(
     """What to compare with, and the rows of it that are no subscriptions."""
     if subscriptions is None:
         return index, None
-    from whimbrel.cli.pipeline_subscriptions import read_subscriptions
+    from whimbrel.cli.pipeline.subscriptions import read_subscriptions
 
     found = read_subscriptions(spark, subscriptions, format)
     return found.rows, found.refused

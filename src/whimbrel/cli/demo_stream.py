@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whimbrel.cli.pipeline_errors import JobFailed, reason_of
-from whimbrel.cli.pipeline_session import Cluster, running_spark
+from whimbrel.cli.pipeline.errors import JobFailed, reason_of
+from whimbrel.cli.pipeline.session import Cluster, running_spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -259,8 +259,8 @@ class _Follower:
                 self._line(progress)
 
     def _line(self, progress: Any) -> None:
-        from whimbrel.cli.pipeline_inputs import InputFormat
-        from whimbrel.cli.pipeline_lag import lag_of
+        from whimbrel.cli.pipeline.inputs import InputFormat
+        from whimbrel.cli.pipeline.lag import lag_of
         from whimbrel.pipeline import IndexStore
         from whimbrel.pipeline.batches import recorded
 

@@ -42,8 +42,8 @@ def explain(
     seen. With --subscriptions alone, lists the subscriptions that the event matches and those it misses by least.
     """
     from whimbrel.cli.matching import load_index
-    from whimbrel.cli.readers.single import read_event
     from whimbrel.model.schema import Schema
+    from whimbrel.readers.single import read_event
 
     if (subscriptions is None) == (filter is None):
         raise typer.BadParameter("Expected either --subscriptions FILE or --filter TEXT")
@@ -79,7 +79,7 @@ def _id_of(text: str, kind: str) -> Id:
 
 
 def _show_filter(id: Id | None, filter: Filter, event: Event, json: bool) -> None:
-    from whimbrel.matchers.explain import explain as explain_filter
+    from whimbrel.model.explain import explain as explain_filter
 
     explanation = explain_filter(filter, event if filter.schema is None else filter.schema.read(event))
     if json:

@@ -13,10 +13,10 @@ from whimbrel.cli.report import Report
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from whimbrel.cli.readers.source import Format
     from whimbrel.model.event import Event
     from whimbrel.model.filter import Filter
     from whimbrel.model.subscription import Id
+    from whimbrel.readers.source import Format
 
 T = TypeVar("T")
 
@@ -94,10 +94,10 @@ def advise(
 
 
 def _read_filters(file: str, fallback: Format | None, report: Report) -> list[tuple[Id, Filter]]:
-    from whimbrel.cli.readers.errors import InputError, Refused
-    from whimbrel.cli.readers.subscriptions import read_subscriptions
     from whimbrel.model.errors import WhimbrelError
     from whimbrel.model.filter import Filter
+    from whimbrel.readers.errors import InputError, Refused
+    from whimbrel.readers.subscriptions import read_subscriptions
 
     out: dict[Id, Filter] = {}
     for place, item in read_subscriptions(file, fallback):
@@ -117,10 +117,10 @@ def _read_filters(file: str, fallback: Format | None, report: Report) -> list[tu
 def _read_events(
     file: str, fallback: Format | None, attributes: Collection[str], timestamps: tuple[str, ...], report: Report
 ) -> list[Event]:
-    from whimbrel.cli.readers.errors import InputError, Refused
-    from whimbrel.cli.readers.events import read_events
-    from whimbrel.matchers.events import read_events as to_events
     from whimbrel.model.errors import WhimbrelError
+    from whimbrel.model.tables import read_events as to_events
+    from whimbrel.readers.errors import InputError, Refused
+    from whimbrel.readers.events import read_events
 
     out: list[Event] = []
     for batch in read_events([file], fallback, attributes):

@@ -32,9 +32,9 @@ def lint(
 
     Exit status: 1 if there are errors, 0 if there are only warnings or none.
     """
-    from whimbrel.cli.findings import Finding, find
     from whimbrel.cli.report import open_for_writing
     from whimbrel.model.schema import Schema
+    from whimbrel.readers.lint import Finding, find
 
     typed = None if schema is None else Schema.load(schema)
     counts: Counter[str] = Counter()

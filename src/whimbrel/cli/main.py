@@ -8,14 +8,14 @@ import sys
 import typer
 
 from whimbrel.cli.backtest import backtest
-from whimbrel.cli.bench import bench
+from whimbrel.cli.bench.commands import bench
 from whimbrel.cli.console import say, say_json
 from whimbrel.cli.demo import demo
 from whimbrel.cli.explain import explain
 from whimbrel.cli.lab import lab
 from whimbrel.cli.lint import lint
 from whimbrel.cli.match import match
-from whimbrel.cli.pipeline import pipeline
+from whimbrel.cli.pipeline.commands import pipeline
 from whimbrel.cli.schema import schema
 from whimbrel.cli.spaces import spaces
 from whimbrel.cli.version import version

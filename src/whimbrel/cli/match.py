@@ -16,7 +16,7 @@ from whimbrel.cli.writers import OutputFormat, PairWriter, open_writer
 
 if TYPE_CHECKING:
     from whimbrel.cli.matching import Loaded
-    from whimbrel.cli.readers.source import Format
+    from whimbrel.readers.source import Format
 
 
 def match(
@@ -87,8 +87,8 @@ def _match_files(
     loaded: Loaded, files: list[str], fallback: Format | None, report: Report, counts: _Counts, writer: PairWriter
 ) -> None:
     from whimbrel.cli.matching import match_events
-    from whimbrel.cli.readers.errors import InputError
-    from whimbrel.cli.readers.events import read_events
+    from whimbrel.readers.errors import InputError
+    from whimbrel.readers.events import read_events
 
     started = time.perf_counter()
     seen: list[str] = []

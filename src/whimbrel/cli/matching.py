@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whimbrel.cli.console import Bar, progress
-from whimbrel.cli.readers.errors import InputError, Place, Refused
-from whimbrel.cli.readers.events import EventBatch
-from whimbrel.cli.readers.source import Format
-from whimbrel.cli.readers.subscriptions import Row, read_subscriptions
 from whimbrel.cli.report import Report
 from whimbrel.model.errors import EventError, LimitExceeded, WhimbrelError
 from whimbrel.model.schema import InvalidEvent
 from whimbrel.model.subscription import id_kind
+from whimbrel.readers.errors import InputError, Place, Refused
+from whimbrel.readers.events import EventBatch
+from whimbrel.readers.source import Format
+from whimbrel.readers.subscriptions import Row, read_subscriptions
 
 if TYPE_CHECKING:
     import pyarrow as pa

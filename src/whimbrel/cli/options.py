@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from whimbrel.cli.readers.source import Format
 from whimbrel.cli.report import OnError
-from whimbrel.engine.compiled.warmup import be_quiet
+from whimbrel.compiled.cold_start import be_quiet
+from whimbrel.readers.source import Format
 
 
 def _for_machines(json: bool) -> bool:

@@ -12,7 +12,7 @@ from typing import IO, Literal, NoReturn
 import typer
 
 from whimbrel.cli.console import plain, say, say_json, to_json
-from whimbrel.cli.readers.errors import InputError
+from whimbrel.readers.errors import InputError
 
 _SHOWN = 20
 

@@ -13,10 +13,10 @@ from whimbrel.cli.options import From, Json, OnErrorOption, Rejects, names_of
 from whimbrel.cli.report import OnError, Report, Stopped, open_for_writing
 
 if TYPE_CHECKING:
-    from whimbrel.cli.readers.events import EventBatch
-    from whimbrel.cli.readers.source import Format
     from whimbrel.model.event import Event
     from whimbrel.model.schema import Schema
+    from whimbrel.readers.events import EventBatch
+    from whimbrel.readers.source import Format
 
 schema = typer.Typer(help="Schemas: what events look like.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -145,10 +145,10 @@ def _load(file: Path) -> Schema:
 
 
 def _check_subscriptions(schema: Schema, file: str, fallback: Format | None, report: Report) -> int:
-    from whimbrel.cli.readers.errors import InputError, Refused
-    from whimbrel.cli.readers.subscriptions import read_subscriptions
     from whimbrel.model.errors import WhimbrelError
     from whimbrel.model.filter import Filter
+    from whimbrel.readers.errors import InputError, Refused
+    from whimbrel.readers.subscriptions import read_subscriptions
 
     count = 0
     with progress("Checking subscriptions", quiet=report.json) as bar:
@@ -167,8 +167,8 @@ def _check_subscriptions(schema: Schema, file: str, fallback: Format | None, rep
 
 
 def _check_events(schema: Schema, files: list[str], fallback: Format | None, report: Report) -> int:
-    from whimbrel.cli.readers.errors import Refused
     from whimbrel.model.errors import WhimbrelError
+    from whimbrel.readers.errors import Refused
 
     count = 0
     with progress("Checking events", quiet=report.json) as bar:
@@ -184,8 +184,8 @@ def _check_events(schema: Schema, files: list[str], fallback: Format | None, rep
 
 
 def _batches(files: list[str], fallback: Format | None, report: Report) -> Iterator[EventBatch]:
-    from whimbrel.cli.readers.errors import InputError
-    from whimbrel.cli.readers.events import read_events
+    from whimbrel.readers.errors import InputError
+    from whimbrel.readers.events import read_events
 
     for batch in read_events(files, fallback):
         if isinstance(batch, InputError):
@@ -195,7 +195,7 @@ def _batches(files: list[str], fallback: Format | None, report: Report) -> Itera
 
 
 def _rows(batch: EventBatch) -> Iterator[Event | dict[str, object]]:
-    from whimbrel.matchers.events import read_events
+    from whimbrel.model.tables import read_events
 
     if isinstance(batch.events, list):
         return iter(batch.events)

@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from whimbrel.engine.compiled.compiled_cache import CompiledCache
-from whimbrel.engine.compiled.warmup import is_cold, tell_if_cold
+from whimbrel.compiled.cache import CompiledCache
+from whimbrel.compiled.cold_start import is_cold, tell_if_cold
 from whimbrel.engine.intake.clauses import Clauses
 from whimbrel.engine.kernels.match_kernels import match
 from whimbrel.engine.planner.chunks import plan_chunks

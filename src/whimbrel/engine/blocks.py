@@ -18,15 +18,15 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.codec import Encoded
-from whimbrel.engine.compiled.jit import kernel
+from whimbrel.compiled.jit import kernel
 from whimbrel.engine.planner.packing import SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.segment import Segment
 from whimbrel.engine.snapshot import Snapshot
 from whimbrel.engine.workspace import PAIRS, Workspace
-from whimbrel.matchers.events import as_arrow, read_events, rows_of
 from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.model.event import Event
+from whimbrel.model.tables import as_arrow, read_events, rows_of
+from whimbrel.ranks.encoding.codec import Encoded
 
 UNIT = 4_096
 """Events of a unit, at most."""

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.compiled.jit import kernel
+from whimbrel.compiled.jit import kernel
 from whimbrel.engine.intake.clauses import SHARED, VERIFY
 from whimbrel.engine.intake.compiler import Part, Ranks, Sets, attribute_number
 from whimbrel.engine.intake.constants import Constants
-from whimbrel.engine.patterns.books import derived_key
 from whimbrel.engine.planner.hash_table import table_entries
 from whimbrel.engine.planner.hashed import REFERENCES
 from whimbrel.engine.planner.packing import ATTR_MASK, KIND_SHIFT, SHARED_BIT, SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.planner.records import COUNT, HEAD, record_starts
-from whimbrel.engine.ranks.dictionary import ranks_of_numbers, ranks_of_strings, ranks_of_times
-from whimbrel.engine.ranks.lookup import EXACT, FLOATS, parse_number
 from whimbrel.engine.segment import Segment
+from whimbrel.ranks.dictionary import ranks_of_numbers, ranks_of_strings, ranks_of_times
+from whimbrel.ranks.lookup import EXACT, FLOATS, parse_number
+from whimbrel.ranks.patterns.books import derived_key
 
 
 @dataclass(slots=True)

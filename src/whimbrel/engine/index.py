@@ -33,7 +33,7 @@ from whimbrel.model.subscription import Id, Subscription
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from whimbrel.matchers.explain import Explanation, NearMiss
+    from whimbrel.model.explain import Explanation, NearMiss
     from whimbrel.model.schema import Schema
 
 FILTERS_KEPT = 16_384
@@ -200,7 +200,7 @@ class Index:
 
     def explain(self, id: Id, event: Event | Mapping[str, object]) -> Explanation:
         """Why a subscription matches an event or not: each constraint, held or not, and the values seen."""
-        from whimbrel.matchers.explain import explain
+        from whimbrel.model.explain import explain
 
         return explain(self[id].filter, self._read(event))
 

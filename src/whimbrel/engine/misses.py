@@ -13,18 +13,18 @@ from collections.abc import Callable
 
 import numpy as np
 
-from whimbrel.engine.compiled.jit import kernel
+from whimbrel.compiled.jit import kernel
 from whimbrel.engine.decode import packed_parts
 from whimbrel.engine.intake.clauses import RANGE
 from whimbrel.engine.kernels.item_kernels import holds
-from whimbrel.engine.patterns.pieces import SEVERAL
 from whimbrel.engine.planner.packing import ATTR_MASK, KIND_SHIFT, SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.segment import Segment
 from whimbrel.engine.snapshot import Snapshot
-from whimbrel.matchers.explain import NearMiss, _best_conjunction, near_misses
 from whimbrel.model.event import Event
+from whimbrel.model.explain import NearMiss, _best_conjunction, near_misses
 from whimbrel.model.filter import Filter
 from whimbrel.model.subscription import Id, Subscription
+from whimbrel.ranks.patterns.pieces import SEVERAL
 
 NO_MISS = 65_535
 """What stands for a slot that matches, or is not there; a conjunction has far fewer constraints."""

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from whimbrel.engine.codec import Encoded
 from whimbrel.engine.planner.candidates import CANDIDATE_NS
 from whimbrel.engine.planner.hash_table import table_entries
 from whimbrel.engine.planner.hashed import REFERENCES
@@ -17,6 +16,7 @@ from whimbrel.engine.planner.weights import ATTRIBUTES_PER_EVENT
 from whimbrel.engine.segment import Segment
 from whimbrel.engine.snapshot import Snapshot
 from whimbrel.model.subscription import Id
+from whimbrel.ranks.encoding.codec import Encoded
 
 COST_NS = {
     "always": 1.0,

@@ -7,10 +7,8 @@ from typing import cast
 
 import numpy as np
 
-from whimbrel.engine.codec import Codec
-from whimbrel.engine.compiled.kernel_arrays import NUMBERS, READING, SEGMENT, SegmentArrays
-from whimbrel.engine.compiled.views import words_of
-from whimbrel.engine.compiled.warmup import tell_if_cold
+from whimbrel.compiled.cold_start import tell_if_cold
+from whimbrel.compiled.views import words_of
 from whimbrel.engine.intake.clauses import Clauses
 from whimbrel.engine.kernels.match_kernels import match
 from whimbrel.engine.planner.candidates import bucket_factor
@@ -18,8 +16,10 @@ from whimbrel.engine.planner.hashed import schema_lines
 from whimbrel.engine.planner.layout import lay_out
 from whimbrel.engine.planner.planner import KINDS, make_plan
 from whimbrel.engine.planner.weights import guess_weights, item_shares, sample_weights
-from whimbrel.engine.ranks.distinct import distinct
-from whimbrel.engine.ranks.lookup import fixed
+from whimbrel.ranks.distinct import distinct
+from whimbrel.ranks.encoding.codec import Codec
+from whimbrel.ranks.kernel_arrays import NUMBERS, READING, SEGMENT, SegmentArrays
+from whimbrel.ranks.lookup import fixed
 
 BLOCK = 4_096
 """Events that a kernel takes at once, at most: a chunk's bits are read once for all of them."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whimbrel.engine.arrow import large_strings, widened
+from whimbrel.ranks.arrow import large_strings, widened
 
 if TYPE_CHECKING:
     import pyarrow as pa

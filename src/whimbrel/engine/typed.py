@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from whimbrel.engine.typed_columns import coded_table
-from whimbrel.matchers.events import as_arrow, read_typed_events
 from whimbrel.model.event import Event
+from whimbrel.model.tables import as_arrow, read_typed_events
 
 if TYPE_CHECKING:
     import pyarrow as pa

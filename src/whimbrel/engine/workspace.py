@@ -9,12 +9,12 @@ from weakref import ref
 
 import numpy as np
 
-from whimbrel.engine.codec import Encoded
-from whimbrel.engine.compiled.kernel_arrays import ENTRIES, SCRATCH, TASK, TASK_AT, Entries, Scratch, Task
-from whimbrel.engine.compiled.views import words_of
+from whimbrel.compiled.views import words_of
 from whimbrel.engine.kernels.match_kernels import match
 from whimbrel.engine.segment import BLOCK, Segment
 from whimbrel.model.event import Event
+from whimbrel.ranks.encoding.codec import Encoded
+from whimbrel.ranks.kernel_arrays import ENTRIES, SCRATCH, TASK, TASK_AT, Entries, Scratch, Task
 
 USUAL_BLOCK, BLOCK_PAIRS = 1_024, 1 << 19
 """Events of a block, and pairs that it may have to be larger: more of them take longer to sort than chunks to read."""

@@ -12,7 +12,7 @@ from whimbrel.engine.intake.compiler import FilterSource, Source, compile_clause
 from whimbrel.engine.intake.loads import parse_load
 from whimbrel.engine.segment import Segment
 from whimbrel.engine.snapshot import HeadEntry
-from whimbrel.language.columnar import ParsedMany
+from whimbrel.language.sql.columnar import ParsedMany
 from whimbrel.model.filter import Filter
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from whimbrel.language.hints import suspicious_names
-from whimbrel.language.sql import SQL
+from whimbrel.language.sql.dialect import SQL
+from whimbrel.language.sql.hints import suspicious_names
 from whimbrel.model import dialects
 from whimbrel.model.dialects import Dialect
 from whimbrel.model.filter import Filter

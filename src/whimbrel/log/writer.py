@@ -18,13 +18,13 @@ from time import time_ns
 from types import TracebackType
 from typing import Any, Self
 
-from whimbrel.engine.files.array_file import sync
 from whimbrel.log import file
 from whimbrel.log.errors import BeyondEnd, LogClosed, LogFailed
 from whimbrel.log.lock import WriterLock
 from whimbrel.log.match_list import encode
 from whimbrel.log.reader import state
 from whimbrel.model.limits import LOG_ENTRY_BYTES
+from whimbrel.storage.array_file import sync
 
 Matches = Iterable[int] | None
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from whimbrel.matchers._coding import MISSING, Codes, Int32s, Int64s, Ranks
 from whimbrel.matchers._runs import offsets
-from whimbrel.matchers.events import needed_columns, read_events
 from whimbrel.model.event import Event
+from whimbrel.model.tables import needed_columns, read_events
 
 if TYPE_CHECKING:
     import pyarrow as pa

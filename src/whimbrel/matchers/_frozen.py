@@ -22,9 +22,9 @@ from whimbrel.matchers._links import Links
 from whimbrel.matchers._rows import Rows, RowsBuilder
 from whimbrel.matchers._runs import offsets, take_runs
 from whimbrel.matchers.base import Stats
-from whimbrel.matchers.events import as_arrow, rows_of
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event
+from whimbrel.model.tables import as_arrow, rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from whimbrel.matchers.events import read_events, read_typed_events
 from whimbrel.matchers.fragment import Fragment
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.errors import DuplicateId, FilterError, IdKindError, UnknownId
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
 from whimbrel.model.subscription import Id, Subscription, id_kind
+from whimbrel.model.tables import read_events, read_typed_events
 
 if TYPE_CHECKING:
     import pyarrow as pa

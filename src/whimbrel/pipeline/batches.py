@@ -21,10 +21,10 @@ from pathlib import Path
 
 import msgspec
 
-from whimbrel.engine.files.array_file import sync
 from whimbrel.pipeline.errors import MissingVersion, OptionError
 from whimbrel.pipeline.store import IndexStore
 from whimbrel.pipeline.stream_errors import BadRecord, NoBatch, OtherIndex
+from whimbrel.storage.array_file import sync
 
 RECORDS_KEPT = 100
 """Records of a query that stay: as many batches as Spark keeps in a checkpoint, for those who roll one back by hand."""

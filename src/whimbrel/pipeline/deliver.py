@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from urllib.parse import quote
 
-from whimbrel.engine.files.array_file import sync
 from whimbrel.pipeline.errors import OptionError, RemotePath
 from whimbrel.pipeline.shape import Group, Shape
+from whimbrel.storage.array_file import sync
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

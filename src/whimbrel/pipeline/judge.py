@@ -15,10 +15,10 @@ import msgspec
 import pyarrow as pa
 
 from whimbrel.engine.typed_columns import coded_table
-from whimbrel.matchers.events import read_events
 from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.model.event import Event
 from whimbrel.model.schema import Schema, Violation
+from whimbrel.model.tables import read_events
 
 FEW = 64
 """Rows that are judged one by one, because a look at whole columns would cost as much."""

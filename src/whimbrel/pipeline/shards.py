@@ -20,12 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from whimbrel.engine.errors import SavedIndexError
-from whimbrel.engine.files.store import MANIFEST
 from whimbrel.engine.index import Index
+from whimbrel.engine.live.store import MANIFEST
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.pipeline.store import IndexStore, Shard
 from whimbrel.pipeline.worker import open_shard
+from whimbrel.storage.errors import SavedIndexError
 
 MOST_CHANGED = 0.25
 """The share of a bucket's slots that may be dead or new before it is compiled as a whole."""

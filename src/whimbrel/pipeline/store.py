@@ -26,9 +26,9 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from whimbrel.engine.files.array_file import sync
-from whimbrel.engine.files.store import read_manifest
+from whimbrel.engine.live.store import read_manifest
 from whimbrel.pipeline.errors import BadManifest, MissingVersion, RemotePath, VersionTaken
+from whimbrel.storage.array_file import sync
 
 FORMAT = "whimbrel index version"
 FORMAT_VERSION = 1

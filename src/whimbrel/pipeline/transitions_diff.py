@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from whimbrel.engine.compiled.jit import kernel
+from whimbrel.compiled.jit import kernel
 from whimbrel.pipeline.transitions_keys import room
 
 Rows = NDArray[np.int64]

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from whimbrel.engine.compiled.jit import kernel
+from whimbrel.compiled.jit import kernel
 
 _WIDTH = 8  # bytes of an integer key
 

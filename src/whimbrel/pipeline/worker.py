@@ -18,10 +18,10 @@ from functools import cache, lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
-from whimbrel.engine.errors import CorruptIndex
-from whimbrel.engine.files.store import read_manifest
 from whimbrel.engine.index import Index
+from whimbrel.engine.live.store import read_manifest
 from whimbrel.pipeline.store import IndexStore, Manifest
+from whimbrel.storage.errors import CorruptIndex
 
 SHARDS_KEPT = 256
 """Opened shards that a process keeps, at least; those of the version in use are always kept."""

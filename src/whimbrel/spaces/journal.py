@@ -26,8 +26,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from whimbrel.engine.files.array_file import open_file, sync, write_file
 from whimbrel.spaces.errors import JournalError
+from whimbrel.storage.array_file import open_file, sync, write_file
 
 SMALLEST = 16 << 20
 """Bytes of a journal that are never worth a snapshot."""

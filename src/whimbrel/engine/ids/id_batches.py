@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whimbrel.engine.arrow import large_strings, values_of
 from whimbrel.engine.ids.id_keys import IntKeys, StringKeys
 from whimbrel.model.errors import IdKindError
 from whimbrel.model.subscription import Id, id_kind
+from whimbrel.ranks.arrow import large_strings, values_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

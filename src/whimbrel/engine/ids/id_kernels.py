@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whimbrel.engine.compiled.jit import helper, kernel, quick_kernel
+from whimbrel.compiled.jit import helper, kernel, quick_kernel
 
 Bytes = NDArray[np.uint8]
 Int32s = NDArray[np.int32]

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whimbrel.engine.arrow import numbers
 from whimbrel.engine.ids.id_kernels import (
     Bytes,
     Int32s,
@@ -29,6 +28,7 @@ from whimbrel.engine.ids.id_kernels import (
 )
 from whimbrel.model.errors import IdKindError
 from whimbrel.model.subscription import id_kind
+from whimbrel.ranks.arrow import numbers
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,12 +12,12 @@ from itertools import islice
 
 import numpy as np
 
-from whimbrel.engine.compiled.jit import helper, kernel
+from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.intake.clauses import RANGE, SET, SHARED
 from whimbrel.engine.intake.compiler import FilterSource, Part, Ranks, Sets, attribute_number
 from whimbrel.engine.intake.constants import Constants
 from whimbrel.engine.intake.pools import Pool
-from whimbrel.language.columnar import Conjunctions, Operand, ShapeGroup, Term
+from whimbrel.language.sql.columnar import Conjunctions, Operand, ShapeGroup, Term
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 
 _TYPES = {"number": NUMBER, "string": STRING, "timestamp": TIMESTAMP}

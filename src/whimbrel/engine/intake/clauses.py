@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from whimbrel.engine.patterns.books import derived_key
-from whimbrel.engine.patterns.patterns import Looked, look
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.constraint import NULL_KEY, Constraint
 from whimbrel.model.intervals import ALL, STRINGS, IntervalSet
 from whimbrel.model.values import STRING, SortKey
+from whimbrel.ranks.patterns.books import derived_key
+from whimbrel.ranks.patterns.patterns import Looked, look
 
 RANGE, SET, NO_RANGE, NO_SET = 0, 1, 2, 3
 VERIFY, SHARED = 1, 2

@@ -11,14 +11,14 @@ from typing import Protocol
 
 import numpy as np
 
-from whimbrel.engine.compiled.jit import kernel
+from whimbrel.compiled.jit import kernel
 from whimbrel.engine.intake.clauses import NO_RANGE, NO_SET, RANGE, SET, SHARED, VERIFY, Clauses, Item, split
 from whimbrel.engine.intake.constants import Constants
-from whimbrel.engine.patterns.books import build_books, source_name
-from whimbrel.engine.ranks.dictionary import build_dictionary
-from whimbrel.engine.ranks.lookup import Lookup
 from whimbrel.model.filter import Filter
 from whimbrel.model.intervals import Cut
+from whimbrel.ranks.dictionary import build_dictionary
+from whimbrel.ranks.lookup import Lookup
+from whimbrel.ranks.patterns.books import build_books, source_name
 
 
 class Ranks:

@@ -8,10 +8,10 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.arrow import large_strings
 from whimbrel.engine.intake.clauses import Item
 from whimbrel.model.intervals import STRINGS, IntervalSet
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
+from whimbrel.ranks.arrow import large_strings
 
 _EXACT = 1 << 53
 

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from whimbrel.engine.arrow import large_strings
-from whimbrel.engine.compiled.warmup import is_cold
-from whimbrel.language.columnar import Conjunctions, ParsedMany, ShapeGroup, parse_many
-from whimbrel.language.columns import Int64s
-from whimbrel.language.sql import SQL
+from whimbrel.compiled.cold_start import is_cold
+from whimbrel.language.sql.columnar import Conjunctions, ParsedMany, ShapeGroup, parse_many
+from whimbrel.language.sql.columns import Int64s
+from whimbrel.language.sql.dialect import SQL
 from whimbrel.model import dialects
+from whimbrel.ranks.arrow import large_strings
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from whimbrel.engine.intake.scan import Scanned
+    from whimbrel.language.sql.scan import Scanned
 
 Texts: TypeAlias = "Sequence[str] | pa.Array"
 
@@ -74,7 +74,7 @@ def scan_load(
 def _is_worth(count: int) -> bool:
     if not READY_FROM <= count < SCANNED_FROM:
         return count >= SCANNED_FROM
-    from whimbrel.engine.intake.scan_kernels import cut_texts
+    from whimbrel.language.sql.scan_kernels import cut_texts
 
     return bool(getattr(cut_texts, "signatures", ())) or not is_cold(cut_texts)
 
@@ -89,7 +89,7 @@ def chosen(texts: Texts, rows: Int64s) -> list[str]:
 
 def _scan(texts: pa.LargeStringArray) -> tuple[ParsedMany, Int64s]:
     """What was made of a chunk, and the rows that are left."""
-    from whimbrel.engine.intake.scan import scan
+    from whimbrel.language.sql.scan import scan
 
     parsed = ParsedMany(len(texts))
     cut = scan(texts)

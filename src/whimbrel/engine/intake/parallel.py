@@ -12,7 +12,7 @@ from subprocess import DEVNULL, PIPE, Popen
 from threading import Thread
 
 from whimbrel.engine.intake.loads import Texts, chosen, scan_load
-from whimbrel.language.columnar import ParsedMany, parse_many
+from whimbrel.language.sql.columnar import ParsedMany, parse_many
 
 PARALLEL = True
 """Whether to use more than one core."""
@@ -70,7 +70,7 @@ def _parse_left(
 _HELPER = """
 import os, pickle, sys
 import whimbrel
-from whimbrel.language.columnar import parse_many
+from whimbrel.language.sql.columnar import parse_many
 answers = os.fdopen(os.dup(1), "wb")
 os.dup2(2, 1)
 while True:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.arrow import large_strings, numbers
 from whimbrel.engine.intake.compiler import Ranks
 from whimbrel.engine.intake.constants import Constants
-from whimbrel.engine.ranks.dictionary import ranks_of_numbers, ranks_of_strings, ranks_of_times
-from whimbrel.engine.ranks.distinct import float_places
-from whimbrel.language.words import Words
+from whimbrel.language.sql.words import Words
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
+from whimbrel.ranks.arrow import large_strings, numbers
+from whimbrel.ranks.dictionary import ranks_of_numbers, ranks_of_strings, ranks_of_times
+from whimbrel.ranks.distinct import float_places
 
 Column = Any
 """A column of literals: an int64 or float64 array, `Words`, an Arrow array of strings, or a list."""

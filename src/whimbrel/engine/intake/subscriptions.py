@@ -11,11 +11,11 @@ import numpy as np
 from whimbrel.engine.intake.loads import chosen, parse_load
 from whimbrel.engine.intake.parallel import parse_in_parallel
 from whimbrel.engine.intake.typed_filters import parse_typed
-from whimbrel.language.columnar import ParsedMany
-from whimbrel.matchers.events import as_arrow
+from whimbrel.language.sql.columnar import ParsedMany
 from whimbrel.model.errors import FilterError, UnknownDialect, WhimbrelError
 from whimbrel.model.filter import Filter
 from whimbrel.model.subscription import Id
+from whimbrel.model.tables import as_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa

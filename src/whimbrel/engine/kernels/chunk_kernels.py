@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.engine.compiled.intrinsics import or_rows, prefetch, trailing_zeros
-from whimbrel.engine.compiled.jit import helper
+from whimbrel.compiled.intrinsics import or_rows, prefetch, trailing_zeros
+from whimbrel.compiled.jit import helper
 from whimbrel.engine.kernels.item_kernels import NO_ITEM, holds, in_set
 from whimbrel.engine.planner.chunks import WORDS, ZONES
 from whimbrel.engine.planner.dead_bits import CHECKED, UNCHECKED, bucket_of

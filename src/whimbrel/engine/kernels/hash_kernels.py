@@ -5,9 +5,9 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from whimbrel.engine.compiled.bisection import lower_bound
-from whimbrel.engine.compiled.intrinsics import copy, prefetch
-from whimbrel.engine.compiled.jit import helper
+from whimbrel.compiled.bisection import lower_bound
+from whimbrel.compiled.intrinsics import copy, prefetch
+from whimbrel.compiled.jit import helper
 from whimbrel.engine.kernels.item_kernels import NO_ITEM, holds, in_set
 from whimbrel.engine.planner.hash_table import LINE, find, line_of
 from whimbrel.engine.planner.hashed import IS_PRESENT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numba
 
-from whimbrel.engine.compiled.jit import helper
+from whimbrel.compiled.jit import helper
 from whimbrel.engine.planner.packing import KIND_SHIFT
 
 NO_ITEM = 2 << KIND_SHIFT

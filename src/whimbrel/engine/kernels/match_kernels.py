@@ -14,9 +14,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.engine.compiled.intrinsics import copy, keep_inside, prefetch
-from whimbrel.engine.compiled.jit import helper, kernel
-from whimbrel.engine.compiled.kernel_arrays import (
+from whimbrel.compiled.intrinsics import copy, keep_inside, prefetch
+from whimbrel.compiled.jit import helper, kernel
+from whimbrel.compiled.views import view
+from whimbrel.engine.kernels.chunk_kernels import chunk_pairs
+from whimbrel.engine.kernels.hash_kernels import emit, probe, visit
+from whimbrel.engine.kernels.item_kernels import holds
+from whimbrel.engine.kernels.reference_kernels import ask_for, collect, sift
+from whimbrel.engine.kernels.signature_kernels import match_signatures
+from whimbrel.engine.planner.hashed import REFERENCES
+from whimbrel.engine.planner.packing import SHARED_BIT
+from whimbrel.ranks.encode_kernels import rank_cells
+from whimbrel.ranks.kernel_arrays import (
     ENTRIES,
     ENTRIES_AT,
     NUMBERS,
@@ -27,15 +36,6 @@ from whimbrel.engine.compiled.kernel_arrays import (
     TASK,
     TASK_AT,
 )
-from whimbrel.engine.compiled.views import view
-from whimbrel.engine.kernels.chunk_kernels import chunk_pairs
-from whimbrel.engine.kernels.hash_kernels import emit, probe, visit
-from whimbrel.engine.kernels.item_kernels import holds
-from whimbrel.engine.kernels.reference_kernels import ask_for, collect, sift
-from whimbrel.engine.kernels.signature_kernels import match_signatures
-from whimbrel.engine.planner.hashed import REFERENCES
-from whimbrel.engine.planner.packing import SHARED_BIT
-from whimbrel.engine.ranks.encode_kernels import rank_cells
 
 RUNS_AHEAD = 3
 """How many runs before its own the cache is asked for a run."""

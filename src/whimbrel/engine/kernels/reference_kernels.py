@@ -5,8 +5,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from whimbrel.engine.compiled.intrinsics import prefetch
-from whimbrel.engine.compiled.jit import helper
+from whimbrel.compiled.intrinsics import prefetch
+from whimbrel.compiled.jit import helper
 from whimbrel.engine.kernels.hash_kernels import emit
 from whimbrel.engine.planner.references import COARSE, COARSE_BITS, NUMBER, NUMBER_BITS, RANGES
 

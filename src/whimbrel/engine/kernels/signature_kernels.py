@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.engine.compiled.jit import helper
+from whimbrel.compiled.jit import helper
 from whimbrel.engine.kernels.hash_kernels import emit, visit
 from whimbrel.engine.planner.packing import SHARED_BIT
 

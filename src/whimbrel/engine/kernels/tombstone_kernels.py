@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from whimbrel.engine.compiled.jit import kernel
+from whimbrel.compiled.jit import kernel
 from whimbrel.engine.planner.packing import SLOT_MASK
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.engine.compiled.jit import helper, kernel
+from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.intake.clauses import SET, Clauses
 from whimbrel.engine.planner.weights import Weights
 

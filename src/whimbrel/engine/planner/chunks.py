@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.engine.compiled.intrinsics import prefetch
-from whimbrel.engine.compiled.jit import helper, kernel
+from whimbrel.compiled.intrinsics import prefetch
+from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.intake.clauses import RANGE, SET, Clauses
 from whimbrel.engine.planner.tiles import CHUNK, DEPTH, tiled
 from whimbrel.engine.planner.weights import Weights

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.engine.compiled.bisection import lower_bound
-from whimbrel.engine.compiled.jit import helper, kernel
+from whimbrel.compiled.bisection import lower_bound
+from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.intake.clauses import RANGE, SET, Clauses
 from whimbrel.engine.planner.chunks import BUCKETS, IDENTITY, WORDS, Chunked, ask_ahead
 from whimbrel.engine.planner.packing import KIND_SHIFT

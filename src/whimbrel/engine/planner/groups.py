@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.engine.compiled.intrinsics import prefetch
-from whimbrel.engine.compiled.jit import kernel
+from whimbrel.compiled.intrinsics import prefetch
+from whimbrel.compiled.jit import kernel
 from whimbrel.engine.intake.clauses import RANGE, Clauses
 from whimbrel.engine.planner.packing import ATTR_MASK, KIND_SHIFT
-from whimbrel.engine.ranks.distinct import sort_by_two
+from whimbrel.ranks.distinct import sort_by_two
 
 AHEAD = 8
 """Conjunctions between asking for one and coming to it."""

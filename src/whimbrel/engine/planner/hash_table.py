@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.engine.compiled.jit import helper, kernel
+from whimbrel.compiled.jit import helper, kernel
 
 LINE = 4
 """Keys that a line has room for."""

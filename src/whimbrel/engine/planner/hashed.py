@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from whimbrel.engine.compiled.jit import kernel
+from whimbrel.compiled.jit import kernel
 from whimbrel.engine.intake.clauses import SET, Clauses
 from whimbrel.engine.planner.candidates import BUCKETS, bucket_factor, place_of
 from whimbrel.engine.planner.groups import make_groups
@@ -22,7 +22,7 @@ from whimbrel.engine.planner.planner import HASH, PRESENT, Plan
 from whimbrel.engine.planner.records import record_sizes, write_records
 from whimbrel.engine.planner.references import attribute_numbers, coarse_shifts, group_references
 from whimbrel.engine.planner.weights import Weights
-from whimbrel.engine.ranks.distinct import together
+from whimbrel.ranks.distinct import together
 
 REFERENCES = 1 << 31
 """The bit of a run's length that says that it is a run of references."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.engine.compiled.jit import helper, kernel
+from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.intake.clauses import Clauses
 from whimbrel.engine.planner.candidates import (
     CANDIDATE_NS,

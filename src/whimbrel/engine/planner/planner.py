@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whimbrel.engine.compiled.jit import helper, kernel
+from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.intake.clauses import RANGE, SET, Clauses
 from whimbrel.engine.planner.candidates import CANDIDATE_NS
 from whimbrel.engine.planner.chunks import BUCKETS, IDENTITY, WORDS, Chunked, plan_chunks, used_attributes

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.engine.compiled.jit import kernel
+from whimbrel.compiled.jit import kernel
 from whimbrel.engine.planner.packing import SHARED_BIT
 
 HEAD = 2

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.engine.compiled.intrinsics import prefetch
-from whimbrel.engine.compiled.jit import kernel
+from whimbrel.compiled.intrinsics import prefetch
+from whimbrel.compiled.jit import kernel
 from whimbrel.engine.intake.clauses import RANGE, SET, Clauses
 from whimbrel.engine.planner.groups import AHEAD, Groups
 from whimbrel.engine.planner.packing import ATTR_MASK, KIND_SHIFT, SHARED_BIT

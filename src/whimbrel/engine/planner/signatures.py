@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whimbrel.engine.compiled.jit import helper, kernel
+from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.intake.clauses import RANGE, SET, Clauses
 from whimbrel.engine.planner.groups import make_groups
 from whimbrel.engine.planner.records import record_sizes, write_records

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.engine.compiled.jit import kernel
+from whimbrel.compiled.jit import kernel
 from whimbrel.engine.intake.clauses import RANGE, SET, Clauses
 from whimbrel.engine.planner.weights import Weights
 

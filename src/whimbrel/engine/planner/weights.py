@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whimbrel.engine.compiled.jit import helper, kernel
+from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.intake.clauses import Clauses
 
 ATTRIBUTES_PER_EVENT = 64.0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.engine.compiled.jit import kernel
+from whimbrel.compiled.jit import kernel
 from whimbrel.spaces.index.places import first_place, lower_bound
 from whimbrel.spaces.index.questions import NEW_HIGH, NEW_LOW, NEW_VALID, OLD_HIGH, OLD_LOW, OLD_VALID, Questions
 from whimbrel.spaces.index.verification import NO, begins, grown, is_first

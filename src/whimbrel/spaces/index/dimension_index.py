@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whimbrel.engine.compiled.warmup import tell_if_cold
+from whimbrel.compiled.cold_start import tell_if_cold
 from whimbrel.spaces.index import row_kernels
 from whimbrel.spaces.index.consistency import check_lists
 from whimbrel.spaces.index.questions import empty_questions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from whimbrel.engine.compiled.jit import kernel
+from whimbrel.compiled.jit import kernel
 from whimbrel.spaces.index.places import disjoint_places
 from whimbrel.spaces.index.questions import (
     NEW_HIGH,

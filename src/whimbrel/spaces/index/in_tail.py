@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from whimbrel.engine.compiled.jit import kernel
+from whimbrel.compiled.jit import kernel
 from whimbrel.spaces.index.questions import NEW_HIGH, NEW_LOW, NEW_VALID, OLD_HIGH, OLD_LOW, OLD_VALID, Questions
 from whimbrel.spaces.index.verification import NO, begins, grown, is_first
 from whimbrel.spaces.layout import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from whimbrel.engine.compiled.jit import kernel
+from whimbrel.compiled.jit import kernel
 from whimbrel.spaces.layout import CUT, FIRST_CUT, LOW, REACH, ZONE, Ends, Int64s
 
 

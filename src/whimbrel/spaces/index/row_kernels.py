@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whimbrel.engine.compiled.jit import kernel
+from whimbrel.compiled.jit import kernel
 from whimbrel.spaces.layout import (
     AT,
     CELLS_LOST,

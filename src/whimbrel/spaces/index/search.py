@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from whimbrel.engine.compiled.jit import kernel
+from whimbrel.compiled.jit import kernel
 from whimbrel.spaces.index.around import find_around
 from whimbrel.spaces.index.elimination import find_all
 from whimbrel.spaces.index.flips import find_flips

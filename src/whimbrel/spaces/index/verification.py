@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.engine.compiled.jit import kernel
+from whimbrel.compiled.jit import kernel
 from whimbrel.spaces.index.questions import NEW_HIGH, NEW_LOW, OLD_HIGH, OLD_LOW
 from whimbrel.spaces.layout import AT, LENGTH, REAL, VALID, Int64s
 

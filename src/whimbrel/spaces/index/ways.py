@@ -9,7 +9,7 @@ What they are:
 
 from __future__ import annotations
 
-from whimbrel.engine.compiled.jit import kernel
+from whimbrel.compiled.jit import kernel
 from whimbrel.spaces.index.places import disjoint_places, flips_down, flips_up, overlap_count
 from whimbrel.spaces.index.questions import (
     NEW_HIGH,

@@ -1,0 +1,206 @@
+"""The inputs of the pipeline: what a path holds, and how Spark reads it without changing what it says.
+
+JSON lines are read as text and matched as JSON: the types that Spark infers are those of whole columns, and one text
+among numbers makes texts of all. The columns of CSV are typed by the rules of `whimbrel match`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whimbrel.readers.errors import FileEmpty, FileMissing, FileUnreadable, Place, WrongFormat
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+TEXT = "value"
+"""The column of lines that have not been parsed."""
+_LOOKED_AT = 10_000
+_COMPRESSIONS = {".gz", ".bz2", ".zst", ".xz"}
+_INTEGER = r"^-?(0|[1-9][0-9]*)$"
+_NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
+
+
+class InputFormat(StrEnum):
+    """What the pipeline reads."""
+
+    PARQUET = "parquet"
+    JSON = "json"
+    CSV = "csv"
+    ORC = "orc"
+    LOG = "whimbrel"
+
+
+_SUFFIXES = {
+    ".parquet": InputFormat.PARQUET,
+    ".json": InputFormat.JSON,
+    ".jsonl": InputFormat.JSON,
+    ".ndjson": InputFormat.JSON,
+    ".csv": InputFormat.CSV,
+    ".orc": InputFormat.ORC,
+}
+
+
+def is_remote(path: str) -> bool:
+    """Whether the path is one of another file system, which only Spark can look into."""
+    return "://" in path and not path.startswith("file://")
+
+
+def absolute(path: str) -> str:
+    """The path as every process of a cluster understands it."""
+    return path if "://" in path else str(Path(path).absolute())
+
+
+def recognise(path: str, fallback: InputFormat | None = None, waiting: bool = False) -> InputFormat:
+    """The format of a file or directory: by name, for a directory by the names in it, else `fallback`.
+
+    With `waiting` a directory may be empty, if `fallback` says what will come.
+    """
+    named = _by_name(path)
+    if is_remote(path):
+        if named is None and fallback is None:
+            raise WrongFormat(Place(path), "Expected a name that tells the format, or --from")
+        return fallback or named or InputFormat.PARQUET
+    local = Path(path.removeprefix("file://"))
+    try:
+        if not local.exists():
+            raise FileMissing(Place(path), "Expected a file or a directory, but there is none of that name")
+        if not os.access(local, os.R_OK):
+            raise FileUnreadable(Place(path), "Expected a file to read, but got: Permission denied")
+        if local.is_dir():
+            return _of_directory(local, path, fallback, waiting)
+        if local.stat().st_size == 0:
+            raise FileEmpty(Place(path), "Expected some content, but the file is empty")
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise FileUnreadable(Place(path), f"Expected a file to read, but got: {error}") from None
+    return fallback or named or InputFormat.JSON
+
+
+def _by_name(name: str) -> InputFormat | None:
+    path = Path(name)
+    if path.suffix.lower() in _COMPRESSIONS:
+        path = path.with_suffix("")
+    return _SUFFIXES.get(path.suffix.lower())
+
+
+def _of_directory(folder: Path, path: str, fallback: InputFormat | None, waiting: bool) -> InputFormat:
+    from whimbrel.log.file import FILE_NAME
+
+    if (folder / FILE_NAME).is_file():
+        return InputFormat.LOG
+    if fallback is not None and waiting:
+        return fallback
+    found: dict[InputFormat, str] = {}
+    unknown: str | None = None
+    for count, name in enumerate(names_below(folder)):
+        format = _by_name(name)
+        if format is None:
+            unknown = unknown or name
+        else:
+            found.setdefault(format, name)
+        if count == _LOOKED_AT:
+            break
+    if fallback is not None and (found or unknown):
+        return fallback
+    if len(found) > 1:
+        raise WrongFormat(Place(path), f"Expected files of one format, but got {' and '.join(sorted(found.values()))}")
+    if not found:
+        problem = f"{unknown!r}, whose name does not tell its format (say it with --from)" if unknown else "none"
+        raise FileEmpty(Place(path), f"Expected files in the directory, but got {problem}")
+    return next(iter(found))
+
+
+def names_below(folder: Path) -> Iterator[str]:
+    """The files that Spark would read: not those that are hidden or begin with an underscore."""
+    for _, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        yield from (name for name in files if not name.startswith((".", "_")))
+
+
+def read(spark: SparkSession, path: str, format: InputFormat) -> DataFrame:
+    """What is there now, in its own types; JSON as lines of text in the column `value`."""
+    path = absolute(path)
+    if format is InputFormat.JSON:
+        return _lines(spark.read.text(path))
+    if format is InputFormat.CSV:
+        return typed(spark.read.csv(path, header=True, enforceSchema=False))
+    return spark.read.format(format.value).load(path)
+
+
+def read_stream(spark: SparkSession, path: str, format: InputFormat, files_at_once: int) -> DataFrame:
+    """What is there and what comes, `files_at_once` in a micro-batch. The columns are those of the files of now."""
+    path = absolute(path)
+    if format is InputFormat.LOG:
+        return spark.readStream.format(format.value).load(path)
+    stream = spark.readStream.option("maxFilesPerTrigger", files_at_once)
+    if format is InputFormat.JSON:
+        return _lines(stream.text(path))
+    if format is InputFormat.CSV:
+        texts = spark.read.csv(path, header=True)
+        return texts_as(stream.csv(path, header=True, schema=texts.schema), types_of(texts))
+    return stream.format(format.value).schema(read(spark, path, format).schema).load(path)
+
+
+def _lines(frame: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as sf
+
+    return frame.where(sf.trim(TEXT) != "")
+
+
+def typed(texts: DataFrame) -> DataFrame:
+    """Columns of text in the types that all of their cells have."""
+    return texts_as(texts, types_of(texts))
+
+
+def types_of(texts: DataFrame) -> dict[str, str]:
+    """For each column of text the type that every one of its cells is written as; one pass over the data."""
+    from pyspark.sql import functions as sf
+
+    tests = []
+    for place, name in enumerate(texts.columns):
+        cell = quoted(name)
+        small = cell.rlike(_INTEGER) & cell.try_cast("bigint").isNotNull()
+        for type, test in (("bigint", small), ("double", cell.rlike(_NUMBER)), ("boolean", _is_boolean(cell))):
+            tests.append(sf.bool_and(test).alias(f"{type}{place}"))
+    row = texts.agg(*tests).first() if tests else None
+    found: dict[str, str] = {}
+    for place, name in enumerate(texts.columns):
+        fitting = (type for type in ("bigint", "double", "boolean") if row is not None and row[f"{type}{place}"])
+        found[name] = next(fitting, "string")
+    return found
+
+
+def texts_as(texts: DataFrame, types: dict[str, str]) -> DataFrame:
+    """The columns of text cast to these types."""
+    return texts.select([quoted(name).cast(type).alias(name) for name, type in types.items()])
+
+
+def _is_boolean(cell: Column) -> Column:
+    return cell.isin("true", "false")
+
+
+def quoted(name: str) -> Column:
+    """The column of exactly that name, dots and all."""
+    from pyspark.sql import functions as sf
+
+    return sf.col("`" + name.replace("`", "``") + "`")
+
+
+def with_keys(lines: DataFrame, key: list[str] | None, sample: DataFrame) -> DataFrame:
+    """Lines of JSON with their keys beside them, as text; by default `event_id` or `id`, whichever the sample has."""
+    from pyspark.sql import functions as sf
+
+    from whimbrel.pipeline.errors import KeyMissing
+
+    if key is None:
+        names = sample.limit(1_000).select(sf.explode(sf.json_object_keys(TEXT)).alias("name")).distinct()
+        columns = sorted(row.name for row in names.limit(1_000).collect())
+        key = [name for name in ("event_id", "id") if name in columns][:1]
+        if not key:
+            raise KeyMissing(("event_id", "id"), columns)
+    cells = [sf.get_json_object(TEXT, f"$['{name}']").alias(name) for name in key]
+    return lines.select(*cells, TEXT)

@@ -1,0 +1,1 @@
+"""The one way Numba is used: how functions are compiled, kept on disk and given arrays."""

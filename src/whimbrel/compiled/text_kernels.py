@@ -1,0 +1,258 @@
+"""The loops over text: hashing strings, finding their ranks, sorting them, reading timestamps.
+
+Strings are UTF-8 bytes with offsets, as in Arrow and in a segment. The table of an attribute's strings is open
+addressing with linear probing over FNV-1a (its 64 bits folded in half), which takes one multiplication per byte:
+constants are short.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from whimbrel.compiled.jit import helper, inlined, kernel
+
+_FNV_START = np.uint64(14695981039346656037)
+_FNV_PRIME = np.uint64(1099511628211)
+_HALF = np.uint64(32)
+_AHEAD = 64
+"""Strings that are hashed before the first is looked up, so that their reads of memory overlap."""
+
+NANOSECONDS = 1_000_000_000
+_LAST_SECOND = 9_223_372_035
+"""Seconds around 1970 whose every nanosecond is an int64; outside of them Python's integers take over."""
+
+
+def _load_word(typing: Any, data: Any, index: Any) -> Any:  # pragma: no cover
+    """Eight bytes of an array from `index` on, at any alignment, in one load: strings compare eight times faster."""
+
+    def load(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.gep(array.data, [arguments[1]])
+        word = builder.load(builder.bitcast(place, ir.IntType(64).as_pointer()))
+        word.align = 1
+        return word
+
+    return types.uint64(data, types.int64), load
+
+
+load_word: Any = intrinsic(_load_word)
+
+
+@helper
+def shared(one, at, two, start, length):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """How many of the first `length` bytes are the same."""
+    same = 0
+    while same + 8 <= length and load_word(one, at + same) == load_word(two, start + same):
+        same += 8
+    while same < length and one[at + same] == two[start + same]:
+        same += 1
+    return same
+
+
+@helper
+def _are_equal(one, at, two, start, length):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Whether the next `length` bytes are the same; up to eight are compared at once where that stays inside."""
+    if length <= 8 and at + 8 <= one.size and start + 8 <= two.size:
+        unlike = load_word(one, at) ^ load_word(two, start)
+        return length == 0 or unlike << np.uint64(64 - 8 * length) == np.uint64(0)
+    return shared(one, at, two, start, length) == length
+
+
+@helper
+def _hash(data, start, end):  # type: ignore[no-untyped-def]  # pragma: no cover
+    h = _FNV_START
+    for at in range(start, end):
+        h = (h ^ np.uint64(data[at])) * _FNV_PRIME
+    return np.int64((h ^ (h >> _HALF)) & np.uint64(0x7FFFFFFF))
+
+
+@kernel
+def fill_hash_table(
+    offsets: np.ndarray, data: np.ndarray, first: int, count: int, table: np.ndarray
+) -> None:  # pragma: no cover
+    """Open addressing with linear probing: an entry is the string's index + 1, 0 is empty."""
+    mask = table.shape[0] - 1
+    for index in range(count):
+        slot = _hash(data, offsets[first + index], offsets[first + index + 1]) & mask
+        while table[slot] != 0:
+            slot = (slot + 1) & mask
+        table[slot] = index + 1
+
+
+@kernel
+def rank_strings(
+    offsets: np.ndarray,
+    data: np.ndarray,
+    table: np.ndarray,
+    first: int,
+    count: int,
+    known_offsets: np.ndarray,
+    known: np.ndarray,
+    base: int,
+    ordered: int,
+    out: np.ndarray,
+) -> None:  # pragma: no cover
+    """Ranks of strings: a hash lookup, then, only if the attribute is ordered, a search for the gap.
+
+    `first` and `count` say which of the known strings are the attribute's; there is at least one.
+    """
+    mask = table.shape[0] - 1
+    slots = np.empty(_AHEAD, np.int64)
+    entries = np.empty(_AHEAD, np.int64)
+    starts = np.empty(_AHEAD, np.int64)
+    rows = np.empty(_AHEAD, np.int64)
+    empty = np.int64(-1)  # the rank of the empty string, which cells without a value have too, once it is known
+    for block in range(0, offsets.shape[0] - 1, _AHEAD):
+        size = 0
+        for row in range(block, min(block + _AHEAD, offsets.shape[0] - 1)):
+            rows[size] = row
+            size += int(offsets[row + 1] > offsets[row] or empty < 0)
+            out[row] = empty
+        for i in range(size):
+            slots[i] = _hash(data, offsets[rows[i]], offsets[rows[i] + 1]) & mask
+        for i in range(size):
+            entries[i] = table[slots[i]]
+        for i in range(size):
+            starts[i] = known_offsets[first + entries[i] - (entries[i] > 0)]
+        for i in range(size):
+            start = offsets[rows[i]]
+            length = offsets[rows[i] + 1] - start
+            slot, entry, at = slots[i], entries[i], starts[i]
+            while entry != 0:
+                if known_offsets[first + entry] - at == length and _are_equal(known, at, data, start, length):
+                    break
+                slot = (slot + 1) & mask
+                entry = np.int64(table[slot])
+                at = known_offsets[first + entry - (entry > 0)]
+            rank = base + 2 * count  # above all constants: where any gap will do, this one is in no point's range
+            if entry != 0:
+                rank = base + 2 * entry - 1
+            elif ordered:
+                rank = base + 2 * _gap(data, start, length, first, count, known_offsets, known)
+            out[rows[i]] = rank
+            if length == 0:
+                empty = np.int64(rank)
+
+
+@inlined
+def rank_string(data, length, table, start, end, first, last, known_offsets, known, base, ordered):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """The rank of one string, as `rank_strings` gives it; `table` has the attribute's entries from `start` to `end`."""
+    if start < end:
+        mask = end - start - 1
+        slot = _hash(data, 0, length) & mask
+        entry = np.int64(table[start + slot])
+        while entry != 0:
+            at = known_offsets[first + entry - 1]
+            if known_offsets[first + entry] - at == length and shared(known, at, data, 0, length) == length:
+                return base + 2 * entry - 1
+            slot = (slot + 1) & mask
+            entry = np.int64(table[start + slot])
+        if ordered:
+            return base + 2 * _gap(data, 0, length, first, last - first, known_offsets, known)
+    return base + 2 * (last - first)
+
+
+@helper
+def _gap(data, start, length, first, count, known_offsets, known):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """How many of the known strings are below a string that is none of them."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) >> 1
+        at = known_offsets[first + middle]
+        size = known_offsets[first + middle + 1] - at
+        common = min(size, length)
+        same = shared(known, at, data, start, common)
+        if size < length if same == common else known[at + same] < data[start + same]:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def string_words(
+    offsets: np.ndarray, data: np.ndarray, rows: np.ndarray, depth: int, out: np.ndarray
+) -> None:  # pragma: no cover
+    """Seven bytes of each string from `depth` on as a number that sorts like them.
+
+    The lowest byte counts the bytes that are there (8: more follow), so that a string sorts before itself with
+    zero bytes after it, and equal words with less than 8 are equal strings.
+    """
+    for i in range(rows.shape[0]):
+        start = offsets[rows[i]] + depth
+        rest = offsets[rows[i] + 1] - start
+        word = np.uint64(0)
+        for j in range(7):
+            word <<= np.uint64(8)
+            if j < rest:
+                word |= np.uint64(data[start + j])
+        out[i] = (word << np.uint64(8)) | np.uint64(min(max(rest, 0), 8))
+
+
+@helper
+def _digits(data, start, end):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """The number that ASCII digits spell, negative if one of them is none."""
+    number = 0
+    for at in range(start, end):
+        digit = data[at] - 48
+        if digit < 0 or digit > 9:
+            return -1
+        number = number * 10 + digit
+    return number
+
+
+@kernel
+def parse_times(offsets: np.ndarray, data: np.ndarray, out: np.ndarray, odd: np.ndarray) -> None:  # pragma: no cover
+    """Nanoseconds of the texts `2026-01-31` and `2026-01-31T12:00:00[.123456789][Z]`; all others are marked odd."""
+    for i in range(offsets.shape[0] - 1):
+        start, end = offsets[i], offsets[i + 1]
+        size = end - start
+        odd[i] = 1
+        out[i] = 0
+        if size != 10 and size < 19:
+            continue
+        year, month, day = (
+            _digits(data, start, start + 4),
+            _digits(data, start + 5, start + 7),
+            _digits(data, start + 8, start + 10),
+        )
+        if data[start + 4] != 45 or data[start + 7] != 45 or year < 1 or month < 1 or month > 12 or day < 1:
+            continue
+        leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+        if day > (28 + leap if month == 2 else 30 + ((month + (month >> 3)) & 1)):
+            continue
+        # Days of the civil calendar, with years that begin in March (H. Hinnant, chrono-compatible algorithms).
+        shifted = year - (month <= 2)
+        era = shifted // 400
+        of_era = shifted - era * 400
+        of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
+        seconds = (era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468) * 86_400
+        fraction = 0
+        if size > 10:
+            hour, minute, second = (
+                _digits(data, start + 11, start + 13),
+                _digits(data, start + 14, start + 16),
+                _digits(data, start + 17, start + 19),
+            )
+            if (data[start + 10] != 84 and data[start + 10] != 32) or data[start + 13] != 58 or data[start + 16] != 58:
+                continue
+            if hour < 0 or hour > 23 or minute < 0 or minute > 59 or second < 0 or second > 59:
+                continue
+            seconds += hour * 3600 + minute * 60 + second
+            if data[end - 1] == 90:
+                end -= 1
+            width = end - start - 20
+            if width >= 0:
+                fraction = _digits(data, start + 20, end) if data[start + 19] == 46 and 0 < width <= 9 else -1
+                if fraction < 0:
+                    continue
+                for _ in range(9 - width):
+                    fraction *= 10
+        if -_LAST_SECOND < seconds < _LAST_SECOND:
+            out[i] = seconds * NANOSECONDS + fraction
+            odd[i] = 0

@@ -1,1 +1,0 @@
-"""How kernels are compiled, kept on disk, told of, and handed their arrays."""

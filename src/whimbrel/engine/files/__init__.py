@@ -1,1 +1,0 @@
-"""Arrays in files with checksums, and the directory of a saved index."""

@@ -1,0 +1,1 @@
+"""The index while it changes: the head, the segments, snapshots, and what is saved."""

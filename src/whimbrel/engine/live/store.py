@@ -1,0 +1,170 @@
+"""A saved index: one directory with array files and a MANIFEST that says which of them count.
+
+A save writes new files beside the old ones, then replaces the MANIFEST by one rename, then deletes what the new one
+does not name. Every step is on disk before the next begins, so a kill or a power cut at any moment leaves the old index
+or the new one. What a crashed save leaves behind is not named by the MANIFEST, so nobody reads it, and the next save
+deletes it. A file's name has the digest of its content, and a part that has not changed keeps its file.
+
+One save at a time: a lock on the directory makes the others wait. Readers need no lock: an open that loses a file to a
+save has an old MANIFEST in hand and starts again with the new one. What is mapped stays readable after its deletion.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import secrets
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from whimbrel.storage.array_file import ArrayFile, Arrays, Meta, open_file, replace_file, sync, to_json, write_file
+from whimbrel.storage.errors import CorruptIndex, ForeignFile, MissingIndex, NewerFormat, OlderFormat
+
+__all__ = [
+    "content_name",
+    "open_directory",
+    "open_file",
+    "read_manifest",
+    "save_directory",
+    "write_file",
+    "write_manifest",
+]
+
+MANIFEST = "MANIFEST"
+MANIFEST_VERSION = 6
+
+Manifest = dict[str, Any]
+Opened = dict[str, tuple[Arrays, Meta]]
+
+_FORMAT = "whimbrel index"
+_NAME = re.compile(r"[a-z0-9_]+")
+_FILE = r"[a-z0-9_]+-[0-9a-f]{32}(-[0-9]+)?\.whimbrel"
+_OURS = re.compile(rf"{_FILE}|\.({_FILE}|MANIFEST)\.[0-9a-f]{{8}}\.tmp")
+
+
+def save_directory(
+    directory: str | Path, files: Mapping[str, tuple[Arrays, Meta]], extra: Meta | None = None
+) -> Manifest:
+    """Make `files`, by name, the index in `directory`; `extra` is the caller's part of the MANIFEST.
+
+    On return the index is on disk; on an error the old one is as it was. A directory whose MANIFEST is of another
+    program or of a newer Whimbrel is refused; one that is damaged or older is overwritten.
+    """
+    directory = Path(directory)
+    if not directory.is_dir():
+        directory.mkdir(parents=True, exist_ok=True)
+        sync(directory.parent)
+    with _lock(directory):
+        with suppress(CorruptIndex, MissingIndex, OlderFormat):
+            _sweep(directory, read_manifest(directory))
+        entries = {name: _put(directory, name, ArrayFile.of(*parts)) for name, parts in files.items()}
+        manifest = write_manifest(directory, {"files": entries, "extra": dict(extra or {})})
+        _sweep(directory, manifest)
+    return manifest
+
+
+def open_directory(
+    directory: str | Path, verify: bool | Collection[str] = True, private: Collection[str] = ()
+) -> tuple[Opened, Manifest]:
+    """The files of the index in `directory`, by name, mapped, and its MANIFEST.
+
+    `verify` checks every byte of all files, of some by name, or of none; headers, lengths and digests always are
+    checked. The arrays of files in `private` may be written to, in this process only; all others are read-only.
+    """
+    directory = Path(directory)
+    manifest = read_manifest(directory)
+    while True:
+        opened: Opened = {}
+        try:
+            for name, entry in manifest["files"].items():
+                check = verify if isinstance(verify, bool) else name in verify
+                opened[name] = open_file(directory / entry["file"], check, name in private, entry["digest"])
+            return opened, manifest
+        except MissingIndex as missing:
+            newer = read_manifest(directory)
+            if newer == manifest:  # two saves never give equal ones
+                raise CorruptIndex(missing.path, "the file is missing") from None
+            manifest = newer
+
+
+def write_manifest(directory: str | Path, manifest: Mapping[str, Any]) -> Manifest:
+    """Replace the MANIFEST by one with these `files` and `extra`, on disk on return, and return it completed."""
+    own = {"format": _FORMAT, "version": MANIFEST_VERSION, "save": secrets.token_hex(8)}
+    complete = json.loads(to_json({**manifest, **own}))
+    replace_file(Path(directory) / MANIFEST, [memoryview(_manifest_text(complete))])
+    return complete  # type: ignore[no-any-return]
+
+
+def read_manifest(directory: str | Path) -> Manifest:
+    """The MANIFEST of a directory; a SavedIndexError if there is none that is ours and intact."""
+    path = Path(directory) / MANIFEST
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        raise MissingIndex(directory) from None
+    except NotADirectoryError:
+        raise ForeignFile(directory, "a file") from None
+    try:
+        manifest = json.loads(text)
+    except (ValueError, RecursionError):
+        raise CorruptIndex(path, "it is not JSON") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != _FORMAT:
+        raise ForeignFile(path, "a MANIFEST of something else")
+    version = manifest.get("version")
+    if isinstance(version, int) and version > MANIFEST_VERSION:
+        raise NewerFormat(path, version, MANIFEST_VERSION)
+    manifest.pop("checksum", None)
+    if _manifest_text(manifest) != text:  # so every changed byte is noticed, also one that means nothing to JSON
+        raise CorruptIndex(path, "its checksum is wrong")
+    if version != MANIFEST_VERSION:
+        raise OlderFormat(path, version if isinstance(version, int) else 0, MANIFEST_VERSION)
+    return manifest
+
+
+def content_name(name: str, digest: str, number: int = 0) -> str:
+    """The file name of content: the part's `name`, its digest, and a number if that name is taken by other bytes."""
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"Expected a file name of a-z, 0-9 and _, but got {name!r}")
+    return f"{name}-{digest}{f'-{number}' if number else ''}.whimbrel"
+
+
+def _manifest_text(manifest: Manifest) -> bytes:
+    checksum = blake2b(to_json(manifest), digest_size=16).hexdigest()
+    return json.dumps({**manifest, "checksum": checksum}, indent=1, sort_keys=True).encode() + b"\n"
+
+
+def _put(directory: Path, name: str, file: ArrayFile) -> dict[str, Any]:
+    """Have a file in the directory, the one that is there if it has the same bytes; its entry of the MANIFEST."""
+    path = directory / content_name(name, file.digest)
+    tries = 0
+    while path.exists() and not file.is_at(path):  # damaged, or a collision of checksums; the old MANIFEST may name it
+        tries += 1
+        path = directory / content_name(name, file.digest, tries)
+    if path.exists():
+        sync(path)
+    else:
+        file.write(path)
+    return {"file": path.name, "digest": file.digest, "size": file.size}
+
+
+def _sweep(directory: Path, manifest: Manifest) -> None:
+    """Delete the files of ours that the MANIFEST does not name; never anything that has another kind of name."""
+    named = {entry["file"] for entry in manifest["files"].values()}
+    for path in directory.iterdir():
+        if path.name not in named and _OURS.fullmatch(path.name):
+            path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _lock(directory: Path) -> Iterator[None]:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,1 @@
+"""The default dialect: a SQL WHERE clause."""

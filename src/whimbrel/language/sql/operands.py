@@ -1,0 +1,165 @@
+"""Attributes and literals in SQL text: the part of the parser below the operators, and its errors."""
+
+from __future__ import annotations
+
+import string
+
+from whimbrel.language.sql.lexer import (
+    NUMBER_STARTS,
+    RESERVED,
+    describe,
+    is_name,
+    is_number,
+    name_of,
+    place,
+    position_of,
+    tokens,
+)
+from whimbrel.language.sql.template import FALSE, FIRST_NUMBER, NULL, TRUE, StringType
+from whimbrel.model.errors import FilterSyntaxError, LimitExceeded
+from whimbrel.model.limits import IN_MEMBERS, Limit
+
+OPERAND = "an attribute or a literal"
+_KINDS = dict.fromkeys(string.ascii_letters + "_", "name")
+_KINDS |= dict.fromkeys(NUMBER_STARTS, "number")
+_KINDS |= {"'": "string", "+": "sign", "-": "sign", "": "end"}
+_CONSTANTS = {"TRUE": TRUE, "FALSE": FALSE, "NULL": NULL}
+
+
+class Operand:
+    """An attribute (`name`) or a literal (`slot`) that no operator has taken yet; `token` is where it stands."""
+
+    __slots__ = ("name", "slot", "token")
+
+    def __init__(self, name: str | None, slot: int, token: int) -> None:
+        self.name = name
+        self.slot = slot
+        self.token = token
+
+
+class OperandReader:
+    """A place in a list of tokens, the literals seen up to there, and how to read one operand."""
+
+    __slots__ = ("at", "negatives", "numbers", "strings", "text", "tokens", "words")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = tokens(text)
+        self.words = [token.upper() if token.isascii() else token for token in self.tokens]
+        self.at = 0
+        self.strings: list[StringType] = []
+        self.numbers = 0
+        self.negatives: list[int] = []
+
+    def operand(self, expected: str = OPERAND) -> Operand:
+        """The attribute or literal that starts here."""
+        return self.bare_operand(expected)
+
+    def bare_operand(self, expected: str) -> Operand:
+        """The attribute or literal that starts here, without parentheses."""
+        at = self.at
+        token = self.tokens[at]
+        kind = _KINDS.get(token[:1])
+        if kind == "name" or (kind is None and is_name(token)):
+            return self._named(token, at)
+        self.at = at + 1
+        if kind == "string" and len(token) > 1:
+            return Operand(None, self._string("string"), at)
+        if kind == "number" and is_number(token):
+            return Operand(None, self._number(), at)
+        if kind == "sign":
+            return Operand(None, self._signed(token), at)
+        raise self.error("a number" if kind == "number" else expected, at)
+
+    def _named(self, token: str, at: int) -> Operand:
+        self.at = at + 1
+        word = self.words[at]
+        if word in RESERVED:
+            slot = _CONSTANTS.get(word)
+            if slot is None:
+                raise self.error(OPERAND, at)
+            return Operand(None, slot, at)
+        if word == "TIMESTAMP" and len(self.tokens[at + 1]) > 1 and self.tokens[at + 1][0] == "'":
+            self.at = at + 2
+            return Operand(None, self._string("timestamp"), at)
+        return Operand(name_of(token), 0, at)
+
+    def _signed(self, sign: str) -> int:
+        number = self.tokens[self.at]
+        if _KINDS.get(number[:1]) != "number" or not is_number(number):
+            raise self.error("a number")
+        self.at += 1
+        slot = self._number()
+        if sign == "-":
+            self.negatives.append(slot)
+        return slot
+
+    def _string(self, kind: StringType) -> int:
+        self.strings.append(kind)
+        return len(self.strings) - 1
+
+    def _number(self) -> int:
+        self.numbers += 1
+        return FIRST_NUMBER + 1 - self.numbers
+
+    def literals_in_list(self) -> tuple[int, ...]:
+        """The slots of the literals from here to the closing parenthesis; a loop, as lists may be long."""
+        slots: list[int] = []
+        while True:
+            token = self.tokens[self.at]
+            if token[:1] == "'" and len(token) > 1:  # what most lists hold
+                self.at += 1
+                slots.append(self._string("string"))
+            else:
+                slots.append(self.literal("a literal").slot)
+            following = self.tokens[self.at]
+            if following == ")":
+                break
+            if following != ",":
+                raise self.error("',' or ')'")
+            self.at += 1
+        if len(slots) > IN_MEMBERS.value:
+            raise self.too_large(IN_MEMBERS, len(slots))
+        self.at += 1
+        return tuple(slots)
+
+    def literal(self, expected: str) -> Operand:
+        """The literal that starts here."""
+        operand = self.operand(expected)
+        if operand.name is not None:
+            raise self._not_literal(operand, expected)
+        return operand
+
+    def text_literal(self, operator: str) -> int:
+        """The slot of the text that an operator takes; NULL may stand for it."""
+        expected = f"text after {operator}"
+        operand = self.literal(expected)
+        if operand.slot != NULL and (operand.slot < 0 or self.strings[operand.slot] != "string"):
+            raise self.error(expected, operand.token)
+        return operand.slot
+
+    def attribute(self, operand: Operand, operator: str) -> str:
+        """The name of the operand before an operator that takes attributes only."""
+        if operand.name is None:
+            raise self.error(f"an attribute before {operator}", operand.token)
+        return operand.name
+
+    def error(self, expected: str, at: int | None = None) -> FilterSyntaxError:
+        """The syntax error for the token here, or at `at`."""
+        at = self.at if at is None else at
+        found = describe(self.tokens[at])
+        return FilterSyntaxError(expected, found, self.text, position_of(self.text, at))
+
+    def _not_literal(self, operand: Operand, expected: str) -> FilterSyntaxError:
+        token = self.tokens[operand.token]
+        found = describe(token)
+        if token[0] == '"':
+            quoted = name_of(token).replace("'", "''")
+            found += f" (text is written '{quoted}')"
+        return FilterSyntaxError(expected, found, self.text, position_of(self.text, operand.token))
+
+    def too_large(self, limit: Limit, size: int) -> LimitExceeded:
+        """The error for a limit that is passed at the token here."""
+        return LimitExceeded(
+            limit.name, size, limit.value, limit.unit, place(self.text, position_of(self.text, self.at))
+        )

@@ -1,0 +1,267 @@
+"""SQL text to a template, by precedence climbing over the list of tokens.
+
+AND, OR and IN chains of any length are loops; only parentheses and NOT recurse, and FILTER_DEPTH bounds them, so
+that hostile text gives an error and never a stack overflow. Literals become slots (`template.py`), which lets
+one parse serve every text of the same shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from whimbrel.language.sql.lexer import position_of
+from whimbrel.language.sql.operands import OPERAND, Operand, OperandReader
+from whimbrel.language.sql.template import (
+    FALSE,
+    NULL,
+    TRUE,
+    AllOf,
+    AnyOf,
+    CompareSlot,
+    CompareSlots,
+    ContainsSlots,
+    InSlots,
+    Negation,
+    Node,
+    Ready,
+    Template,
+    TextOperator,
+    TextSlot,
+)
+from whimbrel.model.errors import FilterSyntaxError
+from whimbrel.model.expression import (
+    FLIPPED,
+    CompareAttributes,
+    Comparison,
+    Constant,
+    IsMissing,
+    IsNull,
+    Quantifier,
+)
+from whimbrel.model.limits import FILTER_DEPTH, FILTER_PREDICATES
+
+_COMPARISONS: dict[str, Comparison] = {"=": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_QUANTIFIERS: dict[str, Quantifier] = {"ALL": "ALL", "ANY": "ANY", "NONE": "NONE"}
+_JOINS: dict[str, tuple[int, type[AllOf] | type[AnyOf]]] = {"OR": (1, AnyOf), "AND": (2, AllOf)}
+_NOT = 3
+_CONSTANTS = {TRUE: Ready(Constant(True)), FALSE: Ready(Constant(False)), NULL: Ready(Constant(None))}
+
+
+def parse_template(text: str) -> Template:
+    """The template of a text; FilterSyntaxError or LimitExceeded with the place."""
+    return _Parser(text).template()
+
+
+class _Parser(OperandReader):
+    """Operators over operands: first the predicates, then what NOT, AND and OR make of them."""
+
+    __slots__ = ("depth", "predicates")
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.depth = 0
+        self.predicates = 0
+
+    def template(self) -> Template:
+        """The template of the whole text."""
+        root = self.condition(self.expression(0))
+        if self.tokens[self.at]:
+            raise self.error("AND, OR or the end of the filter")
+        return Template(root, tuple(self.strings), self.numbers, tuple(self.negatives))
+
+    def expression(self, power: int) -> Operand | Node:
+        """The longest expression whose joins bind tighter than `power`."""
+        word = self.words[self.at]
+        if word == "(":
+            left = self._parenthesised()
+        elif word == "NOT":
+            left = self._negation()
+        else:
+            left = self.bare_operand("an attribute, a literal, NOT or '('")
+        if isinstance(left, Operand):
+            left = self._predicate(left)
+        while True:
+            join = _JOINS.get(self.words[self.at])
+            if join is None or join[0] <= power:
+                return left
+            left = self._chain(left, *join)
+
+    def condition(self, term: Operand | Node) -> Node:
+        """The term as something that holds or not: a bare attribute means that it is TRUE."""
+        if not isinstance(term, Operand):
+            return term
+        self._count()
+        if term.name is not None:
+            return CompareSlot(term.name, "=", TRUE)
+        constant = _CONSTANTS.get(term.slot)
+        if constant is None:
+            raise self.error("a condition", term.token)
+        return constant
+
+    def _negation(self) -> Node:
+        self._deeper()
+        term = self.condition(self.expression(_NOT))
+        self.depth -= 1
+        return Negation(term)
+
+    def _parenthesised(self) -> Operand | Node:
+        self._deeper()
+        inside = self.expression(0)
+        if self.tokens[self.at] != ")":
+            raise self.error("an operator or ')'" if isinstance(inside, Operand) else "AND, OR or ')'")
+        self.at += 1
+        self.depth -= 1
+        return inside
+
+    def _chain(self, left: Operand | Node, power: int, kind: type[AllOf] | type[AnyOf]) -> Node:
+        word = self.words[self.at]
+        terms: list[Node] = []
+        term = self.condition(left)
+        while True:
+            if isinstance(term, kind):
+                terms += term.terms
+            else:
+                terms.append(term)
+            if self.words[self.at] != word:
+                return kind(tuple(terms))
+            self.at += 1
+            term = self.condition(self.expression(power))
+
+    def _deeper(self) -> None:
+        self.depth += 1
+        if self.depth > FILTER_DEPTH.value:
+            raise self.too_large(FILTER_DEPTH, self.depth)
+        self.at += 1
+
+    def _count(self) -> None:
+        self.predicates += 1
+        if self.predicates > FILTER_PREDICATES.value:
+            raise self.too_large(FILTER_PREDICATES, self.predicates)
+
+    def operand(self, expected: str = OPERAND) -> Operand:
+        """An operand, which may stand in parentheses."""
+        at = self.at
+        if self.tokens[at] != "(":
+            return self.bare_operand(expected)
+        inside = self._parenthesised()
+        if not isinstance(inside, Operand):
+            raise FilterSyntaxError(expected, "a condition", self.text, position_of(self.text, at))
+        return inside
+
+    def _predicate(self, left: Operand) -> Operand | Node:
+        """The predicate that starts with this operand, or the operand itself when no operator follows."""
+        op = _COMPARISONS.get(self.tokens[self.at])
+        if op is not None:
+            self.at += 1
+            return self._compare(left, op, self.operand())
+        rule = _RULES.get(self.words[self.at])
+        if rule is None:
+            return left
+        self.at += 1
+        return rule(self, left)
+
+    def _compare(self, left: Operand, op: Comparison, right: Operand) -> Node:
+        self._count()
+        if left.name is not None:
+            if right.name is not None:
+                return Ready(CompareAttributes(left.name, op, right.name))
+            return CompareSlot(left.name, op, right.slot)
+        if right.name is not None:
+            return CompareSlot(right.name, FLIPPED[op], left.slot)
+        return CompareSlots(left.slot, op, right.slot)
+
+    def _negated(self, left: Operand) -> Node:
+        word = self.words[self.at]
+        rule = _RULES.get(word)
+        if rule is None or word in ("NOT", "IS"):
+            raise self.error("IN, BETWEEN, LIKE, RLIKE, CONTAINS, STARTS WITH or ENDS WITH after NOT")
+        self.at += 1
+        return Negation(rule(self, left))
+
+    def _between(self, left: Operand) -> Node:
+        low = self.operand()
+        if self.words[self.at] != "AND":
+            raise self.error("AND of BETWEEN")
+        self.at += 1
+        high = self.operand()
+        return AllOf((self._compare(left, ">=", low), self._compare(left, "<=", high)))
+
+    def _in(self, left: Operand) -> Node:
+        if self.words[self.at] == "CIDR":
+            self.at += 1
+            return self._text(left, "CIDR", "IN CIDR")
+        attribute = self.attribute(left, "IN")
+        return InSlots(attribute, self._list("IN"))
+
+    def _list(self, operator: str) -> tuple[int, ...]:
+        """The slots of a parenthesised list of literals."""
+        self._count()
+        if self.tokens[self.at] != "(":
+            raise self.error(f"'(' after {operator}")
+        self.at += 1
+        return self.literals_in_list()
+
+    def _contains(self, left: Operand) -> Node:
+        attribute = self.attribute(left, "CONTAINS")
+        quantifier = _QUANTIFIERS.get(self.words[self.at])
+        if quantifier is None:
+            self._count()
+            return ContainsSlots(attribute, "ALL", (self.literal("a literal, ALL, ANY or NONE").slot,))
+        self.at += 1
+        return ContainsSlots(attribute, quantifier, self._list(f"CONTAINS {quantifier}"))
+
+    def _is(self, left: Operand) -> Node:
+        attribute = self.attribute(left, "IS")
+        self._count()
+        negated = self.words[self.at] == "NOT"
+        self.at += negated
+        word = self.words[self.at]
+        if word not in {"NULL", "MISSING"}:
+            raise self.error("NULL or MISSING" if negated else "NULL, MISSING or NOT")
+        self.at += 1
+        test = Ready(IsNull(attribute) if word == "NULL" else IsMissing(attribute))
+        return Negation(test) if negated else test
+
+    def _like(self, left: Operand) -> Node:
+        test = self._text(left, "LIKE", "LIKE")
+        if self.words[self.at] != "ESCAPE":
+            return test
+        self.at += 1
+        at, escape = self.at, self.text_literal("ESCAPE")
+        if escape == NULL:
+            raise self.error("text after ESCAPE", at)
+        return TextSlot("LIKE", test.attribute, test.slot, escape)
+
+    def _starts(self, left: Operand) -> Node:
+        return self._with(left, "STARTS")
+
+    def _ends(self, left: Operand) -> Node:
+        return self._with(left, "ENDS")
+
+    def _rlike(self, left: Operand) -> Node:
+        return self._text(left, "RLIKE", "RLIKE")
+
+    def _with(self, left: Operand, operator: TextOperator) -> Node:
+        if self.words[self.at] != "WITH":
+            raise self.error(f"WITH after {operator}")
+        self.at += 1
+        return self._text(left, operator, f"{operator} WITH")
+
+    def _text(self, left: Operand, operator: TextOperator, words: str) -> TextSlot:
+        self._count()
+        return TextSlot(operator, self.attribute(left, words), self.text_literal(words))
+
+
+_Rule: TypeAlias = Callable[[_Parser, Operand], Node]
+_RULES: dict[str, _Rule] = {
+    "NOT": _Parser._negated,
+    "IN": _Parser._in,
+    "BETWEEN": _Parser._between,
+    "LIKE": _Parser._like,
+    "IS": _Parser._is,
+    "CONTAINS": _Parser._contains,
+    "STARTS": _Parser._starts,
+    "ENDS": _Parser._ends,
+    "RLIKE": _Parser._rlike,
+}

@@ -1,0 +1,108 @@
+"""Where the parts of a predicate stand in a SQL text: parsed again, with an eye on the places, when there is an error.
+
+Predicates are counted from the left, as they are in the expression that the text is parsed to.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from whimbrel.language.sql.lexer import position_of, position_of_literal
+from whimbrel.language.sql.operands import Operand
+from whimbrel.language.sql.parser import _Parser
+from whimbrel.language.sql.template import (
+    FIRST_NUMBER,
+    NULL,
+    AllOf,
+    AnyOf,
+    CompareSlot,
+    ContainsSlots,
+    InSlots,
+    Negation,
+    Node,
+)
+from whimbrel.model.expression import Comparison
+
+
+class _Place(NamedTuple):
+    """The tokens of a predicate's attribute, of what it is compared with, and of its operator."""
+
+    attribute: int
+    other: int
+    operator: int
+
+
+class _PlacingParser(_Parser):
+    """A parser that remembers where each predicate stands."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.places: dict[int, _Place] = {}
+        self.kept: list[Node] = []  # so that no two nodes have one identity
+        self.operator_at = 0
+
+    def condition(self, term: Operand | Node) -> Node:
+        node = super().condition(term)
+        if isinstance(term, Operand):
+            self._remember(node, _Place(term.token, term.token, term.token))
+        return node
+
+    def _predicate(self, left: Operand) -> Operand | Node:
+        at = self.operator_at = self.at
+        found = super()._predicate(left)
+        if not isinstance(found, Operand):
+            for leaf in leaves(found):
+                self._remember(leaf, _Place(left.token, at, at))
+        return found
+
+    def _compare(self, left: Operand, op: Comparison, right: Operand) -> Node:
+        node = super()._compare(left, op, right)
+        if left.name is None:
+            left, right = right, left
+        self._remember(node, _Place(left.token, right.token, self.operator_at))
+        return node
+
+    def _remember(self, node: Node, place: _Place) -> None:
+        self.kept.append(node)
+        self.places.setdefault(id(node), place)
+
+
+def leaves(root: Node) -> list[Node]:
+    """The predicates of a template, from the left."""
+    found: list[Node] = []
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Negation):
+            stack.append(node.term)
+        elif isinstance(node, AllOf | AnyOf):
+            stack += reversed(node.terms)
+        else:
+            found.append(node)
+    return found
+
+
+def locate(text: str, number: int, part: str, value: int) -> int:
+    """Where a part of a predicate stands: `attribute`, `other`, `operator`, or the value of that number.
+
+    >>> text = "price < 5 AND kind IN ('a', 'b')"
+    >>> [locate(text, 1, part, 1) for part in ("attribute", "operator", "value")]
+    [14, 19, 28]
+    """
+    parser = _PlacingParser(text)
+    node = leaves(parser.template().root)[number]
+    place = parser.places[id(node)]
+    if part == "value":
+        slot = _slot(node, value)
+        if slot >= 0:
+            return position_of_literal(text, "string", slot)
+        if slot <= FIRST_NUMBER:
+            return position_of_literal(text, "number", FIRST_NUMBER - slot)
+        part = "other"
+    return position_of(text, {"attribute": place.attribute, "other": place.other}.get(part, place.operator))
+
+
+def _slot(node: Node, value: int) -> int:
+    if isinstance(node, CompareSlot):
+        return node.slot
+    return node.slots[value] if isinstance(node, InSlots | ContainsSlots) else NULL

@@ -1,0 +1,118 @@
+"""The canonical SQL text of a filter: its normal form, written the way a person would.
+
+Equal filters print the same text, and the text parses to an equal filter. A normal form that is larger than the
+language's own limits has no such text; then the filter is written as it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from whimbrel.language.sql.coded import coded_tests, in_words
+from whimbrel.language.sql.expression import expression_text
+from whimbrel.language.sql.literals import name_text, pattern_text
+from whimbrel.language.sql.sets import Text, all_of, any_of, chunks, set_text
+from whimbrel.model.conjunction import Conjunction
+from whimbrel.model.constraint import NULL_KEY, Constraint
+from whimbrel.model.errors import LimitExceeded
+from whimbrel.model.filter import Filter
+from whimbrel.model.intervals import ALL, STRINGS, IntervalSet
+from whimbrel.model.limits import FILTER_BYTES, FILTER_PREDICATES
+from whimbrel.model.patterns import Like
+
+if TYPE_CHECKING:
+    from whimbrel.model.schema import Ordered, Schema
+
+
+def print_filter(filter: Filter) -> str:
+    """The canonical text, or where that would pass a limit the text that the filter came from."""
+    try:
+        text = _canonical_text(filter.conjunctions, filter.schema)
+    except LimitExceeded:  # from the normal form
+        text = None
+    if text is not None:
+        return text
+    if filter.text is not None and filter.dialect == "sql":
+        return filter.text
+    return expression_text(filter.expression)
+
+
+def _canonical_text(conjunctions: Sequence[Conjunction], schema: Schema | None) -> str | None:
+    """The normal form as text, or None if that is too large to be a filter."""
+    if not conjunctions:
+        return "FALSE"
+    written: list[Text] = []
+    size = predicates = 0
+    for conjunction in conjunctions:
+        written.append(conjunction_text(conjunction, schema))
+        text = written[-1].text
+        size += len(text)
+        predicates += text.count(" AND ") + text.count(" OR ") + 1  # or fewer, where a string has such words
+        if size > FILTER_BYTES.value or predicates > FILTER_PREDICATES.value:
+            return None
+    text = any_of(written).text
+    return text if len(text.encode()) <= FILTER_BYTES.value else None
+
+
+def conjunction_text(conjunction: Conjunction, schema: Schema | None = None) -> Text:
+    """A conjunction: attributes in order of their names, then comparisons between attributes.
+
+    `schema` gives the words that codes stand for.
+    """
+    parts = [
+        constraint_text(name_text(name), constraint, None if schema is None else schema.order_of(name))
+        for name, constraint in conjunction.constraints
+    ]
+    parts += [Text(f"{name_text(link.left)} {link.op} {name_text(link.right)}") for link in conjunction.links]
+    return all_of(parts) if parts else Text("TRUE")
+
+
+def constraint_text(name: str, constraint: Constraint, order: Ordered | None = None) -> Text:
+    """One attribute's constraint: its tests of values and members, or else the states that it also admits."""
+    null = constraint.null
+    alternatives: list[Text] = []
+    if constraint.values:
+        tests = _value_tests(name, constraint) if order is None else coded_tests(name, constraint, order)
+        sees_null = not tests and not constraint.forbidden and all(NULL_KEY in g for g in constraint.required)
+        tests += _member_tests(name, constraint if order is None else in_words(constraint, order))
+        if not tests and null and not constraint.missing:
+            return Text(f"{name} IS NOT MISSING")
+        if not tests or (sees_null and not null):
+            tests.append(Text(f"{name} IS NOT NULL"))
+        elif sees_null:  # CONTAINS NULL admits that state by itself
+            null = False
+        alternatives.append(all_of(tests))
+    if null:
+        state = Text(f"{name} IS NULL")
+        alternatives.append(state if constraint.missing else all_of([state, Text(f"{name} IS NOT MISSING")]))
+    elif constraint.missing:
+        alternatives.append(Text(f"{name} IS MISSING"))
+    return any_of(alternatives)
+
+
+def _value_tests(name: str, constraint: Constraint) -> list[Text]:
+    """The tests of the value that a binding picks."""
+    implied = STRINGS if constraint.include else ALL
+    for pattern in constraint.include:
+        if isinstance(pattern, Like):
+            implied = implied.intersect(IntervalSet.prefix(pattern.segments[0][0]))
+    tests = [Text(f"{name} {pattern_text(pattern)}") for pattern in constraint.include]
+    tests += [Text(f"{name} NOT {pattern_text(pattern)}") for pattern in constraint.exclude]
+    if constraint.values != implied or (constraint.bound and not tests):
+        tests.insert(0, set_text(name, constraint.values))
+    return tests
+
+
+def _member_tests(name: str, constraint: Constraint) -> list[Text]:
+    """The tests of the whole set."""
+    tests: list[Text] = []
+    single = [key for group in constraint.required if len(group) == 1 for key in group]
+    for literals in chunks(single):
+        many = f"ALL ({', '.join(literals)})" if len(literals) > 1 else literals[0]
+        tests.append(Text(f"{name} CONTAINS {many}"))
+    for group in sorted(sorted(group) for group in constraint.required if len(group) > 1):
+        literals = [literal for chunk in chunks(group) for literal in chunk]
+        tests.append(Text(f"{name} CONTAINS ANY ({', '.join(literals)})"))
+    tests += [Text(f"{name} CONTAINS NONE ({', '.join(literals)})") for literals in chunks(constraint.forbidden)]
+    return tests

@@ -1,0 +1,150 @@
+"""Sets of values as SQL text: the shortest familiar predicate whose true-set is exactly the set.
+
+`NOT` complements only membership (=, IN, STARTS WITH), because an order comparison is unknown outside its type.
+So a set is written as points, as everything but points and prefixes, or type by type as ranges joined by OR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from whimbrel.language.sql.literals import string_text, value_text
+from whimbrel.model.constraint import NULL_KEY
+from whimbrel.model.intervals import ALL, Cut, IntervalSet, edge
+from whimbrel.model.limits import IN_MEMBERS
+from whimbrel.model.values import NUMBER, STRING, TIMESTAMP, SortKey, Timestamp, from_key
+
+_OR, _AND, _ATOM = 1, 2, 3
+_EPOCH = value_text(Timestamp(0))
+
+
+class Text(NamedTuple):
+    """Some SQL, and how tight its outermost operator binds, which says where it needs parentheses."""
+
+    text: str
+    power: int = _ATOM
+
+
+def all_of(parts: Sequence[Text]) -> Text:
+    """The parts joined by AND."""
+    return _joined(parts, " AND ", _AND)
+
+
+def any_of(parts: Sequence[Text]) -> Text:
+    """The parts joined by OR."""
+    return _joined(parts, " OR ", _OR)
+
+
+def _joined(parts: Sequence[Text], join: str, power: int) -> Text:
+    if len(parts) == 1:
+        return parts[0]
+    return Text(join.join(part.text if part.power >= power else f"({part.text})" for part in parts), power)
+
+
+def chunks(keys: Iterable[SortKey]) -> Iterator[list[str]]:
+    """The literals of some keys in order, in lists of an allowed length."""
+    written = [value_text(None if key == NULL_KEY else from_key(key)) for key in sorted(keys)]
+    for start in range(0, len(written), IN_MEMBERS.value):
+        yield written[start : start + IN_MEMBERS.value]
+
+
+def set_text(name: str, values: IntervalSet) -> Text:
+    """The predicate on the attribute that holds for exactly these values; the set is not empty."""
+    points = values.as_points()
+    if points is not None:
+        return _among(name, points)
+    if values == ALL:
+        return Text(f"{name} = {name}")
+    holes = values.complement()
+    if holes.complement() == values:  # no cuts with nothing between them, which a complement drops
+        excluded = _all_but(name, holes)
+        if excluded:
+            return all_of(excluded)
+    return any_of([text for rank in range(TIMESTAMP + 1) for text in _of_type(name, rank, values)])
+
+
+def _among(name: str, keys: list[SortKey]) -> Text:
+    return any_of([Text(f"{name} = {c[0]}" if len(c) == 1 else f"{name} IN ({', '.join(c)})") for c in chunks(keys)])
+
+
+def _not_among(name: str, keys: list[SortKey]) -> list[Text]:
+    return [Text(f"{name} != {c[0]}" if len(c) == 1 else f"{name} NOT IN ({', '.join(c)})") for c in chunks(keys)]
+
+
+def _all_but(name: str, holes: IntervalSet) -> list[Text]:
+    """The tests that leave out the holes, or nothing where a hole is neither points nor a prefix."""
+    keys: list[SortKey] = []
+    prefixes: list[Text] = []
+    for low, high in holes.pairs():
+        points = IntervalSet((low, high)).as_points()
+        if points is not None:
+            keys += points
+            continue
+        prefix = _prefix(low, high)
+        if prefix is None:
+            return []
+        prefixes.append(Text(f"{name} NOT STARTS WITH {string_text(prefix)}"))
+    return _not_among(name, keys) + prefixes
+
+
+def _of_type(name: str, rank: int, values: IntervalSet) -> list[Text]:
+    """What the set has of one type: points first, then ranges; single points cut out of a range are excluded."""
+    inside = values.intersect(IntervalSet((edge(rank), edge(rank + 1))))
+    keys: list[SortKey] = []
+    runs: list[tuple[Cut, Cut, list[SortKey]]] = []
+    for low, high in inside.pairs():
+        points = IntervalSet((low, high)).as_points()
+        if points is not None:
+            keys += points
+            continue
+        hole = IntervalSet((runs[-1][1], low)).as_points() if runs else None
+        if hole is not None:
+            start, _, excluded = runs.pop()
+            runs.append((start, high, excluded + hole))
+        else:
+            runs.append((low, high, []))
+    ranges = [all_of([range_text(name, low, high), *_not_among(name, excluded)]) for low, high, excluded in runs]
+    return ([_among(name, keys)] if keys else []) + ranges
+
+
+def range_text(name: str, low: Cut, high: Cut) -> Text:
+    """The values between two cuts of one type."""
+    rank = low[0]
+    if (low, high) == (edge(rank), edge(rank + 1)):
+        return _whole_type(name, rank)
+    prefix = _prefix(low, high)
+    if prefix is not None:
+        return Text(f"{name} STARTS WITH {string_text(prefix)}")
+    lower = None if low == edge(rank) else _bound(low)
+    upper = None if high == edge(rank + 1) else _bound(high)
+    if lower is None:
+        return Text(f"{name} {'<=' if high[3] else '<'} {upper}")
+    if upper is None:
+        return Text(f"{name} {'>' if low[3] else '>='} {lower}")
+    if high[3] and not low[3]:
+        return Text(f"{name} BETWEEN {lower} AND {upper}")
+    return Text(f"{name} {'>' if low[3] else '>='} {lower} AND {name} {'<=' if high[3] else '<'} {upper}", _AND)
+
+
+def _bound(cut: Cut) -> str:
+    assert cut[2] is not None
+    return value_text(from_key((cut[0], cut[2])))
+
+
+def _whole_type(name: str, rank: int) -> Text:
+    if rank == NUMBER:
+        return Text(f"{name} <= 1e999")
+    if rank == STRING:
+        return Text(f"{name} LIKE '%'")
+    return Text(f"{name} < {_EPOCH} OR {name} >= {_EPOCH}", _OR)  # time has no last moment
+
+
+def _prefix(low: Cut, high: Cut) -> str | None:
+    """The prefix whose strings lie between the cuts, if they are such."""
+    if (low, high) == (edge(STRING), edge(TIMESTAMP)):
+        return ""
+    if low[0] != STRING or not isinstance(low[2], str):
+        return None
+    text = low[2] + "\0" if low[3] else low[2]
+    return text if IntervalSet.prefix(text).cuts == (low, high) else None

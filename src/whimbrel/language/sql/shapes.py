@@ -1,0 +1,132 @@
+"""The shape cache: a text that differs from an earlier one in its literals only is bound, not parsed.
+
+Strings are cut out at their quotes, then numbers with one pattern. What is left, with a mark for each literal, is
+the key of the shape: between two literals the tokens do not depend on what the literals are, because a string ends
+at its quote and a number is never next to a letter, a digit or a dot. A mark is one quote for a number and two for
+a string, which nothing else in the rest can be. Texts with quoted names or doubled quotes, where a quote may mean
+something else, are keyed by their tokens, which is exact too and slower.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from threading import Lock
+from typing import TypeAlias
+
+from whimbrel.language.sql.lexer import NUMBER_IN_TEXT_PATTERN, check_text, is_literal, string_value, tokens
+from whimbrel.language.sql.parser import parse_template
+from whimbrel.language.sql.template import Template
+from whimbrel.model.expression import Expression
+from whimbrel.model.limits import Limit
+
+SHAPES = Limit("cached shapes", 4_096, "shapes", "a shape takes a few kilobytes, and a service sees few of them")
+SHAPE_LENGTH = Limit("cached shape length", 4_096, "characters", "one huge filter must not cost what many small do")
+
+_split_numbers = re.compile(f"({NUMBER_IN_TEXT_PATTERN})").split
+
+
+# A text taken apart: what is left without its literals, the contents of its strings, and its numbers.
+Cut: TypeAlias = tuple[Hashable, list[str], list[str]]
+
+
+def cut(text: str) -> Cut:
+    """The text taken apart.
+
+    >>> cut("a = 5 AND b < 'x'")
+    ("a = ' AND b < ''", ['x'], ['5'])
+    """
+    pieces = text.split("'")
+    rest = "''".join(pieces[::2])
+    if len(pieces) % 2 == 0 or "''''" in rest or '"' in rest or "`" in rest:
+        return cut_tokens(text)
+    parts = _split_numbers(rest)
+    return "'".join(parts[::2]), pieces[1::2], parts[1::2]
+
+
+def cut_tokens(text: str) -> Cut:
+    """The text taken apart token by token, whatever its quotes mean."""
+    rest: list[str] = []
+    strings: list[str] = []
+    numbers: list[str] = []
+    for token in tokens(text):
+        if not is_literal(token):
+            rest.append(token)
+        elif token[0] == "'":
+            rest.append("''")
+            strings.append(string_value(token))
+        else:
+            rest.append("'")
+            numbers.append(token)
+    return tuple(rest), strings, numbers
+
+
+class ShapeCache:
+    """Templates by key: the newest half of the places, and the older half until the newest is full.
+
+    A template found among the older moves to the newest, so what is in use stays. A shape is kept when it is met for
+    the second time: a stream of shapes that never come again then neither displaces the others nor costs memory.
+    Reads take no lock: a dict is replaced whole, never emptied, and the worst a race can do is one more parse.
+    """
+
+    def __init__(self, size: int = SHAPES.value) -> None:
+        self._half = max(1, size // 2)
+        self._newest: dict[Hashable, Template] = {}
+        self._older: dict[Hashable, Template] = {}
+        self._met: set[int] = set()  # hashes of keys met once
+        self._turn = Lock()
+
+    def __len__(self) -> int:
+        return len(self._newest.keys() | self._older.keys())
+
+    def get(self, key: Hashable) -> Template | None:
+        """The template of the shape, if it is there."""
+        template = self._newest.get(key)
+        if template is None:
+            template = self._older.get(key)
+            if template is not None:
+                self._keep(key, template)
+        return template
+
+    def offer(self, key: Hashable, template: Template) -> None:
+        """Keep the template of a shape, if the shape has been met before."""
+        mark = hash(key)
+        if mark in self._met:
+            self._keep(key, template)
+            return
+        with self._turn:
+            if len(self._met) >= self._half:
+                self._met = set()
+            self._met.add(mark)
+
+    def _keep(self, key: Hashable, template: Template) -> None:
+        with self._turn:
+            if len(self._newest) >= self._half:
+                self._older, self._newest = self._newest, {}
+            self._newest[key] = template
+
+    def template(self, text: str) -> tuple[Template, Cut]:
+        """The template of a text, parsed only if the shape is new, and the text taken apart."""
+        check_text(text)
+        parts = cut(text)
+        template = self.get(parts[0])
+        if template is None:
+            template = parse_template(text)
+            if len(text) <= SHAPE_LENGTH.value:
+                self.offer(parts[0], template)
+        return template, parts
+
+    def parse(self, text: str) -> Expression:
+        """The expression of a text."""
+        template, (_, strings, numbers) = self.template(text)
+        return template.bind(strings, numbers, text)
+
+    def _check(self) -> None:
+        assert max(len(self._newest), len(self._older), len(self._met)) <= self._half
+
+
+def parse_uncached(text: str) -> Expression:
+    """The expression of a text, without the cache: what the cache must agree with."""
+    check_text(text)
+    _, strings, numbers = cut_tokens(text)
+    return parse_template(text).bind(strings, numbers, text)

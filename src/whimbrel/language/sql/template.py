@@ -1,0 +1,266 @@
+"""The expression of a filter with numbered slots where its literals stand, and how literals are put in.
+
+A template is what one parse of a text gives, and it serves every text that differs in literals only. What
+depends on the value of a literal (folding `1 < 2`, a valid LIKE pattern, a real date) is therefore done when the
+literals are bound, never in the parser.
+
+A slot is an index into the list of bound values: the strings in the order of the text, then the numbers backwards,
+then `CONSTANTS`. So a string is 0 or above, a constant is -1 to -3, a number is -4 or below, and each is known when
+its token is met.
+
+Nodes are never changed once made. They are not frozen, because that would make their construction, which is most
+of the cost of a new shape, twice as slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from whimbrel.language.sql.lexer import is_too_long, number_value, place, position_of_literal
+from whimbrel.model.errors import FilterError, LimitExceeded
+from whimbrel.model.expression import (
+    NEGATED,
+    And,
+    Compare,
+    Comparison,
+    Constant,
+    Contains,
+    EndsWith,
+    Expression,
+    In,
+    InCidr,
+    Like,
+    Not,
+    Or,
+    Quantifier,
+    RLike,
+    StartsWith,
+)
+from whimbrel.model.patterns import Cidr, Regex, parse_like
+from whimbrel.model.values import Timestamp, Value, canonical_number, type_of
+
+StringType: TypeAlias = Literal["string", "timestamp"]
+TextOperator: TypeAlias = Literal["LIKE", "STARTS", "ENDS", "RLIKE", "CIDR"]
+Values: TypeAlias = Sequence[Value | None]
+
+CONSTANTS: tuple[Value | None, ...] = (None, False, True)
+TRUE, FALSE, NULL, FIRST_NUMBER = -1, -2, -3, -4
+
+
+class BadLiteral(Exception):
+    """The literal of `slot` cannot stand where it does; `Template.bind` turns this into an error with the place."""
+
+    def __init__(self, slot: int, error: FilterError | LimitExceeded) -> None:
+        self.slot = slot
+        self.error = error
+        super().__init__(slot, error)
+
+
+@dataclass(slots=True)
+class Ready:
+    """A predicate without literals, such as IS NULL."""
+
+    expression: Expression
+
+    def bind(self, values: Values) -> Expression:
+        """The expression itself."""
+        return self.expression
+
+
+@dataclass(slots=True)
+class CompareSlot:
+    """`attribute op literal`."""
+
+    attribute: str
+    op: Comparison
+    slot: int
+
+    def bind(self, values: Values) -> Expression:
+        """The comparison with the literal in place."""
+        return Compare(self.attribute, self.op, values[self.slot])
+
+
+@dataclass(slots=True)
+class CompareSlots:
+    """`literal op literal`, which folds by the rules of matching."""
+
+    left: int
+    op: Comparison
+    right: int
+
+    def bind(self, values: Values) -> Expression:
+        """The constant that the comparison comes to."""
+        return Constant(fold(values[self.left], self.op, values[self.right]))
+
+
+@dataclass(slots=True)
+class InSlots:
+    """`attribute IN (literals)`."""
+
+    attribute: str
+    slots: tuple[int, ...]
+
+    def bind(self, values: Values) -> Expression:
+        """The membership with the literals in place."""
+        return In(self.attribute, tuple([values[slot] for slot in self.slots]))
+
+
+@dataclass(slots=True)
+class ContainsSlots:
+    """`attribute CONTAINS quantifier (literals)`."""
+
+    attribute: str
+    quantifier: Quantifier
+    slots: tuple[int, ...]
+
+    def bind(self, values: Values) -> Expression:
+        """The set test with the literals in place."""
+        return Contains(self.attribute, self.quantifier, tuple([values[slot] for slot in self.slots]))
+
+
+@dataclass(slots=True)
+class TextSlot:
+    """A test of a string against a text: LIKE, STARTS WITH, ENDS WITH, RLIKE or IN CIDR."""
+
+    operator: TextOperator
+    attribute: str
+    slot: int
+    escape: int | None = None
+
+    def bind(self, values: Values) -> Expression:
+        """The test with the text in place, or unknown for NULL; BadLiteral when the text is not such a pattern."""
+        text = values[self.slot]
+        if text is None:
+            return Constant(None)
+        assert isinstance(text, str)
+        try:
+            return self._predicate(text, values)
+        except (FilterError, LimitExceeded) as error:
+            raise BadLiteral(self.slot, error) from None
+
+    def _predicate(self, text: str, values: Values) -> Expression:
+        if self.operator == "STARTS":
+            return StartsWith(self.attribute, text)
+        if self.operator == "ENDS":
+            return EndsWith(self.attribute, text)
+        if self.operator == "RLIKE":
+            return RLike(self.attribute, Regex(text).regex)
+        if self.operator == "CIDR":
+            return InCidr(self.attribute, Cidr(text).network)
+        escape = "\\" if self.escape is None else values[self.escape]
+        assert isinstance(escape, str)
+        if len(escape) > 1 and self.escape is not None:
+            raise BadLiteral(self.escape, FilterError(f"Expected one character after ESCAPE, but got {escape!r}"))
+        parse_like(text, escape)
+        return Like(self.attribute, text, escape)
+
+
+@dataclass(slots=True)
+class Negation:
+    """NOT term."""
+
+    term: Node
+
+    def bind(self, values: Values) -> Expression:
+        """NOT of the bound term."""
+        return Not(self.term.bind(values))
+
+
+@dataclass(slots=True)
+class AllOf:
+    """AND of the terms."""
+
+    terms: tuple[Node, ...]
+
+    def bind(self, values: Values) -> Expression:
+        """AND of the bound terms."""
+        return And(tuple([term.bind(values) for term in self.terms]))
+
+
+@dataclass(slots=True)
+class AnyOf:
+    """OR of the terms."""
+
+    terms: tuple[Node, ...]
+
+    def bind(self, values: Values) -> Expression:
+        """OR of the bound terms."""
+        return Or(tuple([term.bind(values) for term in self.terms]))
+
+
+Node: TypeAlias = Ready | CompareSlot | CompareSlots | InSlots | ContainsSlots | TextSlot | Negation | AllOf | AnyOf
+
+
+def fold(left: Value | None, op: Comparison, right: Value | None) -> bool | None:
+    """What comparing two values comes to: True, False, or None for unknown.
+
+    >>> fold(1, "<", 2), fold(1, "=", "1"), fold(1, "<", "1"), fold(None, "=", None)
+    (True, False, None, None)
+    """
+    if left is None or right is None:
+        return None
+    same = type_of(left) == type_of(right)
+    if op == "=":
+        return same and left == right
+    if op == "!=":
+        return not (same and left == right)
+    if not same or isinstance(left, bool):
+        return None
+    if op == "<":
+        return left < right  # type: ignore[operator]
+    if op == "<=":
+        return left <= right  # type: ignore[operator]
+    return not fold(left, NEGATED[op], right)
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A parsed shape: the tree with slots, the types of the strings, and which slots a minus stands before."""
+
+    root: Node
+    strings: tuple[StringType, ...]
+    numbers: int
+    negatives: tuple[int, ...]
+
+    def bind(self, strings: Sequence[str], numbers: Sequence[str], text: str) -> Expression:
+        """The expression with these literals in the slots; `text` is for the place of an error."""
+        try:
+            return self.root.bind(self._values(strings, numbers))
+        except BadLiteral as bad:
+            raise _placed(bad, text) from None
+
+    def _values(self, strings: Sequence[str], numbers: Sequence[str]) -> list[Value | None]:
+        values: list[Value | None] = list(strings)
+        if "timestamp" in self.strings:
+            self._read_timestamps(values)
+        try:
+            values += [number_value(raw) for raw in reversed(numbers)]
+        except LimitExceeded as error:
+            index = next(index for index, raw in enumerate(numbers) if is_too_long(raw))
+            raise BadLiteral(FIRST_NUMBER - index, error) from None
+        values += CONSTANTS
+        for slot in self.negatives:
+            values[slot] = canonical_number(-values[slot])  # type: ignore[operator]
+        return values
+
+    def _read_timestamps(self, values: list[Value | None]) -> None:
+        for slot, kind in enumerate(self.strings):
+            if kind == "timestamp":
+                try:
+                    values[slot] = Timestamp.parse(str(values[slot]))
+                except ValueError as error:
+                    raise BadLiteral(slot, FilterError(str(error))) from None
+
+
+def _placed(bad: BadLiteral, text: str) -> FilterError | LimitExceeded:
+    """The error of a literal, with its place in the text."""
+    slot, error = bad.slot, bad.error
+    if slot >= 0:
+        position = position_of_literal(text, "string", slot)
+    else:
+        position = position_of_literal(text, "number", FIRST_NUMBER - slot)
+    if isinstance(error, LimitExceeded):
+        return LimitExceeded(error.limit, error.size, error.maximum, error.unit, place(text, position))
+    return FilterError(error.problem, text, position)

@@ -1,0 +1,239 @@
+"""Arrow arrays to ranks: values are read out of Arrow's buffers as NumPy arrays, without Python objects.
+
+A kernel ranks whatever a null cell happens to hold; the cell is marked as missing afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import lib
+
+from whimbrel.compiled.text_kernels import parse_times
+from whimbrel.model.errors import EventError
+from whimbrel.model.values import Timestamp
+from whimbrel.ranks.encode_kernels import mask_nulls
+from whimbrel.ranks.leaves import Leaf, storage
+from whimbrel.ranks.lookup import EXACT_FLOAT, Lookup
+from whimbrel.ranks.search import fixed
+
+MISSING, NULL, BAD = -1, 0, -2
+"""What an empty cell of a column is, what an empty member of a list is, and a text that is no timestamp."""
+
+_UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+_DAY = 86_400_000_000_000
+_DAY_MILLISECONDS = 86_400_000
+_EXACT_POWER = 22
+"""Up to here every power of ten is a binary64."""
+_EXACT_DIGITS = 15
+"""Integers of so many digits are binary64."""
+_SCALES = (2, 4, 6, 9, 12)
+"""Digits after the point that values are likely to need, however many the type has."""
+
+Reader: TypeAlias = Callable[[pa.Array, Lookup, int, np.ndarray], None]
+
+
+def rank_column(array: pa.Array, leaf: Leaf, lookup: Lookup, out: np.ndarray) -> None:
+    """The ranks of a flat column, MISSING where it has none."""
+    rank_array(array, lookup, leaf.is_time, MISSING, out)
+    if leaf.is_time:
+        for row in np.flatnonzero(out == BAD).tolist():
+            raise EventError("a timestamp", repr(array[row].as_py()), f"event {row}: {leaf.name}")
+
+
+def rank_array(array: pa.Array, lookup: Lookup, is_time: bool, missing: int, out: np.ndarray) -> None:
+    """Writes the rank of every value, `missing` for nulls and NaN, and BAD for texts that are no timestamps."""
+    if not len(array):
+        return
+    kind = array.type.id
+    if kind == lib.Type_DICTIONARY:
+        _rank_dictionary(array, lookup, is_time, missing, out)
+        return
+    if is_time and kind in _TEXTS:
+        _rank_time_texts(array, lookup, out)
+    else:
+        _READERS[kind](array, lookup, missing, out)
+    if array.null_count:
+        _mask(array, missing, out)
+
+
+def _rank_dictionary(array: pa.Array, lookup: Lookup, is_time: bool, missing: int, out: np.ndarray) -> None:
+    """Ranks the distinct values once, unless they outnumber the rows."""
+    known = array.dictionary
+    if len(known) > len(array):
+        rank_array(storage(array.dictionary_decode()), lookup, is_time, missing, out)
+        return
+    ranks = np.full(max(len(known), 1), missing, np.int32)
+    rank_array(storage(known), lookup, is_time, missing, ranks[: len(known)])
+    indices = array.indices
+    places = _values(indices, indices.type.to_pandas_dtype())
+    if array.null_count:
+        places = np.where(np.asarray(indices.is_valid()), places, 0)
+    np.take(ranks, places, out=out)
+    if array.null_count:
+        _mask(indices, missing, out)
+
+
+def _rank_booleans(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
+    first = array.offset & ~7
+    bits = np.frombuffer(array.buffers()[1], np.uint8)[first >> 3 : (array.offset + len(array) + 7) >> 3]
+    out[:] = np.unpackbits(bits, bitorder="little")[array.offset - first :][: len(array)]
+    out += out
+    out += 2
+
+
+def _integer_reader(dtype: type) -> Reader:
+    def read(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
+        lookup.rank_integers(_values(array, dtype).astype(np.int64, copy=False), out)
+
+    return read
+
+
+def _rank_unsigned(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
+    values = _values(array, np.uint64)
+    lookup.rank_integers(values.view(np.int64), out)
+    for index in np.flatnonzero(values > np.uint64((1 << 63) - 1)).tolist():
+        out[index] = lookup.rank_number(int(values[index]))
+
+
+def _float_reader(dtype: type) -> Reader:
+    def read(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
+        lookup.rank_floats(_values(array, dtype).astype(np.float64, copy=False), missing, out)
+
+    return read
+
+
+def _rank_decimals(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
+    lookup.rank_floats(_decimals(array), missing, out)
+
+
+def _decimals(array: pa.Array) -> np.ndarray:
+    """The nearest binary64 of each decimal; Arrow's own cast may be off by one unit in the last place.
+
+    The quotient of two exact binary64 is rounded once, hence right. Decimals with more digits than those mostly need
+    fewer: Arrow can drop the zeros. What then remains is read by Python.
+    """
+    if array.type.id == lib.Type_DECIMAL128 and abs(array.type.scale) <= _EXACT_POWER:
+        words = np.frombuffer(array.buffers()[1], np.int64)[2 * array.offset : 2 * (array.offset + len(array))]
+        low, high = words[0::2], words[1::2]
+        is_short = (high == low >> 63) & (low <= EXACT_FLOAT) & (low >= -EXACT_FLOAT)
+        if array.null_count:
+            is_short |= np.asarray(array.is_null())
+        if is_short.all():
+            power = np.float64(10.0 ** abs(array.type.scale))
+            return np.divide(low, power) if array.type.scale >= 0 else np.multiply(low, power)
+    if array.type.precision > _EXACT_DIGITS:
+        for scale in _SCALES:
+            try:
+                return _decimals(array.cast(pa.decimal128(_EXACT_DIGITS, scale)))
+            except pa.ArrowInvalid:
+                continue
+    return np.array([np.nan if value is None else float(value) for value in array.to_pylist()])
+
+
+def _rank_timestamps(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
+    _rank_moments(_values(array, np.int64), _UNITS[array.type.unit], lookup, out)
+
+
+def _rank_dates(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
+    if array.type.id == lib.Type_DATE32:
+        days = _values(array, np.int32).astype(np.int64)
+    else:
+        days = _values(array, np.int64) // _DAY_MILLISECONDS
+    _rank_moments(days, _DAY, lookup, out)
+
+
+def _rank_moments(values: np.ndarray, unit: int, lookup: Lookup, out: np.ndarray) -> None:
+    """Ranks of instants counted in a unit of so many nanoseconds, of which some may be beyond int64."""
+    if unit == 1:
+        lookup.rank_times(values, out)
+        return
+    with np.errstate(over="ignore"):
+        lookup.rank_times(values * unit, out)
+    limit = ((1 << 63) - 1) // unit
+    for index in np.flatnonzero((values > limit) | (values < -limit)).tolist():
+        out[index] = lookup.rank_time(int(values[index]) * unit)
+
+
+def _rank_texts(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
+    lookup.rank_strings(*text_buffers(array, lookup.name), out)
+
+
+def _rank_time_texts(array: pa.Array, lookup: Lookup, out: np.ndarray) -> None:
+    offsets, data = text_buffers(array, lookup.name)
+    moments = np.empty(len(array), np.int64)
+    odd = np.empty(len(array), np.uint8)
+    parse_times(fixed(offsets), fixed(data), moments, odd)
+    lookup.rank_times(moments, out)
+    for index in np.flatnonzero(odd).tolist():
+        text = array[index].as_py()
+        if text is not None:
+            try:
+                out[index] = lookup.rank_time(Timestamp.parse(text).nanoseconds)
+            except ValueError:
+                out[index] = BAD
+
+
+def is_text(array: pa.Array) -> bool:
+    """Whether it is an array of strings."""
+    return array.type.id in _TEXTS
+
+
+def text_buffers(array: pa.Array, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """The 64-bit offsets and the bytes of strings, which are checked: Arrow promises UTF-8, but trusts who made it."""
+    if array.type.id == lib.Type_STRING_VIEW:
+        array = array.cast(pa.large_string())
+    _, cuts, text = array.buffers()
+    dtype = np.int64 if array.type.id == lib.Type_LARGE_STRING else np.int32
+    offsets = np.frombuffer(cuts, dtype)[array.offset : array.offset + len(array) + 1].astype(np.int64, copy=False)
+    data = np.frombuffer(text or b"", np.uint8)
+    if data[offsets[0] : offsets[-1]].max(initial=0) > 127:
+        try:
+            array.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise EventError("text in UTF-8", str(error), name) from None
+    return offsets, data
+
+
+def _rank_nulls(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
+    out[:] = missing
+
+
+def _values(array: pa.Array, dtype: type) -> np.ndarray:
+    """The data buffer of a primitive array as NumPy sees it; null cells hold anything."""
+    return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * np.dtype(dtype).itemsize)
+
+
+def _mask(array: pa.Array, missing: int, out: np.ndarray) -> None:
+    bitmap = array.buffers()[0]
+    if bitmap is not None:
+        mask_nulls(fixed(np.frombuffer(bitmap, np.uint8)), array.offset, missing, out)
+
+
+_TEXTS = (lib.Type_STRING, lib.Type_LARGE_STRING, lib.Type_STRING_VIEW)
+_INTEGERS = {
+    lib.Type_INT8: np.int8,
+    lib.Type_INT16: np.int16,
+    lib.Type_INT32: np.int32,
+    lib.Type_INT64: np.int64,
+    lib.Type_UINT8: np.uint8,
+    lib.Type_UINT16: np.uint16,
+    lib.Type_UINT32: np.uint32,
+}
+_FLOATS = {lib.Type_HALF_FLOAT: np.float16, lib.Type_FLOAT: np.float32, lib.Type_DOUBLE: np.float64}
+_DECIMALS = ("Type_DECIMAL32", "Type_DECIMAL64", "Type_DECIMAL128", "Type_DECIMAL256")
+_READERS: dict[int, Reader] = {
+    lib.Type_NA: _rank_nulls,
+    lib.Type_BOOL: _rank_booleans,
+    lib.Type_UINT64: _rank_unsigned,
+    lib.Type_TIMESTAMP: _rank_timestamps,
+    lib.Type_DATE32: _rank_dates,
+    lib.Type_DATE64: _rank_dates,
+    **{kind: _integer_reader(dtype) for kind, dtype in _INTEGERS.items()},
+    **{kind: _float_reader(dtype) for kind, dtype in _FLOATS.items()},
+    **dict.fromkeys(_TEXTS, _rank_texts),
+    **{getattr(lib, name): _rank_decimals for name in _DECIMALS if hasattr(lib, name)},
+}

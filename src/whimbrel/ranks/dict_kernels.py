@@ -1,0 +1,173 @@
+"""A dict becomes entries in one compiled loop, which asks the interpreter for its items (`compiled.objects`).
+
+It reads what nearly all values are: texts, integers that a float holds exactly, floats, booleans, None, and lists of
+these, each of exactly that type. Any other item it leaves to `flat`, which knows them all. It never says that something
+is wrong: what may be is left too.
+"""
+
+from __future__ import annotations
+
+import math
+
+from whimbrel.compiled.jit import inlined, quick_kernel
+from whimbrel.compiled.objects import (
+    ASCII,
+    FALSE,
+    FLOAT,
+    INTEGER,
+    LIST,
+    NONE,
+    STATE_AT,
+    TEXT,
+    TRUE,
+    TYPE_AT,
+    ascii_bytes,
+    bytes_at,
+    bytes_begin,
+    bytes_size,
+    clear_error,
+    encoded,
+    find_item,
+    float_number,
+    integer,
+    list_member,
+    list_size,
+    next_item,
+    prefetch_at,
+    release,
+    room,
+    set_item,
+    set_word,
+    word_at,
+)
+from whimbrel.compiled.text_kernels import rank_string
+from whimbrel.compiled.views import view
+from whimbrel.model.limits import EVENT_ATTRIBUTES
+from whimbrel.ranks.cells import RANK
+from whimbrel.ranks.kernel_arrays import ENTRIES, ENTRIES_AT, READING, READING_AT
+from whimbrel.ranks.lookup import EXACT_FLOAT
+
+STRANGER, LEFT = -1, -2
+"""In place of attributes: no filter mentions the name; only Python knows how to read its values."""
+GIVEN_UP = -1
+"""In place of a number of entries: the whole dict is left."""
+
+_LONG = 256
+"""Bytes of a text from which on its hash takes longer than to leave it."""
+_MOST = EVENT_ATTRIBUTES.value
+"""Names and values of a dict: more of them may be too many."""
+_OVERFLOW = 0xFFFF_FFFF
+"""The half of a word that tells of an integer whether it has more than 64 bits."""
+
+_reading, _entries = view(READING), view(ENTRIES)
+
+
+@inlined
+def _rank_text(value, attr, reading, words):  # type: ignore[no-untyped-def]
+    """The rank of a text, LEFT, or less if what the dict has may have changed since."""
+    made = 0
+    if word_at(value + STATE_AT) & reading.kinds[ASCII]:
+        begin = ascii_bytes(value, words)
+        size = word_at(words)
+    else:
+        made = encoded(value)
+        if made == 0:  # it has a lone surrogate: there is an error to clear
+            return LEFT - 1
+        begin, size = bytes_begin(made), bytes_size(made)
+    rank = 0
+    if attr >= 0:
+        first, last = reading.first[attr], reading.first[attr + 1]
+        if size > _LONG and first < last:
+            rank = LEFT
+        else:
+            rank = rank_string(
+                bytes_at(begin, size), size, reading.table, reading.table_first[attr], reading.table_first[attr + 1],
+                first, last, reading.offsets, reading.data, reading.bases[attr, 2], reading.ordered[attr],
+            )  # fmt: skip
+    if made:
+        release(made)
+    return rank
+
+
+@inlined
+def _items_of(event, attributes, kinds, items, place):  # type: ignore[no-untyped-def]
+    """Writes attribute, key and value of each item, and asks for the values' memory; how many words these are.
+
+    GIVEN_UP where keys are not all plain texts, or too many.
+    """
+    count = 0
+    set_word(place, 0)
+    while next_item(event, place, place + 8, place + 16):
+        key, value = word_at(place + 8), word_at(place + 16)
+        prefetch_at(value)
+        if word_at(key + TYPE_AT) != kinds[TEXT] or count + 3 > items.size:
+            return GIVEN_UP
+        found = find_item(attributes, key)
+        attr = STRANGER
+        if found:
+            attr = integer(found, place + 24)
+        elif not word_at(key + STATE_AT) & kinds[ASCII]:
+            attr = LEFT
+        items[count], items[count + 1], items[count + 2] = attr, key, value
+        count += 3
+    return count
+
+
+@quick_kernel
+def read_dict(words, event, attributes, left):  # type: ignore[no-untyped-def]
+    """Writes the entries of a dict, those of one attribute side by side; how many there are.
+
+    Dicts are given by their addresses. `attributes` has the number of every name that a filter mentions, or LEFT.
+    Items that are left to others are put into the dict `left`. GIVEN_UP if all of them are.
+    """
+    reading, (attrs, cells, bits, items) = _reading(words, READING_AT), _entries(words, ENTRIES_AT)
+    kinds = reading.kinds
+    place = room()
+    spare = place + 24
+    count = _items_of(event, attributes, kinds, items, place)
+    if count == GIVEN_UP:
+        return GIVEN_UP
+    n = values = 0
+    for at in range(0, count, 3):
+        attr, key, value = items[at], items[at + 1], items[at + 2]
+        is_list = word_at(value + TYPE_AT) == kinds[LIST]
+        size = list_size(value) if is_list else 1
+        values += 1 + size
+        if values > _MOST or n + size > attrs.size:
+            return GIVEN_UP
+        begin = n
+        rank = attr if attr == LEFT else 0
+        i = 0
+        while i < size and rank >= 0:
+            member = list_member(value, i) if is_list else value
+            i += 1
+            number = math.nan
+            rank = 0
+            kind = word_at(member + TYPE_AT)
+            if kind == kinds[TEXT]:
+                rank = _rank_text(member, attr, reading, spare)
+            elif kind == kinds[INTEGER]:
+                whole = integer(member, spare)
+                number = float(whole)
+                if word_at(spare) & _OVERFLOW or (attr >= 0 and not -EXACT_FLOAT <= whole <= EXACT_FLOAT):
+                    rank = LEFT
+            elif kind == kinds[FLOAT]:
+                number = float_number(member)
+            elif member == kinds[TRUE]:
+                rank = 4
+            elif member == kinds[FALSE]:
+                rank = 2
+            elif member != kinds[NONE]:
+                rank = LEFT
+            if number != number:  # noqa: PLR0124 - NaN
+                bits[n] = RANK | rank
+            else:
+                cells[n] = number
+            attrs[n] = attr
+            n += attr >= 0
+        if rank < 0:
+            n = begin
+            if rank < LEFT or set_item(left, key, value) < 0:
+                clear_error()
+                return GIVEN_UP
+    return n

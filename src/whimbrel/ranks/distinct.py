@@ -1,0 +1,144 @@
+"""Distinct values and ties, without the hash table of NumPy's `unique`.
+
+It takes three times as long as sorting where values hardly repeat, and much longer than a table where they are dense.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from whimbrel.compiled.jit import kernel
+
+_FACTOR, _ONE = np.uint64(0x9E3779B97F4A7C15), np.uint64(1)
+_BITS = 63
+_MOST_CUT = 24
+"""Bits that an order by hashes of 40 bits can do without, where few numbers are equal."""
+_CROWDED = 24
+"""Values of one step of magnitude, at most, for sorting by steps."""
+
+
+def distinct(values: np.ndarray) -> np.ndarray:
+    """The sorted distinct values: marked in a table where they are dense integers, else sorted unless they are already.
+
+    >>> distinct(np.array([7, 5, 7]))
+    array([5, 7])
+    """
+    if values.dtype.kind == "i" and len(values):
+        low, high = int(values.min()), int(values.max())
+        if high - low <= 4 * len(values):
+            there = np.zeros(high - low + 1, bool)
+            there[values - low] = True
+            return (np.flatnonzero(there) + low).astype(values.dtype)
+    if (values[1:] > values[:-1]).all():
+        return values
+    ordered = np.sort(values)
+    first = np.ones(len(ordered), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    return ordered if first.all() else ordered[first]
+
+
+def together(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """An order that puts equal numbers, none below 0, together by their places, and whether each equals the next.
+
+    It is the order of integers that have the number, or where it does not fit a hash of it, and the place: NumPy sorts
+    integers seven times as fast as it finds a stable order.
+
+    >>> together(np.array([3, 1, 3, 2]))
+    (array([1, 3, 0, 2]), array([False, False,  True]))
+    """
+    bits = len(values).bit_length()
+    mask = np.int64((1 << bits) - 1)
+    is_exact = int(values.max(initial=0)).bit_length() + bits < _BITS
+    packed = values << bits if is_exact else (values.astype(np.uint64) * _FACTOR >> _ONE).view(np.int64) & ~mask
+    packed |= np.arange(len(values))
+    packed.sort()
+    order = packed & mask
+    same = packed[1:] ^ packed[:-1] <= mask
+    if not is_exact:
+        tied = np.flatnonzero(same)
+        mixed = tied[values[order[tied]] != values[order[tied + 1]]]  # two numbers with one hash
+        ends = np.append(np.flatnonzero(~same) + 1, len(order))
+        for run in np.unique(np.searchsorted(ends, mixed, "right")).tolist():
+            begin, end = int(ends[run - 1]) if run else 0, int(ends[run])
+            own = order[begin:end]
+            own = own[np.argsort(values[own], kind="stable")]
+            order[begin:end] = own
+            same[begin : end - 1] = values[own[1:]] == values[own[:-1]]
+    return order, same
+
+
+def sort_by_two(major: np.ndarray, minor: np.ndarray) -> np.ndarray:
+    """An order that puts equal numbers of one array together and sorts those by the leading bits of the other.
+
+    None of them is below 0.
+
+    >>> sort_by_two(np.array([3, 1, 3, 2]), np.array([9, 9, 8, 9]))
+    array([1, 3, 2, 0])
+    """
+    order, same = together(major)
+    if not same.any():
+        return order
+    tied = np.zeros(len(order), bool)
+    tied[1:] = same
+    tied[:-1] |= same
+    run = np.append(0, np.cumsum(~same))[tied]
+    mine = order[tied]
+    own = minor[mine]
+    bits = len(major).bit_length()
+    room = _BITS - bits - int(run[-1]).bit_length()
+    cut = max(0, int(own.max()).bit_length() - room)
+    if cut > _MOST_CUT:
+        order[tied] = mine[np.lexsort((own, run))]
+        return order
+    packed = (((run << room) | (own >> cut)) << bits) | mine
+    packed.sort()
+    order[tied] = packed & ((1 << bits) - 1)
+    return order
+
+
+def float_places(values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """The sorted distinct values, all finite, and the place of each among them, where they are spread evenly enough.
+
+    In one go that takes half of the time of sorting them and searching for each.
+
+    >>> float_places(np.array([2.5, 0.5, 2.5]))
+    (array([0.5, 2.5]), array([1, 0, 1], dtype=int32))
+    """
+    low, high = float(values.min()), float(values.max())
+    if not 0.0 < high - low < np.inf:
+        return None
+    rows, places = np.empty(len(values), np.int32), np.empty(len(values), np.int32)
+    ordered = np.empty(len(values))
+    steps = np.zeros(len(values) + 1, np.int32)
+    scale = (len(values) - 1) / (high - low)
+    count = place_floats(values, low, scale, steps, ordered, rows, places) if np.isfinite(scale) else 0
+    return (ordered[:count], places) if count else None
+
+
+@kernel
+def place_floats(values, low, scale, steps, ordered, rows, places):  # type: ignore[no-untyped-def]
+    """Sorts values into steps of equal width, then within these; how many are distinct, or 0 if a step is crowded."""
+    for i in range(values.size):
+        steps[np.int64((values[i] - low) * scale) + 1] += 1
+    for step in range(1, steps.size):
+        if steps[step] > _CROWDED:
+            return 0
+        steps[step] += steps[step - 1]
+    for i in range(values.size):
+        own = np.int64((values[i] - low) * scale)
+        ordered[steps[own]], rows[steps[own]] = values[i], i
+        steps[own] += 1
+    for i in range(values.size):
+        value, row = ordered[i], rows[i]
+        j = i
+        while j > 0 and ordered[j - 1] > value:
+            ordered[j], rows[j] = ordered[j - 1], rows[j - 1]
+            j -= 1
+        ordered[j], rows[j] = value, row
+    last = 0
+    for i in range(values.size):
+        if ordered[i] != ordered[last]:
+            last += 1
+            ordered[last] = ordered[i]
+        places[rows[i]] = last
+    return last + 1

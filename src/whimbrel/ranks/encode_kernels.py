@@ -1,0 +1,228 @@
+"""The loops of the codec: values to ranks, and columns of ranks to events.
+
+Every kernel releases the interpreter lock, so that two threads encode different blocks at once, and is called with
+one signature (two for the search): inputs are read-only contiguous arrays, whether they are memory-mapped, lie in an
+Arrow buffer or were just computed. Kernels write a rank for every cell, null ones included; `mask_nulls` overwrites
+those afterwards, which keeps the inner loops free of a test that most columns do not need.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from whimbrel.compiled.bisection import lower_bound
+from whimbrel.compiled.jit import helper, kernel
+from whimbrel.ranks.cells import DROPPED_BITS
+from whimbrel.ranks.kernel_arrays import Numbers
+
+_TWO_63 = 2.0**63
+_FEW = 32
+"""Numbers of an attribute up to which they have no buckets."""
+
+
+@kernel
+def rank_by_table(
+    values: np.ndarray, table: np.ndarray, low: int, base: int, out: np.ndarray
+) -> None:  # pragma: no cover
+    """Ranks of integers whose constants span a range small enough to list: `table[v - low]`."""
+    last = table.shape[0] - 1
+    high = low + last
+    for i in range(values.shape[0]):
+        value = values[i]
+        # The ends of the table are the gaps below and above all constants; a difference beyond them may overflow.
+        place = 0 if value <= low else (last if value >= high else value - low)
+        out[i] = base + table[place]
+
+
+@kernel
+def rank_by_search(
+    values: np.ndarray,
+    constants: np.ndarray,
+    buckets: np.ndarray,
+    origin: float,
+    scale: float,
+    base: int,
+    missing: int,
+    out: np.ndarray,
+) -> None:  # pragma: no cover
+    """Ranks by binary search within the bucket that a value's magnitude names; NaN becomes `missing`."""
+    count = constants.shape[0]
+    last = buckets.shape[0] - 2
+    for i in range(values.shape[0]):
+        value = values[i]
+        if np.isnan(value):
+            out[i] = missing
+            continue
+        place = (np.float64(value) - origin) * scale
+        bucket = 0 if not place > 0 else (last if place >= last else np.int64(place))
+        low = np.int64(buckets[bucket])
+        length = np.int64(buckets[bucket + 1]) - low
+        while length > 1:  # no branch on the comparison: it would be mispredicted half of the time
+            half = length >> 1
+            low += half * (constants[low + half - 1] < value)
+            length -= half
+        low += length == 1 and constants[low] < value
+        out[i] = base + 2 * low + (low < count and constants[low] == value)
+
+
+@kernel
+def rank_cells(
+    attrs: np.ndarray,
+    cells: np.ndarray,
+    bits: np.ndarray,
+    numbers: Numbers,
+    offsets: np.ndarray,
+    out_attrs: np.ndarray,
+    out: np.ndarray,
+) -> None:  # pragma: no cover
+    """Attributes and ranks of the entries of single events, which lie between offsets; dropped ones are left out.
+
+    A cell is a number or carries a rank in its bits (`cells`). Of `numbers`, `integers` and `floats` are two views of
+    the numbers of all attributes, and `kinds` says which one is an attribute's.
+    """
+    n = i = 0
+    for e in range(offsets.shape[0] - 1):
+        while i < offsets[e + 1]:
+            attr, value, box = attrs[i], cells[i], bits[i]
+            i += 1
+            if attr < 0 or box == DROPPED_BITS:
+                continue
+            out_attrs[n] = attr
+            if not np.isnan(value):
+                out[n] = _rank_number(value, attr, numbers)
+            else:
+                out[n] = np.int32(box & 0x7FFF_FFFF)
+            n += 1
+        offsets[e + 1] = n
+
+
+@helper
+def _bucket(value: float, attr: int, scale: np.ndarray, count: int) -> int:  # pragma: no cover
+    """The bucket of a number; never a lower one for a higher number."""
+    place = (value - scale[attr, 0]) * scale[attr, 1]
+    return 0 if not place > 0 else (count - 1 if place >= count - 1 else int(place))
+
+
+@kernel
+def number_buckets(
+    kinds: np.ndarray, starts: np.ndarray, integers: np.ndarray, floats: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # pragma: no cover
+    """`first`, `buckets` and `scale` of `Numbers`: a bucket for every other number of an attribute."""
+    attributes = kinds.shape[0]
+    first = np.zeros(attributes + 1, np.int64)
+    scale = np.zeros((attributes, 2), np.float64)
+    for a in range(attributes):
+        low, high = starts[a], starts[a + 1] - 1
+        first[a + 1] = first[a]
+        if high - low < _FEW:
+            continue
+        least = floats[low] if kinds[a] == 2 else float(integers[low])
+        most = floats[high] if kinds[a] == 2 else float(integers[high])
+        count = (high - low) >> 1
+        steps = count / (most - least)
+        if np.isfinite(least) and 0 < steps < np.inf:
+            scale[a, 0], scale[a, 1] = least, steps
+            first[a + 1] += count + 1
+    buckets = np.zeros(first[attributes], np.int32)
+    for a in range(attributes):
+        begin, count = first[a], first[a + 1] - first[a] - 1
+        if count < 0:
+            continue
+        for i in range(starts[a], starts[a + 1]):
+            number = floats[i] if kinds[a] == 2 else float(integers[i])
+            buckets[begin + _bucket(number, a, scale, count) + 1] += 1
+        for b in range(count):
+            buckets[begin + b + 1] += buckets[begin + b]
+    return first, buckets, scale
+
+
+@helper
+def _rank_number(value: float, attr: int, numbers: Numbers) -> int:  # pragma: no cover
+    kinds, starts, integers, floats, bases, first, buckets, scale = numbers
+    begin, end = starts[attr], starts[attr + 1]
+    below = np.floor(value)
+    inside = kinds[attr] == 2 or -_TWO_63 <= below < _TWO_63
+    low, high = begin, end
+    count = first[attr + 1] - first[attr] - 1
+    if not inside:
+        low = high = begin if below < 0 else end
+    elif count >= 0:
+        bucket = first[attr] + _bucket(value if kinds[attr] == 2 else below, attr, scale, count)
+        low, high = begin + buckets[bucket], begin + buckets[bucket + 1]
+    if kinds[attr] == 2:
+        low = lower_bound(floats, low, high, value)
+        equal = low < end and floats[low] == value
+    else:
+        whole = np.int64(below) if inside else np.int64(0)
+        low = lower_bound(integers, low, high, whole)
+        equal = low < end and integers[low] == whole and inside
+        if equal and below != value:  # the constant is the floor of the value, hence below it
+            low, equal = low + 1, False
+    rank: int = bases[attr, 1] + 2 * (low - begin) + equal
+    return rank
+
+
+@kernel
+def mask_nulls(bitmap: np.ndarray, offset: int, missing: int, out: np.ndarray) -> None:  # pragma: no cover
+    """Writes `missing` where the validity bitmap has a zero; eight cells at a time, without a branch."""
+    other = np.int32(missing)
+    shift, last = offset & 7, bitmap.shape[0] - 1
+    whole = out.shape[0] & ~7
+    for i in range(0, whole, 8):
+        at = (offset + i) >> 3
+        bits = (np.int32(bitmap[at]) | (np.int32(bitmap[min(at + 1, last)]) << 8)) >> shift
+        for j in range(8):
+            keep = -np.int32((bits >> j) & 1)
+            out[i + j] = (out[i + j] & keep) | (other & ~keep)
+    for i in range(whole, out.shape[0]):
+        bit = offset + i
+        if not (bitmap[bit >> 3] >> (bit & 7)) & 1:
+            out[i] = other
+
+
+@kernel
+def pack(
+    cells: np.ndarray,
+    rows: int,
+    attrs: np.ndarray,
+    list_attrs: np.ndarray,
+    list_places: np.ndarray,
+    list_starts: np.ndarray,
+    list_ends: np.ndarray,
+    list_ranks: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # pragma: no cover
+    """Columns of ranks, sorted by attribute, as the entries of each event: offsets, attributes, ranks.
+
+    `cells[c, row]` is the rank of a flat column, negative where it is missing. List column k has the ranks
+    `list_ranks[list_starts[k, row]:list_ends[k, row]]` and comes before flat column `list_places[k]`.
+    """
+    columns, lists = attrs.shape[0], list_attrs.shape[0]
+    offsets = np.zeros(rows + 1, np.int64)
+    for column in range(columns):
+        line = cells[column]
+        for row in range(rows):
+            offsets[row + 1] += line[row] >= 0
+    for k in range(lists):
+        for row in range(rows):
+            offsets[row + 1] += list_ends[k, row] - list_starts[k, row]
+    for row in range(rows):
+        offsets[row + 1] += offsets[row]
+    out_attrs = np.empty(offsets[rows] + 1, np.int32)  # one more: a missing cell is written and then overwritten
+    out_ranks = np.empty(offsets[rows] + 1, np.int32)
+    at = 0
+    for row in range(rows):
+        column = 0
+        for k in range(lists + 1):
+            until = list_places[k] if k < lists else columns
+            while column < until:
+                rank = cells[column, row]
+                out_attrs[at] = attrs[column]
+                out_ranks[at] = rank
+                at += rank >= 0
+                column += 1
+            if k < lists:
+                for member in range(list_starts[k, row], list_ends[k, row]):
+                    out_attrs[at] = list_attrs[k]
+                    out_ranks[at] = list_ranks[member]
+                    at += 1
+    return offsets, out_attrs[:at], out_ranks[:at]

@@ -1,0 +1,1 @@
+"""Events to ranks: dicts one by one, and tables column by column."""

@@ -1,0 +1,114 @@
+"""Single events to entries: attributes with cells (`ranks.cells`).
+
+There are three ways, each of which leaves to the next what it does not know: a compiled loop (`dict_kernels`), one pass
+of Python (`flat`), and `Event`, which knows everything and says what is wrong.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from whimbrel.compiled.objects import READABLE
+from whimbrel.model.event import Event
+from whimbrel.ranks.dict_kernels import GIVEN_UP, LEFT, read_dict
+from whimbrel.ranks.flat import Lanes, NotFlat
+from whimbrel.ranks.lookup import EXACT, Lookup
+from whimbrel.ranks.patterns.pieces import Pieces
+
+
+class _Names(NamedTuple):
+    """How the names of events are read, with some of them as timestamps."""
+
+    lanes: Lanes
+    attributes: dict[str, int]
+    """What `read_dict` is told."""
+
+
+class Singles:
+    """Reads single events for one segment. Safe to use from many threads."""
+
+    def __init__(
+        self, ids: dict[str, int], lookup: Callable[[int], Lookup], number_kind: np.ndarray, pieces: Pieces | None
+    ) -> None:
+        self._ids = ids
+        self._lookup = lookup
+        exact = set(np.flatnonzero(number_kind == EXACT).tolist())
+        self._exact = [name for name, attr in ids.items() if attr in exact]
+        self._pieces = pieces
+        self._names = self._named(frozenset())
+
+    def read(
+        self,
+        event: Event | Mapping[str, object],
+        timestamps: Collection[str],
+        words: np.ndarray,
+        attrs: array[int],
+        cells: list[float],
+    ) -> tuple[int, int]:
+        """How many entries of an event are in the arrays of `words` now, and how it is coupled, or 0.
+
+        The entries that are not there are added to `attrs` and `cells`.
+        """
+        if type(event) is dict and READABLE:
+            names = self._names_for(timestamps)
+            left: dict[str, object] = {}
+            count: int = read_dict(words, id(event), id(names.attributes), id(left))
+            if count != GIVEN_UP:
+                if left and not _append_flat(left, names.lanes, attrs, cells):
+                    return 0, self._append_whole(event, timestamps, attrs, cells)
+                return count, 0 if self._pieces is None else self._pieces.append_flat(event, timestamps, attrs, cells)
+        return 0, self.append(event, timestamps, attrs, cells)
+
+    def append(
+        self, event: Event | Mapping[str, object], timestamps: Collection[str], attrs: array[int], cells: list[float]
+    ) -> int:
+        """Adds the entries of one event, attributes and cells; how it is coupled, or 0."""
+        if type(event) is dict and _append_flat(event, self._names_for(timestamps).lanes, attrs, cells):
+            return 0 if self._pieces is None else self._pieces.append_flat(event, timestamps, attrs, cells)
+        return self._append_whole(event, timestamps, attrs, cells)
+
+    def _append_whole(
+        self, event: Event | Mapping[str, object], timestamps: Collection[str], attrs: array[int], cells: list[float]
+    ) -> int:
+        event = Event.of(event, timestamps)
+        mark = 0
+        names = [name for name in event.attributes if name in self._ids]
+        for name in names:
+            attr = self._ids[name]
+            lookup = self._lookup(attr)
+            for key in event.keys(name):
+                attrs.append(attr)
+                cells.append(lookup.cell(key))
+            if self._pieces is not None:
+                mark |= self._pieces.append(attr, event.keys(name), attrs, cells)
+        in_objects = event.has_elements and any(one.elements for name in names for one in event.occurrences(name))
+        return mark | in_objects
+
+    def _find(self, name: str) -> Lookup | None:
+        attr = self._ids.get(name)
+        return None if attr is None else self._lookup(attr)
+
+    def _names_for(self, timestamps: Collection[str]) -> _Names:
+        names = self._names
+        if (timestamps or names.lanes.timestamps) and names.lanes.timestamps != frozenset(timestamps):
+            names = self._names = self._named(frozenset(timestamps))
+        return names
+
+    def _named(self, timestamps: frozenset[str]) -> _Names:
+        left = dict.fromkeys([*self._exact, *timestamps], LEFT)
+        return _Names(Lanes(self._find, timestamps), self._ids | left if left else self._ids)
+
+
+def _append_flat(event: dict[str, Any], lanes: Lanes, attrs: array[int], cells: list[float]) -> bool:
+    """Adds the entries of a flat object; False, and none, if it is not flat."""
+    size = len(attrs)
+    try:
+        lanes.append(event, attrs, cells)
+    except (NotFlat, UnicodeEncodeError):
+        del attrs[size:], cells[size:]
+        return False
+    return True

@@ -1,0 +1,145 @@
+"""Flat objects to cells: the way of nearly every single event, without building an `Event` first.
+
+A dict of scalars and lists of scalars is read in one pass, in which the interpreter does next to nothing for a number
+or a known text. `rank_cells` then finds the ranks of the numbers.
+Anything nested, and anything wrong, raises `NotFlat`: then `Event` reads the object, couples what belongs together,
+and says what was expected where.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple
+
+from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_VALUES
+from whimbrel.model.values import Timestamp, sort_key, to_value
+from whimbrel.ranks.cells import DROPPED, FALSE, NULL, TRUE
+from whimbrel.ranks.lookup import EXACT, EXACT_FLOAT, Lookup
+
+
+class NotFlat(Exception):
+    """The object must be read by `Event`."""
+
+
+class Lane(NamedTuple):
+    """Where the values of one name go: a tuple, because unpacking it is the cheapest way to all of it."""
+
+    attr: int
+    """-1 if no filter mentions the name."""
+    texts: dict[str, float]
+    """The cell of a text; it never lacks one."""
+    name: str
+    lookup: Lookup | None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the numbers of its attribute must be compared one by one."""
+        return self.lookup is not None and self.lookup.number_kind == EXACT
+
+    def cell(self, value: Any) -> float:
+        """The cell of any scalar, which is checked as `Event` does."""
+        kind = type(value)
+        if value is None:
+            return NULL
+        if kind is bool:
+            return TRUE if value else FALSE
+        if kind is str:
+            return self.texts[value]
+        if isinstance(value, Mapping | list | tuple):
+            raise NotFlat
+        found = to_value(value, self.name)
+        if isinstance(found, str):
+            return self.texts[found]
+        return NULL if found is None or self.lookup is None else self.lookup.cell(sort_key(found))
+
+
+class Lanes(dict[str, Lane]):
+    """The lane of each name that events have had.
+
+    A dict subclass, because a name that is there costs one lookup, and all but the first few events find theirs.
+    """
+
+    def __init__(self, find: Callable[[str], Lookup | None], timestamps: Collection[str]) -> None:
+        self._find = find
+        self.timestamps = frozenset(timestamps)
+        self._exact = False
+        self._strangers = _Strangers()
+
+    def __missing__(self, name: str) -> Lane:
+        if type(name) is not str:
+            raise NotFlat
+        _check_text(name)
+        lookup = self._find(name)
+        texts = self._strangers if lookup is None else lookup.texts
+        lane = Lane(
+            -1 if lookup is None else lookup.attr, _Times(lookup) if name in self.timestamps else texts, name, lookup
+        )
+        self._exact |= lookup is not None and lookup.number_kind == EXACT
+        if lookup is not None or len(self) < EVENT_ATTRIBUTES.value:  # strangers must not fill the memory
+            self[name] = lane
+        return lane
+
+    def append(self, event: dict[str, Any], attrs: array[int], cells: list[float]) -> None:
+        """Adds the entries of a flat object; those that `rank_cells` must drop are among them."""
+        lists: list[tuple[Lane, list[Any]]] = []
+        first, most, lane_of, add = len(cells), EXACT_FLOAT, self.__getitem__, cells.append
+        numbers = []
+        for name, value in event.items():
+            lane = lane_of(name)
+            numbers.append(lane[0])
+            kind = type(value)
+            if kind is str:
+                add(lane[1][value])
+            elif (kind is int and -most <= value <= most) or (kind is float and value == value):  # noqa: PLR0124
+                add(value)
+            else:
+                add(_other(lane, value, lists))  # NaN among them
+        attrs.extend(numbers)
+        if self._exact:
+            for place, (name, value) in enumerate(event.items(), first):
+                if self[name].is_exact and type(value) is not list:
+                    cells[place] = self[name].cell(value)
+        for lane, members in lists:
+            attrs.extend([lane.attr] * len(members))
+            cells += map(lane.cell, members)
+        if len(event) > EVENT_ATTRIBUTES.value or len(cells) - first > EVENT_VALUES.value:
+            raise NotFlat
+
+
+def _other(lane: Lane, value: Any, lists: list[tuple[Lane, list[Any]]]) -> float:
+    """The cell of what is not a plain number or a text; the members of a list come after all others."""
+    if type(value) is list:
+        lists.append((lane, value))
+        return DROPPED
+    return lane.cell(value)
+
+
+class _Strangers(dict[str, float]):
+    """Texts of names that no filter mentions."""
+
+    def __missing__(self, text: str) -> float:
+        _check_text(text)
+        return NULL
+
+
+class _Times(dict[str, float]):
+    """Texts that are read as timestamps."""
+
+    def __init__(self, lookup: Lookup | None) -> None:
+        self._lookup = lookup
+
+    def __missing__(self, text: str) -> float:
+        try:
+            found = Timestamp.parse(text)
+        except ValueError:
+            raise NotFlat from None
+        return NULL if self._lookup is None else self._lookup.cell(sort_key(found))
+
+
+def _check_text(text: str) -> None:
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise NotFlat from None

@@ -1,0 +1,271 @@
+"""Lookup: the constants of one attribute of a segment, and how values of any type find their ranks among them.
+
+A value has rank `base + 2 * i + e`: `i` constants of its type lie below it, and `e` says whether it equals the next.
+Comparisons are exact. An int64 that no binary64 equals lies between two neighbours, so its place among float
+constants follows from the place of its rounding; a float's place among integers follows from that of its floor.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import cast
+
+import numpy as np
+
+from whimbrel.compiled.text_kernels import rank_strings
+from whimbrel.model.values import BOOLEAN, NUMBER, STRING, TIMESTAMP, SortKey, canonical_number
+from whimbrel.ranks.cells import boxed, rank_of
+from whimbrel.ranks.encode_kernels import rank_by_search, rank_by_table
+from whimbrel.ranks.search import Buckets, Table, fixed
+
+__all__ = ["EXACT", "EXACT_FLOAT", "FLOATS", "INTEGERS", "LISTED", "NO_NUMBERS", "Lookup", "fixed", "parse_number"]
+
+NO_NUMBERS, INTEGERS, FLOATS, EXACT = 0, 1, 2, 3
+"""How an attribute's numbers are kept: `number_kind`."""
+
+EXACT_FLOAT = 1 << 53
+"""Up to here every integer is a binary64."""
+
+LISTED = 1 << 14
+"""Up to so many values of an attribute are kept as Python objects for single events; they take about 1 MB."""
+
+
+class Lookup:
+    """The ranks of one attribute. What it needs is built on first use and kept; building twice does no harm."""
+
+    def __init__(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, object], attr: int) -> None:
+        self.attr = attr
+        self.name = cast(Sequence[str], meta["attributes"])[attr]
+        self._arrays = arrays
+        self._meta = meta
+        self.number_kind = int(arrays["number_kind"][attr])
+        bases: list[int] = arrays["rank_base"][attr].tolist()
+        self.number_base, self.string_base, self.time_base, self.total = bases[1:]
+        self.string_first = int(arrays["string_start"][attr])
+        self.string_count = int(arrays["string_start"][attr + 1]) - self.string_first
+        self.ordered = int(arrays["ordered_strings"][attr])
+
+    def _exact(self, kind: str) -> list[str] | list[int] | None:
+        table = cast(Mapping[str, list[str]], self._meta.get(kind) or {})
+        return table.get(str(self.attr))
+
+    @cached_property
+    def number_array(self) -> np.ndarray:
+        """The constants as int64 or float64, unless they are kept exactly."""
+        start, end = self._arrays["number_start"][self.attr : self.attr + 2].tolist()
+        array = fixed(self._arrays["numbers"][start:end])
+        return array.view(np.float64) if self.number_kind == FLOATS else array
+
+    @cached_property
+    def time_array(self) -> np.ndarray:
+        """The constants as int64, unless they are kept exactly."""
+        start, end = self._arrays["time_start"][self.attr : self.attr + 2].tolist()
+        return fixed(self._arrays["times"][start:end])
+
+    @cached_property
+    def numbers(self) -> Sequence[int | float]:
+        """The constants as Python numbers, which compare exactly: listed, or read one by one if there are many."""
+        if self.number_kind == EXACT:
+            return [parse_number(text) for text in cast(list[str], self._exact("exact_numbers"))]
+        return _numbers_of(self.number_array)
+
+    @cached_property
+    def times(self) -> Sequence[int | float]:
+        """The constants as Python integers."""
+        exact = self._exact("exact_times")
+        return cast(list[int], exact) if exact is not None else _numbers_of(self.time_array)
+
+    @cached_property
+    def listed_texts(self) -> list[str] | None:
+        """The strings in order, unless they are many."""
+        if self.string_count > LISTED:
+            return None
+        _, offsets, data = self._strings
+        cuts = offsets[self.string_first : self.string_first + self.string_count + 1].tolist()
+        return [data[start:end].tobytes().decode() for start, end in pairwise(cuts)]
+
+    @cached_property
+    def texts(self) -> dict[str, float]:
+        """The cells of all strings, or of the last ones that events had if they are many; it finds those of others."""
+        return _Texts(self)
+
+    @cached_property
+    def _table(self) -> Table | None:
+        return Table.of(self.number_array) if self.number_kind == INTEGERS else None
+
+    @cached_property
+    def _integers(self) -> Buckets:
+        return Buckets.of(self.number_array)
+
+    @cached_property
+    def _floats(self) -> Buckets | None:
+        """The constants as floats, if each of them is one."""
+        array = self.number_array
+        if self.number_kind == FLOATS:
+            return Buckets.of(array)
+        if len(array) and (array[0] < -EXACT_FLOAT or array[-1] > EXACT_FLOAT):
+            return None
+        return Buckets.of(array.astype(np.float64))
+
+    @cached_property
+    def _times(self) -> Buckets:
+        return Buckets.of(self.time_array)
+
+    @cached_property
+    def _strings(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        start, end = self._arrays["string_hash_start"][self.attr : self.attr + 2].tolist()
+        table = fixed(self._arrays["string_hash"][start:end])
+        return table, fixed(self._arrays["string_offset"]), fixed(self._arrays["string_bytes"])
+
+    def rank_integers(self, values: np.ndarray, out: np.ndarray) -> None:
+        """Ranks of int64 values."""
+        if self.number_kind == NO_NUMBERS:
+            out[:] = self.number_base
+        elif self.number_kind == EXACT:
+            out[:] = [self.rank_number(value) for value in values.tolist()]
+        elif self.number_kind == FLOATS:
+            self._rank_integers_among_floats(values, out)
+        elif self._table is not None:
+            rank_by_table(fixed(values), self._table.table, self._table.low, self.number_base, out)
+        else:
+            rank_by_search(fixed(values), *self._integers, self.number_base, 0, out)
+
+    def _rank_integers_among_floats(self, values: np.ndarray, out: np.ndarray) -> None:
+        floats = values.astype(np.float64)
+        assert self._floats is not None
+        rank_by_search(fixed(floats), *self._floats, self.number_base, 0, out)
+        large = np.flatnonzero((values > EXACT_FLOAT) | (values < -EXACT_FLOAT))
+        if len(large):
+            out[large] = [self.rank_number(value) for value in values[large].tolist()]
+
+    def rank_floats(self, values: np.ndarray, missing: int, out: np.ndarray) -> None:
+        """Ranks of float64 values; NaN becomes `missing`."""
+        if self.number_kind == NO_NUMBERS:
+            out[:] = np.where(np.isnan(values), missing, self.number_base)
+        elif self.number_kind == EXACT:
+            out[:] = [missing if math.isnan(value) else self.rank_number(value) for value in values.tolist()]
+        elif self._floats is not None:
+            rank_by_search(fixed(values), *self._floats, self.number_base, missing, out)
+        else:
+            self._rank_floats_among_integers(values, missing, out)
+
+    def _rank_floats_among_integers(self, values: np.ndarray, missing: int, out: np.ndarray) -> None:
+        floors = np.floor(values)
+        inside = (floors >= -(2.0**63)) & (floors < 2.0**63)
+        integers = np.where(inside, floors, 0).astype(np.int64)
+        rank_by_search(fixed(integers), *self._integers, self.number_base, 0, out)
+        step = (out - self.number_base) & 1  # a constant that equals the floor is below a value with a fraction
+        out += np.where(floors == values, 0, step)
+        end = self.number_base + 2 * len(self.number_array)
+        out[~inside] = np.where(np.isnan(values), missing, np.where(values > 0, end, self.number_base))[~inside]
+
+    def rank_times(self, values: np.ndarray, out: np.ndarray) -> None:
+        """Ranks of int64 nanoseconds."""
+        if self._exact("exact_times") is not None:
+            out[:] = [self.rank_time(value) for value in values.tolist()]
+        else:
+            rank_by_search(fixed(values), *self._times, self.time_base, 0, out)
+
+    def rank_strings(self, offsets: np.ndarray, data: np.ndarray, out: np.ndarray) -> None:
+        """Ranks of UTF-8 strings: n + 1 int64 offsets into the bytes."""
+        if not self.string_count:
+            out[:] = self.string_base
+            return
+        table, known_offsets, known = self._strings
+        rank_strings(
+            fixed(offsets),
+            fixed(data),
+            table,
+            self.string_first,
+            self.string_count,
+            known_offsets,
+            known,
+            self.string_base,
+            self.ordered,
+            out,
+        )
+
+    def rank_number(self, value: int | float) -> int:
+        """The rank of one number that is not NaN."""
+        numbers = self.numbers
+        index = bisect_left(numbers, value)
+        return self.number_base + 2 * index + int(index < len(numbers) and numbers[index] == value)
+
+    def rank_time(self, value: int) -> int:
+        """The rank of one timestamp in nanoseconds."""
+        times = self.times
+        index = bisect_left(times, value)
+        return self.time_base + 2 * index + int(index < len(times) and times[index] == value)
+
+    def rank_string(self, value: str) -> int:
+        """The rank of one string."""
+        return rank_of(self.texts[value])
+
+    def cell(self, key: SortKey) -> float:
+        """The cell that carries the rank of any value, or of null."""
+        return self.texts[cast(str, key[1])] if key[0] == STRING else boxed(self.rank(key))
+
+    def rank(self, key: SortKey) -> int:
+        """The rank of any value, or of null."""
+        kind, value = key
+        if kind == NUMBER:
+            return self.rank_number(cast(float, value))
+        if kind == STRING:
+            return self.rank_string(cast(str, value))
+        if kind == TIMESTAMP:
+            return self.rank_time(cast(int, value))
+        return (4 if value else 2) if kind == BOOLEAN else 0
+
+    def value(self, rank: int) -> SortKey | None:
+        """The constant that has this rank; None for null and for the gaps between constants."""
+        if rank in (2, 4):
+            return BOOLEAN, rank == 4
+        if rank < self.number_base or rank >= self.total:
+            return None
+        blocks = ((TIMESTAMP, self.time_base), (STRING, self.string_base), (NUMBER, self.number_base))
+        kind, base = next((kind, base) for kind, base in blocks if rank >= base)
+        index, is_constant = divmod(rank - base, 2)
+        if not is_constant:
+            return None
+        if kind == STRING:
+            _, offsets, data = self._strings
+            start, end = offsets[self.string_first + index : self.string_first + index + 2].tolist()
+            return kind, data[start:end].tobytes().decode()
+        return kind, canonical_number(self.numbers[index]) if kind == NUMBER else self.times[index]
+
+
+class _Texts(dict[str, float]):
+    """The cells of strings by themselves. A string that is not UTF-8 raises UnicodeEncodeError."""
+
+    def __init__(self, lookup: Lookup) -> None:
+        self._lookup = lookup
+        listed = lookup.listed_texts or ()
+        super().__init__({text: boxed(lookup.string_base + 2 * index + 1) for index, text in enumerate(listed)})
+
+    def __missing__(self, text: str) -> float:
+        data = text.encode()
+        lookup = self._lookup
+        if lookup.listed_texts is not None:  # it is none of the constants
+            gap = bisect_left(lookup.listed_texts, text) if lookup.ordered else lookup.string_count
+            return boxed(lookup.string_base + 2 * gap)
+        out = np.empty(1, np.int32)
+        lookup.rank_strings(np.array([0, len(data)], np.int64), np.frombuffer(data, np.uint8), out)
+        if len(self) >= LISTED:
+            self.clear()
+        self[text] = cell = boxed(int(out[0]))
+        return cell
+
+
+def parse_number(text: str) -> int | float:
+    """The number of its repr."""
+    return int(text) if text.lstrip("-").isdigit() else float(text)
+
+
+def _numbers_of(array: np.ndarray) -> Sequence[int | float]:
+    if len(array) <= LISTED:
+        return cast(list[int | float], array.tolist())
+    return cast(Sequence[int | float], array.data)

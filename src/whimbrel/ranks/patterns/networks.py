@@ -1,0 +1,97 @@
+"""Networks as pieces: of which networks is a string an address?
+
+`ip IN CIDR '10.0.0.0/8'` looks for a piece as a suffix does. Its text is the network's version, its first address in
+hexadecimal digits, and the length of its prefix, all of one width, so that a table of them is read from the constants
+of a segment at once. An address has one network of each length: as many are looked up as there are lengths.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+
+import numpy as np
+
+from whimbrel.model.patterns import ADDRESS_LENGTH, Cidr
+from whimbrel.model.values import STRING
+from whimbrel.ranks.patterns.network_kernels import find_networks
+
+SOME_NETWORK, EVERY_NETWORK = "n", "N"
+"""The last letter of a piece that is a network."""
+_DIGITS = {4: 8, 6: 32}
+
+
+def network_piece(pattern: Cidr) -> str:
+    """The piece without its last letter: 4, 0a000000, 008 for 10.0.0.0/8, without spaces."""
+    network = pattern.parsed
+    return f"{network.version}{int(network.network_address):0{_DIGITS[network.version]}x}{network.prefixlen:03}"
+
+
+class Networks4:
+    """The IPv4 networks of a derived attribute, sorted by length and address."""
+
+    def __init__(self, texts: np.ndarray, ranks: np.ndarray, is_every: np.ndarray) -> None:
+        digits = texts.astype(np.int64)
+        hexadecimal = np.where(digits > ord("9"), digits - ord("a") + 10, digits - ord("0"))
+        address = hexadecimal[:, :8] @ (16 ** np.arange(7, -1, -1))
+        length = hexadecimal[:, 8:] @ np.array([100, 10, 1])
+        self._keys, place = np.unique(length << 32 | address, return_inverse=True)
+        self._ranks = np.zeros((len(self._keys), 2), np.int32)
+        self._ranks[place, is_every.astype(np.int64)] = ranks
+        self._lengths = np.unique(length)
+        self._cuts = np.searchsorted(self._keys, np.append(self._lengths, 64) << 32)
+
+    def find(self, offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As `Book.find`."""
+        return find_networks(self._lengths, self._cuts, self._keys, self._ranks, offsets, data)
+
+
+class Networks6:
+    """The IPv6 networks of a derived attribute. Only texts with a colon are looked at, by Python itself."""
+
+    def __init__(self, pieces: list[str], ranks: np.ndarray) -> None:
+        self._ranks: dict[tuple[int, int], list[int]] = {}
+        for piece, rank in zip(pieces, ranks.tolist(), strict=True):
+            self._ranks.setdefault((int(piece[32:35]), int(piece[:32], 16)), []).append(rank)
+        self._lengths = sorted({length for length, _ in self._ranks})
+
+    def find(self, offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As `Book.find`."""
+        first, last = int(offsets[0]), int(offsets[-1])
+        colons = np.flatnonzero(data[first:last] == ord(":")) + first
+        counts = np.zeros(len(offsets), np.int64)
+        found: list[int] = []
+        for row in np.unique(np.searchsorted(offsets, colons, "right") - 1).tolist():
+            ranks = self._ranks_of(bytes(data[offsets[row] : offsets[row + 1]]).decode())
+            counts[row + 1] = len(ranks)
+            found += ranks
+        return np.cumsum(counts), np.array(found, np.int32)
+
+    def _ranks_of(self, text: str) -> list[int]:
+        if len(text) > ADDRESS_LENGTH:
+            return []
+        try:
+            address = int(ipaddress.IPv6Address(text))
+        except ValueError:
+            return []
+        masked = ((length, address >> (128 - length) << (128 - length)) for length in self._lengths)
+        return [rank for key in masked for rank in self._ranks.get(key, ())]
+
+
+def open_networks(arrays: Mapping[str, np.ndarray], attr: int) -> list[Networks4 | Networks6]:
+    """The networks among the constants of a derived attribute."""
+    first, last = arrays["string_start"][attr : attr + 2].tolist()
+    starts, ends = arrays["string_offset"][first:last], arrays["string_offset"][first + 1 : last + 1] - 1
+    data = arrays["string_bytes"]
+    is_every = data[ends] == ord(EVERY_NETWORK)
+    own = is_every | (data[ends] == ord(SOME_NETWORK))
+    ranks = arrays["rank_base"][attr, STRING] + 2 * np.arange(last - first) + 1
+    found: list[Networks4 | Networks6] = []
+    four, six = (np.flatnonzero(own & (data[starts] == ord(version))) for version in "46")
+    if len(four):
+        texts = data[starts[four][:, None] + np.arange(1, 12)]
+        found.append(Networks4(texts, ranks[four], is_every[four]))
+    if len(six):
+        texts = data[starts[six][:, None] + np.arange(1, 36)]
+        found.append(Networks6([bytes(text).decode() for text in texts], ranks[six]))
+    return found

@@ -1,0 +1,225 @@
+"""The pieces of events: what the strings of an attribute give to the attribute that is derived from it.
+
+A piece counts as one that `some` value has if any string of the attribute has it, and as one that `every` value has if
+all its values that are not null have it. So one pattern is decided exactly whatever the event; several tests of one
+attribute are not, where it has several values: they must hold for the same one. Such events are marked SEVERAL.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import lib
+
+from whimbrel.model.values import STRING, SortKey, to_value
+from whimbrel.ranks.arrow import values_of
+from whimbrel.ranks.cells import RANK
+from whimbrel.ranks.columns import is_text, text_buffers
+from whimbrel.ranks.leaves import Leaf, storage
+from whimbrel.ranks.patterns.books import Book, is_every, open_books
+from whimbrel.ranks.patterns.networks import Networks4, Networks6, open_networks
+from whimbrel.ranks.ragged import Part
+from whimbrel.ranks.search import fixed
+
+SEVERAL = 2
+"""The mark of an event whose patterns the filter itself must verify."""
+
+
+class Seen(NamedTuple):
+    """Values of an attribute in a table: the row r has those from starts[r] to ends[r], and null ones have rank 0."""
+
+    attr: int
+    values: pa.Array | None
+    """None: they are timestamps."""
+    ranks: np.ndarray
+    starts: np.ndarray | None
+    """None: row r has the value r."""
+    ends: np.ndarray | None
+
+
+class Hits(NamedTuple):
+    """The ranks of the pieces that strings have: string i has those from starts[i] to ends[i]."""
+
+    ranks: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+
+
+class Derived:
+    """An attribute whose values are the pieces of another."""
+
+    def __init__(
+        self, arrays: Mapping[str, np.ndarray], attr: int, name: str, books: list[Book], is_joined: bool
+    ) -> None:
+        self.attr = attr
+        self.name = name
+        """That of the other."""
+        self.is_joined = is_joined
+        """Whether some filter has several tests of the attribute that must hold for the same value."""
+        self._arrays = arrays
+        self._tries = books
+
+    @cached_property
+    def _books(self) -> list[Book | Networks4 | Networks6]:
+        return [*self._tries, *open_networks(self._arrays, self.attr)]
+
+    @cached_property
+    def _is_every(self) -> np.ndarray:
+        return is_every(self._arrays, self.attr)
+
+    @cached_property
+    def _base(self) -> int:
+        return int(self._arrays["rank_base"][self.attr, STRING])
+
+    def _every(self, ranks: np.ndarray) -> np.ndarray:
+        """Which of the ranks stand for a piece that every value must have."""
+        mask: np.ndarray = self._is_every[(ranks - self._base) >> 1]
+        return mask
+
+    def ranks_of(self, text: str) -> list[int]:
+        """The ranks of the pieces that one text has."""
+        data = np.frombuffer(text.encode(), np.uint8)
+        cuts = np.array([0, len(data)], np.int64)
+        cuts.flags.writeable = False
+        return [rank for book in self._books for rank in book.find(cuts, data)[1].tolist()]
+
+    def ranks_of_several(self, texts: Sequence[str], values: int) -> tuple[list[int], int]:
+        """The ranks of an event with several values that are not null, of which these are strings, and its mark."""
+        counts = Counter(rank for text in texts for rank in self.ranks_of(text))
+        if not counts:
+            return [], 0
+        ranks = np.array(list(counts), np.int64)
+        times = np.array(list(counts.values()), np.int64)
+        kept: list[int] = ranks[~self._every(ranks) | (times == values)].tolist()
+        return kept, SEVERAL if self.is_joined else 0
+
+    def hits(self, values: pa.Array) -> Hits:
+        """The ranks of all strings of an array."""
+        if values.type.id == lib.Type_DICTIONARY:
+            if len(values.dictionary) > len(values):
+                return self.hits(storage(values.dictionary_decode()))
+            known = self.hits(storage(values.dictionary))
+            places = values_of(values.indices.fill_null(0)).astype(np.int64)
+            if not len(known.starts):  # all are null
+                return Hits(known.ranks, places, places)
+            return Hits(known.ranks, known.starts[places], known.ends[places])
+        if not len(values) or not is_text(values):
+            nothing = np.zeros(len(values), np.int64)
+            return Hits(np.empty(0, np.int32), nothing, nothing)
+        offsets, data = map(fixed, text_buffers(values, self.name))
+        found = [book.find(offsets, data) for book in self._books]
+        if len(found) == 1:
+            ends, ranks = found[0]
+            return Hits(ranks, ends[:-1], ends[1:])
+        rows = np.concatenate([np.repeat(np.arange(len(values)), np.diff(ends)) for ends, _ in found])
+        order = np.argsort(rows, kind="stable")
+        total = np.sum([ends for ends, _ in found], axis=0)
+        return Hits(np.concatenate([ranks for _, ranks in found])[order], total[:-1], total[1:])
+
+    def part(self, seen: Sequence[Seen], rows: int, marks: np.ndarray) -> Part:
+        """The ranks of all rows of a table; marks those whose patterns must be verified."""
+        hits = [self.hits(pa.nulls(len(one.ranks)) if one.values is None else one.values) for one in seen]
+        if len(seen) == 1 and seen[0].starts is None:
+            ends = np.where(seen[0].ranks > 0, hits[0].ends, hits[0].starts)
+            return Part(self.attr, hits[0].ranks, hits[0].starts, ends)
+        values = np.zeros(rows, np.int64)
+        pairs: list[np.ndarray] = []
+        for one, its in zip(seen, hits, strict=True):
+            own, rows_of = _members(one, rows)
+            real = one.ranks[own] > 0
+            own, rows_of = own[real], rows_of[real]
+            values += np.bincount(rows_of, minlength=rows)
+            sizes = its.ends[own] - its.starts[own]
+            places = np.repeat(its.starts[own] - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
+            pairs.append(np.repeat(rows_of, sizes) << 32 | its.ranks[places])
+        found, times = np.unique(np.concatenate(pairs), return_counts=True)
+        row, ranks = found >> 32, (found & 0xFFFF_FFFF).astype(np.int32)
+        if self.is_joined:
+            marks[row[values[row] > 1]] |= SEVERAL
+        kept = ~self._every(ranks) | (times == values[row])
+        cuts = np.searchsorted(row[kept], np.arange(rows + 1))
+        return Part(self.attr, ranks[kept], cuts[:-1], cuts[1:])
+
+
+class Pieces:
+    """The derived attributes of a segment. Safe to use from many threads."""
+
+    def __init__(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, object]) -> None:
+        names = cast(Sequence[str], meta["attributes"])
+        books = open_books(arrays)
+        self._by_attr: dict[int, Derived] = {}
+        self._by_name: dict[str, Derived] = {}
+        for attr, source, is_joined in cast(Sequence[tuple[int, int, bool]], meta["derived"]):
+            derived = Derived(arrays, attr, names[source], books.get(attr, []), is_joined)
+            self._by_attr[source] = self._by_name[names[source]] = derived
+        self.attrs = frozenset(derived.attr for derived in self._by_attr.values())
+        """The derived attributes, which no event has by itself."""
+
+    def __contains__(self, attr: object) -> bool:
+        return attr in self._by_attr
+
+    def are_below(self, leaves: Sequence[Leaf]) -> bool:
+        """Whether some leaf, or what lies below it, has patterns."""
+        return any(name == leaf.name or name.startswith(f"{leaf.name}.") for leaf in leaves for name in self._by_name)
+
+    def parts(self, seen: Sequence[Seen], rows: int, marks: np.ndarray) -> list[Part]:
+        """The pieces of all attributes that a table has."""
+        return [
+            self._by_attr[attr].part([one for one in seen if one.attr == attr], rows, marks)
+            for attr in sorted({one.attr for one in seen})
+        ]
+
+    def append_flat(
+        self, event: Mapping[str, Any], timestamps: Collection[str], attrs: array[int], cells: list[float]
+    ) -> int:
+        """Adds the pieces of a flat object, whose values `Lanes` has checked; its mark."""
+        mark = 0
+        for name, derived in self._by_name.items():
+            value = event.get(name)
+            if value is None or name in timestamps:  # a text of these is a timestamp
+                continue
+            if type(value) is str:
+                _append(derived.attr, derived.ranks_of(value), attrs, cells)
+            elif type(value) is list or not isinstance(value, int | float):
+                values = [to_value(one, name) for one in (value if type(value) is list else [value])]
+                mark |= _append_all(derived, [one for one in values if one is not None], attrs, cells)
+        return mark
+
+    def append(self, attr: int, keys: Collection[SortKey], attrs: array[int], cells: list[float]) -> int:
+        """Adds the pieces of an attribute that has these values; the mark of the event."""
+        derived = self._by_attr.get(attr)
+        return (
+            0 if derived is None else _append_all(derived, [value for kind, value in keys if kind >= 0], attrs, cells)
+        )
+
+
+def _append_all(derived: Derived, values: Sequence[object], attrs: array[int], cells: list[float]) -> int:
+    """Adds the pieces of values that are not null; the mark of the event."""
+    texts = [value for value in values if isinstance(value, str)]
+    if len(values) == 1 and texts:
+        _append(derived.attr, derived.ranks_of(texts[0]), attrs, cells)
+        return 0
+    ranks, mark = derived.ranks_of_several(texts, len(values))
+    _append(derived.attr, ranks, attrs, cells)
+    return mark
+
+
+def _append(attr: int, ranks: list[int], attrs: array[int], cells: list[float]) -> None:
+    if ranks:
+        attrs.extend([attr] * len(ranks))
+        cells += (np.array(ranks, np.int64) | RANK).view(np.float64).tolist()
+
+
+def _members(seen: Seen, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """The values that rows have, and the row of each."""
+    if seen.starts is None or seen.ends is None:
+        return np.arange(rows), np.arange(rows)
+    sizes = seen.ends - seen.starts
+    of_rows = np.repeat(np.arange(rows), sizes)
+    return np.repeat(seen.starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(len(of_rows)), of_rows

@@ -1,0 +1,129 @@
+"""Columns with several values per row, to ranks: lists, lists of objects, and maps.
+
+All members are ranked as one array; a row is then a range of it. A null member of a list or a map is a value, a null
+field of an object is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import lib
+
+from whimbrel.model.errors import EventError
+from whimbrel.ranks.columns import BAD, MISSING, NULL, rank_array
+from whimbrel.ranks.leaves import Leaf, field_array, storage
+from whimbrel.ranks.lookup import Lookup
+
+See: TypeAlias = Callable[[Leaf, pa.Array, np.ndarray, np.ndarray, np.ndarray], None]
+"""Is shown the values of a leaf, their ranks, and where those of each row start and end."""
+
+
+class Part(NamedTuple):
+    """The ranks of one attribute, of which row r has those from starts[r] to ends[r]."""
+
+    attr: int
+    ranks: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+
+
+def rank_lists(array: pa.Array, leaf: Leaf, lookup: Lookup, see: See) -> Part:
+    """The ranks of a column of lists of scalars."""
+    members, starts, ends = _members(array, array.values)
+    ranks = np.empty(len(members), np.int32)
+    rank_array(members, lookup, leaf.is_time, NULL, ranks)
+    _check_times(ranks, members, starts, ends, leaf)
+    see(leaf, members, ranks, starts, ends)
+    return Part(leaf.attr, ranks, starts, ends)
+
+
+def rank_objects(
+    array: pa.Array, leaf: Leaf, lookup: Callable[[int], Lookup], see: See
+) -> tuple[list[Part], np.ndarray]:
+    """The ranks of a column of arrays of objects, and which rows have a value in one of the objects."""
+    members, starts, ends = _members(array, array.values)
+    coupled = np.zeros(len(array), bool)
+    parts: list[Part] = []
+    for inner in leaf.leaves:
+        values = field_array(members, inner.path)
+        ranks = np.empty(len(values), np.int32)
+        rank_array(values, lookup(inner.attr), inner.is_time, MISSING, ranks)
+        _check_times(ranks, values, starts, ends, inner)
+        see(inner, values, ranks, starts, ends)
+        part = _chosen(inner.attr, ranks, ranks != MISSING, starts, ends)
+        coupled |= part.ends > part.starts
+        parts.append(part)
+    if leaf.attr >= 0:  # a null among the objects is a value of the array itself
+        nulls = np.full(len(members), NULL, np.int32)
+        parts.append(_chosen(leaf.attr, nulls, np.asarray(members.is_null()), starts, ends))
+    return parts, coupled
+
+
+def rank_map(
+    array: pa.Array, leaf: Leaf, find: Callable[[str], Leaf | None], lookup: Callable[[int], Lookup], see: See
+) -> list[Part]:
+    """The ranks of a column of maps from text to scalars; `find` gives the attribute of a key."""
+    keys, starts, ends = _members(array, array.keys)
+    values, _, _ = _members(array, array.items)
+    keys = (keys.cast(pa.large_string()) if keys.type.id == lib.Type_STRING_VIEW else keys).dictionary_encode()
+    codes = np.asarray(keys.indices)
+    order = np.argsort(codes, kind="stable")
+    cuts = np.searchsorted(codes[order], np.arange(len(keys.dictionary) + 1))
+    try:
+        names = keys.dictionary.to_pylist()
+    except UnicodeDecodeError as error:
+        raise EventError("text in UTF-8", repr(error.object), leaf.name) from None
+    parts: list[Part] = []
+    for code, name in enumerate(names):
+        inner = find(f"{leaf.name}.{name}")
+        if inner is None:
+            continue
+        places = order[cuts[code] : cuts[code + 1]]
+        chosen = values.take(pa.array(places))
+        ranks = np.empty(len(chosen), np.int32)
+        rank_array(chosen, lookup(inner.attr), inner.is_time, NULL, ranks)
+        begins, stops = np.searchsorted(places, starts), np.searchsorted(places, ends)
+        begins = np.where(stops > begins, stops - 1, begins)  # of a key that comes twice, the last value counts
+        _check_times(ranks, chosen, begins, stops, inner)
+        see(inner, chosen, ranks, begins, stops)
+        parts.append(Part(inner.attr, ranks, begins, stops))
+    return parts
+
+
+def _members(array: pa.Array, values: pa.Array) -> tuple[pa.Array, np.ndarray, np.ndarray]:
+    """The members of all lists, and where those of each start and end; a null list has none."""
+    starts, ends = _bounds(array)
+    if array.null_count:
+        ends = np.where(np.asarray(array.is_valid()), ends, starts)
+    first = int(starts.min()) if len(starts) else 0
+    last = int(ends.max(initial=first))
+    return storage(values.slice(first, last - first)), starts - first, ends - first
+
+
+def _bounds(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    kind = array.type
+    if kind.id == lib.Type_FIXED_SIZE_LIST:
+        starts = np.arange(array.offset, array.offset + len(array)) * kind.list_size
+        return starts, starts + kind.list_size
+    offsets = np.asarray(array.offsets).astype(np.int64)
+    if kind.id in (lib.Type_LIST_VIEW, lib.Type_LARGE_LIST_VIEW):
+        return offsets, offsets + np.asarray(array.sizes)
+    return offsets[:-1], offsets[1:]
+
+
+def _chosen(attr: int, ranks: np.ndarray, chosen: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> Part:
+    """Only the chosen members of each row."""
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(chosen)])
+    return Part(attr, ranks[chosen], before[starts], before[ends])
+
+
+def _check_times(ranks: np.ndarray, members: pa.Array, starts: np.ndarray, ends: np.ndarray, leaf: Leaf) -> None:
+    """EventError for the first row with a text that is no timestamp; members outside of every row do not count."""
+    if leaf.is_time:
+        for member in np.flatnonzero(ranks == BAD).tolist():
+            for row in np.flatnonzero((starts <= member) & (member < ends)).tolist():
+                raise EventError("a timestamp", repr(members[member].as_py()), f"event {row}: {leaf.name}")

@@ -1,0 +1,52 @@
+"""Parquet files as Arrow batches; a file that ends too early or is damaged is refused with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import IO, TYPE_CHECKING
+
+from whimbrel.model.tables import needed_columns
+from whimbrel.readers.errors import FileTruncated, FileUnreadable, InputError, Place
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet
+
+_ROWS = 16_384
+
+
+def read_parquet(
+    stream: IO[bytes], file: str, attributes: Collection[str] | None = None
+) -> Iterator[tuple[range, int, pa.RecordBatch] | InputError]:
+    """Batches with the numbers of their rows and the number of all rows; of all columns, or those that are needed."""
+    import pyarrow as pa
+
+    try:
+        parquet = _open(stream, file)
+    except FileTruncated as error:
+        yield error
+        return
+    columns = None if attributes is None else needed_columns(parquet.schema_arrow.names, attributes)
+    total, row = parquet.metadata.num_rows, 0
+    try:
+        for batch in parquet.iter_batches(batch_size=_ROWS, columns=columns):
+            yield range(row, row + batch.num_rows), total, batch
+            row += batch.num_rows
+    except (pa.ArrowException, OSError) as error:
+        problem = f"Expected {total:,} rows, but reading failed: {_first_line(error)}"
+        yield FileUnreadable(Place(file, row=row), problem)
+
+
+def _open(stream: IO[bytes], file: str) -> pyarrow.parquet.ParquetFile:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        return parquet.ParquetFile(stream)
+    except (pa.ArrowException, OSError) as error:
+        problem = f"Expected a whole Parquet file, but got: {_first_line(error)}"
+        raise FileTruncated(Place(file), problem) from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,122 @@
+"""A file to read from: found, opened and recognised, or refused with the reason."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass
+from enum import StrEnum
+from io import BufferedReader
+from pathlib import Path
+from typing import IO, cast
+
+from whimbrel.readers.errors import (
+    FileEmpty,
+    FileMissing,
+    FileUnreadable,
+    InputError,
+    Place,
+    WrongEncoding,
+    WrongFormat,
+)
+
+_COMPRESSED = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"PK\x03\x04": "zip",
+}
+_PARQUET = b"PAR1"
+_SPOOLED = 64 << 20
+
+
+class Format(StrEnum):
+    """The formats of input files."""
+
+    JSONL = "jsonl"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+_SUFFIXES = {
+    ".jsonl": Format.JSONL,
+    ".ndjson": Format.JSONL,
+    ".json": Format.JSONL,
+    ".csv": Format.CSV,
+    ".parquet": Format.PARQUET,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An open file, its name for messages, its format, and its size where that is known."""
+
+    name: str
+    stream: BufferedReader
+    format: Format
+    size: int | None
+
+    def seekable(self) -> IO[bytes]:
+        """The stream, or a copy of it that can be read twice; a pipe goes through memory or a temporary file."""
+        if self.stream.seekable():
+            return self.stream
+        copy = tempfile.SpooledTemporaryFile(max_size=_SPOOLED)  # noqa: SIM115 - closed when it is collected
+        shutil.copyfileobj(self.stream, copy)
+        copy.seek(0)
+        return cast("IO[bytes]", copy)
+
+
+def open_source(name: str, fallback: Format | None = None) -> Source:
+    """Open a file, or standard input for `-`. `fallback` is its format where the name does not tell."""
+    stream, size = _open_stdin() if name == "-" else _open_file(name)
+    shown = "<stdin>" if name == "-" else name
+    try:
+        head = stream.peek(4)
+        return Source(shown, stream, _recognise(head, shown, Path(name).suffix.lower(), fallback), size)
+    except OSError as error:
+        stream.close()
+        raise FileUnreadable(Place(shown), f"Expected a file to read, but got: {_reason(error)}") from None
+    except InputError:
+        stream.close()
+        raise
+
+
+def _recognise(head: bytes, name: str, suffix: str, fallback: Format | None) -> Format:
+    """The format of a file that begins with these bytes."""
+    if not head:
+        raise FileEmpty(Place(name), "Expected some content, but the file is empty")
+    if head.startswith(_PARQUET):
+        return Format.PARQUET
+    for magic, tool in _COMPRESSED.items():
+        if head.startswith(magic):
+            raise WrongFormat(Place(name), f"Expected an uncompressed file, but got one compressed with {tool}")
+    format = _SUFFIXES.get(suffix) or fallback or Format.JSONL
+    if format is Format.PARQUET:
+        raise WrongFormat(Place(name), "Expected a Parquet file, but it does not start with PAR1")
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in head[:4]:
+        raise WrongEncoding(Place(name, 1, 1), "Expected text in UTF-8, but it looks like UTF-16 or UTF-32")
+    return format
+
+
+def _open_stdin() -> tuple[BufferedReader, None]:
+    return cast("BufferedReader", sys.stdin.buffer), None
+
+
+def _open_file(name: str) -> tuple[BufferedReader, int | None]:
+    place = Place(name)
+    path = Path(name)
+    try:
+        if path.is_dir():
+            raise FileUnreadable(place, "Expected a file, but got a folder")
+        stream = path.open("rb")
+        return stream, path.stat().st_size if stream.seekable() else None
+    except FileNotFoundError:
+        raise FileMissing(place, "Expected a file, but there is none of that name") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise FileUnreadable(place, f"Expected a file to read, but got: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)

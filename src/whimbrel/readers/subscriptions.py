@@ -1,0 +1,175 @@
+"""Subscriptions of a file: id, filter and optionally dialect, from JSON lines, CSV or Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import IO
+
+from whimbrel.model.errors import IdKindError
+from whimbrel.model.limits import FILTER_BYTES
+from whimbrel.model.subscription import Id, id_kind
+from whimbrel.readers.errors import (
+    DuplicateKey,
+    FileEmpty,
+    FileTruncated,
+    InputError,
+    MissingField,
+    Place,
+    Refused,
+    WrongColumns,
+    WrongEncoding,
+    WrongFormat,
+)
+from whimbrel.readers.json_lines import read_json_lines
+from whimbrel.readers.parquet_table import read_parquet
+from whimbrel.readers.source import Format, open_source
+
+_LONGEST_LINE = 6 * FILTER_BYTES.value + 65_536  # JSON may write one byte as six
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A subscription as it was read; its filter has not been parsed."""
+
+    id: Id
+    filter: object
+    dialect: str = "sql"
+
+
+Item = tuple[Place, Row | InputError]
+
+
+def read_subscriptions(file: str, fallback: Format | None = None) -> Iterator[Item]:
+    """Every subscription of a file, or the error in its place."""
+    try:
+        source = open_source(file, fallback)
+    except InputError as error:
+        yield error.place, error
+        return
+    with source.stream:
+        if source.format is Format.JSONL:
+            for batch in read_json_lines(source.stream, source.name, FILTER_BYTES, _LONGEST_LINE):
+                for place, item in batch:
+                    yield place, item if isinstance(item, InputError) else _row(place, item)
+        elif source.format is Format.CSV:
+            yield from _csv_subscriptions(source.stream, source.name)
+        else:
+            yield from _parquet_subscriptions(source.seekable(), source.name)
+
+
+def _row(place: Place, fields: Mapping[str, object]) -> Row | InputError:
+    for name in ("id", "filter"):
+        if fields.get(name) is None:
+            problem = f"Expected a subscription with id and filter, but it has no {name}"
+            return MissingField(place, problem, json.dumps(fields, default=str))
+    id, dialect = fields["id"], fields.get("dialect")
+    if dialect is None:
+        dialect = "sql"
+    if not isinstance(dialect, str):
+        return MissingField(place, f"Expected the name of a dialect, but got {dialect!r}")
+    try:
+        id_kind(id)
+    except IdKindError as error:
+        return Refused(place, error, json.dumps(fields, default=str))
+    return Row(id, fields["filter"], dialect)  # type: ignore[arg-type]  # id_kind has checked it
+
+
+def _parquet_subscriptions(stream: IO[bytes], file: str) -> Iterator[Item]:
+    for item in read_parquet(stream, file):
+        if isinstance(item, InputError):
+            yield item.place, item
+            continue
+        rows, _, batch = item
+        missing = _missing_column(batch.schema.names, Place(file))
+        if missing is not None:
+            yield missing.place, missing
+            return
+        names = [name for name in ("id", "filter", "dialect") if name in batch.schema.names]
+        columns = [batch.column(name).to_pylist() for name in names]
+        for row, cells in zip(rows, zip(*columns, strict=True), strict=True):
+            place = Place(file, row=row)
+            yield place, _row(place, dict(zip(names, cells, strict=True)))
+
+
+def _csv_subscriptions(stream: IO[bytes], file: str) -> Iterator[Item]:
+    """All rows are read before the first is given: ids are numbers only if all of them are."""
+    items = list(_csv_rows(stream, file))
+    numeric = all(isinstance(fields, InputError) or _is_integer(fields.get("id") or "0") for _, fields in items)
+    for place, fields in items:
+        if isinstance(fields, InputError):
+            yield place, fields
+        else:
+            known: dict[str, object] = {name: cell for name, cell in fields.items() if cell}
+            if numeric and "id" in known:
+                known["id"] = int(fields["id"])
+            yield place, _row(place, known)
+
+
+def _csv_rows(stream: IO[bytes], file: str) -> Iterator[tuple[Place, dict[str, str] | InputError]]:
+    # A byte that is not UTF-8 becomes a lone surrogate, which is found when its row is known.
+    text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
+    csv.field_size_limit(_LONGEST_LINE)
+    reader = csv.reader(text, strict=True)
+    header: list[str] | None = None
+    row = 0
+    while True:
+        place = Place(file, reader.line_num + 1, row=None if header is None else row)
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            ended = "unexpected end" in str(error)
+            problem = f"Expected a CSV row, but got: {error}"
+            yield place, FileTruncated(place, problem) if ended else WrongFormat(place, problem)
+            if ended:
+                return
+            row += 1
+            continue
+        if cells is None:
+            if header is None:
+                yield Place(file), FileEmpty(Place(file), "Expected a header with id and filter, but the file is blank")
+            return
+        if not cells:  # a blank line
+            continue
+        if header is None:
+            header = cells
+            refusal = _missing_column(header, place)
+            if refusal is not None:
+                yield place, refusal
+                return
+            continue
+        row += 1
+        yield place, _csv_fields(place, header, cells)
+
+
+def _csv_fields(place: Place, header: list[str], cells: list[str]) -> dict[str, str] | InputError:
+    shown = ",".join(cells).encode(errors="surrogateescape").decode(errors="replace")
+    if len(cells) != len(header):
+        return WrongColumns(place, f"Expected {len(header)} cells, but got {len(cells)}", shown)
+    try:
+        "".join(cells).encode()
+    except UnicodeEncodeError as error:
+        byte = ord(error.object[error.start]) - 0xDC00
+        return WrongEncoding(place, f"Expected text in UTF-8, but got the byte 0x{byte:02x}", shown)
+    return dict(zip(header, cells, strict=True))
+
+
+def _missing_column(names: list[str], place: Place) -> InputError | None:
+    for name in ("id", "filter"):
+        if name not in names:
+            found = ", ".join(names[:10])
+            return MissingField(place, f"Expected columns id and filter, but there is no {name} among: {found}")
+        if names.count(name) > 1:
+            return DuplicateKey(place, f"Expected each column once, but got {name!r} twice")
+    return None
+
+
+def _is_integer(text: str) -> bool:
+    """Whether the text is an int64 as a program would write it."""
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
+        return False
+    return str(int(text)) == text and -(1 << 63) <= int(text) < 1 << 63
