@@ -15,7 +15,7 @@ help: ## List the targets.
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | awk -F'|' '{ printf "make %-9s %s\n", $$1, $$2 }'
 
 demo: .venv/.demo .venv/.project ## Show what it does: a day of a web shop, then a stream of quotes on Spark.
-	@$(BIN)/python -c 'from whimbrel.pipeline.java import ensure_java; ensure_java()' 2>/dev/null || \
+	@$(BIN)/python -c 'from whimbrel.pipeline.spark.java import ensure_java; ensure_java()' 2>/dev/null || \
 		{ echo "==> No Java 17 or newer here: installing one into .venv"; $(PIP) install --requirement requirements/java.lock; }
 	@$(BIN)/whimbrel demo --spark
 

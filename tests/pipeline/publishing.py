@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from whimbrel.pipeline.shards import compile_bucket
-from whimbrel.pipeline.store import IndexStore, Manifest
+from whimbrel.pipeline.index.shards import compile_bucket
+from whimbrel.pipeline.index.store import IndexStore, Manifest
 
 
 def publish(path: Path, filters: Mapping[int, str] | Mapping[str, str]) -> int:

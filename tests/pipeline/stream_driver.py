@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 from whimbrel.pipeline import match_stream, session
-from whimbrel.pipeline.session import CHECKPOINT
-from whimbrel.pipeline.source import WhimbrelSource
+from whimbrel.pipeline.connectors.log_source import WhimbrelSource
+from whimbrel.pipeline.spark.session import CHECKPOINT
 
 _SETTINGS = {
     # What is killed is what sessions on one machine do; by itself a cluster would not have these.

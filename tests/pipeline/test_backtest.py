@@ -16,8 +16,7 @@ from tests.cli.program import Program
 from whimbrel import Filter
 from whimbrel.cli.main import app
 from whimbrel.lab.workloads import make
-from whimbrel.pipeline.backtest import backtest
-from whimbrel.pipeline.compile_index import compile_index
+from whimbrel.pipeline import backtest, compile_index
 from whimbrel.pipeline.errors import ColumnError, OptionError
 
 pytestmark = pytest.mark.spark

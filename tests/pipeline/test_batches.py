@@ -13,10 +13,9 @@ import pytest
 
 from tests.pipeline.publishing import publish
 from whimbrel.engine.index import Index
-from whimbrel.pipeline.batches import RECORDS_KEPT, BatchVersion, gc, recorded, version_of_batch
-from whimbrel.pipeline.errors import MissingVersion, OptionError
-from whimbrel.pipeline.store import IndexStore
-from whimbrel.pipeline.stream_errors import BadRecord, NoBatch, OtherIndex
+from whimbrel.pipeline import IndexStore
+from whimbrel.pipeline.errors import BadRecord, MissingVersion, NoBatch, OptionError, OtherIndex
+from whimbrel.pipeline.index.batches import RECORDS_KEPT, BatchVersion, gc, recorded, version_of_batch
 
 
 @pytest.fixture
@@ -71,8 +70,8 @@ def test_tasks_that_ask_at_once_get_one_answer_while_versions_change(store: Inde
 
 def test_processes_that_ask_at_once_get_one_answer(store: IndexStore) -> None:
     script = (
-        "import sys; from whimbrel.pipeline.batches import version_of_batch\n"
-        "from whimbrel.pipeline.store import IndexStore\n"
+        "import sys; from whimbrel.pipeline.index.batches import version_of_batch\n"
+        "from whimbrel.pipeline.index.store import IndexStore\n"
         "store = IndexStore(sys.argv[1]); sys.stdin.readline()\n"
         "print([version_of_batch(store, 'q', batch) for batch in range(20)])\n"
     )

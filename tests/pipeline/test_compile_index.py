@@ -10,8 +10,8 @@ from tests.pipeline.shop import SCHEMA, expected_pairs, make_events, make_filter
 from whimbrel import Index
 from whimbrel.pipeline import IndexStore, compile_index, match
 from whimbrel.pipeline.errors import BadManifest, ColumnError, OptionError
-from whimbrel.pipeline.shards import compile_bucket
-from whimbrel.pipeline.worker import open_version
+from whimbrel.pipeline.index.shards import compile_bucket
+from whimbrel.pipeline.index.workers import open_version
 
 pytestmark = pytest.mark.spark
 

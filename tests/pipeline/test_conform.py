@@ -31,8 +31,8 @@ from pyspark.sql.types import (
 )
 
 from whimbrel.model.values import Timestamp
-from whimbrel.pipeline.conform import Conformed, ConformError, conform
 from whimbrel.pipeline.errors import ColumnError, OptionError
+from whimbrel.pipeline.stages.conform.conform import Conformed, ConformError, conform
 
 pytestmark = pytest.mark.spark
 

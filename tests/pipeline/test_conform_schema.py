@@ -16,9 +16,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from whimbrel import Schema
 from whimbrel.model.schema import InvalidEvent
-from whimbrel.pipeline.conform import ConformError, conform
 from whimbrel.pipeline.errors import ColumnError, OptionError
-from whimbrel.pipeline.judge import FEW, Judge
+from whimbrel.pipeline.stages.conform.conform import ConformError, conform
+from whimbrel.pipeline.stages.conform.schema_checks import FEW, Judge
 
 DOCUMENT: dict[str, Any] = {
     "domains": {

@@ -9,9 +9,9 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from whimbrel.pipeline.deliver import Folder, Recorded, deliver
 from whimbrel.pipeline.errors import ColumnError, OptionError, RemotePath
-from whimbrel.pipeline.shape import Shape
+from whimbrel.pipeline.stages.deliver.deliver import Folder, Recorded, deliver
+from whimbrel.pipeline.stages.deliver.rows import Shape
 
 pytestmark = pytest.mark.spark
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from whimbrel import WhimbrelError
-from whimbrel.pipeline import java
-from whimbrel.pipeline.java import JavaMissing, ensure_java
+from whimbrel.pipeline.spark import java
+from whimbrel.pipeline.spark.java import JavaMissing, ensure_java
 
 ROOT = Path(__file__).parents[2]
 TOOLS = ("bash", "chmod", "dirname", "env", "ps", "sh")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests import strategies
 from whimbrel import Filter, Index
 from whimbrel.model.expression import Expression
-from whimbrel.pipeline.json_columns import columns_of
+from whimbrel.pipeline.stages.match.json_columns import columns_of
 
 _VALUES = st.recursive(
     st.one_of(

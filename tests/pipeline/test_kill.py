@@ -20,8 +20,8 @@ import pytest
 from tests.pipeline.publishing import publish
 from whimbrel import Index
 from whimbrel.log import LogWriter
-from whimbrel.pipeline.batches import recorded
-from whimbrel.pipeline.store import IndexStore
+from whimbrel.pipeline import IndexStore
+from whimbrel.pipeline.index.batches import recorded
 
 pytestmark = pytest.mark.spark
 

@@ -279,7 +279,7 @@ def test_events_without_a_mentioned_column_still_match(spark: Any, tmp_path: Pat
 def test_events_that_match_everything_come_in_bounded_batches(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from whimbrel.pipeline import lists
+    from whimbrel.pipeline.stages.match import match_lists as lists
 
     monkeypatch.setattr(lists, "BATCH_BYTES", 1 << 10)
     shards = [Index(), Index()]

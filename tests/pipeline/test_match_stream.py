@@ -18,11 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.pipeline.publishing import publish
 from whimbrel import Filter, Index
 from whimbrel.log import LogWriter
-from whimbrel.pipeline import match, match_stream
-from whimbrel.pipeline.batches import gc, recorded
+from whimbrel.pipeline import IndexStore, match, match_stream
+from whimbrel.pipeline.connectors.log_source import WhimbrelSource
 from whimbrel.pipeline.errors import MissingVersion, OptionError
-from whimbrel.pipeline.source import WhimbrelSource
-from whimbrel.pipeline.store import IndexStore
+from whimbrel.pipeline.index.batches import gc, recorded
 
 pytestmark = pytest.mark.spark
 

@@ -9,8 +9,8 @@ import pytest
 
 from whimbrel import Filter
 from whimbrel.pipeline import compile_index, match
-from whimbrel.pipeline.attributes import hand_over
-from whimbrel.pipeline.packing import unpack
+from whimbrel.pipeline.spark.packing import unpack
+from whimbrel.pipeline.spark.transfer import hand_over
 
 
 @pytest.mark.parametrize(

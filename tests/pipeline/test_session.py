@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from whimbrel.pipeline.session import _CONNECT
+from whimbrel.pipeline.spark.session import _CONNECT
 
 pytestmark = pytest.mark.spark
 

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from whimbrel.log import LogWriter
-from whimbrel.pipeline.source import WhimbrelSource
+from whimbrel.pipeline.connectors.log_source import WhimbrelSource
 
 pytestmark = pytest.mark.spark
 

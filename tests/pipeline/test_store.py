@@ -9,9 +9,9 @@ import pytest
 
 from whimbrel import Index
 from whimbrel.pipeline.errors import BadManifest, MissingVersion, RemotePath, VersionTaken
-from whimbrel.pipeline.plans import choose_plan
-from whimbrel.pipeline.store import IndexStore, Manifest, Shard, local_path
-from whimbrel.pipeline.worker import open_shard, open_version
+from whimbrel.pipeline.index.store import IndexStore, Manifest, Shard, local_path
+from whimbrel.pipeline.index.workers import open_shard, open_version
+from whimbrel.pipeline.stages.match.shard_plan import choose_plan
 from whimbrel.storage.errors import CorruptIndex
 
 

@@ -18,8 +18,8 @@ from pyspark.sql.types import StructType
 from tests.pipeline.publishing import publish
 from tests.pipeline.transitions_model import ARROW, FILTERS, LATER, SCHEMA, Model, history
 from whimbrel.pipeline.errors import ColumnError, KeyMissing, OptionError
-from whimbrel.pipeline.transitions import export_publications, transitions
-from whimbrel.pipeline.transitions_updates import bucket_numbers
+from whimbrel.pipeline.stages.transitions.cells import bucket_numbers
+from whimbrel.pipeline.stages.transitions.transitions import export_publications, transitions
 
 pytestmark = pytest.mark.spark
 

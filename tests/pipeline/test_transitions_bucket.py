@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from tests.pipeline.publishing import publish
 from tests.pipeline.transitions_model import FILTERS, LATER, Model, Told, history
-from whimbrel.pipeline.attributes import HandOver
-from whimbrel.pipeline.transitions_bucket import Bucket, Written
-from whimbrel.pipeline.transitions_matching import versions
-from whimbrel.pipeline.transitions_news import News
-from whimbrel.pipeline.transitions_sticky import Rules
-from whimbrel.pipeline.transitions_updates import updates_schema
+from whimbrel.pipeline.spark.transfer import HandOver
+from whimbrel.pipeline.stages.transitions.cells import updates_schema
+from whimbrel.pipeline.stages.transitions.worker_cache import versions
+from whimbrel.publications.notifications import News
+from whimbrel.publications.rules import Rules
+from whimbrel.publications.state import Bucket, Written
 
 ATTRIBUTES = pa.schema([("a", pa.int64()), ("b", pa.string()), ("d.x", pa.float64()), ("tags", pa.list_(pa.string()))])
 EVENTS = updates_schema(pa.string(), ATTRIBUTES)

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whimbrel import Index
-from whimbrel.pipeline.attributes import HandOver, Leaf
-from whimbrel.pipeline.transitions_diff import Differ, Matches
-from whimbrel.pipeline.transitions_kept import drop_parts, read_part, write_part
-from whimbrel.pipeline.transitions_keys import Keys
-from whimbrel.pipeline.transitions_matching import Version
-from whimbrel.pipeline.transitions_merge import merged, removed
-from whimbrel.pipeline.transitions_sticky import Rules
-from whimbrel.pipeline.transitions_updates import Gather, bucket_numbers, read_cells, updates_schema
+from whimbrel.pipeline.spark.transfer import HandOver, Leaf
+from whimbrel.pipeline.stages.transitions.cells import Gather, bucket_numbers, read_cells, updates_schema
+from whimbrel.pipeline.stages.transitions.worker_cache import drop_parts, read_part, write_part
+from whimbrel.publications.diff import Differ, Matches
+from whimbrel.publications.index_version import Version
+from whimbrel.publications.keys import Keys
+from whimbrel.publications.rules import Rules
+from whimbrel.publications.updates import merged, removed
 
 TEXTS = st.lists(st.one_of(st.sampled_from(["", "a", "b", "ab", "é"]), st.text(max_size=4)), max_size=30)
 INTEGERS = st.lists(st.one_of(st.integers(-3, 3), st.integers(-(2**63), 2**63 - 1)), max_size=30)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from whimbrel.cli.pipeline.inputs import InputFormat
-    from whimbrel.pipeline.backtest import Backtest
+    from whimbrel.pipeline.jobs.backtest import Backtest
 
 _BAR = 40
 _WIDTH = 160
@@ -60,7 +60,7 @@ def backtest(
     Filter.parse(filter, dialect)  # a mistake is shown before Spark is started
     source = Source(events, recognise(events, from_), [], schema)
     with running_spark(Cluster(master, settings_of(settings)), "whimbrel backtest", not json) as spark:
-        from whimbrel.pipeline.backtest import backtest as run
+        from whimbrel.pipeline import backtest as run
 
         read = read_events(spark, source)
         others, refused = _others(spark, subscriptions, index, subscriptions_from)

@@ -102,8 +102,6 @@ class SparkInBackground:
 
 def _loaded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows as they are: the first job of a worker is the slow one, as it loads the engine."""
-    import whimbrel.pipeline.matcher
-    import whimbrel.pipeline.shards  # noqa: F401
 
     return batches
 
@@ -217,7 +215,7 @@ def _start(spark: SparkSession, home: Path) -> StreamingQuery:
     from pyspark.sql import functions as sf
 
     from whimbrel.pipeline import match_stream
-    from whimbrel.pipeline.source import WhimbrelSource
+    from whimbrel.pipeline.connectors.log_source import WhimbrelSource
 
     spark.dataSource.register(WhimbrelSource)
     quotes = spark.readStream.format("whimbrel").load(str(home / "log")).select("offset", "event")
@@ -262,7 +260,7 @@ class _Follower:
         from whimbrel.cli.pipeline.inputs import InputFormat
         from whimbrel.cli.pipeline.lag import lag_of
         from whimbrel.pipeline import IndexStore
-        from whimbrel.pipeline.batches import recorded
+        from whimbrel.pipeline.index.batches import recorded
 
         chapter, batch, events = self.chapter, progress["batchId"], progress["numInputRows"]
         matched = progress["observedMetrics"]["matched"]

@@ -1,30 +1,32 @@
 """The data pipeline on Apache Spark: stages as functions from DataFrame to DataFrame, and the jobs around them.
 
-Stages: `conform`, `match`, `match_stream`, `transitions`, `deliver`. Jobs: `compile_index`, `statistics`, `backtest`.
-`session` gives a Spark session with the settings that they like. Names are imported on first use: a worker that only
-matches pays for nothing else.
+    stages/      conform, match, transitions, deliver: one package per stage
+    index/       the index that all workers share: compiled from a table, published in versions, opened on workers
+    connectors/  sources and sinks beside those that Spark has itself
+    jobs/        what is made of stages: backtest
+    spark/       the session, Java, sending the library to executors, columns for Python workers
+
+Names are imported on first use: a worker that only matches pays for nothing else.
 """
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
 from whimbrel.model.errors import MissingExtra
 
 if TYPE_CHECKING:
-    from whimbrel.pipeline.backtest import backtest
-    from whimbrel.pipeline.compile_index import Compiled, compile_index
-    from whimbrel.pipeline.conform import conform
-    from whimbrel.pipeline.deliver import deliver
-    from whimbrel.pipeline.match import explain, match
-    from whimbrel.pipeline.match_stream import match_stream
-    from whimbrel.pipeline.session import session
-    from whimbrel.pipeline.statistics import statistics
-    from whimbrel.pipeline.store import IndexStore
-    from whimbrel.pipeline.transitions import export_publications, transitions
+    from whimbrel.pipeline.index.compile import Compiled, compile_index
+    from whimbrel.pipeline.index.statistics import statistics
+    from whimbrel.pipeline.index.store import IndexStore
+    from whimbrel.pipeline.jobs.backtest import backtest
+    from whimbrel.pipeline.spark.session import session
+    from whimbrel.pipeline.stages.conform.conform import conform
+    from whimbrel.pipeline.stages.deliver.deliver import deliver
+    from whimbrel.pipeline.stages.match.match import explain, match
+    from whimbrel.pipeline.stages.match.match_stream import match_stream
+    from whimbrel.pipeline.stages.transitions.transitions import export_publications, transitions
 
 __all__ = [
     "Compiled",
@@ -42,29 +44,33 @@ __all__ = [
     "transitions",
 ]
 
-_HOMES = {"Compiled": "compile_index", "IndexStore": "store", "explain": "match", "export_publications": "transitions"}
-"""Names that are not those of their modules."""
+_MODULES = {
+    "Compiled": "index.compile",
+    "IndexStore": "index.store",
+    "backtest": "jobs.backtest",
+    "compile_index": "index.compile",
+    "conform": "stages.conform.conform",
+    "deliver": "stages.deliver.deliver",
+    "explain": "stages.match.match",
+    "export_publications": "stages.transitions.transitions",
+    "match": "stages.match.match",
+    "match_stream": "stages.match.match_stream",
+    "session": "spark.session",
+    "statistics": "index.statistics",
+    "transitions": "stages.transitions.transitions",
+}
+"""Where each public name is defined."""
 
 
-class _Package(ModuleType):
-    """Keeps `match` the function: importing the module `match` would put that in its place."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if not (isinstance(value, ModuleType) and name in __all__):
-            super().__setattr__(name, value)
-
-    def __getattr__(self, name: str) -> object:
-        if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        try:
-            home = import_module(f"{__name__}.{_HOMES.get(name, name)}")
-        except ModuleNotFoundError as missing:
-            package = (missing.name or "").partition(".")[0]
-            if package in ("pyspark", "py4j"):
-                raise MissingExtra(package, "spark") from missing
-            raise
-        setattr(self, name, found := getattr(home, name))
-        return cast("object", found)
-
-
-sys.modules[__name__].__class__ = _Package
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        module = import_module(f"{__name__}.{_MODULES[name]}")
+    except ModuleNotFoundError as missing:
+        package = (missing.name or "").partition(".")[0]
+        if package in ("pyspark", "py4j"):
+            raise MissingExtra(package, "spark") from missing
+        raise
+    found = globals()[name] = getattr(module, name)
+    return cast("object", found)

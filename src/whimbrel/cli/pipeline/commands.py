@@ -276,7 +276,7 @@ def gc(
     A version that an uncommitted micro-batch names is never deleted.
     """
     from whimbrel.cli.console import to_json
-    from whimbrel.pipeline.batches import gc as collect
+    from whimbrel.pipeline.index.batches import gc as collect
 
     done = collect(index, keep=keep, batches=batches, forget=names_of(forget))
     if json:

@@ -50,14 +50,14 @@ class Events:
     @property
     def valid(self) -> DataFrame:
         """What can be matched."""
-        from whimbrel.pipeline.conform import Conformed
+        from whimbrel.pipeline.stages.conform.conform import Conformed
 
         return Conformed(self.frame).valid if self.is_judged else self.frame
 
     @property
     def dead_letters(self) -> DataFrame | None:
         """The rest, with reasons; None where every row is an event."""
-        from whimbrel.pipeline.conform import Conformed
+        from whimbrel.pipeline.stages.conform.conform import Conformed
 
         return Conformed(self.frame).dead_letters if self.is_judged else None
 
@@ -65,7 +65,7 @@ class Events:
 def read_events(spark: SparkSession, source: Source) -> Events:
     """The events of a source, batch or stream; those of JSON and those with a schema are judged."""
     if source.format is InputFormat.LOG:
-        from whimbrel.pipeline.source import WhimbrelSource
+        from whimbrel.pipeline.connectors.log_source import WhimbrelSource
 
         spark.dataSource.register(WhimbrelSource)
     if source.files_at_once is None:
@@ -78,7 +78,7 @@ def read_events(spark: SparkSession, source: Source) -> Events:
         key = key or [LOG_KEY]
         frame = frame.select(LOG_KEY, LOG_EVENT)
     if source.schema is not None:
-        from whimbrel.pipeline.conform import conform
+        from whimbrel.pipeline import conform
 
         judged = conform(frame, schema_of(source.schema), unknown="drop", json=json).judged
         return Events(judged, True, key, None)

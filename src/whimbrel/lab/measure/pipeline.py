@@ -142,7 +142,7 @@ class _session:  # noqa: N801 - used as a function
     def __enter__(self) -> SparkSession:
         from pyspark.sql import SparkSession
 
-        from whimbrel.pipeline.session import session
+        from whimbrel.pipeline import session
 
         active = SparkSession.getActiveSession()
         self.own = active is None

@@ -23,7 +23,7 @@ _FIELDS = ("Rss", "Pss", "Private_Clean", "Private_Dirty", "Shared_Clean", "Shar
 
 def run_open(work: Work, stage: Stage) -> dict[str, object]:
     """A task for each core opens the index, each time as if for the first, matches, and then says what it holds."""
-    from whimbrel.pipeline.store import IndexStore
+    from whimbrel.pipeline import IndexStore
 
     parameters = work.parameters(stage.scale)
     stage.progress("compiling the index")
@@ -68,8 +68,8 @@ class _Opener:
                 yield pa.RecordBatch.from_pylist([self._open(number)])
 
     def _open(self, number: int) -> dict[str, float]:
-        from whimbrel.pipeline import worker
-        from whimbrel.pipeline.store import IndexStore
+        from whimbrel.pipeline import IndexStore
+        from whimbrel.pipeline.index import workers as worker
 
         version = IndexStore(self.index).manifest().version
         spent = []

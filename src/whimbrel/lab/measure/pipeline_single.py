@@ -52,7 +52,7 @@ def run_curve(work: Work, stage: Stage) -> dict[str, object]:
 
 def run_compile(work: Work, stage: Stage) -> dict[str, object]:
     """Seconds from a file of texts to a published version; the first compile, of a part, starts the workers."""
-    from whimbrel.pipeline.compile_index import compile_index
+    from whimbrel.pipeline import compile_index
 
     parameters = work.parameters(stage.scale)
     stage.progress("generating or reading the workload")

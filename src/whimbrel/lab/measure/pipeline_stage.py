@@ -63,8 +63,7 @@ class Stage:
         It is kept by a hash of the code that makes it, so that a changed engine never reads what another one wrote. It
         is planned by the same sample of events that rivals may look at.
         """
-        from whimbrel.pipeline.compile_index import compile_index
-        from whimbrel.pipeline.store import IndexStore
+        from whimbrel.pipeline import IndexStore, compile_index
 
         workload = {key: value for key, value in _only(parameters).items() if key != "events"}
         path = place_of(name, workload, self.cache / f"indexes-{_code()}")
@@ -90,7 +89,7 @@ class Stage:
         """What is timed of Whimbrel: match all events of a folder and count the pairs."""
         from pyspark.sql import functions as sf
 
-        from whimbrel.pipeline.match import match
+        from whimbrel.pipeline import match
 
         found = match(self.spark.read.parquet(folder), index, key=KEY, form="lists")
         row = found.agg(sf.sum(sf.size("subscriptions"))).first()

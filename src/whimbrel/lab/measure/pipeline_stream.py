@@ -161,7 +161,7 @@ def _even(stage: Stage, name: str, events: pa.Table, index: Path, rate: int, sec
 
 
 def _matched(stage: Stage, events: pa.Table, source: Path, index: Path, files: int) -> Any:
-    from whimbrel.pipeline.match_stream import match_stream
+    from whimbrel.pipeline import match_stream
 
     schema = stage.spark.read.parquet(stage_file(stage, events)).schema
     frame: DataFrame = stage.spark.readStream.schema(schema).option("maxFilesPerTrigger", files).parquet(str(source))

@@ -86,7 +86,7 @@ class Row:
 
 def run(sizes: Sizes, spark: SparkSession | None = None, progress: Progress = lambda text: None) -> dict[str, Any]:
     """The measurements, with the machine they were made on; in a session of its own unless one is given."""
-    from whimbrel.pipeline.session import session
+    from whimbrel.pipeline import session
 
     machine = card()
     cores = os.cpu_count() or 1
@@ -148,7 +148,7 @@ def _filters(count: int, side: float, rng: np.random.Generator) -> list[str]:
 
 
 def _compile(spark: SparkSession, path: Path, filters: list[str]) -> None:
-    from whimbrel.pipeline.compile_index import compile_index
+    from whimbrel.pipeline import compile_index
 
     ids = [f"zone-{number}" for number in range(len(filters))]
     compile_index(spark.createDataFrame(list(zip(ids, filters, strict=True)), "id STRING, filter STRING"), path)
@@ -189,7 +189,7 @@ def _stream(spark: SparkSession, folder: Path, cores: int) -> list[_Batch]:
     """The micro-batches that had rows."""
     from pyspark.sql import functions as f
 
-    from whimbrel.pipeline.transitions import transitions
+    from whimbrel.pipeline import transitions
 
     reader = spark.readStream.schema(_COLUMNS).option("maxFilesPerTrigger", cores)
     updates = reader.parquet(str(folder / "updates"))

@@ -1,0 +1,256 @@
+"""`format("whimbrel")`: the log as a Spark source, batch and streaming.
+
+    spark.dataSource.register(WhimbrelSource)
+    spark.readStream.format("whimbrel").option("path", directory).load()
+
+Columns, of which `.schema(...)` may choose some:
+
+    offset    BIGINT             the place in the log, from 0
+    time      TIMESTAMP          when it was appended
+    event     STRING or BINARY   the exact bytes of the event; as STRING (the default) they must be UTF-8
+    matches   ARRAY<BIGINT>      the numbers of the subscriptions that it matched; null if it was not matched on append
+
+Options:
+
+    path                 the directory of the log, on the same host or mounted at the same place on all
+    startingOffset       earliest (default), latest (of streams only), or a number; a checkpoint goes before
+    endingOffset         latest (default) or a number, of batch reads only
+    maxEventsPerTrigger  the largest micro-batch, by default 100,000; 0 for no limit
+    eventsPerPartition   entries read by one task, by default 10,000 in streams and 100,000 in batch reads
+    failOnDataLoss       true (default): a start below the floor of the log is an error; false: go on at the floor
+
+A range of offsets is a partition, so that any number of tasks read at once, each with its own read-only connection.
+The offset in a checkpoint names the log by its id: another log at the same place is an error, whatever the options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from whimbrel.log import BelowFloor, BeyondEnd, LogReader
+from whimbrel.pipeline.connectors.log_columns import read_batches
+from whimbrel.pipeline.errors import ColumnError, OptionError, OtherLog
+
+_COLUMNS: dict[str, tuple[DataType, ...]] = {
+    "offset": (LongType(),),
+    "time": (TimestampType(),),
+    "event": (StringType(), BinaryType()),
+    "matches": (ArrayType(LongType()), ArrayType(LongType(), False)),
+}
+_DEFAULT_TRIGGER = 100_000
+_STREAM_PARTITION = 10_000
+_BATCH_PARTITION = 100_000
+
+
+class WhimbrelSource(DataSource):
+    """The data source; see the module for its columns and options."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name for `format`."""
+        return "whimbrel"
+
+    def schema(self) -> StructType:
+        """All columns, events as strings."""
+        return StructType([StructField(name, kinds[0], name == "matches") for name, kinds in _COLUMNS.items()])
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """The reader of a batch query."""
+        return LogBatchReader(_Options.of(self.options), _arrow_schema(schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """The reader of a streaming query."""
+        return LogStreamReader(_Options.of(self.options), _arrow_schema(schema))
+
+
+@dataclass
+class Range(InputPartition):
+    """One task: the entries of `start <= offset < end`."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class _Options:
+    path: str
+    starting: str | int
+    ending: str | int
+    per_trigger: int
+    per_partition: int | None
+    fail_on_loss: bool
+
+    @classmethod
+    def of(cls, options: Any) -> _Options:
+        path = options.get("path")
+        if not path:
+            raise OptionError("path", path, "the directory of a log")
+        fail = options.get("failOnDataLoss", "true").lower()
+        if fail not in ("true", "false"):
+            raise OptionError("failOnDataLoss", fail, "true or false")
+        return cls(
+            path.removeprefix("file://"),
+            _offset(options, "startingOffset", "earliest", ("earliest", "latest")),
+            _offset(options, "endingOffset", "latest", ("latest",)),
+            _count(options, "maxEventsPerTrigger", 0) if "maxEventsPerTrigger" in options else _DEFAULT_TRIGGER,
+            _count(options, "eventsPerPartition", 1) if "eventsPerPartition" in options else None,
+            fail == "true",
+        )
+
+
+class LogBatchReader(DataSourceReader):
+    """Reads the range that the log has when the query is planned."""
+
+    def __init__(self, options: _Options, schema: pa.Schema) -> None:
+        if options.starting == "latest":
+            raise OptionError("startingOffset", "latest", "earliest or a number in a batch query")
+        self._options = options
+        self._schema = schema
+        with LogReader(options.path):  # a missing or foreign log is an error of the query, not of its first task
+            pass
+
+    def partitions(self) -> Sequence[Range]:
+        """The ranges that tasks read."""
+        with LogReader(self._options.path) as reader:
+            floor, newest = reader.bounds
+        end = newest if self._options.ending == "latest" else int(self._options.ending)
+        if end > newest:
+            raise BeyondEnd(self._options.path, end, newest)
+        start = floor if self._options.starting == "earliest" else int(self._options.starting)
+        if start < floor:
+            if self._options.fail_on_loss:
+                raise BelowFloor(self._options.path, start, floor)
+            start = floor
+        ranges = _ranges(start, end, self._options.per_partition or _BATCH_PARTITION)
+        return ranges or [Range(start, start)]  # for no partition at all Spark would make one that says nothing
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The Arrow batches of one range."""
+        return _read(self._options, self._schema, partition)
+
+
+class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads on from the offset of the checkpoint, at most `maxEventsPerTrigger` at a time."""
+
+    def __init__(self, options: _Options, schema: pa.Schema) -> None:
+        self._options = options
+        self._schema = schema
+        self._target: int | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Where a query without a checkpoint starts."""
+        with LogReader(self._options.path) as reader:
+            floor, end = reader.bounds
+            starting = self._options.starting
+            start = {"earliest": floor, "latest": end}.get(str(starting))
+            if start is None:
+                start = self._resumed(int(starting), floor, end)
+            return {"log": reader.id, "offset": start}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """The admission control of this query."""
+        return ReadMaxRows(self._options.per_trigger) if self._options.per_trigger else ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Read up to the end of now, and no further."""
+        with LogReader(self._options.path) as reader:
+            self._target = reader.end
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """The end of the next micro-batch; `start` itself where there is nothing new."""
+        floor, end = self._bounds(start)
+        first = self._resumed(start["offset"], floor, end)
+        last = end if self._target is None else max(first, min(end, self._target))
+        if isinstance(limit, ReadMaxRows):
+            last = min(last, first + limit.max_rows)
+        return {"log": start["log"], "offset": last}
+
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
+        """The end of the log, for the query's progress: how far it lags behind."""
+        with LogReader(self._options.path) as reader:
+            return {"log": reader.id, "offset": reader.end}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Range]:
+        """The ranges that the tasks of a micro-batch read."""
+        floor, newest = self._bounds(start)
+        first = self._resumed(start["offset"], floor, newest)
+        if end["offset"] > newest and self._options.fail_on_loss:
+            raise BeyondEnd(self._options.path, end["offset"], newest)
+        return _ranges(first, min(end["offset"], newest), self._options.per_partition or _STREAM_PARTITION)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The Arrow batches of one range."""
+        return _read(self._options, self._schema, partition)
+
+    def _bounds(self, cursor: dict[str, Any]) -> tuple[int, int]:
+        with LogReader(self._options.path) as reader:
+            if cursor.get("log") != reader.id:
+                raise OtherLog(self._options.path, str(cursor.get("log")), reader.id)
+            return reader.bounds
+
+    def _resumed(self, offset: int, floor: int, end: int) -> int:
+        """The offset itself if it can be read from, else the nearest one that can, or an error."""
+        if floor <= offset <= end:
+            return offset
+        if self._options.fail_on_loss:
+            path = self._options.path
+            raise BelowFloor(path, offset, floor) if offset < floor else BeyondEnd(path, offset, end)
+        return max(floor, min(offset, end))
+
+
+def _read(options: _Options, schema: pa.Schema, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    assert isinstance(partition, Range)
+    return read_batches(options.path, partition.start, partition.end, schema, not options.fail_on_loss)
+
+
+def _ranges(start: int, end: int, size: int) -> list[Range]:
+    """Ranges of nearly equal length, none above `size`."""
+    count = max(0, -(-(end - start) // size))
+    return [
+        Range(start + (end - start) * part // count, start + (end - start) * (part + 1) // count)
+        for part in range(count)
+    ]
+
+
+def _arrow_schema(schema: StructType) -> pa.Schema:
+    for field in schema:
+        kinds = _COLUMNS.get(field.name)
+        if kinds is None:
+            raise ColumnError(field.name, f"a column of {', '.join(_COLUMNS)}", "another")
+        if field.dataType not in kinds:
+            wanted = " or ".join(kind.simpleString() for kind in kinds)
+            raise ColumnError(field.name, wanted, field.dataType.simpleString())
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def _offset(options: Any, name: str, default: str, words: tuple[str, ...]) -> str | int:
+    text = options.get(name, default)
+    if text.lower() in words:
+        return str(text.lower())
+    if not text.isdecimal():
+        raise OptionError(name, text, f"{', '.join(words)} or an offset")
+    return int(text)
+
+
+def _count(options: Any, name: str, least: int) -> int:
+    text = options[name]
+    if not text.isdecimal() or int(text) < least:
+        raise OptionError(name, text, f"a number of at least {least}")
+    return int(text)

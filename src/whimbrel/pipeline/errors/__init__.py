@@ -1,0 +1,142 @@
+"""Why a job of the pipeline refuses to start or to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from whimbrel.model.errors import WhimbrelError
+
+
+class PipelineError(WhimbrelError):
+    """The base of the errors of the pipeline."""
+
+
+class MissingVersion(PipelineError):
+    """A version of an index that is not at `path`; `version` is None where there is none at all."""
+
+    def __init__(self, path: str | Path, version: int | None, available: Sequence[int]) -> None:
+        self.path = str(path)
+        self.version = version
+        self.available = tuple(available)
+        wanted = "a compiled index" if version is None else f"version {version} of a compiled index"
+        if not available:
+            there = "there is none"
+        else:
+            shown = ", ".join(map(str, available[-5:]))
+            there = f"there are {'..., ' if len(available) > 5 else ''}{shown}"
+        super().__init__(f"Expected {wanted}, but {there} - at {path}")
+
+
+class BadManifest(PipelineError):
+    """The description of an index version that is damaged, foreign or of a newer Whimbrel."""
+
+    def __init__(self, path: str | Path, problem: str) -> None:
+        self.path = str(path)
+        self.problem = problem
+        super().__init__(f"Expected the description of an index version, but {problem} - at {path}")
+
+
+class VersionTaken(PipelineError):
+    """Another job has published this version in the meantime."""
+
+    def __init__(self, path: str | Path, version: int) -> None:
+        self.path = str(path)
+        self.version = version
+        super().__init__(f"Expected version {version} to be free, but another job has published it - at {path}")
+
+
+class RemotePath(PipelineError):
+    """An index store that is not in a file system that workers can map files from."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(f"Expected a directory that every worker has mounted, but got {path}")
+
+
+class ColumnError(PipelineError):
+    """A column that is missing or of a type that cannot be used: what was `expected` and `found` in `column`."""
+
+    def __init__(self, column: str, expected: str, found: str) -> None:
+        self.column = column
+        self.expected = expected
+        self.found = found
+        super().__init__(f"Expected {expected}, but got {found} - at column {column}")
+
+
+class KeyMissing(PipelineError):
+    """No column to tell events apart by: the `wanted` ones, and the `columns` that there are."""
+
+    def __init__(self, wanted: Sequence[str], columns: Sequence[str]) -> None:
+        self.wanted = tuple(wanted)
+        self.columns = tuple(columns)
+        names = " or ".join(self.wanted)
+        super().__init__(
+            f"Expected a key column {names}, but the columns are {', '.join(columns)}; name the key with key="
+        )
+
+
+class RejectedSubscriptions(PipelineError):
+    """Subscriptions that were to be matched at once, of which some are bad: how many, and the `first` message."""
+
+    def __init__(self, rejected: int, id: object, first: str) -> None:
+        self.rejected = rejected
+        self.id = id
+        self.first = first
+        super().__init__(
+            f"Expected good subscriptions only, but {rejected:,} were rejected (compile_index lists them); "
+            f"subscription {id!r}: {first}"
+        )
+
+
+class OptionError(PipelineError):
+    """An option with a value that it does not take."""
+
+    def __init__(self, option: str, found: object, expected: str) -> None:
+        self.option = option
+        self.found = found
+        self.expected = expected
+        super().__init__(f"Expected {expected}, but got {found!r} - at {option}")
+
+
+class OtherLog(PipelineError):
+    """A checkpoint of another log: the id that it `expected`, and the one `found` at `path`."""
+
+    def __init__(self, path: str | Path, expected: str, found: str) -> None:
+        self.path = str(path)
+        self.expected = expected
+        self.found = found
+        super().__init__(
+            f"Expected the log {expected} that the checkpoint has read from, but got {found} - at {path}; "
+            "give the query the log or the checkpoint that it had before, or a new checkpoint"
+        )
+
+
+class OtherIndex(PipelineError):
+    """A checkpoint of another index: `query` is at batch `batch`, of which the index at `path` knows nothing."""
+
+    def __init__(self, path: str | Path, query: str, batch: int) -> None:
+        self.path = str(path)
+        self.query = query
+        self.batch = batch
+        super().__init__(
+            f"Expected a checkpoint of this index, but query {query} is at batch {batch} and none of its batches are "
+            f"recorded - at {path}; give the query the index or the checkpoint that it had before, a new checkpoint, "
+            "or adopt=True"
+        )
+
+
+class BadRecord(PipelineError):
+    """The record of a batch's index version that cannot be read: what the `problem` is."""
+
+    def __init__(self, path: str | Path, problem: str) -> None:
+        self.path = str(path)
+        self.problem = problem
+        super().__init__(f"Expected the index version of a batch, but {problem} - at {path}")
+
+
+class NoBatch(PipelineError):
+    """A stream's function that runs outside of a micro-batch, where no version can be recorded."""
+
+    def __init__(self) -> None:
+        super().__init__("Expected a micro-batch of a streaming query, but got a task without one")

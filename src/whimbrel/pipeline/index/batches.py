@@ -1,0 +1,177 @@
+"""Which index version a micro-batch is matched against: recorded before it is used, so that a replay uses it again.
+
+    <index>/batches/<query id>/<batch id>.json    one per micro-batch, created if absent, never changed
+    <index>/batches/lock                          shared by tasks that record, exclusive while versions are deleted
+
+The first task of a batch that comes here names the newest version; all other tasks of the batch, those of other hosts,
+retries and replays after a restart read what it named. Thus new subscriptions count from the next micro-batch on, and
+no batch mixes versions. A record is on disk before its version is used.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from whimbrel.pipeline.errors import BadRecord, MissingVersion, NoBatch, OptionError, OtherIndex
+from whimbrel.pipeline.index.store import IndexStore
+from whimbrel.storage.array_file import sync
+
+RECORDS_KEPT = 100
+"""Records of a query that stay: as many batches as Spark keeps in a checkpoint, for those who roll one back by hand."""
+
+_FORMAT = "whimbrel batch"
+
+
+class _Record(msgspec.Struct, frozen=True):
+    format: str
+    index_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchVersion:
+    """Called in a task: the index version of the micro-batch that the task is part of.
+
+    A query that is past its first batch must have a record here, or its checkpoint was made with another index; with
+    `adopt` that is taken for intended.
+    """
+
+    path: Path
+    adopt: bool = False
+
+    def __call__(self) -> int:
+        """The version; the error NoBatch outside of micro-batches."""
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        query = context.getLocalProperty("sql.streaming.queryId") if context else None
+        batch = context.getLocalProperty("streaming.sql.batchId") if context else None
+        if query is None or batch is None:
+            raise NoBatch
+        return version_of_batch(IndexStore(self.path), query, int(batch), self.adopt)
+
+
+def version_of_batch(store: IndexStore, query: str, batch: int, adopt: bool = False) -> int:
+    """The index version recorded for a batch; if there is none yet, the newest version is recorded first."""
+    record = _folder(store) / query / f"{batch:010}.json"
+    try:
+        return _read(record)
+    except FileNotFoundError:
+        _publish(store, record, query, batch, adopt)
+        return _read(record)
+
+
+def recorded(store: IndexStore) -> dict[str, list[tuple[int, int]]]:
+    """For each query the (batch, index version) pairs on record, ascending."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    folder = _folder(store)
+    queries = sorted(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else []
+    for query in queries:
+        pairs = [(int(record.stem), _read(record)) for record in (folder / query).glob("[0-9]*.json")]
+        found[query] = sorted(pairs)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What `gc` did: versions `deleted`, versions `kept`, and which of these a `batch` still `named`, by query."""
+
+    deleted: tuple[int, ...]
+    kept: tuple[int, ...]
+    named: dict[str, tuple[int, ...]]
+
+
+def gc(path: str | os.PathLike[str], *, keep: int = 1, batches: int = 2, forget: Collection[str] = ()) -> Collected:
+    """Delete index versions that nobody needs any more, with the shards that only they name.
+
+    Kept are the newest `keep` versions, and those that the newest `batches` batches of every query name. Spark commits
+    a batch before it starts the next one, so only the newest batch of a query can be uncommitted, and the one before
+    it is kept for those who have a committed batch replayed by hand. (Asynchronous progress tracking may leave more
+    uncommitted: raise `batches`.) A query that is gone for good holds on to its versions until it is named in
+    `forget`, which deletes its records; replaying it afterwards is an error.
+
+    Streams go on meanwhile: a batch that names a version does so before or after the collection, not during it. Jobs
+    that read a version by number are not known here: keep as many versions as they are long.
+    """
+    for option, value in (("keep", keep), ("batches", batches)):
+        if value < 1:
+            raise OptionError(option, value, "a number of at least 1")
+    store = IndexStore(path)
+    if store.latest() is None:
+        raise MissingVersion(store.path, None, ())
+    with store.lock(), _lock(store, fcntl.LOCK_EX):
+        for query in forget:
+            folder = _folder(store) / query
+            if not folder.is_dir() or folder.parent != _folder(store):
+                raise OptionError("forget", query, f"a query of {', '.join(recorded(store)) or 'none'}")
+            shutil.rmtree(folder)
+        named = {
+            query: tuple(sorted({version for _, version in pairs[-batches:]}))
+            for query, pairs in recorded(store).items()
+        }
+        held = {version for versions in named.values() for version in versions}
+        deleted = store.collect_locked(held | set(store.versions()[-keep:]))
+        return Collected(tuple(deleted), tuple(store.versions()), named)
+
+
+def _folder(store: IndexStore) -> Path:
+    return store.path / "batches"
+
+
+def _publish(store: IndexStore, record: Path, query: str, batch: int, adopt: bool) -> None:
+    """Record the newest version for a batch, unless another task has done it."""
+    with _lock(store, fcntl.LOCK_SH):
+        folder = record.parent
+        if batch > 0 and not adopt and not folder.is_dir():
+            raise OtherIndex(store.path, query, batch)
+        newest = store.latest()
+        if newest is None:
+            raise MissingVersion(store.path, None, ())
+        if not folder.is_dir():
+            folder.mkdir(exist_ok=True)
+            sync(folder.parent)
+        temporary = folder / f".{batch}.{secrets.token_hex(4)}.tmp"
+        try:
+            with temporary.open("xb") as out:
+                out.write(msgspec.json.encode(_Record(_FORMAT, newest)))
+                out.flush()
+                os.fsync(out.fileno())
+            with suppress(FileExistsError):
+                os.link(temporary, record)
+        finally:
+            temporary.unlink(missing_ok=True)
+        sync(folder)
+        (folder / f"{batch - RECORDS_KEPT:010}.json").unlink(missing_ok=True)
+
+
+def _read(record: Path) -> int:
+    text = record.read_bytes()
+    try:
+        found = msgspec.json.decode(text, type=_Record)
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise BadRecord(record, f"it cannot be read ({error})") from None
+    if found.format != _FORMAT:
+        raise BadRecord(record, f"it is a {found.format!r}")
+    return found.index_version
+
+
+@contextmanager
+def _lock(store: IndexStore, kind: int) -> Iterator[None]:
+    """Held shared for the moment of recording, and exclusive while versions are deleted."""
+    if not _folder(store).is_dir():
+        _folder(store).mkdir(exist_ok=True)
+        sync(store.path)
+    descriptor = os.open(_folder(store) / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, kind)
+        yield
+    finally:
+        os.close(descriptor)

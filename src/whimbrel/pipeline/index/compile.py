@@ -1,0 +1,225 @@
+"""The job that makes an index version of a table of subscriptions.
+
+Rows are hashed by id into buckets in the JVM, and each bucket is parsed, checked and compiled by one task. Only a line
+per bucket comes back to the driver, which then publishes the version. A job that fails publishes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import pyarrow as pa
+
+from whimbrel.pipeline.errors import ColumnError, OptionError
+from whimbrel.pipeline.index.shards import Outcome, compile_bucket
+from whimbrel.pipeline.index.statistics import sample_file, statistics, to_entries
+from whimbrel.pipeline.index.store import IndexStore, Manifest, Shard
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+SHARD_SUBSCRIPTIONS = 1_000_000
+"""Subscriptions of a shard, about: a task holds their text in memory, and an event is read once for each shard."""
+PARALLEL_FROM = 250_000
+"""Subscriptions from which a second shard pays by being compiled at the same time; every event is read once more."""
+MOST_SHARDS = 1_024
+
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What a compile did. `rejects` has the columns id, text and message, one row for each refused row.
+
+    added + replaced + unchanged + rejected is the number of rows that came in.
+    """
+
+    version: int
+    added: int
+    removed: int
+    replaced: int
+    unchanged: int
+    rejected: int
+    rejects: DataFrame
+    path: Path
+
+    @property
+    def count(self) -> int:
+        """The subscriptions that the version holds."""
+        return self.added + self.replaced + self.unchanged
+
+
+def compile_index(
+    subscriptions: DataFrame,
+    path: str | os.PathLike[str],
+    *,
+    events: DataFrame | None = None,
+    shards: int | None = None,
+) -> Compiled:
+    """Publish a version of the index at `path` that holds exactly these subscriptions.
+
+    `subscriptions` has the columns id (integers or text), filter and optionally dialect. What is bad is refused and
+    listed in `rejects`: a filter with an error, a missing id or filter, and ids that come more than once (of equal
+    rows one is taken, of different ones none). Only what differs from the newest version is compiled.
+
+    `events` is a sample of what will be matched, to plan new shards by. `shards` is their number, fixed by the first
+    version; by default it follows the number of subscriptions.
+    """
+    from pyspark.sql import functions as f
+
+    spark = subscriptions.sparkSession
+    store = IndexStore(path)
+    kind = id_kind(subscriptions)
+    with store.lock():
+        parent = None if store.latest() is None else store.manifest()
+        if parent is not None and parent.kind != kind:
+            raise ColumnError("id", f"ids of kind {parent.kind}, as in version {parent.version}", kind)
+        buckets = _buckets(subscriptions, shards, parent)
+        sample = None if events is None else sample_file(events, store)
+        try:
+            rows = _rows(subscriptions, kind, buckets)
+            work = _compiler(store.path, kind, {} if parent is None else {s.bucket: s for s in parent.shards}, sample)
+            outcomes = [
+                msgspec.json.decode(row["outcome"], type=Outcome)
+                for row in rows.mapInArrow(work, "outcome binary").collect()
+            ]
+            facts = () if events is None else to_entries(statistics(events))
+        finally:
+            if sample is not None:
+                sample.unlink(missing_ok=True)
+        manifest = _manifest(parent, kind, buckets, outcomes, facts)
+        version = store.publish(manifest)
+    files = [str(store.rejects_path(name)) for name in manifest.rejects]
+    schema = f"id {_id_type(kind)}, text string, message string"
+    rejects = spark.read.schema(schema).parquet(*files) if files else spark.createDataFrame([], schema)
+    unchanged = sum(outcome.unchanged for outcome in outcomes)
+    return Compiled(
+        version,
+        manifest.added,
+        manifest.removed,
+        manifest.replaced,
+        unchanged,
+        manifest.rejected,
+        rejects.select(f.col("id"), f.col("text"), f.col("message")),
+        store.path,
+    )
+
+
+def id_kind(subscriptions: DataFrame) -> str:
+    """int64 or string; ColumnError if a column is missing or of another type."""
+    types = dict(subscriptions.dtypes)
+    for name in ("id", "filter"):
+        if name not in types:
+            raise ColumnError(name, "subscriptions with the columns id and filter", ", ".join(types) or "none")
+    for name in ("filter", "dialect"):
+        if types.get(name, "string") != "string":
+            raise ColumnError(name, "text", types[name])
+    if types["id"] in _INTEGERS:
+        return "int64"
+    if types["id"] != "string":
+        raise ColumnError("id", "integers of at most 64 bits, or text", types["id"])
+    return "string"
+
+
+def _buckets(subscriptions: DataFrame, shards: int | None, parent: Manifest | None) -> int:
+    if shards is not None and (isinstance(shards, bool) or not 1 <= shards <= MOST_SHARDS):
+        raise OptionError("shards", shards, f"an integer from 1 to {MOST_SHARDS:,}")
+    if parent is not None:
+        if shards not in (None, parent.buckets):
+            raise OptionError("shards", shards, f"{parent.buckets}, as in version {parent.version}")
+        return parent.buckets
+    if shards is not None:
+        return shards
+    count = subscriptions.count()
+    least = 1 if count < PARALLEL_FROM else 2
+    return min(MOST_SHARDS, max(least, math.ceil(count / SHARD_SUBSCRIPTIONS)))
+
+
+def _rows(subscriptions: DataFrame, kind: str, buckets: int) -> DataFrame:
+    """Rows of bucket, id, filter and dialect, each bucket in a partition of its own.
+
+    A row without a filter is there for every bucket, so that those that have lost all of theirs come up too.
+    """
+    from pyspark.sql import functions as f
+
+    def column(name: str) -> Column:
+        return f.col(name) if name in subscriptions.columns else f.lit(None).cast("string")
+
+    given = subscriptions.select(
+        f.pmod(f.xxhash64(f.col("id").cast(_id_type(kind))), f.lit(buckets)).cast("int").alias("bucket"),
+        f.lit(True).alias("given"),
+        f.col("id").cast(_id_type(kind)).alias("id"),
+        f.col("filter"),
+        column("dialect").alias("dialect"),
+    )
+    every = subscriptions.sparkSession.range(buckets, numPartitions=1).select(
+        f.col("id").cast("int").alias("bucket"),
+        f.lit(False).alias("given"),
+        f.lit(None).cast(_id_type(kind)).alias("id"),
+        f.lit(None).cast("string").alias("filter"),
+        f.lit(None).cast("string").alias("dialect"),
+    )
+    return given.union(every).repartitionById(buckets, f.col("bucket"))
+
+
+def _id_type(kind: str) -> str:
+    return "bigint" if kind == "int64" else "string"
+
+
+class _compiler:  # noqa: N801 - a function with its arguments, sent to executors
+    """Compiles the buckets of a partition; a line of JSON for each."""
+
+    def __init__(self, path: Path, kind: str, held: dict[int, Shard], sample: Path | None) -> None:
+        self.path, self.kind, self.held, self.sample = path, kind, held, sample
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        table = pa.Table.from_batches(batches) if (batches := list(batches)) else None
+        if table is None:
+            return
+        store = IndexStore(self.path)
+        sample = None
+        if self.sample is not None and self.sample.exists():  # it is not there if there were no events
+            with pa.memory_map(str(self.sample)) as source:
+                sample = pa.ipc.open_file(source).read_all()
+        outcomes = []
+        for bucket in table["bucket"].unique().to_pylist():
+            rows = table.filter(pa.compute.equal(table["bucket"], bucket)).filter(pa.compute.field("given"))
+            rows = rows.select(["id", "filter", "dialect"])
+            outcome = compile_bucket(store, bucket, rows, self.held.get(bucket), self.kind, sample)
+            outcomes.append(msgspec.json.encode(outcome))
+        yield pa.RecordBatch.from_pydict({"outcome": pa.array(outcomes, pa.binary())})
+
+
+def _manifest(
+    parent: Manifest | None,
+    kind: str,
+    buckets: int,
+    outcomes: list[Outcome],
+    facts: tuple[dict[str, object], ...],
+) -> Manifest:
+    outcomes.sort(key=lambda outcome: outcome.bucket)
+    assert [outcome.bucket for outcome in outcomes] == list(range(buckets)), "a bucket came back twice or not at all"
+    shards = tuple(outcome.shard for outcome in outcomes if outcome.shard is not None)
+    return Manifest(
+        version=1 if parent is None else parent.version + 1,
+        parent=None if parent is None else parent.version,
+        created="",
+        kind=kind,
+        buckets=buckets,
+        shards=shards,
+        attributes=tuple(sorted({name for outcome in outcomes for name in outcome.attributes})),
+        count=sum(shard.count for shard in shards),
+        bytes=sum(shard.bytes for shard in shards),
+        added=sum(outcome.added for outcome in outcomes),
+        removed=sum(outcome.removed for outcome in outcomes),
+        replaced=sum(outcome.replaced for outcome in outcomes),
+        rejected=sum(outcome.rejected for outcome in outcomes),
+        rejects=tuple(outcome.rejects for outcome in outcomes if outcome.rejects is not None),
+        statistics=facts if facts or parent is None else parent.statistics,
+    )

@@ -1,0 +1,220 @@
+"""Compiling one bucket on an executor: from rows of text to a shard in the store.
+
+What the index holds afterwards depends on the rows alone, not on what was there before. The old shard only saves work:
+a bucket that has not changed keeps it, and one that has changed a little gets the difference, as dead slots and a small
+new segment whose unchanged neighbours are hard links.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from whimbrel.engine.index import Index
+from whimbrel.engine.live.store import MANIFEST
+from whimbrel.model.errors import WhimbrelError
+from whimbrel.pipeline.index.store import IndexStore, Shard
+from whimbrel.pipeline.index.workers import open_shard
+from whimbrel.storage.errors import SavedIndexError
+
+MOST_CHANGED = 0.25
+"""The share of a bucket's slots that may be dead or new before it is compiled as a whole."""
+MOST_SEGMENTS = 4
+"""Segments of a shard, at most: each is searched by every event."""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of one bucket; `shard` is None where no subscription is left."""
+
+    bucket: int
+    shard: Shard | None
+    attributes: list[str]
+    added: int
+    removed: int
+    replaced: int
+    unchanged: int
+    rejected: int
+    rejects: str | None
+
+
+@dataclass(slots=True)
+class Rejects:
+    """Rows that were refused, with the reason."""
+
+    kind: str
+    ids: list[int | str | None]
+    texts: list[str | None]
+    messages: list[str]
+
+    def take(self, rows: pa.Table, messages: Sequence[str]) -> None:
+        """Refuse rows, each for its reason."""
+        self.ids += rows["id"].to_pylist()
+        self.texts += rows["filter"].to_pylist()
+        self.messages += messages
+
+    def write(self, store: IndexStore) -> str | None:
+        """Write them to a file of the store and return its name; None if there are none."""
+        if not self.ids:
+            return None
+        kind = pa.string() if self.kind == "string" else pa.int64()
+        table = pa.table(
+            {
+                "id": pa.array(self.ids, kind),
+                "text": pa.array(self.texts, pa.string()),
+                "message": pa.array(self.messages, pa.string()),
+            }
+        )
+        name = f"{secrets.token_hex(16)}.parquet"
+        path = store.rejects_path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, path)
+        return name
+
+
+def compile_bucket(
+    store: IndexStore, bucket: int, rows: pa.Table, old: Shard | None, kind: str, sample: pa.Table | None
+) -> Outcome:
+    """Make the shard of a bucket from its rows: id, filter, dialect, each of which may be null."""
+    rejects = Rejects(kind, [], [], [])
+    rows = _distinct(_complete(rows, rejects), rejects)
+    held = _held(store, old)
+    changed, gone = (rows, set()) if held is None else _difference(held.subscriptions(), rows)
+    if held is None or _is_much(held, len(gone), changed.num_rows):
+        index, origin = Index(), None
+        if sample is not None:
+            index.analyze(sample)
+        bad = _add(index, rows, rejects)
+    else:
+        assert old is not None
+        origin = store.shard_path(old.name)
+        index = Index.open(origin, verify=False)  # the one in the cache is for reading
+        for id in gone:
+            index.remove(id)
+        bad = _add(index, changed, rejects)
+    new = set(changed["id"].to_pylist()) - bad
+    if held is not None and not gone and not new:
+        shard = old
+    else:
+        shard = _saved(store, bucket, index, origin) if len(index) else None
+    return Outcome(
+        bucket=bucket,
+        shard=shard,
+        attributes=sorted(index.attributes()),
+        added=len(new - gone),
+        removed=len(gone - new),
+        replaced=len(gone & new),
+        unchanged=rows.num_rows - changed.num_rows,
+        rejected=len(rejects.ids),
+        rejects=rejects.write(store),
+    )
+
+
+def _complete(rows: pa.Table, rejects: Rejects) -> pa.Table:
+    """The rows that have an id and a filter; a missing dialect is SQL."""
+    for column, what in (("id", "an id"), ("filter", "a filter")):
+        missing = rows[column].is_null()
+        if pc.any(missing).as_py():
+            bad = rows.filter(missing)
+            rejects.take(bad, [f"Expected {what}, but got null"] * bad.num_rows)
+            rows = rows.filter(pc.invert(missing))
+    return rows.set_column(2, "dialect", pc.fill_null(rows["dialect"], "sql"))
+
+
+def _distinct(rows: pa.Table, rejects: Rejects) -> pa.Table:
+    """One row for each id, in order of ids.
+
+    Of equal rows one stays. Where rows of one id differ, none of them can be preferred, so that none stays.
+    """
+    rows = rows.sort_by([("id", "ascending"), ("filter", "ascending"), ("dialect", "ascending")]).combine_chunks()
+    if rows.num_rows < 2:
+        return rows
+    same = np.concatenate([[False], _equal(rows["id"].slice(1), rows["id"].slice(0, rows.num_rows - 1))])
+    if not same.any():
+        return rows
+    equal = same.copy()
+    for name in ("filter", "dialect"):
+        equal[1:] &= _equal(rows[name].slice(1), rows[name].slice(0, rows.num_rows - 1))
+    group = np.cumsum(~same) - 1
+    clashing = np.zeros(group[-1] + 1, bool)
+    clashing[group[same & ~equal]] = True
+    sizes = np.bincount(group)
+    clashes = clashing[group]
+    for chosen, message in (
+        (clashes, "Expected one subscription of this id, but got {} different ones: none is taken"),
+        (equal & ~clashes, "Expected one subscription of this id, but got {} equal ones: one is taken"),
+    ):
+        counts = sizes[group[chosen]].tolist()
+        rejects.take(rows.filter(pa.array(chosen)), [message.format(f"{count:,}") for count in counts])
+    return rows.filter(pa.array(~(clashes | equal)))
+
+
+def _held(store: IndexStore, old: Shard | None) -> Index | None:
+    """The old shard; None if there is none, or if it is damaged: then all is compiled, and nothing is lost."""
+    if old is None:
+        return None
+    try:
+        return open_shard(store, old.name)
+    except SavedIndexError:
+        return None
+
+
+def _difference(held: pa.Table, rows: pa.Table) -> tuple[pa.Table, set[int | str]]:
+    """The rows that an index does not hold just so, and its ids that no row has just so."""
+    at = pc.index_in(rows["id"].combine_chunks(), held["id"].combine_chunks())
+    there = np.asarray(at.is_valid())
+    places = np.asarray(at.fill_null(0))[there]
+    kept = there.copy()
+    found = rows.filter(pa.array(there))
+    old = held.take(places)
+    kept[there] = _equal(old["filter"], found["filter"].cast(pa.large_string())) & _equal(
+        old["dialect"].cast(pa.string()), found["dialect"]
+    )
+    gone = np.ones(held.num_rows, bool)
+    gone[places[kept[there]]] = False
+    return rows.filter(pa.array(~kept)), set(held["id"].filter(pa.array(gone)).to_pylist())
+
+
+def _equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> np.ndarray:
+    return np.asarray(pc.equal(left, right).combine_chunks(), bool)
+
+
+def _is_much(held: Index, removed: int, added: int) -> bool:
+    """Whether so many changes, with the dead slots that are there, make a fresh index the better one."""
+    slots = held.slots + added
+    return slots - (len(held) + added - removed) + added > MOST_CHANGED * slots
+
+
+def _add(index: Index, rows: pa.Table, rejects: Rejects) -> set[int | str]:
+    """Add the rows whose filters are good, and return the ids of the others."""
+    errors: list[tuple[int, WhimbrelError]] = index.add_good(rows)
+    bad = rows.take(pa.array([row for row, _ in errors], pa.int64()))
+    rejects.take(bad, [str(error) for _, error in errors])
+    return set(bad["id"].to_pylist())
+
+
+def _saved(store: IndexStore, bucket: int, index: Index, origin: Path | None) -> Shard:
+    """Save an index under its content's name; files that it shares with `origin` are links."""
+    if index.segments > MOST_SEGMENTS:
+        index.merge()
+    folder = store.scratch()
+    try:
+        if origin is not None:
+            for file in origin.iterdir():
+                if file.name != MANIFEST:
+                    os.link(file, folder / file.name)
+        index.save(folder)
+        name, size = store.adopt(folder)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return Shard(bucket, name, len(index), size)

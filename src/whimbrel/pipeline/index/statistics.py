@@ -1,0 +1,141 @@
+"""What events are like, gathered in Spark SQL: per attribute how often it is there, and which values it has."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from whimbrel.pipeline.index.store import IndexStore
+from whimbrel.pipeline.spark.transfer import hand_over, positional
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
+
+QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 1.0)
+FREQUENT = 10
+"""Values that are listed as frequent, at most."""
+SAMPLE_EVENTS = 10_000
+"""Events that the planner looks at."""
+
+
+def statistics(events: DataFrame, attributes: Collection[str] | None = None) -> DataFrame:
+    """One row for each attribute that is a column or a field of a struct.
+
+    | column | what it holds |
+    | --- | --- |
+    | attribute, type | the name, and Spark's type |
+    | events, present | rows, and those of them in which it has a value: null, NaN and an empty list are none |
+    | distinct | different values, about; null for lists and maps |
+    | quantiles | of numbers, and of times in seconds: the least value, those at 25, 50, 75 and 95 %, the largest |
+    | frequent | the ten most frequent values as text, with how often they come; none for lists and maps |
+
+    `attributes` names those to look at, by default all.
+    """
+    from pyspark.sql import functions as f
+
+    renamed, columns = positional(events)
+    leaves = hand_over(events.schema, attributes).leaves
+    if not leaves:
+        return events.sparkSession.createDataFrame([], _SCHEMA)
+    taken = renamed.select(*(leaf.column(columns).alias(f"a{at}") for at, leaf in enumerate(leaves)))
+    values = [(at, field.dataType) for at, field in enumerate(taken.schema.fields)]
+    facts = f.array(*(_facts(at, leaf.name, kind) for leaf, (at, kind) in zip(leaves, values, strict=True)))
+    rows = taken.agg(facts.alias("facts")).select(f.explode("facts").alias("fact")).select("fact.*")
+    most = _frequent(taken, [at for at, kind in values if not _is_nested(kind)])
+    empty = f.array().cast("array<struct<value: string, count: bigint>>")
+    found = rows.join(most, "number", "left").withColumn("frequent", f.coalesce("frequent", empty))
+    return found.orderBy("number").drop("number")
+
+
+_SCHEMA = (
+    "attribute string, type string, events bigint, present bigint, distinct bigint, "
+    "quantiles array<double>, frequent array<struct<value: string, count: bigint>>"
+)
+
+
+def _facts(number: int, name: str, kind: DataType) -> Column:
+    """What is counted in the one pass over all attributes."""
+    from pyspark.sql import functions as f
+    from pyspark.sql import types as t
+
+    value = _value(number, kind)
+    there = f.size(value) > 0 if isinstance(kind, t.ArrayType | t.MapType) else value.isNotNull()
+    distinct = f.lit(None) if _is_nested(kind) else f.approx_count_distinct(value)
+    quantiles = f.lit(None).cast("array<double>")
+    if isinstance(kind, t.NumericType):
+        quantiles = f.percentile_approx(value.cast("double"), list(QUANTILES))
+    elif isinstance(kind, t.DateType | t.TimestampType | t.TimestampNTZType):
+        quantiles = f.percentile_approx(value.cast("timestamp").cast("double"), list(QUANTILES))
+    return f.struct(
+        f.lit(number).alias("number"),
+        f.lit(name).alias("attribute"),
+        f.lit(kind.simpleString()).alias("type"),
+        f.count(f.lit(1)).alias("events"),
+        f.count(f.when(there, True)).alias("present"),
+        distinct.cast("bigint").alias("distinct"),
+        quantiles.alias("quantiles"),
+    )
+
+
+def _frequent(taken: DataFrame, numbers: list[int]) -> DataFrame:
+    """The most frequent values of each attribute: all (attribute, value) pairs are counted, the top ones kept."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    kinds = [field.dataType for field in taken.schema.fields]
+    pairs = [
+        f.struct(f.lit(number).alias("number"), _value(number, kinds[number]).cast("string").alias("value"))
+        for number in numbers
+    ]
+    none = f.array().cast("array<struct<number: int, value: string>>")
+    each = taken.select(f.explode(f.array(*pairs) if pairs else none).alias("pair")).select("pair.*")
+    counts = each.where(f.col("value").isNotNull()).groupBy("number", "value").count()
+    ranked = Window.partitionBy("number").orderBy(f.desc("count"), "value")
+    top = counts.withColumn("rank", f.row_number().over(ranked)).where(f.col("rank") <= FREQUENT)
+    ordered = f.array_sort(f.collect_list(f.struct("rank", "value", "count")))
+    return top.groupBy("number").agg(f.transform(ordered, lambda one: one.dropFields("rank")).alias("frequent"))
+
+
+def _value(number: int, kind: DataType) -> Column:
+    """The column of an attribute; NaN is no value."""
+    from pyspark.sql import functions as f
+    from pyspark.sql import types as t
+
+    column = f.col(f"a{number}")
+    return f.when(~f.isnan(column), column) if isinstance(kind, t.FloatType | t.DoubleType) else column
+
+
+def _is_nested(kind: DataType) -> bool:
+    from pyspark.sql import types as t
+
+    return isinstance(kind, t.ArrayType | t.MapType | t.StructType)
+
+
+def to_entries(facts: DataFrame) -> tuple[dict[str, object], ...]:
+    """The statistics as values of JSON; there are as many rows as columns, never as many as events."""
+    return tuple(row.asDict(recursive=True) for row in facts.collect())
+
+
+def sample_file(events: DataFrame, store: IndexStore) -> Path:
+    """Have a worker write some events to a file of the store, and return its path."""
+    path = store.path / f".sample-{secrets.token_hex(8)}.arrow"
+    renamed, columns = positional(events)
+    leaves = hand_over(events.schema, None).leaves
+    names = [leaf.name for leaf in leaves]
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        tables = [pa.Table.from_arrays(batch.columns, names) for batch in batches]
+        if tables:
+            whole = pa.concat_tables(tables)
+            with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, whole.schema) as out:
+                out.write_table(whole)
+        yield from ()
+
+    taken = renamed.select(*(leaf.column(columns).alias(f"a{at}") for at, leaf in enumerate(leaves)))
+    taken.limit(SAMPLE_EVENTS).coalesce(1).mapInArrow(write, "done int").count()
+    return path

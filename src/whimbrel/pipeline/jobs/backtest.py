@@ -1,0 +1,202 @@
+"""Backtest: what a filter would have matched, before anybody subscribes with it.
+
+One pass matches the filter against the events; its hits alone are then matched against the subscriptions that are
+there already. Only counts and a few samples come to the driver.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Collection
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pyspark.sql import functions as sf
+from pyspark.sql.types import DataType, StringType, StructType, TimestampType
+
+from whimbrel.model.filter import Filter
+from whimbrel.model.subscription import Id
+from whimbrel.pipeline.errors import ColumnError, OptionError
+from whimbrel.pipeline.index.compile import compile_index
+from whimbrel.pipeline.index.store import IndexStore
+from whimbrel.pipeline.index.workers import open_version
+from whimbrel.pipeline.spark.expressions import literal, name
+from whimbrel.pipeline.stages.conform.exact_cast import fit
+from whimbrel.pipeline.stages.match.match import match
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+Relation = Literal["same", "covers", "covered by", "overlaps"]
+
+_ROW, _DAY, _EVENT, _LISTS = "__whimbrel_row", "day", "event", "subscriptions"
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """The events and the hits of a day in UTC; `day` is None for events without a time."""
+
+    day: str | None
+    events: int
+    hits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """A subscription that matches some of the hits: how many, and what its filter is to the one tested.
+
+    `covers`: it matches whatever the tested filter does; `covered by`: the other way round; `overlaps`: neither is
+    known (see `Filter.covers`).
+    """
+
+    subscription: Id
+    filter: str
+    hits: int
+    relation: Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Backtest:
+    """What came out. `days` is empty without a time; `known` are the hits that some subscription matches already."""
+
+    filter: str
+    events: int
+    hits: int
+    days: tuple[Day, ...]
+    samples: tuple[str, ...]
+    subscriptions: int | None = None
+    rejected: int = 0
+    known: int | None = None
+    overlaps: tuple[Overlap, ...] = ()
+
+    @property
+    def share(self) -> float:
+        """The hits as a part of all events; 0 without events."""
+        return self.hits / self.events if self.events else 0.0
+
+    def to_dict(self) -> dict[str, object]:
+        """JSON-ready."""
+        return {**asdict(self), "share": self.share}
+
+
+def backtest(
+    filter: object,
+    events: DataFrame,
+    subscriptions: DataFrame | str | os.PathLike[str] | None = None,
+    *,
+    dialect: str = "sql",
+    time: str | None = None,
+    json: str | None = None,
+    timestamps: Collection[str] = (),
+    samples: int = 5,
+    overlaps: int = 20,
+) -> Backtest:
+    """Match a filter against events at rest, and its hits against `subscriptions`: a DataFrame, or an index's path.
+
+    `time` names the attribute whose day in UTC hits are counted by: timestamps, dates, or texts that are read as such.
+    `samples` events are shown as JSON, and the `overlaps` subscriptions that match most of the hits. `json` and
+    `timestamps` are those of `match`. FilterError, with the place, if the filter is bad.
+    """
+    if events.isStreaming:
+        raise OptionError("events", "a stream", "a DataFrame at rest")
+    parsed = Filter.parse(filter, dialect)
+    day = sf.lit(None).cast("string") if time is None else sf.expr(_day(events.schema, time, json))
+    row = sf.struct(day.alias(_DAY), sf.struct(*map(_column, events.columns)).alias(_EVENT))
+    candidate = events.sparkSession.createDataFrame([(0, str(parsed))], "id bigint, filter string")
+    found = match(events.withColumn(_ROW, row), candidate, key=_ROW, json=json, timestamps=timestamps)
+    hits = found.select(f"{_ROW}.{_DAY}", f"{_ROW}.{_EVENT}").persist()
+    try:
+        days = _days(events.select(day.alias(_DAY)), hits)
+        shown = sf.to_json(_EVENT) if json is None else sf.col(_EVENT).getField(json)
+        result = Backtest(
+            filter=str(parsed),
+            events=sum(one.events for one in days),
+            hits=sum(one.hits for one in days),
+            days=() if time is None else tuple(days),
+            samples=tuple(row[0] for row in hits.select(shown).limit(samples).collect()),
+        )
+        if subscriptions is None:
+            return result
+        only_hits = hits.select(f"{_EVENT}.*")
+        return _compared(result, parsed, only_hits, subscriptions, json, timestamps, overlaps)
+    finally:
+        hits.unpersist()
+
+
+def _column(path: str) -> Column:
+    return sf.col(name(path))
+
+
+def _days(events: DataFrame, hits: DataFrame) -> list[Day]:
+    """The events and hits of each day, in order, those without a time first."""
+    of_events, of_hits = (
+        {row[_DAY]: row["count"] for row in one.groupBy(_DAY).count().collect()} for one in (events, hits)
+    )
+    return [Day(day, of_events[day], of_hits.get(day, 0)) for day in sorted(of_events, key=lambda day: day or "")]
+
+
+def _day(schema: StructType, time: str, json: str | None) -> str:
+    """The day of an event, as an expression; null where it has no time."""
+    kind: DataType = StringType()
+    if json is not None:
+        parts = "".join(f"['{part}']" for part in time.split("."))
+        value = f"try_variant_get(try_parse_json({name(json)}), {literal('$' + parts)}, 'string')"
+    else:
+        value, kind = _attribute(schema, time)
+    fitted = fit(value, kind, TimestampType())
+    if fitted is None:
+        raise ColumnError(time, "timestamps, dates, or texts of them", kind.simpleString())
+    # Days are those of UTC, whatever zone the session has.
+    return f"CAST(date_from_unix_date(CAST(floor(unix_micros({fitted.value}) / 86400000000) AS int)) AS string)"
+
+
+def _attribute(schema: StructType, path: str) -> tuple[str, DataType]:
+    """A column, or a field below it, by its path."""
+    if path in schema.names:
+        return name(path), schema[path].dataType
+    first, _, rest = path.partition(".")
+    kind = schema[first].dataType if first in schema.names else None
+    if not rest or not isinstance(kind, StructType):
+        raise ColumnError(path, "a column or field of this name", f"the columns {', '.join(schema.names)}")
+    below, found = _attribute(kind, rest)
+    return f"{name(first)}.{below}", found
+
+
+def _compared(
+    result: Backtest,
+    filter: Filter,
+    hits: DataFrame,
+    subscriptions: DataFrame | str | os.PathLike[str],
+    json: str | None,
+    timestamps: Collection[str],
+    most: int,
+) -> Backtest:
+    """The result with what other subscriptions have of its hits."""
+    with ExitStack() as stack:
+        rejected = 0
+        if isinstance(subscriptions, str | os.PathLike):
+            path = IndexStore(subscriptions).path
+        else:
+            path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="whimbrel-backtest-")))
+            rejected = compile_index(subscriptions, path).rejected
+        row = hits.withColumn(_ROW, sf.lit(0))
+        lists = match(row, path, key=_ROW, form="lists", json=json, timestamps=timestamps).select(_LISTS).persist()
+        stack.callback(lists.unpersist)
+        known = lists.where(sf.size(_LISTS) > 0).count()
+        pairs = lists.select(sf.explode(_LISTS).alias("id")).groupBy("id").count()
+        counts = {row["id"]: row["count"] for row in pairs.orderBy(sf.desc("count"), "id").limit(most).collect()}
+        manifest, shards = open_version(path, IndexStore(path).manifest().version)
+        others = {id: next(shard[id].filter for shard in shards if id in shard) for id in counts}
+    overlaps = tuple(Overlap(id, str(others[id]), counts[id], _relation(others[id], filter)) for id in counts)
+    return replace(result, subscriptions=manifest.count, rejected=rejected, known=known, overlaps=overlaps)
+
+
+def _relation(other: Filter, filter: Filter) -> Relation:
+    """What another filter is to the one tested."""
+    covers, covered = other.covers(filter), filter.covers(other)
+    if covers and covered:
+        return "same"
+    return "covers" if covers else "covered by" if covered else "overlaps"

@@ -1,0 +1,133 @@
+"""A Spark session with settings that suit matching, and are safe on a laptop and on a cluster.
+
+What the caller sets wins over what is set here, and nothing here says which master: without one it is the one that
+Spark is configured with, else all cores of this machine. `sc://host:port` connects to a Spark Connect server.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whimbrel.model.errors import MissingExtra
+from whimbrel.pipeline.spark.java import ensure_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Settings = Mapping[str, str]
+
+_CONNECT = {
+    "grpcio": "grpc",
+    "grpcio-status": "grpc_status",
+    "googleapis-common-protos": "google.rpc",
+    "zstandard": "zstandard",
+}
+"""Packages that a client of Spark Connect imports, and their modules."""
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+QUERY: Settings = {
+    # A timestamp without a zone is UTC, as in the semantics; not what the machine happens to be set to.
+    "spark.sql.session.timeZone": "UTC",
+    # Rows that go to a Python worker at once. The engine sorts the probes of a block of events, so larger batches than
+    # Spark's 10,000 help; the bytes bound memory where events are long texts.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
+    # toPandas and createDataFrame go by columns as well.
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+"""Settings of queries, which a Spark Connect server takes too."""
+
+CONTEXT: Settings = {
+    # Python workers stay between tasks and micro-batches, and with them the opened index.
+    "spark.python.worker.reuse": "true",
+    # No web page, which would listen on every network interface; set it to true to look inside a run.
+    "spark.ui.enabled": "false",
+    # No bars of Spark's own on standard error.
+    "spark.ui.showConsoleProgress": "false",
+}
+"""Settings of the context, fixed when it starts."""
+
+CHECKPOINT: Settings = {
+    # A micro-batch writes two or three small files of its progress, each to a temporary name that is then renamed.
+    # Spark's default way asks the local file system through child processes and keeps a checksum file beside each,
+    # which is most of the time of a small micro-batch. This way is the one that Spark takes where it cannot have the
+    # other; nothing of the order of writes changes, and a killed driver goes on as before.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    # RawLocalFileSystem, which has no `.crc` files either, is not to be had: the state store of RocksDB, and with it
+    # `transitions`, fails on it with a ClassCastException.
+    # Asynchronous progress tracking stays off: it may replay batches that were written, so nothing is exactly once.
+}
+"""Settings of checkpoints in the local file system. Only for sessions that are on one machine: others want HDFS's."""
+
+LOCAL: Settings = {
+    **CHECKPOINT,
+    # Only this machine talks to this session, and its name need not resolve.
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # Executors live in the driver's process, which gets 1 GB otherwise.
+    "spark.driver.memory": "2g",
+    # Silent from the first moment on: the level of the log can be set only when the session stands.
+    _JAVA_OPTIONS: f'-Dlog4j2.configurationFile="{Path(__file__).with_name("quiet.properties")}"',
+    # Some tasks per core; the default of 200 is for clusters, and streams never have it lowered for them.
+    "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
+}
+"""Settings of a session that is all in one process."""
+
+
+def session(master: str | None = None, *, name: str = "whimbrel", settings: Settings | None = None) -> SparkSession:
+    """The Spark session, started if there is none: on `master`, with the settings above and then those given.
+
+    A session that runs already is returned with the settings of queries changed; the others take effect only at start.
+    """
+    from pyspark.sql import SparkSession
+
+    given = dict(settings or {})
+    master = given.pop("spark.master", master)
+    if master is not None and master.startswith("sc://"):
+        _ensure_connect()
+        return _configured(SparkSession.builder.remote(master), {**QUERY, **given}).getOrCreate()
+    ensure_java()
+    # Workers run the Python that runs this, unless the environment says where another one is on the cluster's machines.
+    for role in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        os.environ.setdefault(role, sys.executable)
+    builder = SparkSession.builder.appName(name)
+    if master is not None:
+        builder = builder.master(master)
+    local = LOCAL if _is_local(master) else {}
+    if _JAVA_OPTIONS in given and _JAVA_OPTIONS in local:
+        given[_JAVA_OPTIONS] = f"{local[_JAVA_OPTIONS]} {given[_JAVA_OPTIONS]}"
+    spark = _configured(builder, {**QUERY, **CONTEXT, **local, **given}).getOrCreate()
+    if "spark.log.level" not in given:
+        # What goes wrong is raised to the caller; the log repeats it for every attempt of every task.
+        spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def _ensure_connect() -> None:
+    """Name a missing package of Spark Connect; pyspark would end a program of `python -c` with status 0 instead."""
+    for package, module in _CONNECT.items():
+        try:
+            import_module(module)
+        except ImportError as missing:
+            raise MissingExtra(package, "spark") from missing
+
+
+def _is_local(master: str | None) -> bool:
+    """Whether the session is all in one process. Without a master Spark's configuration may name a cluster."""
+    if master is None:
+        return not any(name in os.environ for name in ("MASTER", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS"))
+    return master == "local" or master.startswith("local[")
+
+
+def _configured(builder: SparkSession.Builder, settings: Settings) -> SparkSession.Builder:
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder

@@ -1,0 +1,1 @@
+"""The stage that checks events against a schema."""

@@ -1,0 +1,185 @@
+"""Conform: events against a schema, the first stage. What is invalid goes to a table of dead letters; nothing is lost.
+
+Each row is judged by itself, so the stage works on batches and on streams. By a Spark schema it is judged in the JVM,
+and valid rows have its columns in its order and types; by an integrated event schema in Python (`judge.py`), and valid
+rows stay as they are. Every other row is kept as JSON with all reasons why it is not one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from copy import copy
+from dataclasses import dataclass
+from typing import get_args
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql.types import ArrayType, StringType, StructField, StructType
+
+from whimbrel.model.schema import Schema
+from whimbrel.pipeline.errors import ColumnError, OptionError, PipelineError
+from whimbrel.pipeline.spark.expressions import literal, name, struct
+from whimbrel.pipeline.spark.transfer import READABLE, hand_over, positional
+from whimbrel.pipeline.stages.conform.schema_checks import Judge
+from whimbrel.pipeline.stages.conform.type_checks import (
+    Checked,
+    Place,
+    Unknown,
+    check_fields,
+    check_parsed,
+    object_fields,
+    object_names,
+    shown,
+)
+
+CONFORMED, REASONS, ORIGINAL = "conformed", "reasons", "event"
+_PARSED, _NAMES = "__whimbrel_parsed", "__whimbrel_names"
+_REASONS = ArrayType(StructType([StructField(key, StringType()) for key in ("attribute", "kind", "message")]))
+
+
+class ConformError(PipelineError):
+    """Events and schema cannot be compared at all, whatever the rows hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conformed:
+    """The judged rows, and the two tables that are selected from them; all three are lazy.
+
+    `judged` has `conformed` (a struct of the schema), `reasons` (none for a valid row) and `event` (the row as JSON).
+    Who writes both tables from one pass persists `judged` before, or does so in foreachBatch.
+    """
+
+    judged: DataFrame
+
+    @property
+    def valid(self) -> DataFrame:
+        """The rows that conform, as declared."""
+        return self.judged.where(sf.size(REASONS) == 0).select(f"{CONFORMED}.*")
+
+    @property
+    def dead_letters(self) -> DataFrame:
+        """The other rows: `event` as JSON, and `reasons`, each with attribute, kind and message."""
+        return self.judged.where(sf.size(REASONS) > 0).select(ORIGINAL, REASONS)
+
+
+def conform(
+    events: DataFrame, schema: StructType | Schema, *, unknown: Unknown | None = None, json: str | None = None
+) -> Conformed:
+    """Judge every event by the schema; `json` names a column of JSON objects that hold the fields.
+
+    By a Spark schema, kinds of reasons are: `missing` (a field that may not be null is not there), `null` (it is, and
+    is null), `type`, `value` (of the right type, but the declared one cannot hold it), `unknown` (with
+    unknown="report"), `json` (the text is no JSON object). Nothing is cast that would change: '5' is no number, 5.5 no
+    bigint, 2**53 + 1 no double. Texts are read as timestamps and dates where the schema has those. Unknown columns and
+    fields are kept (the default), dropped, or reported; from JSON they are kept as the text itself.
+
+    By an integrated event schema, as it is when this is called, kinds are its rules `R1`, `R2` and `R3`, `json`, and
+    `event` (a row that no event can hold). Valid rows keep their columns, names of types and of values included.
+    Unknown columns are reported (the default), or are no part of the event and kept or dropped.
+    """
+    if unknown not in (None, *get_args(Unknown)):
+        raise OptionError("unknown", unknown, f"one of {', '.join(get_args(Unknown))}")
+    _check_names("the events", events.columns)
+    if isinstance(schema, Schema):
+        return _by_rules(events, copy(schema), unknown or "report", json)
+    return _by_types(events, schema, unknown or "keep", json)
+
+
+def _by_types(events: DataFrame, schema: StructType, unknown: Unknown, json: str | None) -> Conformed:
+    _check_names("the schema", schema.names)
+    columns = {key: name(key) for key in events.columns}
+    if json is None:
+        checked = check_fields(events.schema, columns, schema, unknown, Place())
+    else:
+        _check_json(events, json, schema.names)
+        events = _parsed(events, schema, json)
+        checked = _check_rows_of_json(columns, schema, unknown, json)
+    return _judged(events, checked.value, checked.reasons(), columns)
+
+
+def _by_rules(events: DataFrame, schema: Schema, unknown: Unknown, json: str | None) -> Conformed:
+    names = events.columns
+    if json is None:
+        places = _places(events, schema, unknown)
+    else:
+        _check_json(events, json)
+        if unknown == "drop":
+            raise OptionError("unknown", unknown, "keep or report where events are JSON, which stays as it is")
+        places = [names.index(json)]
+    judge = Judge(schema, tuple(places), tuple(names[place] for place in places), unknown == "report", json is not None)
+    renamed, _ = positional(events)
+    fields = [StructField(at, field.dataType) for at, field in zip(renamed.columns, events.schema.fields, strict=True)]
+    columns = dict(zip(names, renamed.columns, strict=True))
+    kept = {names[place]: renamed.columns[place] for place in places} if unknown == "drop" else columns
+    judged = renamed.mapInArrow(judge, StructType([*fields, StructField(REASONS, _REASONS, nullable=False)]))
+    return _judged(judged, struct(kept), REASONS, columns)
+
+
+def _places(events: DataFrame, schema: Schema, unknown: Unknown) -> list[int]:
+    """The numbers of the columns that are part of the event."""
+    roots = {part for attribute in (*schema.attributes, schema.type_attribute) for part in _roots(attribute)}
+    known = [place for place, column in enumerate(events.columns) if column in roots]
+    if not known:
+        raise ConformError(f"Expected columns with attributes of the schema, but got {', '.join(events.columns)}")
+    places = list(range(len(events.columns))) if unknown == "report" else known
+    refused = hand_over(StructType([events.schema.fields[place] for place in places]), None).refused
+    for column, kind in refused.items():
+        raise ColumnError(column, f"a column of {READABLE}", kind)
+    return places
+
+
+def _judged(events: DataFrame, value: str, reasons: str, columns: dict[str, str]) -> Conformed:
+    row = f"to_json({struct(columns)}, map('ignoreNullFields', 'false'))"
+    return Conformed(
+        events.select(sf.expr(value).alias(CONFORMED), sf.expr(reasons).alias(REASONS), sf.expr(row).alias(ORIGINAL))
+    )
+
+
+def _roots(attribute: str) -> list[str]:
+    """The names of the columns in which an attribute may lie: `d`, `d.e` and `d.e.x` for `d.e.x`."""
+    parts = attribute.split(".")
+    return [".".join(parts[: count + 1]) for count in range(len(parts))]
+
+
+def _parsed(events: DataFrame, schema: StructType, json: str) -> DataFrame:
+    """With columns for the fields, still untyped, and for the names of all fields of the objects.
+
+    A row is taken apart by generators that give one row each: Spark writes an expression that is used ten times ten
+    times into its plan, and would parse the text as often, but it runs a generator once.
+    """
+    whole = events.select("*", sf.expr(f"explode(array(try_parse_json({name(json)})))").alias(_PARSED))
+    parts = {_part(place): field for place, field in enumerate(object_fields(_PARSED, schema).values())}
+    return whole.select("*", sf.expr(f"inline(array({struct({_NAMES: object_names(_PARSED), **parts})}))"))
+
+
+def _part(place: int) -> str:
+    return f"{_PARSED}_{place}"
+
+
+def _check_rows_of_json(columns: dict[str, str], schema: StructType, unknown: Unknown, json: str) -> Checked:
+    """The fields of the parsed objects, and beside them the other columns."""
+    is_object = f"{_NAMES} IS NOT NULL"
+    fields = {key: _part(place) for place, key in enumerate(schema.names)}
+    checked = check_parsed(fields, _NAMES, schema, unknown, Place(None, is_object))
+    got = f"coalesce(concat('\\'', {shown(columns[json])}, '\\''), 'null')"
+    message = f"concat('expected a JSON object, but got ', {got})"
+    no_object = Place(literal(json)).judged([(is_object, "", ""), ("TRUE", "json", message)])
+    beside = {key: value for key, value in columns.items() if key != json or unknown == "keep"}
+    return Checked(struct({**checked.fields, **beside}), [no_object, *checked.one], checked.many)
+
+
+def _check_json(events: DataFrame, json: str, fields: Collection[str] = ()) -> None:
+    kinds = {field.name: field.dataType for field in events.schema.fields}
+    if not isinstance(kinds.get(json), StringType):
+        found = ", ".join(f"{key} {kind.simpleString()}" for key, kind in kinds.items())
+        raise ColumnError(json, "a string column with JSON", f"the columns {found}")
+    both = [key for key in fields if key in kinds]
+    if both:
+        raise ConformError(f"Expected fields of JSON beside the columns, but both have {', '.join(both)}")
+
+
+def _check_names(what: str, names: Collection[str]) -> None:
+    twice = sorted({key for key in names if list(names).count(key) > 1})
+    if twice or not names:
+        got = f"{', '.join(twice)} twice" if twice else "none"
+        raise ConformError(f"Expected {what} to have columns, each name once, but got {got}")

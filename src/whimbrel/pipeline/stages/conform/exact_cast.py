@@ -1,0 +1,137 @@
+"""Whether a value of one Spark type is one of another, and that value: nothing is cast that would change it.
+
+Numbers fit a type of numbers that can hold them exactly; a decimal is the nearest binary64, as everywhere. Strings,
+dates and times without a zone fit a timestamp, because the declared type says how to read them. Nothing else fits but
+the same type. Values are expressions of Spark SQL, and none of them can fail.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql.types import (
+    ByteType,
+    CharType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+    VarcharType,
+)
+
+from whimbrel.pipeline.spark.expressions import literal, try_cast
+
+INTEGERS: dict[type[DataType], int] = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
+"""The types of integers and their bits."""
+FLOATS: dict[type[DataType], int] = {FloatType: 24, DoubleType: 53}
+"""The types of binary numbers and the bits of integers that they hold exactly."""
+
+_ISO = literal(
+    r"^(\d{4}-\d\d-\d\d)"
+    r"(?:[Tt ](\d\d:\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)? ?(?:[Zz]|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?)?)?$"
+)
+"""The forms of times in text that the semantics allow, with years of four digits: those that Spark has."""
+_DATE = literal(r"^\d{4}-\d\d-\d\d$")
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """The value in the declared type, and whether it could be held there, never null (None: always)."""
+
+    value: str
+    holds: str | None = None
+
+
+def fit(value: str, actual: DataType, declared: DataType) -> Fit | None:
+    """How values of the actual type fit the declared one; None if they never do."""
+    if isinstance(declared, VarcharType | CharType):
+        return Fit(value, f"length({value}) <= {declared.length}") if isinstance(actual, StringType) else None
+    if actual == declared or (isinstance(actual, StringType) and isinstance(declared, StringType)):
+        return Fit(value)
+    if isinstance(declared, TimestampType):
+        return _timestamp(value, actual)
+    if isinstance(declared, DateType) and isinstance(actual, StringType):
+        date = f"if({value} RLIKE {_DATE}, {try_cast(value, 'date')}, NULL)"
+        return Fit(date, f"{date} IS NOT NULL")
+    if type(declared) in INTEGERS:
+        return _integer(value, actual, declared)
+    if type(declared) in FLOATS:
+        return _float(value, actual, declared)
+    if isinstance(declared, DecimalType):
+        return _decimal(value, actual, declared)
+    return None
+
+
+def is_number(kind: DataType) -> bool:
+    """Whether a type is one of numbers."""
+    return type(kind) in INTEGERS or type(kind) in FLOATS or isinstance(kind, DecimalType)
+
+
+def _integer(value: str, actual: DataType, declared: DataType) -> Fit | None:
+    bits = INTEGERS[type(declared)]
+    converted = try_cast(value, declared.simpleString())
+    if type(actual) in INTEGERS:
+        return Fit(converted, None if INTEGERS[type(actual)] <= bits else f"{converted} IS NOT NULL")
+    if type(actual) in FLOATS:  # a bound of 2 ** 63 is exact as a double, one of 2 ** 63 - 1 is not
+        bound = f"{2.0 ** (bits - 1)!r}D"
+        return Fit(converted, f"{value} >= -{bound} AND {value} < {bound} AND {value} % 1 = 0")
+    if isinstance(actual, DecimalType):
+        return Fit(converted, f"coalesce({converted} = {value}, FALSE)")
+    return None
+
+
+def _float(value: str, actual: DataType, declared: DataType) -> Fit | None:
+    converted = try_cast(value, declared.simpleString())
+    if type(actual) in INTEGERS:
+        bits = INTEGERS[type(actual)]
+        if bits <= FLOATS[type(declared)]:
+            return Fit(converted)
+        # The integers end just below a power of two, to which a float rounds up: that must not come back as the last.
+        below = f"{converted} < {2.0 ** (bits - 1)!r}D"
+        return Fit(converted, f"coalesce({below} AND {try_cast(converted, actual.simpleString())} = {value}, FALSE)")
+    if isinstance(actual, FloatType | DecimalType):
+        return Fit(converted)
+    if isinstance(actual, DoubleType):
+        return Fit(converted, f"CAST({converted} AS double) <=> {value}")
+    return None
+
+
+def _decimal(value: str, actual: DataType, declared: DecimalType) -> Fit | None:
+    if not is_number(actual):
+        return None
+    converted = try_cast(value, declared.simpleString())
+    back = f"CAST({converted} AS double)" if type(actual) in FLOATS else converted
+    return Fit(converted, f"coalesce({back} = {value}, FALSE)")
+
+
+def _timestamp(value: str, actual: DataType) -> Fit | None:
+    if isinstance(actual, DateType):
+        return Fit(f"timestamp_seconds(unix_date({value}) * 86400L)")
+    if isinstance(actual, TimestampNTZType):
+        return Fit(try_cast(f"concat(CAST({value} AS string), '+00:00')", "timestamp"))
+    if isinstance(actual, StringType):
+        return _timestamp_of_text(value)
+    return None
+
+
+def _timestamp_of_text(value: str) -> Fit:
+    """The instant of a text; without a zone it is in UTC, whatever zone the session has."""
+
+    def part(group: int, default: str) -> str:
+        return f"coalesce(nullif(regexp_extract({value}, {_ISO}, {group}), ''), '{default}')"
+
+    digits = f"rpad({part(4, '0')}, 9, '0')"
+    pieces = (part(1, ""), "' '", part(2, "00:00"), "':'", part(3, "00"), "'.'", f"left({digits}, 6)", "'+00:00'")
+    text = f"concat({', '.join(pieces)})"
+    local = f"unix_micros({try_cast(text, 'timestamp')})"
+    minutes = f"CAST({part(6, '0')} AS bigint) * 60 + CAST({part(7, '0')} AS bigint)"
+    shift = f"if({part(5, '+')} = '-', -1L, 1L) * ({minutes}) * 60000000L"
+    instant = f"if({value} RLIKE {_ISO}, timestamp_micros({local} - {shift}), NULL)"
+    return Fit(instant, f"{instant} IS NOT NULL AND right({digits}, 3) = '000'")

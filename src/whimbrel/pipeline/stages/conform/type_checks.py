@@ -1,0 +1,306 @@
+"""One value against its declared type, field by field: the value as declared, and every reason why it is not one.
+
+A check is written once, from the two schemas, as expressions of Spark SQL, which Spark runs on every row. Values of a
+known type are compared type by type, those inside JSON (a variant) by what each of them is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    LongType,
+    MapType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    VariantType,
+)
+
+from whimbrel.pipeline.spark.expressions import literal, name, struct, type_name
+from whimbrel.pipeline.stages.conform.exact_cast import FLOATS, Fit, fit, is_number
+
+Unknown = Literal["keep", "drop", "report"]
+
+SHOWN = 80
+"""Characters of a value that a message shows."""
+_NO_REASONS = "CAST(array() AS array<struct<attribute: string, kind: string, message: string>>)"
+_NO_SUCH_FIELD = "'expected no such field'"
+_NESTED = (StructType, ArrayType, MapType)
+_IN_VARIANT: tuple[tuple[str, DataType], ...] = (
+    ("BOOLEAN", BooleanType()),
+    ("BIGINT", LongType()),
+    ("DOUBLE", DoubleType()),
+    ("FLOAT", FloatType()),
+    ("STRING", StringType()),
+    ("BINARY", BinaryType()),
+    ("DATE", DateType()),
+    ("TIMESTAMP", TimestampType()),
+    ("TIMESTAMP_NTZ", TimestampNTZType()),
+)
+"""What a variant calls the scalars that it holds; decimals, of any scale, are apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A value in its declared type; `one` are reasons or null, `many` arrays of reasons; of a row also its fields."""
+
+    value: str
+    one: list[str] = field(default_factory=list)
+    many: list[str] = field(default_factory=list)
+    fields: dict[str, str] = field(default_factory=dict)
+
+    def reasons(self) -> str:
+        """All reasons, an array that is never null."""
+        alone = [f"array_compact(array({', '.join(self.one)}))"] if self.one else []
+        return f"concat({', '.join([_NO_REASONS, *alone, *self.many])})"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value is: its path as an expression, None for the whole row; `there` if what it belongs to is there.
+
+    `depth` counts the arrays and maps around it, so that each has a variable of its own.
+    """
+
+    path: str | None = None
+    there: str = "TRUE"
+    depth: int = 0
+
+    def child(self, key: str) -> Place:
+        """A field of it, by an expression that gives its name."""
+        return Place(key if self.path is None else f"concat({self.path}, '.', {key})", self.there, self.depth)
+
+    def member(self, key: str) -> Place:
+        """A member of an array or a map."""
+        return Place(f"concat({self.path}, '[', {key}, ']')", "TRUE", self.depth + 1)
+
+    def inside(self, there: str) -> Place:
+        """The same place, for what belongs to the value itself."""
+        return Place(self.path, there if self.there == "TRUE" else f"({self.there} AND {there})", self.depth)
+
+    def said(self, kind: str, message: str) -> str:
+        """What is wrong here."""
+        return struct({"attribute": self.path or "''", "kind": literal(kind), "message": message})
+
+    def judged(self, cases: Sequence[tuple[str, str, str]]) -> str:
+        """The first case (condition, kind, message) that holds, if any; a condition without a kind ends the search."""
+        branches = [f"WHEN {test} THEN {self.said(kind, text) if kind else 'NULL'}" for test, kind, text in cases]
+        if self.there != "TRUE":
+            branches.insert(0, f"WHEN NOT ({self.there}) THEN NULL")
+        return f"CASE {' '.join(branches)} END"
+
+
+def check_fields(
+    actual: StructType, values: Mapping[str, str], declared: StructType, unknown: Unknown, place: Place
+) -> Checked:
+    """The fields of a row or struct, by name; the value is a struct of those declared, then of others that are kept."""
+    found, one, many = dict[str, str](), list[str](), list[str]()
+    for wanted in declared.fields:
+        at, kind = place.child(literal(wanted.name)), wanted.dataType
+        if wanted.name in values:
+            checked = check(values[wanted.name], actual[wanted.name].dataType, kind, wanted.nullable, unknown, at)
+            found[wanted.name] = checked.value
+            one, many = one + checked.one, many + checked.many
+        else:
+            found[wanted.name] = _nothing(kind)
+            one += [] if wanted.nullable else [at.judged([("TRUE", "missing", _expected(kind, "'none'"))])]
+    for key, value in values.items():
+        if key not in found and unknown == "keep":
+            found[key] = value
+        elif key not in found and unknown == "report":
+            one.append(place.child(literal(key)).judged([(f"{value} IS NOT NULL", "unknown", _NO_SUCH_FIELD)]))
+    return Checked(struct(found), one, many, found)
+
+
+def check(value: str, actual: DataType, declared: DataType, nullable: bool, unknown: Unknown, place: Place) -> Checked:
+    """A value of the actual type as one of the declared type."""
+    if isinstance(actual, VariantType) and not isinstance(declared, VariantType):
+        return _check_variant(value, declared, nullable, unknown, place)
+    # What is not a number is read as null.
+    null = f"({value} IS NULL OR isnan({value}))" if type(actual) in FLOATS else f"{value} IS NULL"
+    cases = [(null, "" if nullable else "null", _expected(declared, "'null'"))]
+    inner: Checked | None = None
+    if isinstance(actual, NullType):
+        inner = Checked(_nothing(declared))
+    elif isinstance(actual, _NESTED):
+        inner = _check_nested(value, actual, declared, unknown, place.inside(f"NOT ({null})"))
+    elif (fitted := fit(value, actual, declared)) is not None:
+        inner = Checked(fitted.value)
+        if fitted.holds is not None:
+            cases.append((f"NOT ({fitted.holds})", "value", _cannot_hold(declared, _shown(value, actual))))
+    if inner is None:
+        inner = Checked(_nothing(declared))
+        cases.append(("TRUE", "type", _expected(declared, _shown(value, actual))))
+    one = [place.judged(cases)] if len(cases) > 1 or not nullable else []
+    return Checked(inner.value, one + inner.one, inner.many)
+
+
+def check_object(value: str, declared: StructType, unknown: Unknown, place: Place) -> Checked:
+    """The fields of a JSON object: the variant is known to be one wherever the place is there."""
+    return check_parsed(object_fields(value, declared), object_names(value), declared, unknown, place)
+
+
+def object_fields(value: str, declared: StructType) -> dict[str, str]:
+    """The declared fields of a JSON object, each a variant, or null where there is none."""
+    return {key: _get(value, "variant", _json_path(key)) for key in declared.names}
+
+
+def object_names(value: str) -> str:
+    """The names of all fields of a JSON object; null if it is none."""
+    return f"map_keys({_get(value, 'map<string, variant>')})"
+
+
+def check_parsed(
+    fields: Mapping[str, str], names: str, declared: StructType, unknown: Unknown, place: Place
+) -> Checked:
+    """As `check_object`, of fields and names that were taken from it before."""
+    actual = StructType([StructField(key, VariantType()) for key in declared.names])
+    checked = check_fields(actual, fields, declared, unknown, place)
+    if unknown != "report":
+        return checked
+    others = f"array_except({names}, array({', '.join(map(literal, declared.names))}))"
+    key = f"k{place.depth}"
+    reasons = f"transform({others}, {key} -> {place.child(key).said('unknown', _NO_SUCH_FIELD)})"
+    return Checked(checked.value, checked.one, [*checked.many, _if(place.there, reasons)], checked.fields)
+
+
+def shown(text: str) -> str:
+    """As much of a text as a message shows."""
+    return f"if(length({text}) > {SHOWN}, concat(left({text}, {SHOWN}), '...'), {text})"
+
+
+def _check_nested(value: str, actual: DataType, declared: DataType, unknown: Unknown, place: Place) -> Checked | None:
+    """A struct, array or map of known types; None if it is not what was declared."""
+    if isinstance(actual, StructType) and isinstance(declared, StructType):
+        fields = {key: f"{value}.{name(key)}" for key in actual.names}
+        checked = check_fields(actual, fields, declared, unknown, place)
+        return Checked(f"if({value} IS NULL, NULL, {checked.value})", checked.one, checked.many)
+    if isinstance(actual, ArrayType) and isinstance(declared, ArrayType):
+        return _members(value, actual.elementType, declared, unknown, place)
+    if isinstance(actual, MapType) and isinstance(declared, MapType) and actual.keyType == declared.keyType:
+        return _entries(value, actual.valueType, declared, unknown, place)
+    return None
+
+
+def _members(value: str, actual: DataType, declared: ArrayType, unknown: Unknown, place: Place) -> Checked:
+    if actual == declared.elementType and declared.containsNull and not isinstance(actual, _NESTED):
+        return Checked(value)
+    member, position = f"m{place.depth}", f"i{place.depth}"
+    at = place.member(position)
+    checked = check(member, actual, declared.elementType, declared.containsNull, unknown, at)
+    reasons = f"flatten(transform({value}, ({member}, {position}) -> {checked.reasons()}))"
+    return Checked(f"transform({value}, {member} -> {checked.value})", [], [_if(place.there, reasons)])
+
+
+def _entries(value: str, actual: DataType, declared: MapType, unknown: Unknown, place: Place) -> Checked:
+    entry, key, held = f"e{place.depth}", f"k{place.depth}", f"v{place.depth}"
+
+    def checked(key: str, held: str) -> Checked:
+        return check(held, actual, declared.valueType, declared.valueContainsNull, unknown, place.member(key))
+
+    of_entry = checked(f"{entry}.key", f"{entry}.value").reasons()
+    reasons = f"flatten(transform(map_entries({value}), {entry} -> {of_entry}))"
+    converted = f"transform_values({value}, ({key}, {held}) -> {checked(key, held).value})"
+    return Checked(converted, [], [_if(place.there, reasons)])
+
+
+def _check_variant(value: str, declared: DataType, nullable: bool, unknown: Unknown, place: Place) -> Checked:
+    """A value inside JSON: missing, null, or of a type that only the row tells."""
+    got = f"concat(lower(schema_of_variant({value})), ' ', {shown(f'to_json({value})')})"
+    wrong_type = _expected(declared, got)
+    cases = [
+        (f"{value} IS NULL", "" if nullable else "missing", _expected(declared, "'none'")),
+        (f"is_variant_null({value})", "" if nullable else "null", _expected(declared, "'null'")),
+    ]
+    if isinstance(declared, _NESTED):
+        kind = "array<variant>" if isinstance(declared, ArrayType) else "map<string, variant>"
+        inner = _get(value, kind)
+        cases.append((f"{inner} IS NULL", "type", wrong_type))
+        checked = _variant_nested(value, inner, declared, unknown, place.inside(f"{inner} IS NOT NULL"))
+        return Checked(checked.value, [place.judged(cases), *checked.one], checked.many)
+    fits = _variant_fits(value, declared)
+    cases += [(f"{test} AND {fitted.holds or 'TRUE'}", "", "") for test, fitted in fits]
+    cases += [(test, "value", _cannot_hold(declared, got)) for test, fitted in fits if fitted.holds is not None]
+    cases.append(("TRUE", "type", wrong_type))
+    branches = " ".join(f"WHEN {test} THEN {fitted.value}" for test, fitted in fits)
+    return Checked(f"CASE {branches} END" if fits else _nothing(declared), [place.judged(cases)])
+
+
+def _variant_nested(value: str, inner: str, declared: DataType, unknown: Unknown, place: Place) -> Checked:
+    if isinstance(declared, ArrayType):
+        return _members(inner, VariantType(), declared, unknown, place)
+    if isinstance(declared, MapType):
+        return _entries(inner, VariantType(), declared, unknown, place)
+    assert isinstance(declared, StructType)
+    checked = check_object(value, declared, unknown, place)
+    return Checked(f"if({inner} IS NULL, NULL, {checked.value})", checked.one, checked.many)
+
+
+def _variant_fits(value: str, declared: DataType) -> list[tuple[str, Fit]]:
+    """For each type of scalars that fits: whether the variant holds one, and how it fits."""
+    found = []
+    kind = f"schema_of_variant({value})"
+    for label, actual in _IN_VARIANT:
+        fitted = fit(_get(value, actual.simpleString()), actual, declared)
+        if fitted is not None:
+            found.append((f"{kind} = '{label}'", fitted))
+    if is_number(declared):
+        found.append((f"startswith({kind}, 'DECIMAL')", _variant_decimal(value, declared)))
+    return found
+
+
+def _variant_decimal(value: str, declared: DataType) -> Fit:
+    """A number with a point or many digits: exact where it is an integer, else the nearest binary64."""
+    nearest = _get(value, "double")
+    if type(declared) in FLOATS:
+        return Fit(f"try_cast({nearest} AS {type_name(declared)})")
+    exact = _get(value, type_name(declared if isinstance(declared, DecimalType) else DecimalType(38, 0)))
+    converted = f"try_cast({exact} AS {type_name(declared)})"
+    return Fit(converted, f"coalesce(CAST({exact} AS double) = {nearest}, FALSE) AND {converted} IS NOT NULL")
+
+
+def _get(value: str, kind: str, path: str = "$") -> str:
+    return f"try_variant_get({value}, {literal(path)}, '{kind}')"
+
+
+def _json_path(key: str) -> str:
+    quote = '"' if "'" in key else "'"
+    return f"$[{quote}{key}{quote}]"
+
+
+def _nothing(kind: DataType) -> str:
+    return f"CAST(NULL AS {type_name(kind)})"
+
+
+def _expected(declared: DataType, got: str) -> str:
+    return f"concat({literal(f'expected {declared.simpleString()}, but got ')}, {got})"
+
+
+def _cannot_hold(declared: DataType, got: str) -> str:
+    return f"concat({_expected(declared, got)}, ', which it cannot hold')"
+
+
+def _shown(value: str, actual: DataType) -> str:
+    kind = literal(actual.simpleString())
+    if isinstance(actual, (*_NESTED, BinaryType, VariantType)):
+        return kind
+    quote = "\\'" if isinstance(actual, StringType) else ""
+    return f"concat({kind}, ' {quote}', {shown(f'CAST({value} AS string)')}, '{quote}')"
+
+
+def _if(there: str, reasons: str) -> str:
+    return f"if({there}, coalesce({reasons}, {_NO_REASONS}), {_NO_REASONS})"

@@ -1,0 +1,120 @@
+"""The shape of what is delivered: pairs or lists, with columns of the events and owners of the subscriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pyspark.sql import functions as sf
+
+from whimbrel.pipeline.errors import ColumnError, OptionError
+from whimbrel.pipeline.spark.expressions import literal, name
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+Group = Literal["subscription", "event"]
+
+PAIR, LIST, OWNER, MATCHES = "subscription", "subscriptions", "owner", "matches"
+_JOINED, _COUNT, _ID = "__whimbrel_event", "__whimbrel_count", "__whimbrel_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What is made of the rows of `match`.
+
+    `group` gives one row per `subscription`, with `matches` (an array of what else a pair has), or one per `event`,
+    with `subscriptions`; groups are those of the DataFrame at hand, which is the micro-batch in a stream. `owners` has
+    the columns id and owner, and adds `owner`. `events` adds the columns of the events by the key that `matches` has,
+    which must tell events apart. (For events that share keys, and for streams, name columns in the `key` of `match`:
+    they come out with every match.)
+    """
+
+    group: Group | None = None
+    owners: DataFrame | None = None
+    events: DataFrame | None = None
+
+    def __call__(self, matches: DataFrame) -> DataFrame:
+        """The rows in this shape; from lists only what has matches."""
+        keys = _keys(matches)
+        rows = matches
+        if LIST in matches.columns:
+            rows = rows.where(sf.size(LIST) > 0)
+            if self.group == "event" and self.owners is None:
+                return _with_events(rows, self.events, keys)
+            if self.group is not None or self.owners is not None:
+                rows = rows.select(*map(_column, keys), sf.explode(LIST).alias(PAIR))
+        rows = _with_owners(_with_events(rows, self.events, keys), self.owners)
+        if self.group is None:
+            return rows
+        return _grouped(rows, self.group, keys)
+
+
+def _keys(matches: DataFrame) -> list[str]:
+    """The columns of a DataFrame of matches that are not subscriptions."""
+    found = [one for one in (PAIR, LIST) if one in matches.columns]
+    if len(found) != 1:
+        columns = ", ".join(matches.columns)
+        raise ColumnError(PAIR, "matches, with a column subscription or subscriptions", f"the columns {columns}")
+    return [one for one in matches.columns if one != found[0]]
+
+
+def _column(column: str) -> Column:
+    return sf.col(name(column))
+
+
+def _with_owners(rows: DataFrame, owners: DataFrame | None) -> DataFrame:
+    if owners is None:
+        return rows
+    for column in ("id", OWNER):
+        if column not in owners.columns:
+            raise ColumnError(column, "owners with id and owner", f"the columns {', '.join(owners.columns)}")
+    known = owners.select(sf.col("id").alias(_ID), OWNER).dropDuplicates([_ID])
+    return rows.join(known, sf.col(PAIR) == sf.col(_ID), "left").drop(_ID)
+
+
+def _with_events(rows: DataFrame, events: DataFrame | None, keys: Sequence[str]) -> DataFrame:
+    """The rows with the columns of their events; a key that several events have is an error when it is found.
+
+    Events are grouped by their key rather than joined as they are, so that equal keys are seen and not multiplied.
+    """
+    if events is None:
+        return rows
+    missing = [key for key in keys if key not in events.columns]
+    if missing or not keys:
+        columns = ", ".join(events.columns)
+        raise ColumnError(missing[0] if missing else "", "the key of the matches among the events", columns)
+    others = [column for column in events.columns if column not in keys]
+    aliases = {key: f"{_JOINED}_{place}" for place, key in enumerate(keys)}
+    whole = sf.struct(*map(_column, others), sf.lit(True).alias(_COUNT)).alias(_JOINED)
+    by_key = (
+        events.select(*(_column(key).alias(alias) for key, alias in aliases.items()), whole)
+        .groupBy(*aliases.values())
+        .agg(sf.first(_JOINED).alias(_JOINED), sf.count(sf.lit(1)).alias(_COUNT))
+    )
+    condition = [_column(key).eqNullSafe(sf.col(alias)) for key, alias in aliases.items()]
+    joined = rows.join(by_key, condition, "left")
+    shown = f"to_json(struct({', '.join(map(name, keys))}))"
+    twice = sf.expr(
+        f"if({_COUNT} > 1, raise_error(concat({literal('Expected events with different keys, but several have ')}, "
+        f"{shown})), {_JOINED})"
+    )
+    kept = [_column(column) for column in rows.columns]
+    return joined.select(*kept, twice.alias(_JOINED)).select(
+        *kept, *(sf.col(_JOINED).getField(column).alias(column) for column in others)
+    )
+
+
+def _grouped(rows: DataFrame, group: Group, keys: Sequence[str]) -> DataFrame:
+    owner = [OWNER] if OWNER in rows.columns else []
+    if group == "subscription":
+        others = [column for column in rows.columns if column not in (PAIR, *owner)]
+        return rows.groupBy(PAIR, *owner).agg(sf.collect_list(sf.struct(*map(_column, others))).alias(MATCHES))
+    if group != "event":
+        raise OptionError("group", group, "subscription or event")
+    others = [column for column in rows.columns if column not in (PAIR, *owner, *keys)]
+    events = [sf.first(_column(column)).alias(column) for column in others]
+    many = [sf.array_sort(sf.collect_set(OWNER)).alias("owners")] if owner else []
+    found = sf.array_sort(sf.collect_list(PAIR)).alias(LIST)
+    return rows.groupBy(*map(_column, keys)).agg(found, *many, *events)

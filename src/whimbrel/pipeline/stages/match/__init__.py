@@ -1,0 +1,1 @@
+"""The stages that match events, at rest and as a stream."""

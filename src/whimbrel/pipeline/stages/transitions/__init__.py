@@ -1,0 +1,1 @@
+"""The stage for publications: keyed updates in, transitions out."""

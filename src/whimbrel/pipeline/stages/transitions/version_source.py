@@ -1,0 +1,90 @@
+"""The versions of an index as a stream: when a new one is there, one control row for every bucket.
+
+The offset of the stream is the newest version, so the checkpoint of the query says which version a micro-batch begins
+to use, and a replay uses the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.types import IntegerType, LongType, StructField, StructType
+
+from whimbrel.pipeline.errors import MissingVersion
+from whimbrel.pipeline.index.store import IndexStore
+from whimbrel.pipeline.stages.transitions.cells import bucket_numbers
+
+FORMAT = "whimbrel_versions"
+
+
+class VersionSource(DataSource):
+    """The data source: options `path` of the index and `buckets`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name for `format`."""
+        return FORMAT
+
+    def schema(self) -> StructType:
+        """A bucket and a version."""
+        return StructType([StructField("bucket", IntegerType(), False), StructField("version", LongType(), False)])
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """The reader of a streaming query."""
+        return _Reader(self.options["path"], int(self.options["buckets"]))
+
+
+@dataclass
+class _Version(InputPartition):
+    """One task: the rows of a version."""
+
+    version: int
+
+
+class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, path: str, buckets: int) -> None:
+        self._path = path
+        self._buckets = buckets
+        self._target: int | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Before the first version."""
+        return {"version": 0}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """All that is there: the newest version."""
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Go up to the version of now, and no further."""
+        self._target = self._newest()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """The newest version."""
+        return {"version": self._newest() if self._target is None else max(self._target, start["version"])}
+
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
+        """The newest version, for the query's progress."""
+        return {"version": self._newest()}
+
+    def _newest(self) -> int:
+        newest = IndexStore(self._path).latest()
+        if newest is None:
+            raise MissingVersion(self._path, None, ())
+        return newest
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The newest version; those between are skipped."""
+        return [_Version(end["version"])] if end["version"] > start["version"] else []
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[int, int]]:
+        """A row for every bucket."""
+        assert isinstance(partition, _Version)
+        return iter([(bucket, partition.version) for bucket in bucket_numbers(self._buckets).tolist()])
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Nothing is to be let go of."""
