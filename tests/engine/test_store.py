@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.engine.test_array_file import same_arrays
+from tests.storage.test_array_file import same_arrays
 from whimbrel.engine.ids.ids import IdTable
 from whimbrel.engine.live import store
 from whimbrel.engine.texts import TextStore
@@ -176,7 +176,7 @@ def test_a_save_that_fails_leaves_the_old_index(tmp_path: Path, monkeypatch: pyt
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("whimbrel.storage.array_file.os.fsync", full)
+    monkeypatch.setattr("whimbrel.storage.atomic.os.fsync", full)
     with pytest.raises(OSError, match="No space left"):
         _save(tmp_path, "b")
     monkeypatch.undo()

@@ -19,14 +19,16 @@ from types import TracebackType
 from typing import Any, Self
 
 from whimbrel.log import file
-from whimbrel.log.errors import BeyondEnd, LogClosed, LogFailed
-from whimbrel.log.lock import WriterLock
+from whimbrel.log.errors import BeyondEnd, LogClosed, LogFailed, LogLocked
 from whimbrel.log.match_list import encode
 from whimbrel.log.reader import state
 from whimbrel.model.limits import LOG_ENTRY_BYTES
-from whimbrel.storage.array_file import sync
+from whimbrel.storage.atomic import sync
+from whimbrel.storage.errors import Locked
+from whimbrel.storage.lock import OwnerLock
 
 Matches = Iterable[int] | None
+LOCK_NAME = "writer.lock"
 
 _Row = tuple[int, int, int, bytes, bytes | None, int]
 _DELETED_AT_ONCE = 4_096  # entries; appends wait for one such chunk at most
@@ -67,7 +69,10 @@ class LogWriter:
         self._group_seconds = group_ms / 1000
         self._pending_limit = pending_bytes
         self.directory.mkdir(parents=True, exist_ok=True)
-        self._lock = WriterLock(self.directory)
+        try:
+            self._lock = OwnerLock(self.directory / LOCK_NAME)
+        except Locked as locked:
+            raise LogLocked(self.directory, locked.owner) from None
         try:
             self._connection = file.open_for_writing(self.directory)
             self._floor, self._end, self.id = state(self._connection)

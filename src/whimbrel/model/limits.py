@@ -48,6 +48,7 @@ BINDING_STEPS = Limit(
     "binding steps", 1_000_000, "combinations tried", "coupled attributes are searched by backtracking"
 )
 LOG_ENTRY_BYTES = Limit("log entry bytes", 64 << 20, "bytes of event and match list", "an entry is written whole")
+FACTS_BYTES = Limit("facts bytes", 64 << 10, "bytes of JSON", "facts are written and read whole with each save")
 DOMAIN_VALUES = Limit("domain values", 1_000_000, "values of a domain", "a schema is held whole, in memory")
 ORDERED_VALUES = Limit(
     "ordered values", 10_000, "values of an enumeration with an order", "what lies below each is held as bits"
@@ -71,6 +72,7 @@ LIMITS: tuple[Limit, ...] = (
     EVENT_ATTRIBUTES,
     BINDING_STEPS,
     LOG_ENTRY_BYTES,
+    FACTS_BYTES,
     DOMAIN_VALUES,
     ORDERED_VALUES,
 )

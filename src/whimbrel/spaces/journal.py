@@ -14,7 +14,6 @@ snapshot gets its name, then the old files go, so that at every moment there is 
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import struct
@@ -27,7 +26,10 @@ import msgspec
 import numpy as np
 
 from whimbrel.spaces.errors import JournalError
-from whimbrel.storage.array_file import open_file, sync, write_file
+from whimbrel.storage.array_file import open_file, write_file
+from whimbrel.storage.atomic import sync
+from whimbrel.storage.errors import Locked
+from whimbrel.storage.lock import OwnerLock
 
 SMALLEST = 16 << 20
 """Bytes of a journal that are never worth a snapshot."""
@@ -45,24 +47,22 @@ class Journal:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         directory.mkdir(parents=True, exist_ok=True)
-        self._lock = os.open(directory / "LOCK", os.O_CREAT | os.O_RDWR, 0o644)
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(self._lock)
+            self._lock = OwnerLock(directory / "LOCK")
+        except Locked:
             raise JournalError(directory, "it is open in another process or object") from None
         try:
             self.base = self._newest_snapshot()
             self._file = self._open_log()
         except BaseException:
-            os.close(self._lock)
+            self._lock.release()
             raise
         self._sweep()
 
     def snapshot(self) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
         """The arrays and the description of the snapshot; None before the first."""
         path = self._path("snapshot", self.base)
-        return open_file(path) if path.exists() else None
+        return open_file(path, thing="snapshot of spaces") if path.exists() else None
 
     def calls(self) -> Iterator[list[Any]]:
         """The calls after the snapshot, each with its sequence number first; cuts a torn one off."""
@@ -83,7 +83,7 @@ class Journal:
 
     def append(self, call: list[Any]) -> None:
         """Put a call on disk; on an error the journal is as it was."""
-        if self._lock < 0:
+        if not self._lock.is_held:
             raise JournalError(self.directory, "it is closed")
         payload = msgspec.msgpack.encode(call)
         record = _HEAD.pack(len(payload), zlib.crc32(payload)) + payload
@@ -115,10 +115,9 @@ class Journal:
 
     def close(self) -> None:
         """Let others open the directory."""
-        if self._lock >= 0:
+        if self._lock.is_held:
             os.close(self._file)
-            os.close(self._lock)
-            self._lock = -1
+            self._lock.release()
 
     def _path(self, kind: str, sequence: int) -> Path:
         return self.directory / f"{kind}-{sequence:020}.{'log' if kind == 'journal' else 'whimbrel'}"

@@ -1,4 +1,4 @@
-"""One file of named arrays: written whole or not at all, mapped in no time, never read wrong.
+"""One file of named arrays. It is written whole or not at all, mapped without reading it, and checked.
 
     0   magic "WHIMBREL"
     8   format version, uint32
@@ -7,12 +7,12 @@
     32  header, JSON: per array its type, shape, offset and checksums; the caller's `meta`; padded with spaces
     ..  the arrays, little-endian, each at a multiple of 64 bytes, padded with zeros
 
-An array is checked in blocks of 4 MiB by CRC-32, padding included: every changed byte and every burst of up to 32 bits
-is noticed, the rest with odds of 2^32 to one; zlib computes it at some GB/s and lets go of the GIL, so two threads do.
-The header holds the checksums, so its digest stands for the whole content.
+Each array has a CRC-32 per block of 4 MiB, padding included. It detects every changed byte and every burst of up to 32
+bits, and other damage with odds of 2^32 to one. zlib computes it at some GB/s without the GIL, so two threads do.
+The header holds the checksums, so its digest identifies the whole content.
 
-`write_file` returns when the content and the name are on disk. A file that has its name is never changed again, so
-that any number of processes may have it mapped. Whoever deletes it takes nothing from those.
+`write_file` returns when the content and the name are on disk. A file that has its name never changes, so any number
+of processes may map it. A process that has it mapped can read it after it was deleted.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ import json
 import math
 import mmap
 import os
-import secrets
 import struct
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -34,7 +33,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whimbrel.storage.errors import CorruptIndex, ForeignFile, MissingIndex, NewerFormat
+from whimbrel.storage.atomic import replace_file
+from whimbrel.storage.errors import SAVED_INDEX, CorruptIndex, ForeignFile, MissingIndex, NewerFormat
 
 FORMAT_VERSION = 1
 
@@ -51,7 +51,7 @@ _KINDS = "biuf"
 
 @dataclass(frozen=True)
 class ArrayFile:
-    """The bytes of a file to be written, in pieces that are not copied, and their digest."""
+    """The bytes of a file that is to be written, as pieces that are not copied, and their digest."""
 
     digest: str
     size: int
@@ -84,11 +84,11 @@ class ArrayFile:
         return cls(digest.hex(), start.nbytes + offset, (start, *pieces))
 
     def write(self, path: Path) -> None:
-        """Put the file on disk under its name; see `replace_file`."""
+        """Write the file to `path` atomically; see `replace_file`."""
         replace_file(path, self.pieces)
 
     def is_at(self, path: Path) -> bool:
-        """Whether the file at `path` has these bytes, every one of them."""
+        """Whether the file at `path` has exactly these bytes. Reads the whole file."""
         if not path.is_file() or path.stat().st_size != self.size:
             return False
         found = np.memmap(path, np.uint8, "r")
@@ -101,90 +101,67 @@ class ArrayFile:
 
 
 def write_file(path: str | Path, arrays: Arrays, meta: Meta) -> str:
-    """Write arrays and a JSON-able `meta` to one file and return its digest. On return it is on disk."""
+    """Write arrays and a JSON-able `meta` to one file, atomically, and return its digest."""
     file = ArrayFile.of(arrays, meta)
     file.write(Path(path))
     return file.digest
 
 
 def open_file(
-    path: str | Path, verify: bool = True, private: bool = False, digest: str | None = None
+    path: str | Path,
+    verify: bool = True,
+    private: bool = False,
+    digest: str | None = None,
+    thing: str = SAVED_INDEX,
 ) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """The arrays of a file, all views of one mapping, and its `meta`; a SavedIndexError if it is not intact.
+    """Map a file. Return its arrays, which are views of one mapping, and its `meta`.
 
-    The header and the length are always checked; `verify` also checks every byte of the arrays, which reads them once.
-    Leave it out only where the same file was verified before on this machine. The arrays are read-only, or with
-    `private` copy-on-write: changes stay in this process. `digest` is the one that the file must have.
+    Raises a SavedIndexError, which calls the file a `thing`, if the file is not intact or has another digest than
+    `digest`. The header and the length are always checked; `verify` also reads and checks every byte of the arrays.
+    Leave it out only where this machine has verified the same file before. The arrays are read-only, or with `private`
+    copy-on-write: changes stay in this process.
     """
     path = Path(path)
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size == 0:
-                raise CorruptIndex(path, "the file is empty")
+                raise CorruptIndex(path, "the file is empty", thing)
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY if private else mmap.ACCESS_READ)
     except FileNotFoundError:
-        raise MissingIndex(path) from None
+        raise MissingIndex(path, thing) from None
     except IsADirectoryError:
-        raise ForeignFile(path, "a directory") from None
-    header, start = _read_header(path, mapped, digest)
+        raise ForeignFile(path, "a directory", thing) from None
+    header, start = _read_header(path, mapped, digest, thing)
     if start + header["size"] != size:
-        raise CorruptIndex(path, f"it has {size:,} bytes instead of {start + header['size']:,}")
-    if verify:
-        _verify(path, mapped, header, start)
+        raise CorruptIndex(path, f"it has {size:,} bytes instead of {start + header['size']:,}", thing)
+    damaged = _damaged_array(mapped, header, start) if verify else None
+    if damaged is not None:
+        raise CorruptIndex(path, f"the array {damaged!r} is damaged", thing)
     arrays = {name: _view(mapped, start, entry) for name, entry in header["arrays"].items()}
     return arrays, header["meta"]
 
 
 def to_json(value: Any) -> bytes:
-    """The one JSON text of a value: equal values give equal bytes."""
+    """The canonical JSON text of a value: equal values give equal bytes."""
     return json.dumps(value, allow_nan=False, sort_keys=True, separators=(",", ":")).encode()
 
 
-def replace_file(path: Path, pieces: Iterable[memoryview]) -> None:
-    """Put `pieces` at `path`, whole or not at all: a temporary file, on disk before it gets the name.
-
-    The name is on disk when this returns. A crash leaves at most a temporary file behind: a name that
-    starts with a dot and ends with .tmp.
-    """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with temporary.open("xb") as file:
-            for piece in pieces:
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.rename(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync(path.parent)
-
-
-def sync(path: Path) -> None:
-    """Return when a file, or the names in a directory, are on disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _read_header(path: Path, mapped: mmap.mmap, digest: str | None) -> tuple[dict[str, Any], int]:
-    """The header and where the arrays start."""
+def _read_header(path: Path, mapped: mmap.mmap, digest: str | None, thing: str) -> tuple[dict[str, Any], int]:
+    """The header, and the offset at which the arrays start."""
     found = mapped[: _PREAMBLE.size]
     if found[: len(_MAGIC)] != _MAGIC[: len(found)]:
-        raise ForeignFile(path, f"a file that starts with {found[: len(_MAGIC)]!r}")
+        raise ForeignFile(path, f"a file that starts with {found[: len(_MAGIC)]!r}", thing)
     if len(found) < _PREAMBLE.size:
-        raise CorruptIndex(path, f"it ends after {len(found)} bytes")
+        raise CorruptIndex(path, f"it ends after {len(found)} bytes", thing)
     _, version, length, expected = _PREAMBLE.unpack(found)
     if version > FORMAT_VERSION:
         raise NewerFormat(path, version, FORMAT_VERSION)
     text = mapped[_PREAMBLE.size : _PREAMBLE.size + length]
     if _digest(version, text) != expected or len(text) != length:
-        raise CorruptIndex(path, "its header is damaged")
+        raise CorruptIndex(path, "its header is damaged", thing)
     if digest is not None and expected.hex() != digest:
-        raise CorruptIndex(path, f"its digest is {expected.hex()} instead of {digest}")
+        raise CorruptIndex(path, f"its digest is {expected.hex()} instead of {digest}", thing)
     header: dict[str, Any] = json.loads(text)
     return header, _PREAMBLE.size + length
 
@@ -201,7 +178,8 @@ def _view(mapped: mmap.mmap, start: int, entry: dict[str, Any]) -> NDArray[Any]:
     return np.frombuffer(mapped, dtype, count, start + entry["offset"]).reshape(shape)
 
 
-def _verify(path: Path, mapped: mmap.mmap, header: dict[str, Any], start: int) -> None:
+def _damaged_array(mapped: mmap.mmap, header: dict[str, Any], start: int) -> str | None:
+    """The name of the first array whose bytes do not have its checksums; None if all have."""
     content = memoryview(mapped)[start:]
     blocks: list[memoryview] = []
     expected: list[tuple[str, int]] = []
@@ -210,7 +188,8 @@ def _verify(path: Path, mapped: mmap.mmap, header: dict[str, Any], start: int) -
         expected += [(name, checksum) for checksum in entry["checksums"]]
     for (name, checksum), found in zip(expected, _checksums(blocks), strict=True):
         if found != checksum:
-            raise CorruptIndex(path, f"the array {name!r} is damaged")
+            return name
+    return None
 
 
 def _blocks(content: memoryview) -> list[memoryview]:

@@ -22,7 +22,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from whimbrel.storage.array_file import ArrayFile, Arrays, Meta, open_file, replace_file, sync, to_json, write_file
+from whimbrel.storage.array_file import ArrayFile, Arrays, Meta, open_file, to_json, write_file
+from whimbrel.storage.atomic import replace_file, sync
 from whimbrel.storage.errors import CorruptIndex, ForeignFile, MissingIndex, NewerFormat, OlderFormat
 
 __all__ = [

@@ -23,7 +23,7 @@ import msgspec
 
 from whimbrel.pipeline.errors import BadRecord, MissingVersion, NoBatch, OptionError, OtherIndex
 from whimbrel.pipeline.index.store import IndexStore
-from whimbrel.storage.array_file import sync
+from whimbrel.storage.atomic import sync
 
 RECORDS_KEPT = 100
 """Records of a query that stay: as many batches as Spark keeps in a checkpoint, for those who roll one back by hand."""

@@ -28,7 +28,7 @@ import msgspec
 
 from whimbrel.engine.live.store import read_manifest
 from whimbrel.pipeline.errors import BadManifest, MissingVersion, RemotePath, VersionTaken
-from whimbrel.storage.array_file import sync
+from whimbrel.storage.atomic import sync
 
 FORMAT = "whimbrel index version"
 FORMAT_VERSION = 1

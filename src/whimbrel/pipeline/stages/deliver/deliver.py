@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 from whimbrel.pipeline.errors import OptionError, RemotePath
 from whimbrel.pipeline.stages.deliver.rows import Group, Shape
-from whimbrel.storage.array_file import sync
+from whimbrel.storage.atomic import sync
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

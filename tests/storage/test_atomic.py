@@ -1,0 +1,48 @@
+"""Files appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from whimbrel.storage.atomic import create_file, make_directory, replace_file
+
+
+def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    replace_file(path, [b"one", memoryview(b" two")])
+    assert path.read_bytes() == b"one two"
+    replace_file(path, [b"three"])
+    assert path.read_bytes() == b"three" and os.listdir(tmp_path) == ["file"]
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    for write in (lambda: replace_file(path, [b"new"]), lambda: create_file(tmp_path / "other", b"new")):
+        with pytest.raises(OSError, match="No space left"):
+            write()
+    assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["file"]
+
+
+def test_one_of_many_creates_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    contents = [f"writer {number}".encode() for number in range(16)]
+    with ThreadPoolExecutor(8) as threads:
+        created = list(threads.map(lambda content: create_file(path, content), contents))
+    assert sum(created) == 1 and path.read_bytes() == contents[created.index(True)]
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_directory_is_made_with_its_parents(tmp_path: Path) -> None:
+    for _ in range(2):
+        make_directory(tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b").is_dir()
