@@ -17,8 +17,10 @@ import pytest
 from whimbrel import Index
 from whimbrel.compiled.cache import CompiledCache
 from whimbrel.engine import ahead
-from whimbrel.engine.kernels.match_kernels import match
-from whimbrel.engine.planner import chunks, dead_bits, tiles
+from whimbrel.engine.access.bitmap import layout as dead_bits
+from whimbrel.engine.access.bitmap import plan as chunks
+from whimbrel.engine.access.bitmap import tiles
+from whimbrel.engine.access.matching import match
 
 
 def sleeper() -> subprocess.Popen[bytes]:
@@ -162,7 +164,7 @@ def test_it_ends_with_its_parent() -> None:
 PROGRAM = """
 import json, resource
 from whimbrel import Index
-from whimbrel.engine.kernels.match_kernels import match
+from whimbrel.engine.access.matching import match
 index = Index()
 index.add_many((number, f"x = {number}") for number in range(100))
 found = index.match({"x": 7})

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.engine.merges import wait_for_merges
 from whimbrel import Index
 from whimbrel.engine import parts as engine
-from whimbrel.engine.kernels.tombstone_kernels import leave_out_dead
-from whimbrel.engine.planner.packing import VERIFY_BIT
+from whimbrel.engine.access.shared.packing import VERIFY_BIT
+from whimbrel.engine.access.shared.rows import leave_out_dead
 
 
 @given(

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from tests.strategies import NAMES, events, filters
 from whimbrel import Filter, Index
 from whimbrel.engine import parts as engine
-from whimbrel.engine.segment import Segment
+from whimbrel.engine.access.segment import Segment
+from whimbrel.engine.access.shared.arrays import SCRATCH_AT
 from whimbrel.engine.workspace import Workspace
 from whimbrel.matchers.checks import Check, yield_checks
 from whimbrel.matchers.fragment import Fragment
 from whimbrel.model.event import Event
-from whimbrel.ranks.kernel_arrays import SCRATCH_AT
 
 Id = int | str
 Pair = tuple[int, Id]

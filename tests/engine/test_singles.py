@@ -32,12 +32,12 @@ from whimbrel.ranks.dict_kernels import GIVEN_UP, read_dict
 from whimbrel.ranks.encoding import singles
 from whimbrel.ranks.encoding.codec import Codec, Encoded
 from whimbrel.ranks.kernel_arrays import (
+    END_AT,
     ENTRIES,
     ENTRIES_AT,
+    NUMBERS_AT,
     READING,
     READING_AT,
-    SCRATCH_AT,
-    TASK_AT,
     Entries,
 )
 
@@ -53,9 +53,9 @@ class Reader:
         self.codec = codec
         cells = np.zeros(ROOM, np.float64)
         self.entries = Entries(np.zeros(ROOM, np.int32), cells, cells.view(np.int64), np.zeros(4_096, np.int64))
-        self.words = np.zeros(TASK_AT, np.int64)
-        self.words[READING_AT:SCRATCH_AT] = words_of(READING, codec.reading)
-        self.words[ENTRIES_AT:TASK_AT] = words_of(ENTRIES, self.entries)
+        self.words = np.zeros(END_AT, np.int64)
+        self.words[READING_AT:END_AT] = words_of(READING, codec.reading)
+        self.words[ENTRIES_AT:NUMBERS_AT] = words_of(ENTRIES, self.entries)
 
     def read(self, event: Any, timestamps: Sequence[str] = ()) -> tuple[Encoded, int]:
         """The entries of one event, and how many of them are from the kernel."""

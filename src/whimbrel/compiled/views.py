@@ -38,6 +38,13 @@ class Kind(NamedTuple):
         return types.NamedTuple(arrays, self.name)  # type: ignore[no-untyped-call]
 
 
+def kind_of(name: type, writeable: bool, others: dict[str, tuple[str, int]]) -> Kind:
+    """The kind of a named tuple whose arrays are int32 in one dimension, but for `others`: dtype and dimensions."""
+    fields: tuple[str, ...] = name._fields  # type: ignore[attr-defined]
+    what = [others.get(field, ("int32", 1)) for field in fields]
+    return Kind(name, [dtype for dtype, _ in what], [dims for _, dims in what], writeable)
+
+
 def words_of(kind: Kind, arrays: Sequence[np.ndarray]) -> list[int]:
     """Where the arrays lie. They must be of the kind, as nothing checks what a kernel reads there."""
     words: list[int] = []

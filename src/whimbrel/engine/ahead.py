@@ -30,11 +30,11 @@ from numba import types
 
 from whimbrel.compiled.cache import CompiledCache
 from whimbrel.compiled.cold_start import is_cold, tell_if_cold
+from whimbrel.engine.access.bitmap.layout import build_chunks
+from whimbrel.engine.access.bitmap.plan import plan_chunks
+from whimbrel.engine.access.matching import match
+from whimbrel.engine.access.shared.weights import Weights
 from whimbrel.engine.intake.clauses import Clauses
-from whimbrel.engine.kernels.match_kernels import match
-from whimbrel.engine.planner.chunks import plan_chunks
-from whimbrel.engine.planner.dead_bits import build_chunks
-from whimbrel.engine.planner.weights import Weights
 
 SWITCH = "WHIMBREL_COMPILE_AHEAD"
 """The environment variable that switches this off: 0."""

@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.compiled.jit import kernel
-from whimbrel.engine.planner.packing import SLOT_MASK, VERIFY_BIT
-from whimbrel.engine.segment import Segment
+from whimbrel.engine.access.segment import Segment
+from whimbrel.engine.access.shared.packing import SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.snapshot import Snapshot
 from whimbrel.engine.workspace import PAIRS, Workspace
 from whimbrel.model.errors import EventError, LimitExceeded

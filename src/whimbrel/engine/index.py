@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from whimbrel.engine import ahead, persistence, report, writer
+from whimbrel.engine.access.segment import Segment
+from whimbrel.engine.access.shared.packing import SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.admission import admitted
 from whimbrel.engine.blocks import FIRST_UNIT, Units, match_units, sample_of
 from whimbrel.engine.ids.ids import IdTable
 from whimbrel.engine.intake.subscriptions import Batch, read_subscriptions
 from whimbrel.engine.pairs import pairs_of
 from whimbrel.engine.parts import Parts
-from whimbrel.engine.planner.packing import SLOT_MASK, VERIFY_BIT
-from whimbrel.engine.segment import Segment
 from whimbrel.engine.snapshot import Snapshot
 from whimbrel.engine.texts import TextStore
 from whimbrel.engine.workspace import Workspace
@@ -237,10 +237,10 @@ class Index:
         `cost_ns` is about what the subscription costs an event. The shares are those of the sample of `analyze`, or
         guessed without one.
         """
-        from whimbrel.engine.plan_report import plan
+        from whimbrel.engine.access.explanation import plan
 
         slot = self._slot(id)
-        return plan(self._parts.compiled(), slot, id, self._parts.sample)
+        return plan(self._parts.compiled().segments, slot, id, self._parts.sample)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save to a directory, atomically: whatever happens, it holds the old index or the new one."""

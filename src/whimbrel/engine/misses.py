@@ -14,11 +14,11 @@ from collections.abc import Callable
 import numpy as np
 
 from whimbrel.compiled.jit import kernel
-from whimbrel.engine.decode import packed_parts
+from whimbrel.engine.access.merging import packed_parts
+from whimbrel.engine.access.segment import Segment
+from whimbrel.engine.access.shared.items import holds
+from whimbrel.engine.access.shared.packing import ATTR_MASK, KIND_SHIFT, SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.intake.clauses import RANGE
-from whimbrel.engine.kernels.item_kernels import holds
-from whimbrel.engine.planner.packing import ATTR_MASK, KIND_SHIFT, SLOT_MASK, VERIFY_BIT
-from whimbrel.engine.segment import Segment
 from whimbrel.engine.snapshot import Snapshot
 from whimbrel.model.event import Event
 from whimbrel.model.explain import NearMiss, _best_conjunction, near_misses

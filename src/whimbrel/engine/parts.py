@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from whimbrel.engine import ahead, writer
-from whimbrel.engine.segment import Segment
+from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.snapshot import HeadEntry, Snapshot
 from whimbrel.model.event import Event
 

@@ -8,9 +8,9 @@ from typing import cast
 
 import numpy as np
 
+from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.ids.ids import IdTable
 from whimbrel.engine.live.store import open_directory, save_directory
-from whimbrel.engine.segment import Segment
 from whimbrel.engine.snapshot import Snapshot
 from whimbrel.engine.texts import TextStore
 

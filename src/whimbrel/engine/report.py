@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.engine.access.planner import KINDS
 from whimbrel.engine.ids.ids import IdTable
-from whimbrel.engine.planner.planner import KINDS
 from whimbrel.engine.snapshot import Snapshot
 from whimbrel.engine.texts import TextStore
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from whimbrel.engine.kernels.tombstone_kernels import leave_out_dead
-from whimbrel.engine.segment import Segment
+from whimbrel.engine.access.segment import Segment
+from whimbrel.engine.access.shared.rows import leave_out_dead
 from whimbrel.model.filter import Filter
 
 

@@ -10,11 +10,12 @@ from weakref import ref
 import numpy as np
 
 from whimbrel.compiled.views import words_of
-from whimbrel.engine.kernels.match_kernels import match
-from whimbrel.engine.segment import BLOCK, Segment
+from whimbrel.engine.access.matching import match
+from whimbrel.engine.access.segment import BLOCK, Segment
+from whimbrel.engine.access.shared.arrays import SCRATCH, TASK, TASK_AT, Scratch, Task
 from whimbrel.model.event import Event
 from whimbrel.ranks.encoding.codec import Encoded
-from whimbrel.ranks.kernel_arrays import ENTRIES, SCRATCH, TASK, TASK_AT, Entries, Scratch, Task
+from whimbrel.ranks.kernel_arrays import ENTRIES, Entries
 
 USUAL_BLOCK, BLOCK_PAIRS = 1_024, 1 << 19
 """Events of a block, and pairs that it may have to be larger: more of them take longer to sort than chunks to read."""
@@ -77,8 +78,8 @@ class Workspace:
             self.counts,
         )
         single = Task(self._one[0], self._ranked[0], self._ranked[1], self._one[1], self.out)
-        parts = words_of(SCRATCH, scratch), words_of(ENTRIES, self._entries), words_of(TASK, single)
-        both = np.array([*segment.words, *parts[0], *parts[1], *parts[2]], np.int64)
+        parts = words_of(ENTRIES, self._entries), words_of(SCRATCH, scratch), words_of(TASK, single)
+        both = np.array([*parts[0], *segment.words, *parts[1], *parts[2]], np.int64)
         words = Words(both, both.copy())
         self._fitted[id(segment)] = (ref(segment), words)
         return words

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from whimbrel.engine.decode import SegmentSource
+from whimbrel.engine.access.merging import SegmentSource
+from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.intake.bulk import PieceSource, bulk_sources
 from whimbrel.engine.intake.compiler import FilterSource, Source, compile_clauses
 from whimbrel.engine.intake.loads import parse_load
-from whimbrel.engine.segment import Segment
 from whimbrel.engine.snapshot import HeadEntry
 from whimbrel.language.sql.columnar import ParsedMany
 from whimbrel.model.filter import Filter

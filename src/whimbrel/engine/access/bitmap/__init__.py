@@ -1,0 +1,1 @@
+"""Bitmap keys: chunks of up to 512 conjunctions with a bit for each that is certainly dead."""

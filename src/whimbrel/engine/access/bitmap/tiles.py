@@ -1,0 +1,204 @@
+"""The order of conjunctions in chunks: tiles of like ranges of the same attributes, so that few chunks are opened.
+
+An event opens a chunk if its values lie within all zones, so zones must be narrow. Conjunctions that share their most
+used attributes, up to three, are a *group* where that pays; a group is cut into slabs by where its ranges of the first
+attribute lie, each slab by those of the second, and these by the third (as R-trees are packed; Leutenegger, Lopez and
+Edgington, "STR: a simple and efficient algorithm for R-tree packing", 1997). The wider the ranges of an attribute, the
+less it helps to cut there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from whimbrel.compiled.jit import kernel
+from whimbrel.engine.access.shared.weights import Weights
+from whimbrel.engine.intake.clauses import RANGE, SET, Clauses
+
+CHUNK = 512
+"""Conjunctions of a chunk, at most."""
+DEPTH = 3
+"""Attributes by which conjunctions are cut into tiles, and zones of a chunk."""
+CLOSED = 0.02
+"""What a chunk costs an event that does not open it, as a share of what it costs one that does."""
+PLACES = 1 << 20
+"""Attributes by which conjunctions are cut, of all: a code of three must fit into an integer."""
+_FINE = 30
+_NARROW = 1e-4
+
+
+class _Runs(NamedTuple):
+    """Runs of conjunctions, and of their leading attributes in turn: widths in sum, lowest and highest middle."""
+
+    total: np.ndarray  # int64[r]: of conjunctions
+    width: np.ndarray  # float64[DEPTH, r]
+    low: np.ndarray  # float32[DEPTH, r]
+    high: np.ndarray  # float32[DEPTH, r]
+
+    def joined(self, first: np.ndarray) -> _Runs:
+        """Runs of these, by where each begins."""
+        return _Runs(
+            np.add.reduceat(self.total, first),
+            np.add.reduceat(self.width, first, axis=1),
+            np.minimum.reduceat(self.low, first, axis=1),
+            np.maximum.reduceat(self.high, first, axis=1),
+        )
+
+
+def tiled(clauses: Clauses, weights: Weights, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """These conjunctions in the order of their chunks, and where each chunk begins; the last number is the end."""
+    if len(mine) <= CHUNK:
+        return mine, np.array([0, len(mine)][: len(mine) + 1])
+    uses = np.bincount(clauses.attr, minlength=len(clauses.attributes))
+    place = np.empty(len(uses), np.int64)
+    place[np.argsort(-uses, kind="stable")] = np.arange(len(uses))
+    none = min(len(uses), PLACES)
+    places = np.empty((DEPTH, len(mine)), np.int32)
+    middles, widths = np.empty((2, DEPTH, len(mine)), np.float32)
+    _leading(
+        mine, clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, clauses.set_start,
+        clauses.set_low, clauses.set_high, place, none, weights.total, places, middles, widths,
+    )  # fmt: skip
+    code = (places[0] * np.int64(none + 1) + places[1]) * (none + 1) + places[2]
+    order = _sorted(code, np.zeros(len(mine), np.int64))
+    code = code[order]
+    first = _starts(code)
+    count = np.diff(np.append(first, len(mine)))
+    ordered = middles[:, order]
+    runs = _Runs(
+        count,
+        np.add.reduceat(widths[:, order], first, axis=1, dtype=np.float64),
+        np.minimum.reduceat(ordered, first, axis=1),
+        np.maximum.reduceat(ordered, first, axis=1),
+    )
+    depth = _depths(code[first], runs, none + 1)
+    cut = np.int64(none + 1) ** (DEPTH - depth)
+    _, group = np.unique(code[first] // cut * (DEPTH + 1) + depth, return_inverse=True)
+    by_group = np.argsort(group, kind="stable")
+    members = _starts(group[by_group])
+    groups = _Runs(*(part[..., by_group] for part in runs)).joined(members)
+    used = np.minimum(depth, _real(code[first], none + 1))[by_group][members]
+    in_pool = (used == 0)[group].repeat(count)
+    if in_pool.any():  # there, by attribute first
+        ordered[0, in_pool] = (ordered[0, in_pool] + places[0][order[in_pool]]) / (none + 1)
+    slabs = _slabs(groups, np.maximum(1, used))[1]
+    within, starts = _cut(group.repeat(count), ordered, groups.total, slabs)
+    return mine[order[within]], starts
+
+
+def _cut(group: np.ndarray, middles: np.ndarray, count: np.ndarray, slabs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The order in which members of groups, cut into so many slabs each time, are in chunks; where those begin."""
+    chunks = -(-count // CHUNK)
+    owner = np.repeat(np.arange(len(count)), chunks)
+    number = np.arange(len(owner))
+    low = (np.cumsum(chunks) - chunks)[owner]  # the first chunk of the slab that a chunk is in, and the one behind it
+    high = low + chunks[owner]
+    first = (np.cumsum(count) - count)[owner] - (-count[owner] * (number - low) // chunks[owner])
+    sizes = np.diff(np.append(first, len(group)))
+    fine = (middles * (1 << _FINE)).astype(np.int64)
+    order = _sorted(group, fine[0])
+    for i in range(1, DEPTH):
+        size = high - low
+        parts = np.clip(slabs[i - 1][owner], 1, size).astype(np.int64)
+        part = (number - low) * parts // size
+        low, high = low - (-part * size // parts), low - (-(part + 1) * size // parts)
+        order = order[_sorted(low.repeat(sizes), fine[i][order])]
+    return order, np.append(first, len(group))
+
+
+def _depths(code: np.ndarray, runs: _Runs, base: int) -> np.ndarray:
+    """By how many of its leading attributes each run is set apart from others: as long as fewer chunks are opened."""
+    real = _real(code, base)
+    best = _slabs(runs, real)[0]
+    steps = []
+    for depth in range(DEPTH - 1, -1, -1):
+        code, real = code // base, np.minimum(depth, real)
+        first = _starts(code)
+        parent = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(code))))
+        above, code, real = runs.joined(first), code[first], real[first]
+        joined = (_slabs(above, real)[0] / above.total)[parent] * runs.total
+        is_apart = best < joined
+        steps.append((is_apart, parent))
+        best = np.bincount(parent, np.minimum(best, joined))
+        runs = above
+    depth_of = np.zeros(1, np.int64)
+    for depth, (is_apart, parent) in enumerate(reversed(steps)):
+        depth_of = depth_of[parent]
+        depth_of = depth_of + (is_apart & (depth_of == depth))
+    return depth_of
+
+
+def _slabs(runs: _Runs, used: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How many chunks an event opens if runs are tiles by so many attributes, and the number of slabs by each."""
+    chunks = -(-runs.total // CHUNK)
+    is_used = np.arange(DEPTH)[:, None] < used
+    width = np.minimum(1.0, runs.width / runs.total)
+    spread = (runs.high - runs.low).astype(np.float64)
+    # A slab more narrows a zone in proportion to spread / (slabs * width + spread): that is made equal for all.
+    ratio = np.where(is_used, (spread + _NARROW**2) / (width + _NARROW), 1.0)
+    slabs = np.ones((DEPTH, len(chunks)))
+    left = chunks.astype(np.float64)
+    for i in range(DEPTH):
+        others = np.maximum(1, used - i)
+        wanted = np.rint(ratio[i] * (left / ratio[i:].prod(axis=0)) ** (1.0 / others))
+        slabs[i] = np.where(is_used[i], np.where(others == 1, left, np.clip(wanted, 1.0, left)), 1.0)
+        left /= slabs[i]
+    zones = np.where(is_used, np.minimum(1.0, width + spread / slabs), 1.0)
+    return chunks * (CLOSED + zones.prod(axis=0)), np.ceil(slabs)
+
+
+def _real(code: np.ndarray, base: int) -> np.ndarray:
+    """How many leading attributes there are: the last number of the base stands for none."""
+    digits = [code // base**i % base for i in range(DEPTH)]
+    return np.asarray(sum(digit != base - 1 for digit in digits), np.int64)
+
+
+def _starts(values: np.ndarray) -> np.ndarray:
+    """Where runs of equal values begin."""
+    return np.flatnonzero(np.concatenate([np.ones(1, bool), values[1:] != values[:-1]]))
+
+
+def _sorted(major: np.ndarray, minor: np.ndarray) -> np.ndarray:
+    """The order by two numbers, as far as they fit into one integer with the place: such are sorted in no time."""
+    number_bits, major_bits = len(major).bit_length(), int(major.max()).bit_length()
+    minor_bits = int(minor.max()).bit_length()
+    room = 63 - number_bits - major_bits
+    if room < 0:
+        return np.lexsort((minor, major))
+    kept = min(minor_bits, room)
+    keys = (major.astype(np.int64) << kept) | (minor >> (minor_bits - kept))
+    keys = (keys << number_bits) | np.arange(len(major))
+    keys.sort()
+    return np.asarray(keys & ((1 << number_bits) - 1))
+
+
+@kernel
+def _leading(  # type: ignore[no-untyped-def]
+    mine, start, attr, kind, low, high, set_start, set_low, set_high, place, none, total, places, middles, widths
+):
+    """Per conjunction its most used attributes, and as shares of their ranks: the middle and the width of its range."""
+    for i in range(mine.size):
+        for j in range(DEPTH):
+            places[j, i] = none
+            middles[j, i] = np.float32(0.0)
+            widths[j, i] = np.float32(1.0)
+        for k in range(start[mine[i]], start[mine[i] + 1]):
+            where = place[attr[k]]
+            if kind[k] > SET or where >= places[DEPTH - 1, i]:
+                continue
+            if kind[k] == RANGE:
+                first, last = np.int64(low[k]), np.int64(high[k])
+            else:
+                first, last = np.int64(set_low[set_start[low[k]]]), np.int64(set_high[set_start[low[k] + 1] - 1])
+            ranks = np.float32(total[attr[k]])
+            middle = np.float32(first + last) / (np.float32(2.0) * ranks)
+            width = np.float32(last - first + 1) / ranks
+            for j in range(DEPTH):
+                if where == places[j, i]:  # a second test of the attribute
+                    break
+                if where < places[j, i]:
+                    where, places[j, i] = places[j, i], where
+                    middle, middles[j, i] = middles[j, i], middle
+                    width, widths[j, i] = widths[j, i], width

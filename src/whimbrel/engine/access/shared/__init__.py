@@ -1,0 +1,1 @@
+"""What all access keys use: expected events, items, records, rows."""

@@ -1,1 +1,0 @@
-"""The compiled loops that match: from the ranks of events to slots."""

@@ -1,1 +1,0 @@
-"""Under which access keys conjunctions are filed, and how those lie in a segment's arrays."""
