@@ -15,8 +15,8 @@ import pyarrow as pa
 from numba import njit
 
 from benchmarks.filters import POINTS, RANGE, Filters, read_filters, spans
-from whimbrel.lab.measure.case import Case
-from whimbrel.lab.measure.rival import Pairs, Refused, Rival, pairs_of_blocks
+from whimbrel.lab.measure.matching.cases import MatchCase
+from whimbrel.lab.measure.matching.rival import CannotTakePart, Pairs, Rival, pairs_of_blocks
 
 ANY_WIDTH = np.uint32(0xFFFFFFFF)
 """The width of what is not an interval: every rank passes the first test and goes on to the second."""
@@ -25,7 +25,7 @@ MOSTLY_DIFFERENT = 0.9
 """The part of filters that may be different for the second loop to be worth a look."""
 
 
-def rivals(case: Case) -> list[Rival]:
+def rivals(case: MatchCase) -> list[Rival]:
     """The loop over all subscriptions, and the one over different filters."""
     return [CompiledNaive(), CompiledNaive(once=True)]
 
@@ -80,7 +80,7 @@ class CompiledNaive(Rival):
         """The different texts; notes which subscriptions have each."""
         coded = texts.dictionary_encode()
         if len(coded.dictionary) > MOSTLY_DIFFERENT * len(texts):
-            raise Refused("hardly any filter is equal to another")
+            raise CannotTakePart("hardly any filter is equal to another")
         which = coded.indices.to_numpy()
         starts = np.concatenate(([0], np.cumsum(np.bincount(which))))
         self._holders = starts, np.argsort(which, kind="stable").astype(np.int32)

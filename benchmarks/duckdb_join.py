@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from benchmarks.access_keys import AccessKeys, Slots, access_keys, slots_of
 from benchmarks.filters import Filters, read_filters
-from whimbrel.lab.measure.case import Case
-from whimbrel.lab.measure.rival import Pairs, Refused, Rival
+from whimbrel.lab.measure.matching.cases import MatchCase
+from whimbrel.lab.measure.matching.rival import CannotTakePart, Pairs, Rival
 
 EVENTS = 16_384
 """Events of a query at most."""
@@ -26,7 +26,7 @@ FEW_COLUMNS = 2
 """Attributes get columns of their own if they are at most so many times as many as slots."""
 
 
-def rivals(case: Case) -> list[Rival]:
+def rivals(case: MatchCase) -> list[Rival]:
     """The one join."""
     return [DuckdbJoin()]
 
@@ -42,7 +42,7 @@ class DuckdbJoin(Rival):
         try:
             import duckdb
         except ImportError:
-            raise Refused("duckdb is not installed: it comes with the extra lab") from None
+            raise CannotTakePart("duckdb is not installed: it comes with the extra lab") from None
         self._ids = subscriptions["id"].to_numpy()
         self._filters: Filters = read_filters(subscriptions["filter"])
         self._keys: AccessKeys = access_keys(self._filters)

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from whimbrel.lab.measure.case import Case
-from whimbrel.lab.measure.rival import Pairs, Refused, Rival, pairs_of_blocks
+from whimbrel.lab.measure.matching.cases import MatchCase
+from whimbrel.lab.measure.matching.rival import CannotTakePart, Pairs, Rival, pairs_of_blocks
 from whimbrel.matchers import MATCHERS, make
 from whimbrel.matchers._frozen import FrozenMatcher
 
@@ -30,7 +30,7 @@ VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
 """Members with other options than their usual ones."""
 
 
-def rivals(case: Case) -> list[Rival]:
+def rivals(case: MatchCase) -> list[Rival]:
     """Every member and variant at the size that suits it."""
     if not case.papers:
         return []
@@ -43,7 +43,7 @@ class Member(Rival):
 
     group = "papers"
 
-    def __init__(self, title: str, member: str, options: dict[str, object], case: Case) -> None:
+    def __init__(self, title: str, member: str, options: dict[str, object], case: MatchCase) -> None:
         self.name = title
         self._matcher = make(member, **options)
         in_bulk = isinstance(self._matcher, FrozenMatcher)
@@ -62,7 +62,7 @@ class Member(Rival):
         for done, (id, text) in enumerate(zip(ids, texts, strict=True)):
             matcher.add(id, text)
             if done % 256 == 0 and time.perf_counter() > deadline:
-                raise Refused(f"{done:,} of {len(ids):,} subscriptions took {LOAD_SECONDS:.0f} s")
+                raise CannotTakePart(f"{done:,} of {len(ids):,} subscriptions took {LOAD_SECONDS:.0f} s")
         if hasattr(matcher, "freeze"):
             matcher.freeze()
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from benchmarks.access_keys import AccessKeys, Slots, access_keys, slots_of
 from benchmarks.filters import Filters, read_filters
-from whimbrel.lab.measure.case import Case
-from whimbrel.lab.measure.rival import Pairs, Refused, Rival
+from whimbrel.lab.measure.matching.cases import MatchCase
+from whimbrel.lab.measure.matching.rival import CannotTakePart, Pairs, Rival
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,7 +27,7 @@ CANDIDATES = 8_000_000
 """Rows of an intermediate frame to aim at."""
 
 
-def rivals(case: Case) -> list[Rival]:
+def rivals(case: MatchCase) -> list[Rival]:
     """The one join."""
     return [PolarsJoin()]
 
@@ -44,7 +44,7 @@ class PolarsJoin(Rival):
         try:
             import polars as pl
         except ImportError:
-            raise Refused("polars is not installed: it comes with the extra lab") from None
+            raise CannotTakePart("polars is not installed: it comes with the extra lab") from None
         self.cores = pl.thread_pool_size()  # more than one if it was imported before
         self._ids = subscriptions["id"].to_numpy()
         self._filters: Filters = read_filters(subscriptions["filter"])

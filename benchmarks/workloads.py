@@ -5,71 +5,71 @@ machine in minutes; no target is judged by them. The figures of peers were measu
 machine like the one that the targets are for; hypermatch's is its author's.
 """
 
-from whimbrel.lab.measure.case import Aims, Case, Claim, Peer, Target
+from whimbrel.lab.measure.matching.cases import Claim, MatchCase, MatchTargets, Peer, Target
 
 CASES = (
-    Case(
+    MatchCase(
         "lesubscribe-p0.5", "lesubscribe",
         full={"n": 1_000_000, "p": 0.5, "events": 20_000}, small={"n": 20_000, "events": 2_000},
         target=Target(45_000, 300), matches="about 6,900", papers=400_000,
         peer=Peer("be-tree (C)", 338, "at 400,000"),
     ),
-    Case(
+    MatchCase(
         "lesubscribe-p1", "lesubscribe",
         full={"n": 1_000_000, "p": 1.0, "events": 200_000}, small={"n": 20_000, "events": 5_000},
         target=Target(500_000, 2_000), matches="about 124", papers=400_000,
     ),
-    Case(
+    MatchCase(
         "gryphon", "gryphon",
         full={"n": 25_000, "events": 100_000}, small={"n": 2_500, "events": 5_000},
         target=Target(300_000, 80), matches="100", papers=25_000,
         peer=Peer("be-tree (C)", 121),
     ),
-    Case(
+    MatchCase(
         "ranges-5x0.1", "ranges",
         full={"n": 1_000_000, "attributes": 20, "predicates": 5, "width": 0.1, "events": 10_000},
         small={"n": 5_000, "events": 2_000},
         target=Target(10_000, 100), matches="10", papers=50_000,
         peer=Peer("TAMA (C++)", 3_860, "approximate"),
     ),
-    Case(
+    MatchCase(
         "ranges-10x0.5", "ranges",
         full={"n": 1_000_000, "attributes": 20, "predicates": 10, "width": 0.5, "events": 5_000},
         small={"n": 2_000, "events": 1_000},
         target=Target(4_000, 60), matches="about 730 to 1,000", papers=20_000,
         peer=Peer("TAMA (C++)", 7_610, "approximate"),
     ),
-    Case(
+    MatchCase(
         "mixed-100k", "mixed",
         full={"n": 100_000, "events": 50_000}, small={"n": 4_000, "events": 2_000},
         target=Target(60_000, 80), matches="about 46", papers=20_000,
         peer=Peer("be-tree (C)", 2_164),
     ),
-    Case(
+    MatchCase(
         "mixed-1m", "mixed",
         full={"n": 1_000_000, "events": 10_000}, small={"n": 8_000, "events": 1_000},
         target=Target(8_000, 100), matches="about 460", papers=0,
         peer=Peer("be-tree (C)", 21_193),
     ),
-    Case(
+    MatchCase(
         "hm", "hm",
         full={"n": 100_000, "events": 200_000}, small={"n": 10_000, "events": 5_000},
         target=Target(700_000, 250), matches="10", papers=20_000,
         peer=Peer("hypermatch (Go)", 0.52, "its author's figure, on an M4 Max"),
     ),
-    Case(
+    MatchCase(
         "properties-light", "properties",
         full={"n": 10_000, "ones": 0.06, "events": 50_000}, small={"n": 1_000, "events": 2_000},
         matches="about 52", papers=10_000,
     ),
-    Case(
+    MatchCase(
         "properties-heavy", "properties",
         full={"n": 10_000, "ones": 0.94, "events": 50_000}, small={"n": 1_000, "events": 2_000},
         matches="about 52", papers=10_000,
     ),
 )  # fmt: skip
 
-AIMS = Aims(
+AIMS = MatchTargets(
     batch_ratio=2.5,
     both_cores=1.7,
     single_us=40,

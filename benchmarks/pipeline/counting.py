@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from benchmarks.filters import HIGHEST, LOWEST, POINTS, read_filters, spans
 from benchmarks.pipeline.values import all_numbers
-from whimbrel.lab.measure.pipeline_rival import SparkRival
+from whimbrel.lab.measure.pipeline.spark_rival import SparkRival
 
 
 class Join(SparkRival):

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from benchmarks.filters import read_filters
 from benchmarks.pipeline.values import side
-from whimbrel.lab.measure.pipeline_rival import SparkRival
+from whimbrel.lab.measure.pipeline.spark_rival import SparkRival
 
 
 class Join(SparkRival):

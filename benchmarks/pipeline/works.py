@@ -4,7 +4,7 @@ Names and full sizes never change, so that figures taken years apart compare. Th
 machine in minutes; no target is judged by them.
 """
 
-from whimbrel.lab.measure.pipeline_case import Aim, Work
+from whimbrel.lab.measure.pipeline.works import Aim, Work
 
 WORKS = (
     Work(

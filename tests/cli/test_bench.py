@@ -16,24 +16,25 @@ from benchmarks import workloads
 from benchmarks.filters import read_filters
 from tests.cli.program import Program
 from whimbrel import Index
-from whimbrel.lab.measure import folder, start
-from whimbrel.lab.measure.answers import Answers, MatchesDiffer
-from whimbrel.lab.measure.case import Case, Claim
-from whimbrel.lab.measure.engine import Engine, build
-from whimbrel.lab.measure.field import run_field
-from whimbrel.lab.measure.page import BEGIN, END, NoMarks, insert, markdown
-from whimbrel.lab.measure.rival import Pairs, Refused, Rival
-from whimbrel.lab.measure.run import Settings, run
-from whimbrel.lab.measure.store import default_folder, workload_of
-from whimbrel.lab.measure.tables import tables_of
+from whimbrel.lab.measure.matching import folder
+from whimbrel.lab.measure.matching import process_start as start
+from whimbrel.lab.measure.matching.answers import Answers, MatchesDiffer
+from whimbrel.lab.measure.matching.cases import Claim, MatchCase
+from whimbrel.lab.measure.matching.engine import Engine, build
+from whimbrel.lab.measure.matching.match_run import MatchSettings, run
+from whimbrel.lab.measure.matching.match_tables import tables_of
+from whimbrel.lab.measure.matching.race import run_race
+from whimbrel.lab.measure.matching.rival import CannotTakePart, Pairs, Rival
+from whimbrel.lab.measure.matching.verdicts import Verdict
+from whimbrel.lab.measure.results import BEGIN, END, NoMarks, insert, markdown
 from whimbrel.lab.measure.timing import affordable
-from whimbrel.lab.measure.verdicts import Verdict
+from whimbrel.lab.measure.workload_cache import default_folder, workload_of
 from whimbrel.lab.workloads import make
 
 QUICK = ("bench", "match", "--rivals=naive", "--repeat=1", "--seconds=0.1", "--no-start", "--cache=cache")
 
 
-def tiny(case: Case, n: int = 300) -> Case:
+def tiny(case: MatchCase, n: int = 300) -> MatchCase:
     return replace(case, full={**case.full, "n": n, "events": 40}, small={}, papers=min(case.papers, 60))
 
 
@@ -42,8 +43,8 @@ def tiny_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workloads, "CASES", tuple(map(tiny, workloads.CASES)))
 
 
-def settings(tmp_path: Path, *names: str, rivals: str = "naive,duckdb,polars", **more: Any) -> Settings:
-    return Settings(names, "full", tuple(rivals.split(",")), 1, 0.05, start=False, cache=tmp_path, **more)
+def settings(tmp_path: Path, *names: str, rivals: str = "naive,duckdb,polars", **more: Any) -> MatchSettings:
+    return MatchSettings(names, "full", tuple(rivals.split(",")), 1, 0.05, start=False, cache=tmp_path, **more)
 
 
 def test_the_command_writes_tables_and_json(program: Program) -> None:
@@ -73,7 +74,7 @@ def test_a_wrong_name_is_refused_with_the_right_ones(program: Program) -> None:
 
 @pytest.mark.usefixtures("tiny_cases")
 @pytest.mark.parametrize("case", workloads.CASES, ids=lambda case: case.name)
-def test_all_rivals_find_the_same_on_every_workload(case: Case, tmp_path: Path) -> None:
+def test_all_rivals_find_the_same_on_every_workload(case: MatchCase, tmp_path: Path) -> None:
     result: Any = run(settings(tmp_path, case.name))
     (found,) = result["workloads"]
     competitors = {one["name"] for one in found["fields"][0]["competitors"] if "refused" not in one}
@@ -118,7 +119,7 @@ class Choosy(Forgetful):
     name = "choosy"
 
     def load(self, subscriptions: pa.Table, seconds: float) -> None:
-        raise Refused("not today")
+        raise CannotTakePart("not today")
 
 
 def test_a_rival_with_another_answer_ends_the_run() -> None:
@@ -126,8 +127,8 @@ def test_a_rival_with_another_answer_ends_the_run() -> None:
     index, _ = build(workload.subscriptions, False, lambda text: None)
     table, events, engines = workload.subscriptions, workload.events, [Engine(index)]
     with pytest.raises(MatchesDiffer, match="forgetful found 9 subscriptions for event 0, and the engine 10"):
-        run_field("hm", table, events, engines, [Forgetful()], 1, 0.01, lambda text: None)
-    field = run_field("hm", table, events, engines, [Choosy()], 1, 0.01, lambda text: None)
+        run_race("hm", table, events, engines, [Forgetful()], 1, 0.01, lambda text: None)
+    field = run_race("hm", table, events, engines, [Choosy()], 1, 0.01, lambda text: None)
     assert [(entry.rival.name, entry.refused) for entry in field.entries] == [("engine", ""), ("choosy", "not today")]
 
 

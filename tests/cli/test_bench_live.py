@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from whimbrel import Index
 from whimbrel.cli.main import app
-from whimbrel.lab.measure import live
+from whimbrel.lab.measure import live_changes as live
 
-TINY = live.Sizes(subscriptions=500, changes=60, missed=200, events=4, repeat=2, seconds=0.1)
+TINY = live.LiveSizes(subscriptions=500, changes=60, missed=200, events=4, repeat=2, seconds=0.1)
 
 
 def test_every_kind_of_call_is_measured() -> None:

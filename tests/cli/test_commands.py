@@ -11,10 +11,10 @@ from pathlib import Path
 
 from tests.cli.program import Program
 from whimbrel import Index
-from whimbrel.cli.samples import TIMESTAMPS, sample_events, sample_subscriptions
+from whimbrel.lab.web_shop.sample import TIMESTAMPS, sample_events, sample_subscriptions
 
 ROOT = Path(__file__).parents[2]
-SAMPLES = ROOT / "src" / "whimbrel" / "samples"
+SAMPLES = ROOT / "src" / "whimbrel" / "lab" / "web_shop"
 
 
 def test_version(program: Program) -> None:
@@ -67,7 +67,7 @@ def test_the_bundled_sample_matches_as_the_reference_says(program: Program) -> N
 
 
 def test_the_bundled_sample_is_what_its_maker_writes(tmp_path: Path) -> None:
-    maker = runpy.run_path(str(SAMPLES / "make_samples.py"))
+    maker = runpy.run_path(str(SAMPLES / "generate.py"))
     maker["write"](tmp_path)
     for name in ("events.jsonl", "subscriptions.jsonl"):
         assert (tmp_path / name).read_bytes() == (SAMPLES / name).read_bytes()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cli.program import Program
-from whimbrel.lab.measure import spaces as bench
+from whimbrel.lab.measure import subject_spaces as bench
 from whimbrel.spaces import SubjectSpaces
 
 
@@ -34,7 +34,7 @@ def test_notifications_as_lines_and_a_journal_that_opens_again(program: Program)
 
 
 def test_the_benchmark_checks_itself_against_the_scan(monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny = bench.Sizes(members=300, fences=400, batch=50, singles=10, repeat=2)
+    tiny = bench.SpacesSizes(members=300, fences=400, batch=50, singles=10, repeat=2)
     result: Any = bench.run(tiny)
     assert [row["what"] for row in result["paper"]][:3] == ["add", "update, random", "update, +-1"]
     assert all(row["us"] > 0 for row in result["paper"] + result["geofences"])

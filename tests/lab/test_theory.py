@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whimbrel.lab.theory import (
+from whimbrel.lab.equality_tree_cost import (
     STAR,
     corollary_1,
     decay_exponent,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from whimbrel.lab.measure import language as bench_language
+from whimbrel.lab.measure import parsing as bench_language
 from whimbrel.language.sql.columnar import parse_many
 
 

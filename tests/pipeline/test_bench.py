@@ -17,15 +17,15 @@ from benchmarks import pipeline
 from benchmarks.pipeline import works
 from whimbrel import Index
 from whimbrel.cli.main import app
-from whimbrel.lab.measure.answers import MatchesDiffer
-from whimbrel.lab.measure.folder import UnknownName
-from whimbrel.lab.measure.page import NoMarks
-from whimbrel.lab.measure.pipeline import Settings, run
-from whimbrel.lab.measure.pipeline_case import Work
-from whimbrel.lab.measure.pipeline_match import affordable
-from whimbrel.lab.measure.pipeline_rival import SparkRival
-from whimbrel.lab.measure.pipeline_stage import numbered, write_parts
-from whimbrel.lab.measure.pipeline_tables import BEGIN, END, insert, markdown, write
+from whimbrel.lab.measure.matching.answers import MatchesDiffer
+from whimbrel.lab.measure.matching.folder import UnknownName
+from whimbrel.lab.measure.pipeline.match_work import affordable
+from whimbrel.lab.measure.pipeline.pipeline_run import PipelineSettings, run
+from whimbrel.lab.measure.pipeline.pipeline_tables import BEGIN, END, insert, markdown, write
+from whimbrel.lab.measure.pipeline.spark_rival import SparkRival
+from whimbrel.lab.measure.pipeline.workbench import numbered, write_parts
+from whimbrel.lab.measure.pipeline.works import Work
+from whimbrel.lab.measure.results import NoMarks
 from whimbrel.lab.workloads import make
 
 pytestmark = pytest.mark.spark
@@ -80,7 +80,7 @@ def test_the_command_shows_both_sides_and_writes_files(tmp_path: Path) -> None:
 def test_every_other_kind_of_work(tmp_path: Path) -> None:
     names = ("stream", "open", "compile", "curve-gryphon", "handover")
     known = list[Any]()
-    result: Any = run(Settings(names, "full", repeat=1, cache=tmp_path), known=known.append)
+    result: Any = run(PipelineSettings(names, "full", repeat=1, cache=tmp_path), known=known.append)
     assert [len(one["works"]) for one in known] == [1, 2, 3, 4, 5]
     stream, opened, compiled, curve, handed = result["works"]
     assert stream["sustained"]["events"] == 20 * 2 and stream["even"]["batches"] >= 1
@@ -117,16 +117,16 @@ def test_a_wrong_rival_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     from benchmarks.pipeline import nested_loop
 
     monkeypatch.setattr(nested_loop, "Join", Forgetful)
-    wanted = Settings(("lesubscribe-400k",), "full", ("nested",), 1, 0.1, cache=tmp_path)
+    wanted = PipelineSettings(("lesubscribe-400k",), "full", ("nested",), 1, 0.1, cache=tmp_path)
     with pytest.raises(MatchesDiffer, match="forgetful"):
         run(wanted)
 
 
 def test_wrong_names_are_refused_before_spark_starts() -> None:
     with pytest.raises(UnknownName, match="a work of lesubscribe-400k"):
-        run(Settings(("x",)))
+        run(PipelineSettings(("x",)))
     with pytest.raises(UnknownName, match="rivals of access, nested, counting"):
-        run(Settings(rivals=("x",)))
+        run(PipelineSettings(rivals=("x",)))
 
 
 def test_events_are_cut_to_what_a_query_affords() -> None:

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from whimbrel.cli import demo_stream
+from whimbrel.cli.demo import stream as demo_stream
 
 pytestmark = pytest.mark.spark
 

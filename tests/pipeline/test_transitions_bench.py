@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from whimbrel.cli.bench import spaces as bench_spaces
-from whimbrel.lab.measure import transitions as bench
+from whimbrel.lab.measure.pipeline import transitions_bench as bench
 
 pytestmark = pytest.mark.spark
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 def test_the_benchmark_counts_micro_batches_and_notifications(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tiny = bench.Sizes(keys=300, filters=200, large=200, larges=1, small=50, smalls=2, warm=0)
+    tiny = bench.TransitionSizes(keys=300, filters=200, large=200, larges=1, small=50, smalls=2, warm=0)
     real = bench.run
     monkeypatch.setattr(bench, "SMALL", tiny)
     monkeypatch.setattr(bench, "run", lambda sizes, progress: real(sizes, spark, progress))

@@ -7,19 +7,19 @@ import sys
 
 import typer
 
-from whimbrel.cli.backtest import backtest
 from whimbrel.cli.bench.commands import bench
-from whimbrel.cli.console import say, say_json
-from whimbrel.cli.demo import demo
-from whimbrel.cli.explain import explain
-from whimbrel.cli.lab import lab
-from whimbrel.cli.lint import lint
-from whimbrel.cli.match import match
+from whimbrel.cli.commands.explain import explain
+from whimbrel.cli.commands.lab import lab
+from whimbrel.cli.commands.lint import lint
+from whimbrel.cli.commands.match import match
+from whimbrel.cli.commands.schema import schema
+from whimbrel.cli.commands.spaces import spaces
+from whimbrel.cli.commands.version import version
+from whimbrel.cli.commands.warm import warm
+from whimbrel.cli.demo.command import demo
+from whimbrel.cli.pipeline.backtest import backtest
 from whimbrel.cli.pipeline.commands import pipeline
-from whimbrel.cli.schema import schema
-from whimbrel.cli.spaces import spaces
-from whimbrel.cli.version import version
-from whimbrel.cli.warm import warm
+from whimbrel.cli.terminal.console import say, say_json
 from whimbrel.model.errors import WhimbrelError
 
 app = typer.Typer(

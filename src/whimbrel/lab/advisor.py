@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
-from whimbrel.lab.features import Features, features_of
+from whimbrel.lab.sample_features import Features, features_of
 from whimbrel.matchers import MATCHERS, Matcher, make
 from whimbrel.model.errors import UnsupportedFilter, WhimbrelError
 from whimbrel.model.event import Event

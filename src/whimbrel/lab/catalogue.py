@@ -14,7 +14,7 @@ _PAPER = re.compile(r"\[(Gryphon|Survey|Spaces|LeSub|Prefix)\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CatalogueEntry:
     """A member: its name, what it is, the papers and the section of ALGORITHMS.md, the constructs it takes or not.
 
     `remark` is a further limit, where a member's fragment does not say all.
@@ -44,7 +44,7 @@ class Entry:
         return f"{text}; {self.remark}" if self.remark else text
 
 
-def catalogue() -> list[Entry]:
+def catalogue() -> list[CatalogueEntry]:
     """Every member, in the order of the registry.
 
     >>> [(entry.section, entry.papers, entry.scope) for entry in catalogue() if entry.name == "naive"]
@@ -53,7 +53,7 @@ def catalogue() -> list[Entry]:
     return [entry_of(name, member) for name, member in MATCHERS.items()]
 
 
-def entry_of(name: str, member: type[Matcher]) -> Entry:
+def entry_of(name: str, member: type[Matcher]) -> CatalogueEntry:
     """What a member's docstrings and fragment say."""
     module = inspect.getdoc(inspect.getmodule(member)) or ""
     text = f"{module}\n{inspect.getdoc(member) or ''}"
@@ -62,4 +62,4 @@ def entry_of(name: str, member: type[Matcher]) -> Entry:
     refuses = tuple(field.name for field in fields(Fragment) if field.name not in supports)
     papers = tuple(dict.fromkeys(_PAPER.findall(text)))
     summary, section, remark = module.partition("\n")[0], found[1] if found else "", getattr(member, "remark", "")
-    return Entry(name, summary, papers, section, supports, refuses, remark)
+    return CatalogueEntry(name, summary, papers, section, supports, refuses, remark)

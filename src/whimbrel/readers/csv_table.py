@@ -16,7 +16,7 @@ from whimbrel.readers.errors import (
     DuplicateKey,
     FileTruncated,
     InputError,
-    Place,
+    InputPlace,
     WrongColumns,
     WrongEncoding,
     WrongFormat,
@@ -43,14 +43,14 @@ def read_csv(stream: IO[bytes], file: str) -> Iterator[tuple[list[int], pa.Recor
         names = _open(stream, {}, []).schema.names
         twice = [name for name, count in Counter(names).items() if count > 1]
         if twice:
-            yield DuplicateKey(Place(file, 1), f"Expected each column once, but got {twice[0]!r} twice")
+            yield DuplicateKey(InputPlace(file, 1), f"Expected each column once, but got {twice[0]!r} twice")
             return
         types = _infer(stream, names)
         yield from _read(stream, file, types)
     except WrongEncoding as error:
         yield error
     except pa.ArrowInvalid as error:
-        yield WrongFormat(Place(file), f"Expected a CSV file, but got: {str(error).splitlines()[0]}")
+        yield WrongFormat(InputPlace(file), f"Expected a CSV file, but got: {str(error).splitlines()[0]}")
 
 
 def _read(
@@ -78,7 +78,7 @@ def _row(found: pyarrow.csv.InvalidRow) -> int:
 
 
 def _wrong_columns(file: str, found: pyarrow.csv.InvalidRow) -> InputError:
-    place = Place(file, row=_row(found))
+    place = InputPlace(file, row=_row(found))
     if found.text.count('"') % 2:
         return FileTruncated(place, "Expected a closing quote, but the file ends without one", found.text[:1_000])
     problem = f"Expected {found.expected_columns} cells, but got {found.actual_columns}"
@@ -177,10 +177,10 @@ def _check_encoding(stream: IO[bytes], file: str) -> None:
             lines += before.count(b"\n")
             line_start = offset + before.rfind(b"\n") + 1 if b"\n" in before else line_start
             byte = error.object[error.start]
-            place = Place(file, lines, at - line_start + 1)
+            place = InputPlace(file, lines, at - line_start + 1)
             raise WrongEncoding(place, f"Expected text in UTF-8, but got the byte 0x{byte:02x}") from None
         lines += chunk.count(b"\n")
         line_start = offset + chunk.rfind(b"\n") + 1 if b"\n" in chunk else line_start
         offset += len(chunk)
     if decoder.getstate()[0]:
-        raise WrongEncoding(Place(file, lines), "Expected text in UTF-8, but the file ends within a character")
+        raise WrongEncoding(InputPlace(file, lines), "Expected text in UTF-8, but the file ends within a character")

@@ -8,7 +8,7 @@ from whimbrel.model.errors import EventError, FilterError, LimitExceeded, Whimbr
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class InputPlace:
     """Where in which file: a `line` from 1 where lines are known, the `row` from 0 that output would name."""
 
     file: str
@@ -31,7 +31,7 @@ class Place:
 class InputError(WhimbrelError):
     """Something in a file was refused: the `place`, the `problem`, and what stood there, if it is known."""
 
-    def __init__(self, place: Place, problem: str, text: str | None = None) -> None:
+    def __init__(self, place: InputPlace, problem: str, text: str | None = None) -> None:
         self.place = place
         self.problem = problem
         self.text = text
@@ -101,17 +101,17 @@ class WrongColumns(InputError):
     """A row of a CSV file has too few or too many cells."""
 
 
-class Refused(InputError):
+class RefusedInput(InputError):
     """The library refused what was read: the `cause` says why, and gives its name to the kind."""
 
-    def __init__(self, place: Place, cause: WhimbrelError, text: str | None = None) -> None:
+    def __init__(self, place: InputPlace, cause: WhimbrelError, text: str | None = None) -> None:
         self.cause = cause
         path = None
         if isinstance(cause, EventError):
             path = cause.path
         elif isinstance(cause, LimitExceeded):
             path = cause.where or None
-        placed = Place(place.file, place.line, place.column, place.row, path)
+        placed = InputPlace(place.file, place.line, place.column, place.row, path)
         super().__init__(placed, str(cause), text)
 
     @property

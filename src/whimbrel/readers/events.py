@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from whimbrel.model.limits import EVENT_BYTES
 from whimbrel.readers.csv_table import read_csv
-from whimbrel.readers.errors import InputError, Place
+from whimbrel.readers.errors import InputError, InputPlace
 from whimbrel.readers.json_lines import JsonObject, read_json_lines
 from whimbrel.readers.parquet_table import read_parquet
-from whimbrel.readers.source import Format, Source, open_source
+from whimbrel.readers.source import Format, InputFile, open_source
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,9 +34,9 @@ class EventBatch:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def place(self, index: int) -> Place:
+    def place(self, index: int) -> InputPlace:
         """Where the event stands."""
-        return Place(self.file, None if self.lines is None else self.lines[index], row=self.rows[index])
+        return InputPlace(self.file, None if self.lines is None else self.lines[index], row=self.rows[index])
 
     def text(self, index: int) -> str:
         """The event as JSON text, for a report of what was refused."""
@@ -82,7 +82,7 @@ def _read_file(
     yield from read_source(source, attributes)
 
 
-def read_source(source: Source, attributes: Collection[str] | None) -> Iterator[EventBatch | InputError]:
+def read_source(source: InputFile, attributes: Collection[str] | None) -> Iterator[EventBatch | InputError]:
     """The events of one open file, with rows from 0."""
     with source.stream:
         if source.format is Format.JSONL:
@@ -93,7 +93,7 @@ def read_source(source: Source, attributes: Collection[str] | None) -> Iterator[
             yield from _parquet_events(source, attributes)
 
 
-def _json_events(source: Source) -> Iterator[EventBatch | InputError]:
+def _json_events(source: InputFile) -> Iterator[EventBatch | InputError]:
     for batch in read_json_lines(source.stream, source.name, EVENT_BYTES, EVENT_BYTES.value):
         events: list[JsonObject] = []
         rows, lines = [], []
@@ -108,7 +108,7 @@ def _json_events(source: Source) -> Iterator[EventBatch | InputError]:
         yield EventBatch(events, rows, source.name, lines, share)
 
 
-def _csv_events(source: Source) -> Iterator[EventBatch | InputError]:
+def _csv_events(source: InputFile) -> Iterator[EventBatch | InputError]:
     stream = source.seekable()
     for item in read_csv(stream, source.name):
         if isinstance(item, InputError):
@@ -118,7 +118,7 @@ def _csv_events(source: Source) -> Iterator[EventBatch | InputError]:
             yield EventBatch(item[1], item[0], source.name, None, share)
 
 
-def _parquet_events(source: Source, attributes: Collection[str] | None) -> Iterator[EventBatch | InputError]:
+def _parquet_events(source: InputFile, attributes: Collection[str] | None) -> Iterator[EventBatch | InputError]:
     for item in read_parquet(source.seekable(), source.name, attributes):
         if isinstance(item, InputError):
             yield item
@@ -137,6 +137,6 @@ def _shifted(batch: EventBatch, base: int) -> EventBatch:
 def _shifted_error(error: InputError, base: int) -> InputError:
     place = error.place
     if base and place.row is not None:
-        error.place = Place(place.file, place.line, place.column, base + place.row, place.path)
+        error.place = InputPlace(place.file, place.line, place.column, base + place.row, place.path)
         error.args = (f"{error.place}: {error.problem}",)
     return error

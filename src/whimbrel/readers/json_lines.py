@@ -19,15 +19,15 @@ from whimbrel.readers.errors import (
     FileEmpty,
     FileTruncated,
     InputError,
+    InputPlace,
     NotAnObject,
     NotJson,
-    Place,
-    Refused,
+    RefusedInput,
     WrongEncoding,
 )
 
 JsonObject = dict[str, object]
-Line = tuple[Place, JsonObject | InputError]
+Line = tuple[InputPlace, JsonObject | InputError]
 
 _CHUNK = 1 << 20
 _SHOWN = 64
@@ -55,12 +55,14 @@ def read_json_lines(stream: BufferedReader, file: str, limit: Limit, longest: in
         for line in batch:
             if not line.content.strip(_BLANK):
                 continue
-            place = Place(file, line.number, row=row)
+            place = InputPlace(file, line.number, row=row)
             row += 1
             lines.append((place, _read_line(line, place, limit, longest)))
         yield lines
     if not row:
-        yield [(Place(file), FileEmpty(Place(file), "Expected a JSON object per line, but the file is blank"))]
+        yield [
+            (InputPlace(file), FileEmpty(InputPlace(file), "Expected a JSON object per line, but the file is blank"))
+        ]
 
 
 def _batches(stream: BufferedReader, longest: int) -> Iterator[list[RawLine]]:
@@ -84,40 +86,42 @@ def _batches(stream: BufferedReader, longest: int) -> Iterator[list[RawLine]]:
         yield [RawLine(number + 1, rest, len(rest) + dropped, True)]
 
 
-def _read_line(line: RawLine, place: Place, limit: Limit, longest: int) -> JsonObject | InputError:
+def _read_line(line: RawLine, place: InputPlace, limit: Limit, longest: int) -> JsonObject | InputError:
     raw = line.content.removeprefix(_BOM) if line.number == 1 else line.content
     if line.size > longest:
         cause = LimitExceeded(limit.name, line.size, limit.value, limit.unit)
-        return Refused(place, cause, raw[:_SHOWN].decode(errors="replace"))
+        return RefusedInput(place, cause, raw[:_SHOWN].decode(errors="replace"))
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:
-        at = Place(place.file, place.line, error.start + 1, place.row)
+        at = InputPlace(place.file, place.line, error.start + 1, place.row)
         problem = f"Expected text in UTF-8, but got the byte 0x{raw[error.start]:02x}"
         return WrongEncoding(at, problem, raw.decode(errors="replace"))
     return parse_object(text, place, line.is_last)
 
 
-def parse_object(text: str, place: Place, is_last: bool = False) -> JsonObject | InputError:
+def parse_object(text: str, place: InputPlace, is_last: bool = False) -> JsonObject | InputError:
     """The object that a text is; `is_last` says that the file ends with it, perhaps too early."""
     try:
         item = _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        at = Place(place.file, (place.line or 1) + error.lineno - 1, error.colno, place.row)
+        at = InputPlace(place.file, (place.line or 1) + error.lineno - 1, error.colno, place.row)
         if is_last and (error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated")):
             return FileTruncated(at, "Expected a whole JSON object, but the file ends within it", text)
         return NotJson(at, f"Expected JSON, but got: {error.msg}", text)
     except _KeyTwice:
         path, key = _find_duplicate(json.loads(text, object_pairs_hook=_Pairs))
-        at = Place(place.file, place.line, None, place.row, path)
+        at = InputPlace(place.file, place.line, None, place.row, path)
         return DuplicateKey(at, f"Expected each key once, but got {key!r} twice - at {path}", text)
     except _NotANumber as error:
         return NotJson(place, f"Expected JSON, but got {error}, which JSON has no number for", text)
     except RecursionError:
-        return Refused(place, LimitExceeded(EVENT_DEPTH.name, _depth(text), EVENT_DEPTH.value, EVENT_DEPTH.unit), text)
+        return RefusedInput(
+            place, LimitExceeded(EVENT_DEPTH.name, _depth(text), EVENT_DEPTH.value, EVENT_DEPTH.unit), text
+        )
     except ValueError:  # the interpreter's own limit on digits
         digits = max(map(len, re.findall(r"[0-9]+", text)))
-        return Refused(
+        return RefusedInput(
             place, LimitExceeded(INTEGER_DIGITS.name, digits, INTEGER_DIGITS.value, INTEGER_DIGITS.unit), text
         )
     if not isinstance(item, dict):

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import IO, TYPE_CHECKING
 
 from whimbrel.model.tables import needed_columns
-from whimbrel.readers.errors import FileTruncated, FileUnreadable, InputError, Place
+from whimbrel.readers.errors import FileTruncated, FileUnreadable, InputError, InputPlace
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +34,7 @@ def read_parquet(
             row += batch.num_rows
     except (pa.ArrowException, OSError) as error:
         problem = f"Expected {total:,} rows, but reading failed: {_first_line(error)}"
-        yield FileUnreadable(Place(file, row=row), problem)
+        yield FileUnreadable(InputPlace(file, row=row), problem)
 
 
 def _open(stream: IO[bytes], file: str) -> pyarrow.parquet.ParquetFile:
@@ -45,7 +45,7 @@ def _open(stream: IO[bytes], file: str) -> pyarrow.parquet.ParquetFile:
         return parquet.ParquetFile(stream)
     except (pa.ArrowException, OSError) as error:
         problem = f"Expected a whole Parquet file, but got: {_first_line(error)}"
-        raise FileTruncated(Place(file), problem) from None
+        raise FileTruncated(InputPlace(file), problem) from None
 
 
 def _first_line(error: Exception) -> str:

@@ -16,7 +16,7 @@ from whimbrel.readers.errors import (
     FileMissing,
     FileUnreadable,
     InputError,
-    Place,
+    InputPlace,
     WrongEncoding,
     WrongFormat,
 )
@@ -50,7 +50,7 @@ _SUFFIXES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class InputFile:
     """An open file, its name for messages, its format, and its size where that is known."""
 
     name: str
@@ -68,16 +68,16 @@ class Source:
         return cast("IO[bytes]", copy)
 
 
-def open_source(name: str, fallback: Format | None = None) -> Source:
+def open_source(name: str, fallback: Format | None = None) -> InputFile:
     """Open a file, or standard input for `-`. `fallback` is its format where the name does not tell."""
     stream, size = _open_stdin() if name == "-" else _open_file(name)
     shown = "<stdin>" if name == "-" else name
     try:
         head = stream.peek(4)
-        return Source(shown, stream, _recognise(head, shown, Path(name).suffix.lower(), fallback), size)
+        return InputFile(shown, stream, _recognise(head, shown, Path(name).suffix.lower(), fallback), size)
     except OSError as error:
         stream.close()
-        raise FileUnreadable(Place(shown), f"Expected a file to read, but got: {_reason(error)}") from None
+        raise FileUnreadable(InputPlace(shown), f"Expected a file to read, but got: {_reason(error)}") from None
     except InputError:
         stream.close()
         raise
@@ -86,17 +86,17 @@ def open_source(name: str, fallback: Format | None = None) -> Source:
 def _recognise(head: bytes, name: str, suffix: str, fallback: Format | None) -> Format:
     """The format of a file that begins with these bytes."""
     if not head:
-        raise FileEmpty(Place(name), "Expected some content, but the file is empty")
+        raise FileEmpty(InputPlace(name), "Expected some content, but the file is empty")
     if head.startswith(_PARQUET):
         return Format.PARQUET
     for magic, tool in _COMPRESSED.items():
         if head.startswith(magic):
-            raise WrongFormat(Place(name), f"Expected an uncompressed file, but got one compressed with {tool}")
+            raise WrongFormat(InputPlace(name), f"Expected an uncompressed file, but got one compressed with {tool}")
     format = _SUFFIXES.get(suffix) or fallback or Format.JSONL
     if format is Format.PARQUET:
-        raise WrongFormat(Place(name), "Expected a Parquet file, but it does not start with PAR1")
+        raise WrongFormat(InputPlace(name), "Expected a Parquet file, but it does not start with PAR1")
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in head[:4]:
-        raise WrongEncoding(Place(name, 1, 1), "Expected text in UTF-8, but it looks like UTF-16 or UTF-32")
+        raise WrongEncoding(InputPlace(name, 1, 1), "Expected text in UTF-8, but it looks like UTF-16 or UTF-32")
     return format
 
 
@@ -105,7 +105,7 @@ def _open_stdin() -> tuple[BufferedReader, None]:
 
 
 def _open_file(name: str) -> tuple[BufferedReader, int | None]:
-    place = Place(name)
+    place = InputPlace(name)
     path = Path(name)
     try:
         if path.is_dir():

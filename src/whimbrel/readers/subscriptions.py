@@ -17,9 +17,9 @@ from whimbrel.readers.errors import (
     FileEmpty,
     FileTruncated,
     InputError,
+    InputPlace,
     MissingField,
-    Place,
-    Refused,
+    RefusedInput,
     WrongColumns,
     WrongEncoding,
     WrongFormat,
@@ -32,7 +32,7 @@ _LONGEST_LINE = 6 * FILTER_BYTES.value + 65_536  # JSON may write one byte as si
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SubscriptionRow:
     """A subscription as it was read; its filter has not been parsed."""
 
     id: Id
@@ -40,7 +40,7 @@ class Row:
     dialect: str = "sql"
 
 
-Item = tuple[Place, Row | InputError]
+Item = tuple[InputPlace, SubscriptionRow | InputError]
 
 
 def read_subscriptions(file: str, fallback: Format | None = None) -> Iterator[Item]:
@@ -61,7 +61,7 @@ def read_subscriptions(file: str, fallback: Format | None = None) -> Iterator[It
             yield from _parquet_subscriptions(source.seekable(), source.name)
 
 
-def _row(place: Place, fields: Mapping[str, object]) -> Row | InputError:
+def _row(place: InputPlace, fields: Mapping[str, object]) -> SubscriptionRow | InputError:
     for name in ("id", "filter"):
         if fields.get(name) is None:
             problem = f"Expected a subscription with id and filter, but it has no {name}"
@@ -74,8 +74,8 @@ def _row(place: Place, fields: Mapping[str, object]) -> Row | InputError:
     try:
         id_kind(id)
     except IdKindError as error:
-        return Refused(place, error, json.dumps(fields, default=str))
-    return Row(id, fields["filter"], dialect)  # type: ignore[arg-type]  # id_kind has checked it
+        return RefusedInput(place, error, json.dumps(fields, default=str))
+    return SubscriptionRow(id, fields["filter"], dialect)  # type: ignore[arg-type]  # id_kind has checked it
 
 
 def _parquet_subscriptions(stream: IO[bytes], file: str) -> Iterator[Item]:
@@ -84,14 +84,14 @@ def _parquet_subscriptions(stream: IO[bytes], file: str) -> Iterator[Item]:
             yield item.place, item
             continue
         rows, _, batch = item
-        missing = _missing_column(batch.schema.names, Place(file))
+        missing = _missing_column(batch.schema.names, InputPlace(file))
         if missing is not None:
             yield missing.place, missing
             return
         names = [name for name in ("id", "filter", "dialect") if name in batch.schema.names]
         columns = [batch.column(name).to_pylist() for name in names]
         for row, cells in zip(rows, zip(*columns, strict=True), strict=True):
-            place = Place(file, row=row)
+            place = InputPlace(file, row=row)
             yield place, _row(place, dict(zip(names, cells, strict=True)))
 
 
@@ -109,7 +109,7 @@ def _csv_subscriptions(stream: IO[bytes], file: str) -> Iterator[Item]:
             yield place, _row(place, known)
 
 
-def _csv_rows(stream: IO[bytes], file: str) -> Iterator[tuple[Place, dict[str, str] | InputError]]:
+def _csv_rows(stream: IO[bytes], file: str) -> Iterator[tuple[InputPlace, dict[str, str] | InputError]]:
     # A byte that is not UTF-8 becomes a lone surrogate, which is found when its row is known.
     text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
     csv.field_size_limit(_LONGEST_LINE)
@@ -117,7 +117,7 @@ def _csv_rows(stream: IO[bytes], file: str) -> Iterator[tuple[Place, dict[str, s
     header: list[str] | None = None
     row = 0
     while True:
-        place = Place(file, reader.line_num + 1, row=None if header is None else row)
+        place = InputPlace(file, reader.line_num + 1, row=None if header is None else row)
         try:
             cells = next(reader, None)
         except csv.Error as error:
@@ -130,7 +130,10 @@ def _csv_rows(stream: IO[bytes], file: str) -> Iterator[tuple[Place, dict[str, s
             continue
         if cells is None:
             if header is None:
-                yield Place(file), FileEmpty(Place(file), "Expected a header with id and filter, but the file is blank")
+                yield (
+                    InputPlace(file),
+                    FileEmpty(InputPlace(file), "Expected a header with id and filter, but the file is blank"),
+                )
             return
         if not cells:  # a blank line
             continue
@@ -145,7 +148,7 @@ def _csv_rows(stream: IO[bytes], file: str) -> Iterator[tuple[Place, dict[str, s
         yield place, _csv_fields(place, header, cells)
 
 
-def _csv_fields(place: Place, header: list[str], cells: list[str]) -> dict[str, str] | InputError:
+def _csv_fields(place: InputPlace, header: list[str], cells: list[str]) -> dict[str, str] | InputError:
     shown = ",".join(cells).encode(errors="surrogateescape").decode(errors="replace")
     if len(cells) != len(header):
         return WrongColumns(place, f"Expected {len(header)} cells, but got {len(cells)}", shown)
@@ -157,7 +160,7 @@ def _csv_fields(place: Place, header: list[str], cells: list[str]) -> dict[str, 
     return dict(zip(header, cells, strict=True))
 
 
-def _missing_column(names: list[str], place: Place) -> InputError | None:
+def _missing_column(names: list[str], place: InputPlace) -> InputError | None:
     for name in ("id", "filter"):
         if name not in names:
             found = ", ".join(names[:10])

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from whimbrel.cli.options import Json, names_of
+from whimbrel.cli.terminal.options import Json, names_of
 
 
 class Scale(StrEnum):
@@ -37,7 +37,7 @@ def language(
     json: Json = False,
 ) -> None:
     """Filters per second from SQL text, with shapes that are known and shapes that are new."""
-    from whimbrel.lab.measure.language import run
+    from whimbrel.lab.measure.parsing import run
 
     run(count, repeats, json)
 
@@ -70,12 +70,12 @@ def match(
     Needs a checkout, which has the rivals. Exit status 1 if competitors do not find the same subscriptions.
     """
     from whimbrel.cli.bench.match import measure
-    from whimbrel.lab.measure.run import Settings
-    from whimbrel.lab.measure.store import default_folder
+    from whimbrel.lab.measure.matching.match_run import MatchSettings
+    from whimbrel.lab.measure.workload_cache import default_folder
 
     names = tuple(workload or ())
     folder = cache or default_folder()
-    measure(Settings(names, scale.value, names_of(rivals), repeat, seconds, start, folder), output, page, json)
+    measure(MatchSettings(names, scale.value, names_of(rivals), repeat, seconds, start, folder), output, page, json)
 
 
 @bench.command()
@@ -137,9 +137,9 @@ def pipeline(
     Needs a checkout, which has the rivals. Exit status 1 if a rival does not find as many pairs.
     """
     from whimbrel.cli.bench.pipeline import measure
-    from whimbrel.lab.measure.pipeline import Settings
-    from whimbrel.lab.measure.store import default_folder
+    from whimbrel.lab.measure.pipeline.pipeline_run import PipelineSettings
+    from whimbrel.lab.measure.workload_cache import default_folder
 
     folder = cache or default_folder()
-    settings = Settings(tuple(work or ()), scale.value, names_of(rivals), repeat, seconds, master, folder)
+    settings = PipelineSettings(tuple(work or ()), scale.value, names_of(rivals), repeat, seconds, master, folder)
     measure(settings, output, page, json)

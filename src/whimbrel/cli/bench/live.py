@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whimbrel.cli.bench.results import finish
-from whimbrel.cli.console import say
+from whimbrel.cli.terminal.console import say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def measure(scale: str, output: Path | None, json: bool) -> dict[str, Any]:
     """Run, write `live.json` where asked, and show the tables or the JSON."""
-    from whimbrel.lab.measure.live import FULL, SMALL, run
+    from whimbrel.lab.measure.live_changes import FULL, SMALL, run
 
     result = run(FULL if scale == "full" else SMALL, (lambda text: None) if json else say)
     return finish(result, output, "live.json", json, _show)

@@ -8,17 +8,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from whimbrel.cli.console import say, to_json
-from whimbrel.lab.measure.page import insert, write
-from whimbrel.lab.measure.run import Progress, Settings, run
-from whimbrel.lab.measure.tables import Result, Table, tables_of
+from whimbrel.cli.terminal.console import say, to_json
+from whimbrel.lab.measure.matching.match_run import MatchSettings, Progress, run
+from whimbrel.lab.measure.matching.match_tables import Result, ResultTable, tables_of
+from whimbrel.lab.measure.results import insert, write
 
 _QUIET_SECONDS = 10.0  # between two lines of progress where nothing can be written over
 
 _PAGE_WIDTH = 180  # where no terminal sets a width
 
 
-def measure(settings: Settings, output: Path | None, page: Path | None, json: bool) -> Result:
+def measure(settings: MatchSettings, output: Path | None, page: Path | None, json: bool) -> Result:
     """Run, write the files, and show the tables or the JSON."""
     if page is not None and not page.is_file():
         raise FileNotFoundError(f"Expected a page with marks for the results, but there is no {page}")
@@ -66,16 +66,16 @@ class _Lines:
             self._stage, self._said = stage, time.monotonic()
 
 
-def show(tables: Iterable[Table]) -> None:
+def show(tables: Iterable[ResultTable]) -> None:
     """Print tables to standard output."""
     from rich.console import Console
-    from rich.table import Table as Shown
+    from rich.table import Table
 
     console = Console()
     if not console.is_terminal:
         console = Console(width=_PAGE_WIDTH)
     for table in tables:
-        shown = Shown(title=table.title, title_justify="left")
+        shown = Table(title=table.title, title_justify="left")
         for place, column in enumerate(table.columns):
             shown.add_column(column, justify="left" if place == 0 else "right", overflow="fold")
         for row in table.rows:

@@ -6,12 +6,12 @@ import sys
 from pathlib import Path
 
 from whimbrel.cli.bench.match import show, shown_progress
-from whimbrel.cli.console import say, to_json
-from whimbrel.lab.measure.pipeline import Result, Settings, run
-from whimbrel.lab.measure.pipeline_tables import insert, tables_of, write
+from whimbrel.cli.terminal.console import say, to_json
+from whimbrel.lab.measure.pipeline.pipeline_run import PipelineSettings, Result, run
+from whimbrel.lab.measure.pipeline.pipeline_tables import insert, tables_of, write
 
 
-def measure(settings: Settings, output: Path | None, page: Path | None, json: bool) -> Result:
+def measure(settings: PipelineSettings, output: Path | None, page: Path | None, json: bool) -> Result:
     """Run, write the files, and show the tables or the JSON."""
     if page is not None and not page.is_file():
         raise FileNotFoundError(f"Expected a page with marks for the results, but there is no {page}")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whimbrel.cli.console import to_json
+from whimbrel.cli.terminal.console import to_json
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whimbrel.cli.bench.results import finish
-from whimbrel.cli.console import say
+from whimbrel.cli.terminal.console import say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def measure(scale: str, output: Path | None, json: bool) -> dict[str, Any]:
     """Run, write `spaces.json` where asked, and show the tables or the JSON."""
-    from whimbrel.lab.measure.spaces import FULL, SMALL, run
+    from whimbrel.lab.measure.subject_spaces import FULL, SMALL, run
 
     result = run(FULL if scale == "full" else SMALL, (lambda text: None) if json else say)
     return finish(result, output, "spaces.json", json, _show)
@@ -22,7 +22,7 @@ def measure(scale: str, output: Path | None, json: bool) -> dict[str, Any]:
 
 def measure_transitions(scale: str, output: Path | None, json: bool) -> dict[str, Any]:
     """The same for `whimbrel.pipeline.transitions`, with `transitions.json`."""
-    from whimbrel.lab.measure.transitions import FULL, SMALL, run
+    from whimbrel.lab.measure.pipeline.transitions_bench import FULL, SMALL, run
 
     result = run(FULL if scale == "full" else SMALL, progress=(lambda text: None) if json else say)
     return finish(result, output, "transitions.json", json, _show_transitions)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from whimbrel.cli.options import Json, Timestamps, names_of
 from whimbrel.cli.pipeline.config import load_config
 from whimbrel.cli.pipeline.inputs import InputFormat
 from whimbrel.cli.pipeline.outputs import OutputFormat
+from whimbrel.cli.terminal.options import Json, Timestamps, names_of
 
 if TYPE_CHECKING:
-    from whimbrel.cli.pipeline.run import Job
+    from whimbrel.cli.pipeline.run import RunJob
 
 pipeline = typer.Typer(
     help="Match on Apache Spark: batches and streams, one machine or a cluster.", no_args_is_help=True
@@ -28,7 +28,7 @@ class Form(StrEnum):
     LISTS = "lists"
 
 
-class Plan(StrEnum):
+class PlanChoice(StrEnum):
     """How events and subscriptions are spread over tasks."""
 
     AUTO = "auto"
@@ -95,8 +95,8 @@ def run(
     key: Key = "",
     form: Annotated[Form, typer.Option("--form", help="A row for each pair, or for each event.")] = Form.PAIRS,
     plan: Annotated[
-        Plan, typer.Option("--plan", help="How work is spread (default: by the index's size).")
-    ] = Plan.AUTO,
+        PlanChoice, typer.Option("--plan", help="How work is spread (default: by the index's size).")
+    ] = PlanChoice.AUTO,
     schema: Schema = None,
     timestamps: Timestamps = "",
     from_: EventsFrom = None,
@@ -131,24 +131,24 @@ def run(
     Output appears when it is complete. Exit status: 0 all good, 1 some input was refused or the run failed, 2 wrong
     usage.
     """
-    from whimbrel.cli.pipeline.events import Source
+    from whimbrel.cli.pipeline.events import EventSource
     from whimbrel.cli.pipeline.inputs import recognise
-    from whimbrel.cli.pipeline.run import Job, is_index, run_batch
+    from whimbrel.cli.pipeline.run import RunJob, is_index, run_batch
     from whimbrel.cli.pipeline.session import Cluster, running_spark, settings_of
-    from whimbrel.cli.pipeline.stream import Stream, run_stream
+    from whimbrel.cli.pipeline.stream import StreamOptions, run_stream
     from whimbrel.cli.pipeline.summary import finish
 
     cluster = Cluster(master, settings_of(settings))
     if not is_index(subscriptions):
         recognise(subscriptions, subscriptions_from)
-    source = Source(
+    source = EventSource(
         events,
         recognise(events, from_, waiting=stream),
         list(names_of(key)) or None,
         schema,
         files_at_once if stream else None,
     )
-    job = Job(
+    job = RunJob(
         source=source,
         subscriptions=subscriptions,
         subscriptions_from=subscriptions_from,
@@ -166,11 +166,11 @@ def run(
     notes = checkpoint or f"{output}.checkpoint"
     _check_outputs(job, notes if stream else None)
     with running_spark(cluster, "whimbrel pipeline run", json) as spark:
-        account = run_stream(spark, job, Stream(notes, every, once)) if stream else run_batch(spark, job)
+        account = run_stream(spark, job, StreamOptions(notes, every, once)) if stream else run_batch(spark, job)
     finish(account, json)
 
 
-def _check_outputs(job: Job, checkpoint: str | None) -> None:
+def _check_outputs(job: RunJob, checkpoint: str | None) -> None:
     """Refuse places that are taken before Spark is started."""
     from whimbrel.cli.pipeline.outputs import Outputs, format_of
 
@@ -212,7 +212,7 @@ def compile_(
     The version holds exactly these subscriptions; only what has changed is compiled. A stream that runs takes it up at
     its next micro-batch.
     """
-    from whimbrel.cli.pipeline.compile import Compile, compile_version
+    from whimbrel.cli.pipeline.compile import CompileJob, compile_version
     from whimbrel.cli.pipeline.inputs import recognise
     from whimbrel.cli.pipeline.outputs import Outputs
     from whimbrel.cli.pipeline.session import Cluster, running_spark, settings_of
@@ -222,7 +222,7 @@ def compile_(
     if rejects is not None:
         Outputs(overwrite).check(rejects, "--rejects")
     sample = None if events is None else (events, recognise(events, from_))
-    work = Compile(subscriptions, subscriptions_from, index, sample, shards, rejects, overwrite, json)
+    work = CompileJob(subscriptions, subscriptions_from, index, sample, shards, rejects, overwrite, json)
     with running_spark(cluster, "whimbrel pipeline compile", json) as spark:
         compiled = compile_version(spark, work)
     compiled.finish(json)
@@ -238,19 +238,19 @@ def explain(
     key: Key = "",
     form: Annotated[Form, typer.Option("--form", help="A row for each pair, or for each event.")] = Form.PAIRS,
     plan: Annotated[
-        Plan, typer.Option("--plan", help="How work is spread (default: by the index's size).")
-    ] = Plan.AUTO,
+        PlanChoice, typer.Option("--plan", help="How work is spread (default: by the index's size).")
+    ] = PlanChoice.AUTO,
     schema: Schema = None,
     from_: EventsFrom = None,
     master: Master = None,
     settings: Settings = None,
 ) -> None:
     """Show how `run` would match: the index version, the plan and why, and the columns that are read."""
-    from whimbrel.cli.pipeline.events import Source, read_events
+    from whimbrel.cli.pipeline.events import EventSource, read_events
     from whimbrel.cli.pipeline.inputs import recognise
     from whimbrel.cli.pipeline.session import Cluster, running_spark, settings_of
 
-    source = Source(events, recognise(events, from_), list(names_of(key)) or None, schema)
+    source = EventSource(events, recognise(events, from_), list(names_of(key)) or None, schema)
     with running_spark(Cluster(master, settings_of(settings)), "whimbrel pipeline explain") as spark:
         from whimbrel.pipeline import explain as explain_match
 
@@ -275,7 +275,7 @@ def gc(
 
     A version that an uncommitted micro-batch names is never deleted.
     """
-    from whimbrel.cli.console import to_json
+    from whimbrel.cli.terminal.console import to_json
     from whimbrel.pipeline.index.batches import gc as collect
 
     done = collect(index, keep=keep, batches=batches, forget=names_of(forget))

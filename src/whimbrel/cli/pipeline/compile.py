@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from whimbrel.cli.console import say, say_json, to_json
 from whimbrel.cli.pipeline.inputs import InputFormat, read
 from whimbrel.cli.pipeline.outputs import Outputs, format_of
 from whimbrel.cli.pipeline.progress import stage_bars
 from whimbrel.cli.pipeline.subscriptions import read_subscriptions
+from whimbrel.cli.terminal.console import say, say_json, to_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +21,7 @@ _SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Compile:
+class CompileJob:
     """What is to be compiled, to where, and what is to become of the rest."""
 
     subscriptions: str
@@ -35,7 +35,7 @@ class Compile:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CompileSummary:
     """What came of it."""
 
     index: str
@@ -62,7 +62,7 @@ class Outcome:
         raise typer.Exit(1 if self.rejected else 0)
 
 
-def compile_version(spark: SparkSession, work: Compile) -> Outcome:
+def compile_version(spark: SparkSession, work: CompileJob) -> CompileSummary:
     """Publish a version of the index; rejects appear when they are complete."""
     outputs = Outputs(work.overwrite)
     try:
@@ -73,7 +73,7 @@ def compile_version(spark: SparkSession, work: Compile) -> Outcome:
     return outcome
 
 
-def compile_to(spark: SparkSession, work: Compile, outputs: Outputs) -> Outcome:
+def compile_to(spark: SparkSession, work: CompileJob, outputs: Outputs) -> CompileSummary:
     """Publish a version of the index, and write rejects beside their place."""
     from whimbrel.pipeline import compile_index
 
@@ -88,7 +88,7 @@ def compile_to(spark: SparkSession, work: Compile, outputs: Outputs) -> Outcome:
             outputs.write(rejects, work.rejects, format_of(work.rejects, None))
     if rejected:
         _say(rejects, rejected, work)
-    return Outcome(
+    return CompileSummary(
         index=work.index,
         version=compiled.version,
         subscriptions=compiled.count,
@@ -100,7 +100,7 @@ def compile_to(spark: SparkSession, work: Compile, outputs: Outputs) -> Outcome:
     )
 
 
-def _say(rejects: DataFrame, count: int, work: Compile) -> None:
+def _say(rejects: DataFrame, count: int, work: CompileJob) -> None:
     for row in rejects.orderBy("id").limit(_SHOWN).collect():
         if work.quiet:
             line = {"rejected": "subscription", "file": work.subscriptions, "id": row["id"], "message": row["message"]}

@@ -19,7 +19,7 @@ _REASON = "array<struct<attribute: string, kind: string, message: string>>"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class EventSource:
     """Where events come from, and what they are said to be."""
 
     path: str
@@ -31,7 +31,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Events:
+class SourceEvents:
     """Events with their judgement, if they have one; their key, and the column of JSON where they are text."""
 
     frame: DataFrame
@@ -39,13 +39,13 @@ class Events:
     key: list[str] | None
     json: str | None
 
-    def observed(self, observation: object) -> Events:
+    def observed(self, observation: object) -> SourceEvents:
         """The same, with `events` and `dead` counted on the way."""
         from pyspark.sql import functions as sf
 
         dead = sf.count_if(sf.size("reasons") > 0) if self.is_judged else sf.count_if(sf.lit(False))
         counts: list[Column] = [sf.count(sf.lit(1)).alias("events"), dead.alias("dead")]
-        return Events(self.frame.observe(observation, *counts), self.is_judged, self.key, self.json)  # type: ignore[arg-type]
+        return SourceEvents(self.frame.observe(observation, *counts), self.is_judged, self.key, self.json)  # type: ignore[arg-type]
 
     @property
     def valid(self) -> DataFrame:
@@ -62,7 +62,7 @@ class Events:
         return Conformed(self.frame).dead_letters if self.is_judged else None
 
 
-def read_events(spark: SparkSession, source: Source) -> Events:
+def read_events(spark: SparkSession, source: EventSource) -> SourceEvents:
     """The events of a source, batch or stream; those of JSON and those with a schema are judged."""
     if source.format is InputFormat.LOG:
         from whimbrel.pipeline.connectors.log_source import WhimbrelSource
@@ -81,13 +81,13 @@ def read_events(spark: SparkSession, source: Source) -> Events:
         from whimbrel.pipeline import conform
 
         judged = conform(frame, schema_of(source.schema), unknown="drop", json=json).judged
-        return Events(judged, True, key, None)
+        return SourceEvents(judged, True, key, None)
     if json is None:
-        return Events(frame, False, key, None)
+        return SourceEvents(frame, False, key, None)
     if source.format is InputFormat.JSON:
         frame = with_keys(frame, key, read(spark, source.path, source.format))
         key = [name for name in frame.columns if name != TEXT]
-    return Events(_judged(frame, json), True, key, json)
+    return SourceEvents(_judged(frame, json), True, key, json)
 
 
 def _judged(frame: DataFrame, json: str) -> DataFrame:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whimbrel.readers.errors import FileEmpty, FileMissing, FileUnreadable, Place, WrongFormat
+from whimbrel.readers.errors import FileEmpty, FileMissing, FileUnreadable, InputPlace, WrongFormat
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -63,20 +63,20 @@ def recognise(path: str, fallback: InputFormat | None = None, waiting: bool = Fa
     named = _by_name(path)
     if is_remote(path):
         if named is None and fallback is None:
-            raise WrongFormat(Place(path), "Expected a name that tells the format, or --from")
+            raise WrongFormat(InputPlace(path), "Expected a name that tells the format, or --from")
         return fallback or named or InputFormat.PARQUET
     local = Path(path.removeprefix("file://"))
     try:
         if not local.exists():
-            raise FileMissing(Place(path), "Expected a file or a directory, but there is none of that name")
+            raise FileMissing(InputPlace(path), "Expected a file or a directory, but there is none of that name")
         if not os.access(local, os.R_OK):
-            raise FileUnreadable(Place(path), "Expected a file to read, but got: Permission denied")
+            raise FileUnreadable(InputPlace(path), "Expected a file to read, but got: Permission denied")
         if local.is_dir():
             return _of_directory(local, path, fallback, waiting)
         if local.stat().st_size == 0:
-            raise FileEmpty(Place(path), "Expected some content, but the file is empty")
+            raise FileEmpty(InputPlace(path), "Expected some content, but the file is empty")
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise FileUnreadable(Place(path), f"Expected a file to read, but got: {error}") from None
+        raise FileUnreadable(InputPlace(path), f"Expected a file to read, but got: {error}") from None
     return fallback or named or InputFormat.JSON
 
 
@@ -107,10 +107,12 @@ def _of_directory(folder: Path, path: str, fallback: InputFormat | None, waiting
     if fallback is not None and (found or unknown):
         return fallback
     if len(found) > 1:
-        raise WrongFormat(Place(path), f"Expected files of one format, but got {' and '.join(sorted(found.values()))}")
+        raise WrongFormat(
+            InputPlace(path), f"Expected files of one format, but got {' and '.join(sorted(found.values()))}"
+        )
     if not found:
         problem = f"{unknown!r}, whose name does not tell its format (say it with --from)" if unknown else "none"
-        raise FileEmpty(Place(path), f"Expected files in the directory, but got {problem}")
+        raise FileEmpty(InputPlace(path), f"Expected files in the directory, but got {problem}")
     return next(iter(found))
 
 

@@ -22,7 +22,7 @@ _EVERY = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class StageProgress:
     """How far a stage is: its tasks, those that are done, and the rows it has read where they are known."""
 
     id: int
@@ -50,7 +50,7 @@ def _reporting(spark: SparkSession, bars: _Bars) -> Iterator[None]:
     if not hasattr(spark, "_jsc"):  # Spark Connect
 
         def handler(stages: Iterable[Any], inflight_tasks: int, operation_id: str, done: bool) -> None:
-            bars.show([Stage(s.stage_id, s.num_tasks, s.num_completed_tasks) for s in stages])
+            bars.show([StageProgress(s.stage_id, s.num_tasks, s.num_completed_tasks) for s in stages])
 
         spark.registerProgressHandler(handler)  # type: ignore[arg-type]  # a protocol without names
         try:
@@ -73,7 +73,7 @@ def _reporting(spark: SparkSession, bars: _Bars) -> Iterator[None]:
         thread.join()
 
 
-def _active_stages(spark: SparkSession) -> Iterator[Stage]:
+def _active_stages(spark: SparkSession) -> Iterator[StageProgress]:
     tracker = spark.sparkContext.statusTracker()
     store = spark.sparkContext._jsc.sc().statusStore()
     for id in tracker.getActiveStageIds():
@@ -82,7 +82,7 @@ def _active_stages(spark: SparkSession) -> Iterator[Stage]:
             continue
         data = store.lastStageAttempt(id)
         rows = max(data.inputRecords(), data.shuffleReadRecords())
-        yield Stage(id, info.numTasks, info.numCompletedTasks, rows)
+        yield StageProgress(id, info.numTasks, info.numCompletedTasks, rows)
 
 
 class _Bars:
@@ -104,7 +104,7 @@ class _Bars:
         self.seen: dict[int, tuple[TaskID, float]] = {}
         self.progress.start()
 
-    def show(self, stages: list[Stage]) -> None:
+    def show(self, stages: list[StageProgress]) -> None:
         now = time.monotonic()
         for gone in self.seen.keys() - {stage.id for stage in stages}:
             self.progress.remove_task(self.seen.pop(gone)[0])

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whimbrel.cli.pipeline.compile import Compile, compile_to
-from whimbrel.cli.pipeline.events import Source, read_events
+from whimbrel.cli.pipeline.compile import CompileJob, compile_to
+from whimbrel.cli.pipeline.events import EventSource, read_events
 from whimbrel.cli.pipeline.inputs import InputFormat
 from whimbrel.cli.pipeline.outputs import OutputFormat, Outputs, format_of
 from whimbrel.cli.pipeline.progress import stage_bars
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class RunJob:
     """What is to be done: the options of the command."""
 
-    source: Source
+    source: EventSource
     subscriptions: str
     subscriptions_from: InputFormat | None
     output: str
@@ -39,7 +39,7 @@ class Job:
 
 
 @dataclass(slots=True)
-class Account:
+class RunSummary:
     """What came of it, for the summary."""
 
     subscriptions: int = 0
@@ -63,9 +63,9 @@ def is_index(path: str) -> bool:
     return (Path(path) / "versions").is_dir()
 
 
-def run_batch(spark: SparkSession, job: Job) -> Account:
+def run_batch(spark: SparkSession, job: RunJob) -> RunSummary:
     """Match all events there are now; outputs appear when all of them are complete."""
-    account = Account(output=job.output)
+    account = RunSummary(output=job.output)
     outputs = Outputs(job.overwrite)
     home = None if job.index or is_index(job.subscriptions) else Path(tempfile.mkdtemp(prefix="whimbrel-index-"))
     try:
@@ -81,14 +81,16 @@ def run_batch(spark: SparkSession, job: Job) -> Account:
     return account
 
 
-def compile_for(spark: SparkSession, job: Job, index: str, account: Account, outputs: Outputs) -> None:
+def compile_for(spark: SparkSession, job: RunJob, index: str, account: RunSummary, outputs: Outputs) -> None:
     """Compile the subscriptions of a job into the index."""
-    work = Compile(job.subscriptions, job.subscriptions_from, index, None, None, job.rejects, job.overwrite, job.quiet)
+    work = CompileJob(
+        job.subscriptions, job.subscriptions_from, index, None, None, job.rejects, job.overwrite, job.quiet
+    )
     done = compile_to(spark, work, outputs)
     account.rejected, account.compile_seconds = done.rejected, done.seconds
 
 
-def _match(spark: SparkSession, job: Job, index: str, account: Account, outputs: Outputs) -> None:
+def _match(spark: SparkSession, job: RunJob, index: str, account: RunSummary, outputs: Outputs) -> None:
     from pyspark.sql import Observation
 
     from whimbrel.pipeline import IndexStore, match

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from whimbrel.cli.console import to_json
 from whimbrel.cli.pipeline.checkpoint import claim
 from whimbrel.cli.pipeline.errors import JobFailed, reason_of
 from whimbrel.cli.pipeline.events import read_events
 from whimbrel.cli.pipeline.inputs import absolute
 from whimbrel.cli.pipeline.lag import lag_of
 from whimbrel.cli.pipeline.outputs import Outputs, format_of
-from whimbrel.cli.pipeline.run import Account, Job, compile_for, count_of_pairs, is_index
+from whimbrel.cli.pipeline.run import RunJob, RunSummary, compile_for, count_of_pairs, is_index
+from whimbrel.cli.terminal.console import to_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,7 +34,7 @@ _DEAD_LETTERS = "dead-letters"
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class StreamOptions:
     """What a stream has beyond a batch: where it notes how far it is, and when micro-batches start."""
 
     checkpoint: str
@@ -42,11 +42,11 @@ class Stream:
     once: bool
 
 
-def run_stream(spark: SparkSession, job: Job, stream: Stream) -> Account:
+def run_stream(spark: SparkSession, job: RunJob, stream: StreamOptions) -> RunSummary:
     """Match what is there and what comes, until it is stopped or, with `once`, until all there is now is matched."""
     from whimbrel.pipeline import IndexStore, match_stream
 
-    account = Account(output=job.output, batches=0)
+    account = RunSummary(output=job.output, batches=0)
     index = job.subscriptions if is_index(job.subscriptions) else job.index or f"{job.output}.index"
     checkpoint = Path(stream.checkpoint)
     claim(checkpoint, _identity(job, index))
@@ -87,7 +87,7 @@ def run_stream(spark: SparkSession, job: Job, stream: Stream) -> Account:
     return account
 
 
-def _identity(job: Job, index: str) -> dict[str, object]:
+def _identity(job: RunJob, index: str) -> dict[str, object]:
     """What may not change while a checkpoint is used: its offsets and its output would not fit any more."""
     return {
         "events": absolute(job.source.path),
@@ -99,7 +99,7 @@ def _identity(job: Job, index: str) -> dict[str, object]:
     }
 
 
-def _start(frame: DataFrame, path: str, format: str, checkpoint: Path, stream: Stream) -> StreamingQuery:
+def _start(frame: DataFrame, path: str, format: str, checkpoint: Path, stream: StreamOptions) -> StreamingQuery:
     writer = (
         frame.writeStream.format(format).option("header", True).option("checkpointLocation", absolute(str(checkpoint)))
     )
@@ -110,7 +110,7 @@ def _start(frame: DataFrame, path: str, format: str, checkpoint: Path, stream: S
     return writer.start(absolute(path))
 
 
-def _follow(queries: list[StreamingQuery], job: Job, account: Account, checkpoint: Path) -> None:
+def _follow(queries: list[StreamingQuery], job: RunJob, account: RunSummary, checkpoint: Path) -> None:
     """Count and show micro-batches until the queries end, or a signal ends them."""
     seen = -1
     with _stop_signals() as stopped, _line(job.quiet) as show:
@@ -129,7 +129,7 @@ def _follow(queries: list[StreamingQuery], job: Job, account: Account, checkpoin
             stopped.wait(_LOOK)
 
 
-def _count(progress: Any, job: Job, account: Account, checkpoint: Path) -> dict[str, object]:
+def _count(progress: Any, job: RunJob, account: RunSummary, checkpoint: Path) -> dict[str, object]:
     """Add a micro-batch to the account; what there is to say of it."""
     metrics = progress["observedMetrics"]
     events, dead = (metrics["events"][name] for name in ("events", "dead")) if "events" in metrics else (0, 0)
@@ -171,14 +171,14 @@ class _Line:
         self.json = json
         self.status = status
 
-    def __call__(self, batch: dict[str, object], account: Account) -> None:
+    def __call__(self, batch: dict[str, object], account: RunSummary) -> None:
         if self.json:
             typer.echo(to_json(batch))
         elif self.status is not None:
             self.status.update(describe(batch, account))
 
 
-def describe(batch: dict[str, Any], account: Account) -> str:
+def describe(batch: dict[str, Any], account: RunSummary) -> str:
     """A micro-batch in a line: its size, latency, rate and lag, and what there is so far."""
     seconds = batch["milliseconds"] / 1_000
     rate = f" ({batch['events'] / seconds:,.0f} events/s)" if seconds else ""

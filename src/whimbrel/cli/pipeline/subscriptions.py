@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from whimbrel.cli.pipeline.inputs import TEXT, InputFormat, read, recognise
-from whimbrel.readers.errors import MissingField, Place, WrongFormat
+from whimbrel.readers.errors import InputPlace, MissingField, WrongFormat
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -17,18 +17,18 @@ _COLUMNS = (*_FIELDS, "owner")
 
 
 @dataclass(frozen=True, slots=True)
-class Subscriptions:
+class SubscriptionRows:
     """Rows of id, filter and whatever of dialect and owner there is; `refused` has id, text and message."""
 
     rows: DataFrame
     refused: DataFrame
 
 
-def read_subscriptions(spark: SparkSession, path: str, fallback: InputFormat | None) -> Subscriptions:
+def read_subscriptions(spark: SparkSession, path: str, fallback: InputFormat | None) -> SubscriptionRows:
     """The subscriptions of a file or directory."""
     format = recognise(path, fallback)
     if format is InputFormat.LOG:
-        raise WrongFormat(Place(path), "Expected subscriptions, but got a log of events")
+        raise WrongFormat(InputPlace(path), "Expected subscriptions, but got a log of events")
     rows = read(spark, path, format)
     if format is InputFormat.JSON:
         return _of_json(rows)
@@ -36,12 +36,12 @@ def read_subscriptions(spark: SparkSession, path: str, fallback: InputFormat | N
     if missing:
         found = ", ".join(rows.columns[:10])
         problem = f"Expected columns id and filter, but there is no {missing[0]} among: {found}"
-        raise MissingField(Place(path), problem)
+        raise MissingField(InputPlace(path), problem)
     rows = rows.select([name for name in _COLUMNS if name in rows.columns])
-    return Subscriptions(rows, spark.createDataFrame([], REJECTS))
+    return SubscriptionRows(rows, spark.createDataFrame([], REJECTS))
 
 
-def _of_json(lines: DataFrame) -> Subscriptions:
+def _of_json(lines: DataFrame) -> SubscriptionRows:
     """Ids are integers if all of them are, else text; a line with an id of the other kind is refused."""
     from pyspark.sql import functions as sf
 
@@ -64,4 +64,4 @@ def _of_json(lines: DataFrame) -> Subscriptions:
     fields += [sf.try_variant_get("object", f"$.{name}", "string").alias(name) for name in _FIELDS[1:]]
     id = sf.try_variant_get("object", "$.id", "string").alias("id")
     refused = judged.where(sf.col("message").isNotNull()).select(id, sf.col(TEXT).alias("text"), "message")
-    return Subscriptions(judged.where(sf.col("message").isNull()).select(*fields), refused)
+    return SubscriptionRows(judged.where(sf.col("message").isNull()).select(*fields), refused)

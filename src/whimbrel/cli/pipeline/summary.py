@@ -7,11 +7,11 @@ from typing import NoReturn
 
 import typer
 
-from whimbrel.cli.console import to_json
-from whimbrel.cli.pipeline.run import Account
+from whimbrel.cli.pipeline.run import RunSummary
+from whimbrel.cli.terminal.console import to_json
 
 
-def finish(account: Account, json: bool) -> NoReturn:
+def finish(account: RunSummary, json: bool) -> NoReturn:
     """Print the summary and end the program: 0 if all was good, 1 if something was refused."""
     if json:
         typer.echo(to_json(_fields(account)))
@@ -33,7 +33,7 @@ def print_table(rows: Iterable[tuple[str, str]]) -> None:
     Console(highlight=False).print(table)
 
 
-def _fields(account: Account) -> dict[str, object]:
+def _fields(account: RunSummary) -> dict[str, object]:
     fields: dict[str, object] = {
         "subscriptions": account.subscriptions,
         "version": account.version,
@@ -51,7 +51,7 @@ def _fields(account: Account) -> dict[str, object]:
     }
 
 
-def _rows(account: Account) -> list[tuple[str, str]]:
+def _rows(account: RunSummary) -> list[tuple[str, str]]:
     rows = [
         ("subscriptions", f"{account.subscriptions:,}"),
         ("rejected subscriptions", f"{account.rejected:,}"),

@@ -1,0 +1,56 @@
+"""`whimbrel lint`: what is wrong or needless in a file of subscriptions?"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from whimbrel.cli.terminal.console import plain, progress, say, say_json, to_json
+from whimbrel.cli.terminal.options import From, Json, SchemaOption
+
+
+def lint(
+    subscriptions: Annotated[
+        str, typer.Argument(metavar="SUBSCRIPTIONS", help="File of id, filter and optionally dialect; - is stdin.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where findings go (default: standard output)."),
+    ] = None,
+    from_: From = None,
+    schema: SchemaOption = None,
+    json: Json = False,
+) -> None:
+    """Check subscriptions for errors and needless filters.
+
+    Finds filters that do not parse, never or always match, stand there twice, are covered by another one, or have a
+    name in double quotes where text was meant; with a schema also those that do not fit it.
+
+    Exit status: 1 if there are errors, 0 if there are only warnings or none.
+    """
+    from whimbrel.cli.terminal.rejects import open_for_writing
+    from whimbrel.model.schema import Schema
+    from whimbrel.readers.lint_file import Finding, find
+
+    typed = None if schema is None else Schema.load(schema)
+    counts: Counter[str] = Counter()
+    stream = sys.stdout if output is None else open_for_writing(output, "--output")
+
+    def write(finding: Finding) -> None:
+        counts[finding.rule] += 1
+        stream.write((to_json(finding.to_dict()) if json else plain(str(finding))) + "\n")
+
+    with progress("Checking", quiet=json) as bar:
+        checked = find(subscriptions, from_, write, lambda count, step: bar.update(count, f"{step} {count:,}"), typed)
+    if output is not None:
+        stream.close()
+    if json:
+        say_json({"subscriptions": checked, "findings": dict(sorted(counts.items()))})
+    elif sys.stderr.isatty() or counts:
+        found = ", ".join(f"{count:,} {rule}" for rule, count in sorted(counts.items())) or "nothing found"
+        say(f"{checked:,} subscriptions checked: {found}")
+    raise typer.Exit(1 if counts["error"] else 0)

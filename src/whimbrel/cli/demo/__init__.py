@@ -1,0 +1,1 @@
+"""`whimbrel demo`: the bundled web shop matched in this process, then a stream of quotes on Spark."""

@@ -1,0 +1,150 @@
+"""Where pairs of event and subscription go: JSON lines, a table to read, or Parquet; a file or standard output."""
+
+from __future__ import annotations
+
+import os
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import typer
+
+from whimbrel.cli.terminal.console import plain, to_json
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class PairFormat(StrEnum):
+    """The formats of pairs."""
+
+    JSONL = "jsonl"
+    TABLE = "table"
+    PARQUET = "parquet"
+
+
+class PairWriter(ABC):
+    """Writes tables of `event` and `subscription`, one after the other."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.stream = stream
+
+    @abstractmethod
+    def write(self, pairs: pa.Table) -> None:
+        """Write the pairs; they can be read at once."""
+
+    def close(self) -> None:  # noqa: B027 - text needs no end
+        """Write what must stand at the end."""
+
+
+class _JsonLines(PairWriter):
+    def write(self, pairs: pa.Table) -> None:
+        rows = pairs["event"].to_pylist()
+        ids = _texts(pairs["subscription"], to_json)
+        lines = [f'{{"event": {row}, "subscription": {id}}}\n' for row, id in zip(rows, ids, strict=True)]
+        self.stream.write("".join(lines).encode())
+        self.stream.flush()
+
+
+class _Table(PairWriter):
+    """Two columns with a fixed width for the first, so that nothing has to be kept to know how wide it is."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        super().__init__(stream)
+        stream.write(b"     event  subscription\n")
+
+    def write(self, pairs: pa.Table) -> None:
+        rows = pairs["event"].to_pylist()
+        ids = _texts(pairs["subscription"], lambda id: plain(str(id)).replace("\n", "\\n"))
+        self.stream.write("".join(f"{row:>10}  {id}\n" for row, id in zip(rows, ids, strict=True)).encode())
+        self.stream.flush()
+
+
+class _Parquet(PairWriter):
+    def __init__(self, stream: IO[bytes], kind: str) -> None:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        super().__init__(stream)
+        self.schema = pa.schema({"event": pa.int64(), "subscription": pa.int64() if kind == "int64" else pa.string()})
+        self.file = parquet.ParquetWriter(stream, self.schema)
+
+    def write(self, pairs: pa.Table) -> None:
+        if pairs.num_rows:
+            self.file.write_table(pairs.cast(self.schema))
+
+    def close(self) -> None:
+        self.file.close()
+
+
+def _texts(ids: pa.ChunkedArray, text: object) -> list[str]:
+    """Each id as text; of a dictionary, each different id is written once."""
+    assert callable(text)
+    out: list[str] = []
+    for chunk in ids.chunks:
+        if hasattr(chunk, "dictionary"):
+            names = [text(id) for id in chunk.dictionary.to_pylist()]
+            out += [names[index] for index in chunk.indices.to_pylist()]
+        else:
+            out += map(text, chunk.to_pylist())
+    return out
+
+
+@contextmanager
+def open_writer(output: Path | None, format: PairFormat | None, kind: str) -> Iterator[PairWriter]:
+    """A writer to a file or standard output; `kind` is the kind of the ids: int64 or string.
+
+    A file gets its name only when it is complete, so that nobody reads half of it.
+    """
+    chosen = format or _default_format(output)
+    if output is None or str(output) == "-":
+        if chosen is PairFormat.PARQUET and sys.stdout.isatty():
+            raise typer.BadParameter("Expected --output FILE: a terminal cannot show Parquet", param_hint="--format")
+        writer = _make(chosen, sys.stdout.buffer, kind)
+        yield writer
+        writer.close()
+        sys.stdout.buffer.flush()
+        return
+    with _replacing(output) as stream:
+        writer = _make(chosen, stream, kind)
+        yield writer
+        writer.close()
+
+
+def _default_format(output: Path | None) -> PairFormat:
+    if output is not None and output.suffix.lower() == ".parquet":
+        return PairFormat.PARQUET
+    to_terminal = sys.stdout.isatty() and (output is None or str(output) == "-")
+    return PairFormat.TABLE if to_terminal else PairFormat.JSONL
+
+
+def _make(format: PairFormat, stream: IO[bytes], kind: str) -> PairWriter:
+    if format is PairFormat.PARQUET:
+        return _Parquet(stream, kind)
+    return _Table(stream) if format is PairFormat.TABLE else _JsonLines(stream)
+
+
+@contextmanager
+def _replacing(output: Path) -> Iterator[IO[bytes]]:
+    """A file that is written beside its place and then moved there; a device or a pipe is written as it is."""
+    target = Path(os.path.realpath(output))
+    beside = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    moves = target.is_file() or not target.exists()
+    try:
+        stream = (beside if moves else target).open("wb")
+    except OSError as error:
+        problem = f"Expected a file to write, but got {plain(str(output))!r}: {error.strerror}"
+        raise typer.BadParameter(problem, param_hint="--output") from None
+    try:
+        with stream:
+            yield stream
+        if moves:
+            beside.replace(target)
+    except BaseException:
+        if moves:
+            beside.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,88 @@
+"""The account of one run: what was refused, where it is written down, and how the run ends."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Literal, NoReturn
+
+import typer
+
+from whimbrel.cli.terminal.console import plain, say, say_json, to_json
+from whimbrel.readers.errors import InputError
+
+_SHOWN = 20
+
+Kind = Literal["event", "subscription", "file"]
+_PLURAL = {"event": "events", "subscription": "subscriptions", "file": "files"}
+
+
+class OnError(StrEnum):
+    """What to do with input that is refused: leave it out and go on, or stop there."""
+
+    SKIP = "skip"
+    STOP = "stop"
+
+
+class Stopped(Exception):
+    """Input was refused and the run is to stop; what was done before is kept."""
+
+
+class RejectReport:
+    """Counts and writes down what is refused: each on standard error, all in the rejects file."""
+
+    def __init__(self, json: bool = False, on_error: OnError = OnError.SKIP, rejects: Path | None = None) -> None:
+        self.json = json
+        self.on_error = on_error
+        self.rejected: Counter[str] = Counter()
+        self._rejects: IO[str] | None = None
+        if rejects is not None:
+            self._rejects = open_for_writing(rejects, "--rejects")
+
+    def __enter__(self) -> RejectReport:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._rejects is not None:
+            self._rejects.close()
+
+    def reject(self, kind: Kind, error: InputError) -> None:
+        """Write down an error; raise `Stopped` if the run is to stop at the first."""
+        if error.place.line is None and error.place.row is None:
+            kind = "file"
+        self.rejected[kind] += 1
+        if self._rejects is not None:
+            line = {"rejected": kind, **error.to_dict(), "input": error.text}
+            self._rejects.write(to_json(line) + "\n")
+        if self.json:
+            say_json({"rejected": kind, **error.to_dict()})
+        elif self.rejected.total() <= _SHOWN:
+            say(f"whimbrel: {error}")
+        elif self.rejected.total() == _SHOWN + 1:
+            say("whimbrel: further errors are only counted; --rejects FILE writes all of them")
+        if self.on_error is OnError.STOP:
+            raise Stopped
+
+    def finish(self, summary: dict[str, object], sentence: str) -> NoReturn:
+        """Say how it went, and end the program: 0 if all was good, 1 if something was refused."""
+        rejected = {_PLURAL[kind]: count for kind, count in sorted(self.rejected.items())}
+        if self.json:
+            say_json({**summary, "rejected": rejected})
+        elif sys.stderr.isatty() or rejected:
+            refused = ", ".join(f"{count:,} {name}" for name, count in rejected.items())
+            say(sentence + (f"; rejected: {refused}" if refused else ""))
+        raise typer.Exit(1 if rejected else 0)
+
+
+def open_for_writing(path: Path, option: str) -> IO[str]:
+    """A text file to write; a wrong name is a usage error."""
+    try:
+        return path.open("w", encoding="utf-8")
+    except OSError as error:
+        problem = f"Expected a file to write, but got {plain(str(path))!r}: {error.strerror}"
+        raise typer.BadParameter(problem, param_hint=option) from None

@@ -1,0 +1,239 @@
+"""How fast does a large index change, how long do saving and opening take, and finding near misses?
+
+Adding is from text, and its mean counts the background merges that it causes to their end. Times are by the clock on
+the wall, per call, in one thread; `match` is measured alone, and again while another thread adds a thousand a second.
+Subscriptions and events are those of `lesubscribe`, near misses are looked for among `mixed`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from whimbrel.engine.index import Index
+from whimbrel.lab.measure.machine import card, load
+from whimbrel.lab.measure.matching.verdicts import Verdict
+from whimbrel.lab.measure.timing import Times
+from whimbrel.lab.workloads import make
+from whimbrel.model.errors import WhimbrelError
+
+Progress = Callable[[str], None]
+_LOAD = 800_000
+"""Subscriptions that are generated and loaded at once."""
+_PER_SECOND = 1_000
+"""Subscriptions that a thread adds while others match."""
+_SEEN, _EXTRA = 1 << 40, 1 << 41
+"""Ids that nothing else has: of a change that is looked for, and from there on of those between saves."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSizes:
+    """How large everything is."""
+
+    subscriptions: int
+    changes: int
+    missed: int
+    events: int
+    repeat: int
+    seconds: float
+
+
+SMALL = LiveSizes(subscriptions=100_000, changes=5_000, missed=50_000, events=20, repeat=3, seconds=2.0)
+FULL = LiveSizes(subscriptions=3_200_000, changes=60_000, missed=1_000_000, events=40, repeat=5, seconds=5.0)
+
+
+class NotVisible(WhimbrelError):
+    """A match did not see a change that was made before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallTimes:
+    """Calls of one kind, in microseconds; the mean has a share of all that went on until the last merge had ended."""
+
+    what: str
+    calls: int
+    median: float
+    highest: float
+    mean: float
+
+
+def run(sizes: LiveSizes, progress: Progress = lambda text: None) -> dict[str, Any]:
+    """All measurements, with the machine they were made on."""
+    machine = card()
+    _warm_up()
+    index, events = _loaded(sizes, progress)
+    rows = _changes(index, sizes, progress) + _matches(index, events, sizes, progress)
+    kept = _kept(index, events, sizes, progress)
+    del index
+    rows += _misses(sizes, progress)
+    by_name = {row.what: row for row in rows}
+    verdicts = [
+        Verdict("add, us with merges", 50.0, by_name["add"].mean, least=False),
+        Verdict("open, seconds", 1.0, kept["open"], least=False),
+        Verdict("near misses, ms", 200.0, round(by_name["near_misses"].median / 1e3, 1), least=False),
+        Verdict("explain, ms", 200.0, round(by_name["explain"].median / 1e3, 2), least=False),
+    ]
+    return {
+        "machine": {**machine, "load_at_end": load()},
+        "sizes": asdict(sizes),
+        "calls": [asdict(row) for row in rows],
+        "seconds": kept,
+        "verdicts": [verdict.to_dict() for verdict in verdicts],
+    }
+
+
+def _warm_up() -> None:
+    """Compile or load all kernels, those of merges too."""
+    workload = make("mixed", n=5_000, events=1)
+    index = Index()
+    for id, filter in zip(*(workload.subscriptions[name].to_pylist() for name in ("id", "filter")), strict=True):
+        index.add(id, filter)
+    index.match(_dicts(workload.events)[0])
+    _settle(index)
+
+
+def _loaded(sizes: LiveSizes, progress: Progress) -> tuple[Index, list[dict[str, Any]]]:
+    index = Index()
+    for seed, first in enumerate(range(0, sizes.subscriptions, _LOAD)):
+        count = min(_LOAD, sizes.subscriptions - first)
+        progress(f"loading {first + count:,} of {sizes.subscriptions:,} subscriptions")
+        subscriptions = make("lesubscribe", n=count, events=1, seed=seed).subscriptions
+        index.add_many(subscriptions.set_column(0, "id", pa.array(range(first, first + count))))
+    _settle(index)
+    return index, _dicts(make("lesubscribe", n=1, events=sizes.events).events)
+
+
+def _changes(index: Index, sizes: LiveSizes, progress: Progress) -> list[CallTimes]:
+    """Add, replace and remove, and look whether the next match sees each kind."""
+    texts = make("lesubscribe", n=sizes.changes, events=1, seed=99).subscriptions["filter"].to_pylist()
+    ids = range(-1, -1 - len(texts), -1)
+    kinds: list[tuple[str, Iterable[tuple[Any, ...]], Callable[..., None]]] = [
+        ("add", zip(ids, texts, strict=True), index.add),
+        ("replace", zip(ids, reversed(texts), strict=True), index.replace),
+        ("remove", zip(ids, strict=True), index.remove),
+    ]
+    rows = []
+    for what, changes, change in kinds:
+        progress(f"{what}: {len(texts):,}")
+        rows.append(_timed(what, (lambda c=change, a=one: c(*a) for one in changes), lambda: _settle(index)))  # type: ignore[misc]
+        _look(index, change)
+    return rows
+
+
+def _look(index: Index, change: Callable[..., None]) -> None:
+    """One more change, and a match after it."""
+    change(_SEEN, *(["whimbrel = 2"] if change != index.remove else []))
+    if (_SEEN in index.match({"whimbrel": 2})) is (change == index.remove):
+        raise NotVisible(f"Expected the next match to see `{change.__name__}`, but it did not")
+
+
+def _matches(index: Index, events: list[dict[str, Any]], sizes: LiveSizes, progress: Progress) -> list[CallTimes]:
+    """Single events, alone and beside a thread that adds: with thousands of matches each, and with none."""
+    progress("match, alone and while subscriptions come")
+    kinds = {"match": events, "match of nothing": [{"whimbrel": -number} for number in range(1, 9)]}
+    index.match(events[0])
+    rows = [_timed(what, _matching(index, chosen, sizes.seconds)) for what, chosen in kinds.items()]
+    with _adding(index, sizes):
+        for what, chosen in kinds.items():
+            rows.append(_timed(f"{what}, {_PER_SECOND:,} adds/s", _matching(index, chosen, sizes.seconds)))
+    _settle(index)
+    return rows
+
+
+def _matching(index: Index, events: list[dict[str, Any]], seconds: float) -> Iterator[Callable[[], object]]:
+    """Matches of one event after the other, for so long."""
+    until = time.monotonic() + seconds
+    for event in cycle(events):
+        yield lambda e=event: index.match(e)  # type: ignore[misc]
+        if time.monotonic() > until:
+            return
+
+
+@contextmanager
+def _adding(index: Index, sizes: LiveSizes) -> Iterator[None]:
+    """A thread that adds subscriptions at an even rate until it is told to stop."""
+    texts = make("lesubscribe", n=sizes.changes, events=1, seed=98).subscriptions["filter"].to_pylist()
+    stop = threading.Event()
+
+    def add() -> None:
+        begun, number = time.monotonic(), 0
+        while not stop.wait(max(begun + number / _PER_SECOND - time.monotonic(), 0)):
+            index.add(sizes.subscriptions + number, texts[number % len(texts)])
+            number += 1
+
+    thread = threading.Thread(target=add)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _kept(index: Index, events: list[dict[str, Any]], sizes: LiveSizes, progress: Progress) -> dict[str, float]:
+    """Seconds to save, to save a few changes more, and to open, by themselves and with a first match."""
+    progress("save and open")
+    folder = Path(tempfile.mkdtemp(prefix="whimbrel-live-"))
+    try:
+        first, again, opened, unverified, matched = (Times() for _ in range(5))
+        first.of(lambda: index.save(folder / "index"))
+        for number in range(sizes.repeat):
+            for place in range(100):
+                index.add(_EXTRA + 100 * number + place, f"whimbrel = {place}")
+            again.of(lambda: index.save(folder / "index"))
+            unverified.of(lambda: Index.open(folder / "index", verify=False))
+            other = opened.of(lambda: Index.open(folder / "index"))
+            event = events[number % len(events)]
+            if matched.of(lambda o=other, e=event: o.match(e)) != index.match(event):  # type: ignore[misc]
+                raise NotVisible("Expected the opened index to match as the saved one does, but it did not")
+    finally:
+        shutil.rmtree(folder)
+    parts = {"save": first, "save_again": again, "open": opened, "open_unverified": unverified, "first_match": matched}
+    return {name: round(times.median_wall, 4) for name, times in parts.items()}
+
+
+def _misses(sizes: LiveSizes, progress: Progress) -> list[CallTimes]:
+    progress(f"near misses among {sizes.missed:,} subscriptions")
+    workload = make("mixed", n=sizes.missed, events=sizes.events)
+    index = Index()
+    index.add_many(workload.subscriptions)
+    _settle(index)
+    events = _dicts(workload.events)
+    ids = workload.subscriptions["id"].to_pylist()[: len(events)]
+    index.near_misses(events[0])
+    return [
+        _timed("near_misses", (lambda e=event: index.near_misses(e) for event in events)),  # type: ignore[misc]
+        _timed("explain", (lambda i=id, e=event: index.explain(i, e) for id, event in zip(ids, events, strict=True))),  # type: ignore[misc]
+    ]
+
+
+def _dicts(events: pa.Table) -> list[dict[str, Any]]:
+    return [{name: value for name, value in row.items() if value is not None} for row in events.to_pylist()]
+
+
+def _settle(index: Index) -> None:
+    """Wait for the background merges."""
+    while index._parts.merging:
+        time.sleep(0.005)
+
+
+def _timed(what: str, calls: Iterable[Callable[[], object]], settle: Callable[[], None] = lambda: None) -> CallTimes:
+    us, begun = [], time.perf_counter()
+    for call in calls:
+        started = time.perf_counter()
+        call()
+        us.append((time.perf_counter() - started) * 1e6)
+    settle()
+    mean = (time.perf_counter() - begun) * 1e6 / len(us)
+    return CallTimes(what, len(us), round(statistics.median(us), 1), round(max(us), 1), round(mean, 1))

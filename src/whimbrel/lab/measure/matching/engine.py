@@ -1,0 +1,203 @@
+"""The engine as a competitor, and what is measured of it alone: building, batches, single events, both cores."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from whimbrel.engine import workspace as workspace_module
+from whimbrel.engine.index import Index
+from whimbrel.engine.intake import parallel
+from whimbrel.engine.intake.loads import SCANNED_FROM
+from whimbrel.lab.measure.matching.rival import Pairs, Rival, pairs_of_blocks
+from whimbrel.lab.measure.timing import Times, interleaved
+from whimbrel.lab.workloads import make
+from whimbrel.ranks.encoding import singles as singles_module
+
+TEXT_SAMPLE = 100_000
+"""Subscriptions of the load from text on one core."""
+SINGLE_EVENTS = 2_000
+BATCH_PAIRS = 5_000_000
+"""Pairs of a `match_batch` at most: it returns them all in one table."""
+
+Progress = Callable[[str], None]
+
+
+class Engine(Rival):
+    """An index that is there, matched with so many threads by the fast lane."""
+
+    group = "engine"
+
+    def __init__(self, index: Index, threads: int = 1) -> None:
+        self.name = "engine" if threads == 1 else f"engine ({threads} cores)"
+        self.index = index
+        self.threads = self.cores = threads
+
+    def load(self, subscriptions: pa.Table, seconds: float) -> None:
+        """Nothing: the index is full."""
+
+    def pairs(self, events: pa.Table) -> Iterator[Pairs]:
+        """The pairs by id."""
+        return pairs_of_blocks(self.index.match_blocks(events, self.threads), self.index.ids)
+
+    def run(self, events: pa.Table) -> int:
+        """The fast lane, block by block."""
+        return sum(len(rows) for _, rows in self.index.match_blocks(events, self.threads))
+
+    def bytes(self) -> int | None:
+        """All that match and lookup touch."""
+        return int(str(self.index.stats()["bytes"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """One load from text: seconds until everything was parsed, and from there until the index was ready."""
+
+    subscriptions: int
+    parse_seconds: float
+    rest_seconds: float
+    cores: int
+
+    def to_dict(self) -> dict[str, object]:
+        """The figures, with the rates that targets are about."""
+        seconds = self.parse_seconds + self.rest_seconds
+        return {
+            "subscriptions": self.subscriptions,
+            "cores": self.cores,
+            "seconds": round(seconds, 3),
+            "parse_seconds": round(self.parse_seconds, 3),
+            "from_columns_seconds": round(self.rest_seconds, 3),
+            "from_text_per_second": round(self.subscriptions / seconds),
+            "from_columns_per_second": round(self.subscriptions / max(self.rest_seconds, 1e-9)),
+        }
+
+
+def build(subscriptions: pa.Table, both: bool, progress: Progress) -> tuple[Index, Build]:
+    """An index of the table, loaded on one core or on as many as there are.
+
+    On one core the seconds are those of the CPU; on several they are those of the clock on the wall, except for what
+    comes after parsing, which is done on one.
+    """
+    index = Index()
+    parsed = _Marks()
+    count = subscriptions.num_rows
+
+    def report(done: int) -> None:
+        parsed.set()
+        progress(f"parsed {done:,} of {count:,}")
+
+    started = _Marks()
+    with _parallel(both):
+        index.add_many(subscriptions, progress=report)
+    ended = _Marks()
+    cores = (os.cpu_count() or 1) if both and count > SCANNED_FROM else 1
+    parsing = parsed.wall - started.wall if cores > 1 else parsed.cpu - started.cpu
+    return index, Build(count, parsing, ended.cpu - parsed.cpu, cores)
+
+
+class _Marks:
+    """A moment by both clocks."""
+
+    def __init__(self) -> None:
+        self.set()
+
+    def set(self) -> None:
+        self.wall, self.cpu = time.perf_counter(), time.process_time()
+
+
+def warm_up() -> None:
+    """Build and use small indexes with every kind of key, so that no measurement pays for compiling or its cache."""
+    for name in ("mixed", "lesubscribe", "gryphon", "ranges"):
+        workload = make(name, n=2 * SCANNED_FROM, events=50)
+        index, _ = build(workload.subscriptions, False, lambda text: None)
+        index.match_batch(workload.events, threads=1)
+
+
+@contextmanager
+def _parallel(wanted: bool) -> Iterator[None]:
+    """Lets bulk loads use all cores, or keeps them from it."""
+    usual = parallel.PARALLEL
+    parallel.PARALLEL = wanted
+    try:
+        yield
+    finally:
+        parallel.PARALLEL = usual
+
+
+def batches(index: Index, events: pa.Table, matches_per_event: float, repeat: int) -> dict[str, object]:
+    """`match_batch`, which names ids and makes one table, beside `match_blocks` on the same events."""
+    some = events.slice(0, max(1, min(events.num_rows, int(BATCH_PAIRS / max(matches_per_event, 1e-9)))))
+    blocks = Engine(index)
+    both = [lambda: blocks.run(some), lambda: index.match_batch(some, threads=1).num_rows]
+    interleaved(both, 1)
+    fast, whole = interleaved(both, repeat)
+    return {
+        "events": some.num_rows,
+        **whole.to_dict(some.num_rows),
+        "events_per_second": round(some.num_rows / whole.median_cpu),
+        "times_blocks": round(whole.median_cpu / fast.median_cpu, 3),
+    }
+
+
+def singles(index: Index, events: pa.Table) -> dict[str, object]:
+    """`match` on dicts, one by one: the median, and the share of a call that is not spent inside the kernel."""
+    rows = events.slice(0, SINGLE_EVENTS).to_pylist()
+    dicts = [{name: value for name, value in row.items() if value is not None} for row in rows]
+    for event in dicts[:200]:
+        index.match(event)
+    spent = sorted(_clocked(index, event) for event in dicts)
+    return {
+        "events": len(dicts),
+        "median_us": round(statistics.median(spent) / 1e3, 2),
+        "p99_us": round(spent[len(spent) * 99 // 100] / 1e3, 2),
+        "outside_kernel": _outside(index, dicts),
+    }
+
+
+def _clocked(index: Index, event: dict[str, object]) -> int:
+    started = time.perf_counter_ns()
+    index.match(event)
+    return time.perf_counter_ns() - started
+
+
+def _outside(index: Index, events: list[dict[str, object]]) -> float | None:
+    """The median share of a match outside of kernels; the calls into compiled code count as inside."""
+    kernels = [(singles_module, "read_dict"), (workspace_module, "match")]
+    if not all(hasattr(module, name) for module, name in kernels):
+        return None
+    inside = 0
+
+    def watched(kernel: Callable[..., object]) -> Callable[..., object]:
+        def timed(*arguments: object) -> object:
+            nonlocal inside
+            started = time.perf_counter_ns()
+            result = kernel(*arguments)
+            inside += time.perf_counter_ns() - started
+            return result
+
+        return timed
+
+    shares = []
+    usual = [getattr(module, name) for module, name in kernels]
+    for (module, name), kernel in zip(kernels, usual, strict=True):
+        setattr(module, name, watched(kernel))
+    try:
+        for event in events:
+            inside = 0
+            whole = _clocked(index, event)
+            shares.append(1 - inside / whole)
+    finally:
+        for (module, name), kernel in zip(kernels, usual, strict=True):
+            setattr(module, name, kernel)
+    return round(statistics.median(shares), 3)
+
+
+def speed_up(one: Times, both: Times) -> float:
+    """How many times faster several threads are, by the clock on the wall."""
+    return round(one.median_wall / both.median_wall, 3)

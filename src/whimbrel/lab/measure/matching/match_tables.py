@@ -1,0 +1,194 @@
+"""A result as tables: what the terminal shows and what the page holds, from the same rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Result = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ResultTable:
+    """A table with its title; `notes` are sentences below it."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def tables_of(result: Result) -> list[ResultTable]:
+    """All tables of a run."""
+    workloads = result["workloads"]
+    found = [_targets(workloads)]
+    for workload in workloads:
+        main, *apart = workload["fields"]
+        empty = [field for field in apart if all("refused" in one for one in field["competitors"][1:])]
+        found.append(_side_by_side(workload, main, [one for field in empty for one in field["competitors"][1:]]))
+        found += [_side_by_side(workload, field) for field in apart if field not in empty]
+    found += [_building(workloads), _ways(workloads)]
+    if result["start"]:
+        found.append(_start(result["start"]))
+    verdicts = _verdicts(result)
+    return [*found, verdicts] if verdicts.rows else found
+
+
+def _targets(workloads: Iterable[Result]) -> ResultTable:
+    rows = []
+    for workload in workloads:
+        engine = workload["fields"][0]["competitors"][0]
+        naive = _competitor(workload["fields"][0], "compiled naive")
+        met = {verdict["what"]: verdict["met"] for verdict in workload["verdicts"]}
+        target, peer = workload["target"], workload["peer"]
+        ratio = None if naive is None else naive["cpu_us"] / engine["cpu_us"]
+        rows.append(
+            (
+                workload["name"],
+                number(workload["fields"][0]["subscriptions"]),
+                number(engine["matches_per_event"]),
+                number(engine["cpu_us"]),
+                number(engine["ns_per_match"]),
+                number(engine["events_per_second"]),
+                _aim(target["events_per_second"], met.get("events/s")) if target else "",
+                number(ratio),
+                _aim(target["times_naive"], met.get("times compiled naive")) if target else "",
+                f"{peer['name']}: {number(peer['us_per_event'])} us" if peer else "",
+            )
+        )
+    columns = (
+        "workload", "subscriptions", "matches/event", "us/event", "ns/match", "events/s", "target", "x naive", "target",
+        "strongest peer, measured apart",
+    )  # fmt: skip
+    return ResultTable("The engine, one core", columns, tuple(rows), ("Targets are for the full sizes.",))
+
+
+def _side_by_side(workload: Result, field: Result, refused: Sequence[Result] = ()) -> ResultTable:
+    rows = []
+    for one in field["competitors"]:
+        if "refused" in one:
+            continue
+        rows.append(
+            (
+                one["name"],
+                number(one["events"]) + ("*" if one["scaled"] else ""),
+                number(one["matches_per_event"]),
+                number(one["cpu_us"]),
+                f"{number(one['cpu_us_lowest'])} to {number(one['cpu_us_highest'])}",
+                number(one["wall_us"]),
+                number(one["events_per_second"]),
+                number(one["ns_per_match"]),
+                number(one["times_engine"]),
+                number(one["load_seconds"]),
+                number(one["bytes_per_subscription"]),
+            )
+        )
+    scaled = any(one.get("scaled") for one in field["competitors"])
+    columns = (
+        "competitor", "events", "matches/event", "us/event", "spread", "wall us/event", "events/s", "ns/match",
+        "x engine", "load s", "bytes/sub",
+    )  # fmt: skip
+    title = (
+        f"{workload['name']}, {field['subscriptions']:,} subscriptions, {field['matches_per_event']:,.2f} matches/event"
+    )
+    notes = ["* The first events only, as many as it matches in the time that it is given."] if scaled else []
+    notes += _refusals([*(one for one in field["competitors"] if "refused" in one), *refused])
+    return ResultTable(title, columns, tuple(rows), tuple(notes))
+
+
+def _refusals(refused: Iterable[Result]) -> list[str]:
+    """Who does not take part, by the reason."""
+    reasons: dict[str, list[str]] = {}
+    for one in refused:
+        reason = one["refused"].partition("; supported")[0].removeprefix("Matcher ")
+        reasons.setdefault(re.sub("^'[a-z_]+' ", "", reason), []).append(one["name"])
+    told = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in reasons.items())
+    return [f"Not taking part: {told}."] if told else []
+
+
+def _building(workloads: Iterable[Result]) -> ResultTable:
+    rows = []
+    for workload in workloads:
+        engine = workload["engine"]
+        build = engine["build"]
+        rows.append(
+            (
+                workload["name"],
+                number(build["whole"]["seconds"]),
+                number(build["from_columns_per_second"]),
+                number(build["from_text_per_second"]),
+                number(build["from_text_both_cores_per_second"]),
+                number(engine["bytes_per_subscription"]),
+                number(engine["text_bytes_per_subscription"]),
+            )
+        )
+    columns = (
+        "workload", "build s", "subs/s from columns", "from text, one core", "from text, two cores", "bytes/sub",
+        "text bytes/sub",
+    )  # fmt: skip
+    notes = ("The load on one core is of the first 100,000 subscriptions; small loads use no second core.",)
+    return ResultTable("Building and memory", columns, tuple(rows), notes)
+
+
+def _ways(workloads: Iterable[Result]) -> ResultTable:
+    rows = []
+    for workload in workloads:
+        batch, single = workload["engine"]["batch"], workload["engine"]["single"]
+        outside = single["outside_kernel"]
+        rows.append(
+            (
+                workload["name"],
+                number(batch["events_per_second"]),
+                number(batch["times_blocks"]),
+                number(single["median_us"]),
+                number(single["p99_us"]),
+                "" if outside is None else f"{outside:.0%}",
+                number(workload["engine"]["both_cores"]),
+            )
+        )
+    columns = (
+        "workload", "match_batch events/s", "x match_blocks", "match, median us", "p99 us", "outside the kernel",
+        "both cores, x one",
+    )  # fmt: skip
+    return ResultTable("Batches, single events, both cores", columns, tuple(rows))
+
+
+def _start(start: Result) -> ResultTable:
+    columns = ("start", "whole s", "CPU s", "import", "load", "first match", "first batch")
+    parts = ("seconds", "cpu_seconds", "import", "load", "first_match", "first_batch")
+    rows = tuple((kind, *(number(start[kind][part]) for part in parts)) for kind in ("cold", "warm"))
+    said = "says" if start["cold"]["said_so"] else "does not say"
+    notes = (f"The cold start {said} on standard error what it is doing.",)
+    return ResultTable("Start of a process", columns, rows, notes)
+
+
+def _verdicts(result: Result) -> ResultTable:
+    rows = []
+    groups = [(workload["name"], workload["verdicts"]) for workload in result["workloads"]]
+    for name, verdicts in [*groups, ("start", (result["start"] or {}).get("verdicts", ()))]:
+        for verdict in verdicts:
+            sign = ">=" if verdict["least"] else "<="
+            word = {True: "met", False: "**missed**", None: "not measured"}[verdict["met"]]
+            target = f"{sign} {number(verdict['target'])}"
+            rows.append((name, verdict["what"], target, number(verdict["measured"]), word))
+    return ResultTable("All targets", ("workload", "what", "target", "measured", ""), tuple(rows))
+
+
+def _competitor(field: Result, name: str) -> Result | None:
+    found = (one for one in field["competitors"] if one["name"] == name and "refused" not in one)
+    return next(found, None)
+
+
+def _aim(target: float, met: bool | None) -> str:
+    return number(target) + {True: " met", False: " **missed**", None: ""}[met]
+
+
+def number(value: float | None) -> str:
+    """With as many digits as matter."""
+    if value is None:
+        return ""
+    if value >= 100 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}"

@@ -1,0 +1,149 @@
+"""How fast filters are read: the figures that `whimbrel bench language` shows.
+
+The texts are like the `mixed` workload: 3 to 7 attributes, half of them categories (=, IN of 4), half numbers (one-
+and two-sided ranges). Rates are per CPU second of one core, because machines are shared; the import, in a fresh process
+with its files in the page cache, is given both ways. Bias: the texts are short and well formed.
+"""
+
+from __future__ import annotations
+
+import json as json_module
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from typing import TypedDict
+
+SHAPES = 300
+_IMPORT = """
+import time
+wall, cpu = time.perf_counter(), time.process_time()
+import whimbrel
+print(time.perf_counter() - wall, time.process_time() - cpu)
+"""
+
+
+class Figure(TypedDict):
+    """One measurement: the median of several runs, how far they lay apart, and the aim."""
+
+    name: str
+    unit: str
+    aim: str
+    median: float
+    lowest: float
+    highest: float
+
+
+class ParsingReport(TypedDict):
+    """All figures, and what they were measured with."""
+
+    count: int
+    shapes: int
+    python: str
+    figures: list[Figure]
+
+
+def run(count: int = 1_000_000, repeats: int = 3, json: bool = False) -> ParsingReport:
+    """Measure and print the figures; `count` is the number of texts that `parse_many` gets."""
+    from whimbrel.language import parse
+    from whimbrel.language.sql.columnar import parse_many
+
+    def parse_each(sources: Iterable[str]) -> None:
+        for source in sources:
+            parse(source)
+
+    many = texts(count, SHAPES)
+    some = many[:50_000]
+    new = [texts(len(some), len(some), seed=seed) for seed in range(1, repeats + 1)]
+    figures = [
+        _rate("parse_many, 300 shapes", 100_000, [lambda: parse_many(many)] * repeats, count),
+        _rate("Filter.parse, known shapes", 30_000, [lambda: parse_each(some)] * repeats, len(some)),
+        _rate("Filter.parse, every shape new", 15_000, [lambda s=s: parse_each(s) for s in new], len(some)),  # type: ignore[misc]
+        *_import_times(2 * repeats + 1),
+    ]
+    report = ParsingReport(count=count, shapes=SHAPES, python=sys.version.split()[0], figures=figures)
+    if json:
+        sys.stdout.write(json_module.dumps(report, indent=2) + "\n")
+    else:
+        _show(figures)
+    return report
+
+
+def texts(count: int, shapes: int, seed: int = 0) -> list[str]:
+    """Filters of so many different shapes, with random literals."""
+    source = random.Random(seed)
+    forms = [_form(source, f"_{seed}_{number}" if shapes > SHAPES else "") for number in range(shapes)]
+    number = source.randrange
+    return [
+        form % tuple([f"v{number(64)}" if is_text else number(10_000) for is_text in slots])
+        for form, slots in (forms[i % shapes] for i in range(count))
+    ]
+
+
+def _form(source: random.Random, mark: str) -> tuple[str, list[bool]]:
+    """A text with places for literals, and which of them are text; `mark` makes its names unlike all others."""
+    parts: list[str] = []
+    slots: list[bool] = []
+    for attribute in sorted(source.sample(range(100), source.randint(3, 7))):
+        name = f"a{attribute}{mark}"
+        if attribute % 2:
+            part, kinds = source.choice(_NUMERIC)
+        else:
+            part, kinds = source.choices(_CATEGORIES, weights=(7, 3))[0]
+        parts.append(part.replace("name", name))
+        slots += kinds
+    return " AND ".join(parts), slots
+
+
+_CATEGORIES = [("name = '%s'", [True]), ("name IN ('%s', '%s', '%s', '%s')", [True] * 4)]
+_NUMERIC = [
+    ("name <= %d", [False]),
+    ("name >= %d", [False]),
+    ("name BETWEEN %d AND %d", [False] * 2),
+    ("name >= %d AND name < %d", [False] * 2),
+]
+
+
+def _rate(name: str, aim: int, runs: list[Callable[[], object]], count: int) -> Figure:
+    rates: list[float] = []
+    for work in runs:
+        start = time.process_time()
+        work()
+        rates.append(count / (time.process_time() - start))
+    return _figure(name, "texts/s", f">= {aim:,}", rates)
+
+
+def _import_times(repeats: int) -> list[Figure]:
+    command = [sys.executable, "-c", _IMPORT]
+    subprocess.run(command, check=True, capture_output=True)  # compiles, and fills the page cache
+    printed = [subprocess.run(command, check=True, capture_output=True, text=True).stdout for _ in range(repeats)]
+    wall, cpu = ([float(line.split()[column]) * 1_000 for line in printed] for column in range(2))
+    return [_figure("import whimbrel, CPU", "ms", "< 150", cpu), _figure("import whimbrel, wall", "ms", "< 150", wall)]
+
+
+def _figure(name: str, unit: str, aim: str, measured: list[float]) -> Figure:
+    return Figure(
+        name=name,
+        unit=unit,
+        aim=aim,
+        median=round(statistics.median(measured), 1),
+        lowest=round(min(measured), 1),
+        highest=round(max(measured), 1),
+    )
+
+
+def _show(figures: list[Figure]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("what", "unit", "aim", "median", "lowest", "highest")
+    for figure in figures:
+        numbers = (f"{figure['median']:,.0f}", f"{figure['lowest']:,.0f}", f"{figure['highest']:,.0f}")
+        table.add_row(figure["name"], figure["unit"], figure["aim"], *numbers)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    run(json="--json" in sys.argv)

@@ -1,0 +1,159 @@
+"""Matching at rest: Whimbrel beside plain Spark, on the same events, with as many pairs found."""
+
+from __future__ import annotations
+
+import importlib
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from whimbrel.lab.measure.matching.answers import MatchesDiffer
+from whimbrel.lab.measure.pipeline.spark_rival import SparkRival
+from whimbrel.lab.measure.pipeline.workbench import SAMPLE, TreeTimes, Workbench
+from whimbrel.lab.measure.pipeline.works import Work
+from whimbrel.lab.workloads import Workload
+
+_FEW, _LEAST = 2, 50
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A competitor: the events that it is given, its times on them, and on hardly any."""
+
+    name: str
+    rival: SparkRival | None
+    events: int
+    fixed: TreeTimes = field(default_factory=TreeTimes)
+    times: TreeTimes = field(default_factory=TreeTimes)
+
+    def seconds(self, wanted: int) -> float:
+        """Wall seconds for so many events: measured, or what is not fixed taken as growing with the events."""
+        measured, fixed = self.times.median_wall, self.fixed.median_wall
+        if self.events == wanted:
+            return measured
+        return fixed + max(measured - fixed, 0.0) * wanted / self.events
+
+
+def run_match(work: Work, bench: Workbench) -> dict[str, object]:
+    """Everybody is warmed up, then all are timed in turns; `MatchesDiffer` if a rival counts other pairs."""
+    parameters = work.parameters(bench.scale)
+    bench.progress("generating or reading the workload")
+    workload = bench.workload(work.workload, parameters)
+    bench.progress("compiling the index")
+    index, compiled = bench.index(work.workload, parameters)
+    count = workload.events.num_rows
+    bench.progress("warming up")
+    for _ in range(2):
+        pairs = bench.match(bench.events(workload, count), index)
+    entries = [_Entry("Whimbrel", None, count)]
+    try:
+        for name in bench.rivals:
+            entries.append(_enter(work, bench, workload, index, name))
+        for turn in range(bench.repeat):
+            for entry in entries:
+                bench.progress(f"repeat {turn + 1} of {bench.repeat}: {entry.name}")
+                _time(work, bench, workload, index, entry)
+    finally:
+        for entry in entries:
+            if entry.rival is not None:
+                entry.rival.close()
+    return _result(work, workload, pairs, compiled, entries)
+
+
+def _enter(work: Work, bench: Workbench, workload: Workload, index: Path, name: str) -> _Entry:
+    """Load a rival and find out how many events it can afford."""
+    modules = importlib.import_module("benchmarks.pipeline").RIVALS
+    rival: SparkRival = importlib.import_module(f"benchmarks.pipeline.{modules[name]}").Join(bench.spark)
+    bench.progress(f"loading {rival.name}")
+    folder = bench.scratch / f"{work.name}-{name}"
+    rival.load(workload.subscriptions, workload.events.slice(0, SAMPLE), folder)
+    bench.progress(f"trying {rival.name}")
+    share = bench.seconds / (bench.repeat + 2)  # what is tried out is about two more runs
+    events = affordable(lambda some: rival.count(_view(bench, workload, some)), workload.events.num_rows, share)
+    return _Entry(rival.name, rival, events)
+
+
+def affordable(run: Callable[[int], object], most: int, seconds: float) -> int:
+    """How many events a query takes in about that time, at least a few; what it always takes is known by then.
+
+    Tried out with more and more events. Two events tell what a query costs whatever it finds, which is much in Spark.
+    """
+    run(_FEW)  # compiles and plans: no part of the estimate
+    fixed = _seconds(run, _FEW)
+    count = min(most, _LEAST)
+    while True:
+        spent = _seconds(run, count)
+        room = (seconds - fixed) / max(spent - fixed, 0.02 * spent)  # so many times as many events would fit
+        if count == most or room < 1.5:
+            return count
+        count = min(most, int(count * min(8.0, 0.9 * room)) + 1)
+        if room < 8:  # the next run would be as long as the real ones: trust the estimate
+            return count
+
+
+def _seconds(run: Callable[[int], object], count: int) -> float:
+    started = time.perf_counter()
+    run(count)
+    return time.perf_counter() - started
+
+
+def _time(work: Work, bench: Workbench, workload: Workload, index: Path, entry: _Entry) -> None:
+    rival = entry.rival
+    folder = bench.events(workload, entry.events)
+    if rival is None:
+        entry.times.of(lambda: bench.match(folder, index))
+        entry.fixed.of(lambda: bench.match(bench.few(workload), index))
+        return
+    view, few = _view(bench, workload, entry.events), _view(bench, workload, _FEW)
+    found = entry.times.of(lambda: rival.count(view))
+    if entry.events < workload.events.num_rows:
+        entry.fixed.of(lambda: rival.count(few))
+    else:
+        entry.fixed.cpu.append(0.0)
+        entry.fixed.wall.append(0.0)
+    expected = bench.match(folder, index)
+    if found != expected:
+        raise MatchesDiffer(work.name, rival.name, -1, found, expected)
+
+
+def _view(bench: Workbench, workload: Workload, count: int) -> str:
+    """A view of the first events; its folder is its name, so that the same one is made once."""
+    folder = bench.events(workload, count)
+    name = Path(folder).name.replace("-", "_")
+    bench.spark.read.parquet(folder).createOrReplaceTempView(name)
+    return name
+
+
+def _result(
+    work: Work, workload: Workload, pairs: int, compiled: float | None, entries: list[_Entry]
+) -> dict[str, object]:
+    count = workload.events.num_rows
+    own = entries[0].seconds(count)
+    rivals = [entry.seconds(count) for entry in entries[1:]]
+    figures: dict[str, float | None] = {
+        "seconds": round(own, 3),
+        "times the best plain Spark": round(min(rivals) / own, 1) if rivals else None,
+    }
+    return {
+        "figures": figures,
+        "subscriptions": workload.subscriptions.num_rows,
+        "events": count,
+        "pairs": pairs,
+        "compile_seconds": None if compiled is None else round(compiled, 2),
+        "competitors": [
+            {
+                "name": entry.name,
+                "events": entry.events,
+                "scaled": entry.events < count,
+                "seconds": round(entry.seconds(count), 3),
+                "measured": [round(one, 3) for one in entry.times.wall],
+                "fixed": round(entry.fixed.median_wall, 3),
+                "cpu_seconds": round(statistics.median(entry.times.cpu), 2),
+                "events_per_second": round(count / entry.seconds(count)),
+                "times": round(entry.seconds(count) / own, 2),
+            }
+            for entry in entries
+        ],
+    }

@@ -1,0 +1,156 @@
+"""The result of the pipeline's benchmark as tables, and as files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from whimbrel.lab.measure.matching.match_tables import Result, ResultTable
+from whimbrel.lab.measure.matching.match_tables import number as shown
+from whimbrel.lab.measure.results import NoMarks, with_card
+
+BEGIN, END = "<!-- pipeline results -->", "<!-- end of pipeline results -->"
+
+
+def tables_of(result: Result) -> list[ResultTable]:
+    """All tables of a run; those of targets first."""
+    works = result["works"]
+    found = [_verdicts(works)]
+    for work in works:
+        if work["kind"] == "match":
+            found.append(_side_by_side(work))
+    found += [_curve([work for work in works if work["kind"] == "curve"])]
+    found += [_stream(work) for work in works if work["kind"] == "stream"]
+    found += [_open(work) for work in works if work["kind"] == "open"]
+    found += [_compile(work) for work in works if work["kind"] == "compile"]
+    found += [_handover(work) for work in works if work["kind"] == "handover"]
+    return [table for table in found if table.rows]
+
+
+def write(result: Result, folder: Path) -> tuple[Path, Path]:
+    """Write `pipeline.json` and `pipeline.md` into the folder, which is created; whole, or as they were."""
+    folder.mkdir(parents=True, exist_ok=True)
+    data, page = folder / "pipeline.json", folder / "pipeline.md"
+    for path, text in ((data, json.dumps(result, indent=1) + "\n"), (page, markdown(result))):
+        new = path.with_suffix(path.suffix + ".new")
+        new.write_text(text)
+        os.replace(new, path)
+    return data, page
+
+
+def insert(result: Result, page: Path) -> None:
+    """Put the tables between the marks of a page, in place of those that are there."""
+    before, begin, rest = page.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise NoMarks(page, BEGIN, END)
+    page.write_text(f"{before}{BEGIN}\n\n{markdown(result)}\n{END}{after}")
+
+
+def markdown(result: Result) -> str:
+    """The machine card and all tables."""
+    return with_card(result, tables_of(result))
+
+
+def _verdicts(works: Iterable[Result]) -> ResultTable:
+    rows = []
+    for work in works:
+        for verdict in work["verdicts"]:
+            word = {True: "met", False: "**missed**", None: "not measured"}[verdict["met"]]
+            target = f"{'>=' if verdict['least'] else '<='} {shown(verdict['target'])}"
+            rows.append((work["name"], verdict["what"], target, shown(verdict["measured"]), word, work["said"]))
+    columns = ("work", "what", "target", "measured", "", "plain Spark, measured once")
+    return ResultTable("The pipeline: targets", columns, tuple(rows))
+
+
+def _side_by_side(work: Result) -> ResultTable:
+    rows = []
+    for one in work["competitors"]:
+        low, high = min(one["measured"]), max(one["measured"])
+        rows.append(
+            (
+                one["name"],
+                shown(one["events"]) + ("*" if one["scaled"] else ""),
+                shown(one["seconds"]),
+                f"{shown(low)} to {shown(high)}",
+                shown(one["cpu_seconds"]),
+                shown(one["events_per_second"]),
+                shown(one["times"]),
+            )
+        )
+    columns = ("competitor", "events", "seconds", "spread", "CPU s", "events/s", "x Whimbrel")
+    per_event = work["pairs"] / max(work["events"], 1)
+    title = (
+        f"{work['name']}: {work['subscriptions']:,} subscriptions, {work['events']:,} events, "
+        f"{work['pairs']:,} pairs ({per_event:,.1f} per event)"
+    )
+    notes = []
+    if any(one["scaled"] for one in work["competitors"]):
+        notes.append(
+            "* As many events as it matches in the time that it is given; its seconds are scaled to all events, what a "
+            "query takes whatever it finds left out of the scaling. Spread and CPU time are those of the events it had."
+        )
+    return ResultTable(title, columns, tuple(rows), tuple(notes))
+
+
+def _curve(works: Iterable[Result]) -> ResultTable:
+    rows = []
+    for work in works:
+        for point in work["points"]:
+            rows.append(
+                (
+                    work["workload"],
+                    shown(point["subscriptions"]),
+                    shown(point["events"]),
+                    shown(point["matches_per_event"]),
+                    shown(point["us_per_event"]),
+                    shown(point["ns_per_pair"]),
+                    shown(point["seconds"]),
+                    shown(point["fixed"]),
+                    shown(point["compile_seconds"]),
+                )
+            )
+    columns = (
+        "workload", "subscriptions", "events", "matches/event", "us/event", "ns/pair", "whole s", "of it fixed s",
+        "compile s",
+    )  # fmt: skip
+    notes = ("Per event and pair without the fixed seconds, which a query over two events takes.",)
+    return ResultTable("Growth with the number of subscriptions", columns, tuple(rows), notes)
+
+
+def _stream(work: Result) -> ResultTable:
+    full, even, figures = work["sustained"], work["even"], work["figures"]
+    rows = (
+        ("sustained events/s", shown(figures["events/s sustained"])),
+        ("events per micro-batch, sustained", shown(full["events_per_batch"])),
+        ("CPU us per event, sustained, all processes", shown(full["cpu_us_per_event"])),
+        (f"median micro-batch at {even['rate']:,} events/s, ms", shown(figures["median micro-batch, ms"])),
+        ("lowest, 95 %, highest, ms", " ".join(shown(even[key]) for key in ("lowest_ms", "p95_ms", "highest_ms"))),
+        ("micro-batches", shown(even["batches"])),
+    )
+    return ResultTable(f"{work['name']}", ("figure", ""), rows)
+
+
+def _open(work: Result) -> ResultTable:
+    rows = tuple(
+        tuple(shown(one[key]) for key in ("worker", "ms", "mapped_mb", "shared_mb", "private_mb", "process_private_mb"))
+        for one in work["workers"]
+    )
+    columns = ("worker", "ms to open", "mapped MB in memory", "shared MB", "private MB", "private MB of the process")
+    title = f"Opening an index of {work['index_mb']:,.0f} MB ({work['subscriptions']:,} subscriptions) in workers"
+    return ResultTable(title, columns, rows)
+
+
+def _compile(work: Result) -> ResultTable:
+    spread = " to ".join(shown(one) for one in (min(work["measured"]), max(work["measured"])))
+    row = (shown(work["subscriptions"]), shown(work["figures"]["seconds"]), spread)
+    columns = ("subscriptions", "seconds", "spread", "subscriptions/s")
+    return ResultTable(f"{work['name']}: from text", columns, ((*row, shown(work["subscriptions_per_second"])),))
+
+
+def _handover(work: Result) -> ResultTable:
+    rows = tuple((one["name"], shown(one["seconds"]), shown(one["rows_per_second"])) for one in work["forms"])
+    title = f"Handing {work['events']:,} events of 100 nullable columns to workers"
+    return ResultTable(title, ("form", "seconds", "rows/s"), rows)

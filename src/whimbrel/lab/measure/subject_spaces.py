@@ -1,0 +1,268 @@
+"""How fast are subject spaces? The workload of the paper (ALGORITHMS 20), and geofences.
+
+The paper: 50 dimensions; publications are points in 0..99 with 20 constraints to insert, 25 to update, all of which
+change; subscriptions have 2 constraints of width 10 (AMB-20a: the paper does not give widths). Geofences: moving points
+and squares that hold about ten points each.
+
+Times are CPU time from the call to its arrays of notifications, names not looked up; medians of repeats in turns with
+the rival, a compiled scan of all subscriptions. Bias: all in one process, keys are integers, and the paper's machine
+was a Pentium III.
+"""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from whimbrel.lab.measure.machine import card, load
+from whimbrel.lab.measure.matching.verdicts import Verdict
+from whimbrel.lab.measure.region_scan import scan
+from whimbrel.lab.measure.timing import Times
+from whimbrel.model.errors import WhimbrelError
+from whimbrel.spaces import Columns, SubjectSpaces
+from whimbrel.spaces.layout import Regions
+
+Progress = Callable[[str], None]
+DIMENSIONS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class SpacesSizes:
+    """How large everything is."""
+
+    members: int
+    fences: int
+    batch: int
+    singles: int
+    repeat: int
+
+
+SMALL = SpacesSizes(members=10_000, fences=50_000, batch=1_000, singles=100, repeat=3)
+FULL = SpacesSizes(members=100_000, fences=1_000_000, batch=1_000, singles=200, repeat=5)
+
+
+@dataclass(frozen=True, slots=True)
+class OperationTimes:
+    """One measurement, in microseconds per operation."""
+
+    what: str
+    notifications: float
+    us: float
+    lowest: float
+    highest: float
+    scan_us: float | None = None
+
+
+class AnswersDiffer(WhimbrelError):
+    """The rival found something else."""
+
+
+def run(sizes: SpacesSizes, progress: Progress = lambda text: None) -> dict[str, Any]:
+    """All measurements, with the machine they were made on."""
+    machine = card()
+    paper, linear, verdicts = _paper(sizes, progress)
+    fences, more = _geofences(sizes, progress)
+    return {
+        "machine": {**machine, "load_at_end": load()},
+        "sizes": asdict(sizes),
+        "paper": [asdict(row) for row in paper],
+        "linear": linear,
+        "geofences": [asdict(row) for row in fences],
+        "memory_gb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
+        "verdicts": [verdict.to_dict() for verdict in verdicts + more],
+    }
+
+
+def _points(count: int, constraints: int, rng: np.random.Generator) -> np.ndarray:
+    """Points in 0..99, NaN where nothing is said."""
+    values = np.full((count, DIMENSIONS), np.nan)
+    chosen = np.argsort(rng.random((count, DIMENSIONS)), axis=1)[:, :constraints]
+    np.put_along_axis(values, chosen, rng.integers(0, 100, (count, constraints)).astype(float), axis=1)
+    return values
+
+
+def _columns(first: int, values: np.ndarray, width: float | None = None) -> Columns:
+    keys = range(first, first + len(values))
+    if width is None:
+        return Columns(keys, {f"d{d}": values[:, d] for d in range(DIMENSIONS)})
+    return Columns(keys, {f"d{d}": (values[:, d], values[:, d] + width) for d in range(DIMENSIONS)})
+
+
+def _region(values: np.ndarray) -> dict[str, float]:
+    return {f"d{d}": float(values[d]) for d in np.flatnonzero(~np.isnan(values)).tolist()}
+
+
+class _Bench:
+    """Spaces, and what the rival needs to do the same."""
+
+    def __init__(self, spaces: SubjectSpaces, dimensions: int) -> None:
+        self.spaces = spaces
+        self.dimensions = dimensions
+        state = spaces._state
+        self.publications = state.publications
+        members = state.subscriptions
+        self.stored = members.regions.read(np.arange(members.regions.slots, dtype=np.int32))
+
+    def read(self, keys: list[int]) -> Regions:
+        """The regions of publications."""
+        return self.publications.read_singles(np.array([self.publications.find(key) for key in keys], np.int32))
+
+    def scan(self, olds: Regions, news: Regions) -> int:
+        """What the rival does; how many it found."""
+        return len(scan(self.stored, olds, news, self.dimensions)[1])
+
+    def singles(self, what: str, changes: list[tuple[int, dict[str, float]]], added: bool = False) -> OperationTimes:
+        """One call per change, and the rival's scans for a part of them."""
+        keys = [key for key, _ in changes]
+        olds = Regions.none(len(keys)) if added else self.read(keys)
+        times, found = Times(), []
+        for key, region in changes:
+            if added:
+                found.append(len(times.of(lambda k=key, r=region: self.spaces.publish(k, [r]))))  # type: ignore[misc]
+            else:
+                found.append(len(times.of(lambda k=key, r=region: self.spaces.update_publication(k, r))))  # type: ignore[misc]
+        news = self.read(keys)
+        rival, few = Times(), min(len(keys), 20)
+        self.scan(olds.part(0, 1), news.part(0, 1))
+        for place in range(few):
+            parts = olds.part(place, place + 1), news.part(place, place + 1)
+            count = rival.of(lambda parts=parts: self.scan(*parts))  # type: ignore[misc]
+            if count != found[place]:
+                raise AnswersDiffer(f"{what}: the scan found {count} subscriptions, subject spaces {found[place]}")
+        return _row(what, times, float(np.mean(found)), 1, rival.median_cpu * 1e6)
+
+    def batches(self, what: str, batches: list[Any], size: int) -> OperationTimes:
+        """One call per batch."""
+        times, found = Times(), 0
+        for batch in batches:
+            found += len(times.of(lambda b=batch: self.spaces.update_many(b)))  # type: ignore[misc]
+        return _row(what, times, found / size / len(batches), size)
+
+
+def _row(what: str, times: Times, notifications: float, per: int, scan_us: float | None = None) -> OperationTimes:
+    us = [seconds * 1e6 / per for seconds in times.cpu]
+    return OperationTimes(what, round(notifications, 2), float(np.median(us)), min(us), max(us), scan_us)
+
+
+def _paper(sizes: SpacesSizes, progress: Progress) -> tuple[list[OperationTimes], dict[str, Any], list[Verdict]]:
+    rng = np.random.default_rng(20)
+    spaces = SubjectSpaces()
+    spaces.define("paper", {f"d{d}": "number" for d in range(DIMENSIONS)})
+    progress("paper: loading")
+    for at in range(0, sizes.members, 20_000):
+        count = min(20_000, sizes.members - at)
+        spaces.subscribe_many(_columns(at, _points(count, 2, rng), 10.0), quiet=True)
+        spaces.publish_many(_columns(at, _points(count, 25, rng)), quiet=True)
+    bench = _Bench(spaces, DIMENSIONS)
+    inserted = _points(sizes.singles, 20, rng)
+    warm = [(-1 - place, _region(row)) for place, row in enumerate(_points(5, 20, rng))]
+    bench.singles("warm", warm, added=True)
+    for key, _ in warm:
+        spaces.delete_publication(key)
+
+    progress("paper: insert and update")
+    rows = [bench.singles("add", [(sizes.members + n, _region(row)) for n, row in enumerate(inserted)], added=True)]
+    keys = rng.choice(sizes.members, (8, sizes.singles))
+    rows.append(bench.singles("update, random", [(int(k), _moved(bench, int(k), None, rng)) for k in keys[0]]))
+    rows.append(bench.singles("update, +-1", [(int(k), _moved(bench, int(k), 1, rng)) for k in np.unique(keys[1])]))
+    for what, step in (("random", None), ("+-1", 1)):
+        batches = []
+        for _ in range(sizes.repeat + 1):
+            chosen = rng.choice(sizes.members, min(sizes.batch, sizes.members), replace=False)
+            batches.append([(int(k), _moved(bench, int(k), step, rng)) for k in chosen])
+        bench.batches("warm", batches[:1], len(batches[0]))
+        rows.append(bench.batches(f"update, {what}, batches of {len(batches[0]):,}", batches[1:], len(batches[0])))
+
+    progress("paper: time by transitions")
+    linear = _linear(bench, sizes, rng)
+    by_name = {row.what: row for row in rows}
+    batched = [row for row in rows if "batches" in row.what]
+    verdicts = [
+        Verdict("add, ms", 2.0, round(by_name["add"].us / 1e3, 3), least=False),
+        Verdict("random update, ms", 1.0, round(by_name["update, random"].us / 1e3, 3), least=False),
+        Verdict("+-1 update, ms", 0.2, round(by_name["update, +-1"].us / 1e3, 3), least=False),
+        Verdict("random: single, times batched", 3.0, round(by_name["update, random"].us / batched[0].us, 2)),
+        Verdict("+-1: single, times batched", 3.0, round(by_name["update, +-1"].us / batched[1].us, 2)),
+        Verdict("time by transitions, correlation", 0.9, linear["correlation"]),
+    ]
+    return rows, linear, verdicts
+
+
+def _moved(bench: _Bench, key: int, step: int | None, rng: np.random.Generator) -> dict[str, float]:
+    """Another point for a publication: anywhere, or at most a step away."""
+    (region,) = bench.spaces.publication(key)
+    if step is None:
+        return {name: float(value) for name, value in zip(region, rng.integers(0, 100, len(region)), strict=True)}
+    moves = rng.choice([-step, step], len(region)).tolist()
+    moved = [float(one.low) + move for one, move in zip(region.values(), moves, strict=True)]  # type: ignore[arg-type]
+    return {name: min(max(value, 0.0), 99.0) for name, value in zip(region, moved, strict=True)}
+
+
+def _linear(bench: _Bench, sizes: SpacesSizes, rng: np.random.Generator) -> dict[str, Any]:
+    """Time against transitions, for steps of several lengths."""
+    found = []
+    for step in (1, 2, 4, 8, 16, 32):
+        keys = rng.choice(sizes.members, min(50, sizes.members), replace=False)
+        row = bench.singles(f"step {step}", [(int(k), _moved(bench, int(k), step, rng)) for k in keys])
+        found.append({"step": step, "transitions": row.notifications, "us": round(row.us, 1)})
+    transitions, us = np.array([f["transitions"] for f in found]), np.array([f["us"] for f in found])
+    slope, fixed = np.polyfit(transitions, us, 1)
+    return {
+        "steps": found,
+        "us_per_transition": round(float(slope), 4),
+        "us_fixed": round(float(fixed), 1),
+        "correlation": round(float(np.corrcoef(transitions, us)[0, 1]), 3),
+    }
+
+
+def _geofences(sizes: SpacesSizes, progress: Progress) -> tuple[list[OperationTimes], list[Verdict]]:
+    """Moving points and squares, ten matches each."""
+    rng = np.random.default_rng(21)
+    count = sizes.fences
+    side = float(np.sqrt(10 / count))
+    spaces = SubjectSpaces()
+    spaces.define("map", {"x": "number", "y": "number"})
+    progress("geofences: loading")
+    corner = rng.random((2, count)) - side / 2
+    bounds = {name: (corner[axis], corner[axis] + side) for axis, name in enumerate("xy")}
+    spaces.subscribe_many(Columns(range(count), bounds), leave=True, quiet=True)
+    at = rng.random((2, count))
+    spaces.publish_many(Columns(range(count), {"x": at[0], "y": at[1]}), quiet=True)
+    matched = float(np.mean([len(spaces.matches(key)) for key in range(min(500, count))]))
+    batch = min(10_000, count // 5)
+    bench = _Bench(spaces, 2)
+    rows = []
+    progress("geofences: moving")
+    for what, reach in (("a tenth of a side", side / 10), ("a side", side), ("anywhere", None)):
+        batches: list[Any] = []
+        for _ in range(sizes.repeat + 1):
+            keys = rng.choice(count, batch, replace=False)
+            if reach is None:
+                at[:, keys] = rng.random((2, batch))
+            else:
+                at[:, keys] = np.clip(at[:, keys] + rng.uniform(-reach, reach, (2, batch)), 0, 1)
+            batches.append(Columns(keys.tolist(), {"x": at[0, keys], "y": at[1, keys]}))
+        bench.batches("warm", batches[:1], batch)
+        rows.append(bench.batches(f"move by {what}, batches of {batch:,}", batches[1:], batch))
+    singles = []
+    for key in rng.choice(count, sizes.singles, replace=False).tolist():
+        singles.append((key, {"x": float(min(at[0, key] + side / 10, 1)), "y": float(at[1, key])}))
+    before, after = bench.read([key for key, _ in singles]), Times()
+    for key, change in singles:
+        after.of(lambda k=key, c=change: spaces.update_publication(k, c))  # type: ignore[misc]
+    news, rival = bench.read([key for key, _ in singles]), Times()
+    for place in range(min(5, len(singles))):
+        rival.of(lambda p=place: bench.scan(before.part(p, p + 1), news.part(p, p + 1)))  # type: ignore[misc]
+    rows.append(_row("move by a tenth of a side, single", after, 0.0, 1, rival.median_cpu * 1e6))
+    slowest = max(row.us for row in rows[:3])
+    verdicts = [
+        Verdict("geofences: matches per point", 9.0, round(matched, 2)),
+        Verdict("geofences: updates/s in batches, a tenth of a side", 20_000, round(1e6 / rows[0].us)),
+        Verdict("geofences: updates/s in batches, anywhere", 20_000, round(1e6 / slowest)),
+        Verdict("memory, GB", 8.0, round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2), least=False),
+    ]
+    return rows, verdicts

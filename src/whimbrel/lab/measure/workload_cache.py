@@ -1,0 +1,50 @@
+"""Generated workloads on disk, so that the next run reads what this one made: the same call gives the same bytes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from whimbrel.lab.measure.matching.cases import Parameters
+from whimbrel.lab.workloads import Workload, make
+
+
+def default_folder() -> Path:
+    """`whimbrel/workloads` in the user's folder for caches."""
+    root = os.environ.get("XDG_CACHE_HOME")
+    return (Path(root) if root else Path.home() / ".cache") / "whimbrel" / "workloads"
+
+
+def workload_of(name: str, parameters: Parameters, folder: Path) -> Workload:
+    """The workload, from the folder if it is there, else generated and kept there."""
+    place = place_of(name, parameters, folder)
+    if not place.is_dir():
+        _keep(make(name, **parameters), place)
+    tables = (pa.parquet.read_table(place / f"{kind}.parquet").combine_chunks() for kind in ("subscriptions", "events"))
+    subscriptions, events = tables
+    return Workload(name, dict(parameters), 0, subscriptions, events)
+
+
+def place_of(name: str, parameters: Parameters, folder: Path) -> Path:
+    """Where a workload is kept: a folder with `subscriptions.parquet` and `events.parquet`."""
+    settings = "-".join(f"{key}{value}" for key, value in parameters.items())
+    return folder / f"{name}-{settings}"
+
+
+def _keep(workload: Workload, place: Path) -> None:
+    """Writes it beside its place and moves it there, so that a broken run leaves nothing half written."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    written = Path(tempfile.mkdtemp(dir=place.parent, prefix=".new-"))
+    try:
+        workload.write(written)
+        written.rename(place)
+    except OSError:
+        if not place.is_dir():  # not another run that was faster
+            raise
+    finally:
+        shutil.rmtree(written, ignore_errors=True)

@@ -1,0 +1,144 @@
+"""The rules of lint: what a subscription's filter is found to be, by itself and beside the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from whimbrel.language import suspicious_names
+from whimbrel.model.covering import CoverIndex
+from whimbrel.model.errors import DuplicateId, IdKindError, WhimbrelError
+from whimbrel.model.filter import Filter
+from whimbrel.model.schema import Schema
+from whimbrel.model.subscription import Id, id_kind
+from whimbrel.readers.errors import InputError, InputPlace, RefusedInput
+from whimbrel.readers.source import Format
+from whimbrel.readers.subscriptions import SubscriptionRow, read_subscriptions
+
+Rule = Literal["error", "unsatisfiable", "always-true", "duplicate", "covered", "suspicious-name"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One remark on a subscription; `other` is the id of the one that it duplicates or that covers it."""
+
+    place: InputPlace
+    id: Id | None
+    rule: Rule
+    message: str
+    other: Id | None = None
+    error: InputError | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        """The finding as JSON-ready data, without the fields that are not known."""
+        out: dict[str, object | None] = {
+            "rule": self.rule,
+            "subscription": self.id,
+            "other": self.other,
+            "file": self.place.file,
+            "line": self.place.line,
+            "row": self.place.row,
+            "message": self.message,
+        }
+        if self.error is not None:
+            out |= self.error.to_dict()
+        return {name: value for name, value in out.items() if value is not None}
+
+    def __str__(self) -> str:
+        id = "" if self.id is None else f"{self.id}: "
+        return f"{self.place}: {self.rule}: {id}{self.message}"
+
+
+def find(
+    file: str,
+    fallback: Format | None,
+    write: Callable[[Finding], None],
+    tick: Callable[[int, str], None] = lambda count, step: None,
+    schema: Schema | None = None,
+) -> int:
+    """Write every finding on the subscriptions of a file; the number of subscriptions that were read.
+
+    With a schema, filters mean what they mean in it, and those that do not fit are errors. Remarks on
+    single filters come first, in the order of the file, then those on filters beside others.
+    """
+    linter = _Linter(write, schema)
+    count = 0
+    for place, item in read_subscriptions(file, fallback):
+        if isinstance(item, InputError):
+            write(Finding(item.place, None, "error", item.problem, error=item))
+            continue
+        count += 1
+        linter.check(place, item)
+        if count % 1_000 == 0:
+            tick(count, "read")
+    linter.check_together(tick)
+    return count
+
+
+class _Linter:
+    def __init__(self, write: Callable[[Finding], None], schema: Schema | None) -> None:
+        self.write = write
+        self.schema = schema
+        self.kind: str | None = None
+        self.known: set[Id] = set()
+        self.rows: list[tuple[InputPlace, Id]] = []
+        self.filters: list[Filter] = []
+
+    def check(self, place: InputPlace, row: SubscriptionRow) -> None:
+        """Look at one subscription by itself."""
+        try:
+            filter = self._accept(row)
+        except WhimbrelError as error:
+            refused = RefusedInput(place, error, str(row.filter))
+            self.write(Finding(place, row.id, "error", refused.problem, error=refused))
+            return
+        self.known.add(row.id)
+        self.rows.append((place, row.id))
+        self.filters.append(filter)
+        if not filter.is_satisfiable():
+            self.write(Finding(place, row.id, "unsatisfiable", "no event can match"))
+        elif filter.is_always_true():
+            self.write(Finding(place, row.id, "always-true", "every event matches"))
+        if row.dialect == "sql" and isinstance(row.filter, str) and '"' in row.filter:
+            for found in suspicious_names(row.filter):
+                message = f'"{found.name}" is the name of an attribute; {found}'
+                self.write(Finding(place, row.id, "suspicious-name", message))
+
+    def _accept(self, row: SubscriptionRow) -> Filter:
+        if self.kind not in (None, id_kind(row.id)):
+            raise IdKindError(row.id, str(self.kind))
+        self.kind = id_kind(row.id)
+        if row.id in self.known:
+            raise DuplicateId(row.id)
+        filter = Filter.parse(row.filter, row.dialect, self.schema)
+        assert filter.conjunctions is not None  # expands the filter, which may pass a limit
+        return filter
+
+    def check_together(self, tick: Callable[[int, str], None]) -> None:
+        """Look for equal filters and for those that another one covers."""
+        first: dict[Filter, int] = {}
+        for number, filter in enumerate(self.filters):
+            if not filter.is_satisfiable():
+                continue
+            same = first.setdefault(filter, number)
+            if same != number:
+                self._write_pair(number, same, "duplicate", "the same filter as")
+        places = [number for filter, number in first.items() if not filter.is_always_true()]  # those cover every filter
+        covers = CoverIndex(self.filters, places)
+        for count, number in enumerate(places, 1):
+            wider = covers.covering(number)
+            if wider is not None:
+                self._write_pair(number, wider, "covered", "every event that matches also matches")
+            if count % 1_000 == 0:
+                tick(count, "compared")
+
+    def _write_pair(self, number: int, other: int, rule: Rule, relation: str) -> None:
+        place, id = self.rows[number]
+        other_id = self.rows[other][1]
+        message = f"{relation} {other_id!r}: {_short(self.filters[other].text or str(self.filters[other]))}"
+        self.write(Finding(place, id, rule, message, other_id))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 100 else f"{text[:97]}..."
