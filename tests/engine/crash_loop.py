@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from whimbrel import Filter, Index
-from whimbrel.engine import parts as engine
+from whimbrel.engine.live import segment_set as engine
 
 EVENTS = [{"a": a, "b": b, "t": "xyz"[a % 3], "generation": 0} for a in range(4) for b in range(3)]
 STAMP = "generation"

@@ -4,6 +4,6 @@ from whimbrel import Index
 
 
 def wait_for_merges(index: Index) -> None:
-    merger = index._parts._merger
+    merger = index._segment_set._merger
     if merger is not None:
         merger.join()

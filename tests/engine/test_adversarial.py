@@ -16,7 +16,7 @@ import pytest
 from tests.engine.test_index import block_pairs, check_answers, expected, pairs
 from tests.strategies import NUMBERS, STRINGS, TIMESTAMPS
 from whimbrel import Filter, Index
-from whimbrel.engine import workspace as workspaces
+from whimbrel.engine.matching import workspace as workspaces
 from whimbrel.model import expression as x
 from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.values import Timestamp
@@ -73,7 +73,7 @@ def test_memory_is_bounded_however_many_pairs_match(threads: int, monkeypatch: p
     """Events that match nothing let the units grow; then a run of events matches everything."""
     most = 1 << 17
     monkeypatch.setattr(workspaces, "PAIRS", most)
-    monkeypatch.setattr("whimbrel.engine.blocks.PAIRS", most)
+    monkeypatch.setattr("whimbrel.engine.matching.blocks.PAIRS", most)
     index = Index()
     for text in ("a = 1", "a BETWEEN 1 AND 5 AND b != 3", "a >= 1"):
         index.add_many((f"{text} {id}", text) for id in range(2_000))
@@ -92,7 +92,7 @@ def test_memory_is_bounded_however_many_pairs_match(threads: int, monkeypatch: p
 
 def test_one_event_may_match_more_than_a_call_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workspaces, "PAIRS", 100)
-    monkeypatch.setattr("whimbrel.engine.blocks.PAIRS", 100)
+    monkeypatch.setattr("whimbrel.engine.matching.blocks.PAIRS", 100)
     index = Index()
     for text in ("a = 1", "a BETWEEN 1 AND 5 AND b != 3", "a >= 1"):
         index.add_many((f"{text} {id}", text) for id in range(40_000))

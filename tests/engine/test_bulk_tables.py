@@ -33,7 +33,7 @@ def test_good_ones_are_added_and_the_others_come_back() -> None:
 def test_a_load_of_bad_ones_changes_nothing() -> None:
     index = Index()
     assert [row for row, _ in index.add_good(pa.table({"id": ["x", "y"], "filter": ["a =", "= a"]}))] == [0, 1]
-    assert (len(index), index.segments, index.slots) == (0, 0, 0)
+    assert (len(index), index.segments, index.rows) == (0, 0, 0)
     index.add(1, "a = 1")  # not even the kind of ids is fixed
     assert index.add_good(pa.table({"id": pa.array([], pa.int64()), "filter": pa.array([], pa.string())})) == []
 
@@ -76,4 +76,4 @@ def test_a_segment_that_was_opened_is_saved_as_the_same_file(tmp_path: Path) -> 
     again.save(tmp_path / "two")
     names = [{file.name for file in (tmp_path / part).glob("segment_0-*")} for part in ("one", "two")]
     assert names[0] == names[1]
-    assert (again.segments, again.slots, len(again)) == (2, 101, 100)
+    assert (again.segments, again.rows, len(again)) == (2, 101, 100)

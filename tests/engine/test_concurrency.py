@@ -13,7 +13,7 @@ import pytest
 
 from tests.engine.test_stateful import wait_for_merges
 from whimbrel import Filter, Index
-from whimbrel.engine import parts as engine
+from whimbrel.engine.live import segment_set as engine
 
 STEPS = 300
 READERS: dict[str, Callable[[Index], list[int]]] = {
@@ -160,7 +160,7 @@ def test_readers_do_not_wait_for_a_writer() -> None:
     held, done = threading.Event(), threading.Event()
 
     def write() -> None:
-        with index._parts.lock:
+        with index._segment_set.lock:
             held.set()
             done.wait(60)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from whimbrel.engine.ids.ids import IdTable
+from whimbrel.engine.ids.id_table import IdTable
 from whimbrel.model.errors import DuplicateId, IdKindError, UnknownId
 
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
@@ -85,7 +85,7 @@ class Model(RuleBasedStateMachine):
     @invariant()
     def holds_the_same(self) -> None:
         assert len(self.table) == len(self.slots)
-        assert self.table.slots == len(self.names)
+        assert self.table.rows == len(self.names)
         assert list(self.table) == sorted(self.slots, key=self.slots.__getitem__)
         self.table._check()
 
@@ -276,7 +276,7 @@ def test_readers_name_slots_while_a_writer_adds(id_of) -> None:
     def read() -> None:
         random = np.random.default_rng(2)
         while not done.is_set():
-            slots = random.integers(0, table.slots, 20)
+            slots = random.integers(0, table.rows, 20)
             expected = [id_of(slot) for slot in slots.tolist()]
             names = table.names(slots)
             if names.tolist() != expected or table.name_list(slots) != expected:

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from tests.strategies import NAMES, events, filters
 from whimbrel import Filter, Index
-from whimbrel.engine import parts as engine
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.shared.arrays import SCRATCH_AT
-from whimbrel.engine.workspace import Workspace
+from whimbrel.engine.live import segment_set as engine
+from whimbrel.engine.matching.workspace import Workspace
 from whimbrel.matchers.checks import Check, yield_checks
 from whimbrel.matchers.fragment import Fragment
 from whimbrel.model.event import Event
@@ -145,7 +145,7 @@ def test_merging_changes_nothing(
         del kept[id]
     check_answers(index, kept, given_events)
     index.merge()
-    assert len(index._parts.snapshot.segments) == 1
+    assert len(index._segment_set.snapshot.segments) == 1
     check_answers(index, kept, given_events)
     index.merge()
     check_answers(index, kept, given_events)
@@ -316,7 +316,7 @@ def test_buffers_are_never_taken_for_those_of_another_segment() -> None:
     for count in (1, 1_000):
         index = Index()
         index.add_many((id, f"x{id} = 1 AND y{id} < 2") for id in range(count))
-        parts.append((index._parts.snapshot.segments[0].arrays, index._parts.snapshot.segments[0].meta))
+        parts.append((index._segment_set.snapshot.segments[0].arrays, index._segment_set.snapshot.segments[0].meta))
     workspace = Workspace()
     for _ in range(20):
         segment = Segment(*parts[0])

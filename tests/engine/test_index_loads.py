@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from whimbrel import Filter, Index, WhimbrelError
-from whimbrel.engine.intake import parallel
+from whimbrel.engine.intake import parsing
 from whimbrel.engine.intake.subscriptions import BadSubscriptions
 from whimbrel.model import expression as x
 from whimbrel.model.errors import DuplicateId, EventError, IdKindError, LimitExceeded, UnknownDialect, UnknownId
@@ -79,8 +79,8 @@ def test_a_load_that_is_refused_changes_nothing(load: Any, error: type[Exception
 
 SCRIPT = """
 from whimbrel import Index
-from whimbrel.engine.intake import parallel
-parallel.PARALLEL_FROM, parallel.PARSE_AT_ONCE = 100, 50
+from whimbrel.engine.intake import parsing
+parsing.PARALLEL_FROM, parsing.PARSE_AT_ONCE = 100, 50
 index = Index()
 told = []
 index.add_many(((id, f"a = {id % 7} AND b > {id}") for id in range(1_000)), progress=told.append)
@@ -98,14 +98,12 @@ def test_a_plain_script_may_load_many(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("helper", ["", "raise SystemExit", "import sys; sys.stdin.buffer.read(9); print('x' * 99)"])
 def test_texts_that_a_helper_fails_to_parse_are_parsed_here(helper: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "PARALLEL_FROM", 10)
-    monkeypatch.setattr(parallel, "PARSE_AT_ONCE", 10)
-    monkeypatch.setattr(
-        parallel, "_HELPER" if helper else "sys", helper or SimpleNamespace(executable="/none", path=[])
-    )
+    monkeypatch.setattr(parsing, "PARALLEL_FROM", 10)
+    monkeypatch.setattr(parsing, "PARSE_AT_ONCE", 10)
+    monkeypatch.setattr(parsing, "_HELPER" if helper else "sys", helper or SimpleNamespace(executable="/none", path=[]))
     texts = [f"a = {n}" if n % 10 else "a =" for n in range(95)]
     told: list[int] = []
-    parsed = parallel.parse_in_parallel(texts, "sql", told.append, workers=3)
+    parsed = parsing.parse_in_parallel(texts, "sql", told.append, workers=3)
     found = [row for group in parsed.groups for row in group.rows.tolist()]
     found += [row for one in parsed.conjunctions for row in one.rows.tolist()]
     assert sorted(found) == [row for row in range(95) if row % 10]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests import strategies
 from tests.language import texts as sql
 from whimbrel import Index
-from whimbrel.engine.intake import loads
+from whimbrel.engine.intake import parsing as loads
 from whimbrel.language import parse
 from whimbrel.language.sql import scan, scan_kernels
 from whimbrel.model.errors import WhimbrelError

@@ -16,7 +16,7 @@ import pytest
 
 from tests.engine.crash_loop import EVENTS, STAMP, advance, generation_of
 from whimbrel import Index
-from whimbrel.engine import parts as engine
+from whimbrel.engine.live import segment_set as engine
 from whimbrel.storage.errors import CorruptIndex, ForeignFile, MissingIndex, NewerFormat, SavedIndexError
 
 
@@ -175,7 +175,7 @@ def test_changes_after_opening_reach_neither_the_files_nor_other_readers(saved: 
 
 
 def test_an_opened_index_works_on_the_mapped_arrays_themselves(saved: Path) -> None:
-    for segment in Index.open(saved)._parts.snapshot.segments:
+    for segment in Index.open(saved)._segment_set.snapshot.segments:
         for name, array in segment.kernel_arrays._asdict().items():
             assert not array.flags.writeable
             if name in segment.arrays and array.size:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from whimbrel.engine.intake.compiler import Ranks
 from whimbrel.engine.intake.constants import Constants
-from whimbrel.engine.intake.pools import Pool
+from whimbrel.engine.intake.literal_pools import Pool
 from whimbrel.language.sql.words import Words
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.dictionary import build_dictionary

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.language import texts as sql
 from tests.language.test_columnar import check
-from whimbrel.engine.intake import loads
-from whimbrel.engine.intake.loads import parse_load, scan_load
+from whimbrel.engine.intake import parsing as loads
+from whimbrel.engine.intake.parsing import parse_load, scan_load
 from whimbrel.lab.workloads import mixed
 from whimbrel.language.sql import scan
 from whimbrel.language.sql.words import Words

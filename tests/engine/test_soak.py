@@ -14,7 +14,7 @@ from hypothesis import settings
 from tests.engine.hunting import World
 from tests.engine.test_stateful import Subscriptions, wait_for_merges
 from whimbrel import Filter, Index
-from whimbrel.engine import parts as engine
+from whimbrel.engine.live import segment_set as engine
 from whimbrel.model.event import Event
 
 

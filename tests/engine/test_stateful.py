@@ -17,7 +17,7 @@ from tests.engine.merges import wait_for_merges
 from tests.engine.test_index import PADDING, Id, Pair, block_pairs, check_pairs, expected_pairs, pairs
 from tests.strategies import events, filters
 from whimbrel import Filter, Index
-from whimbrel.engine import parts as engine
+from whimbrel.engine.live import segment_set as engine
 from whimbrel.model.errors import DuplicateId, IdKindError, UnknownId
 from whimbrel.model.event import Event
 from whimbrel.model.explain import explain, near_misses
@@ -123,7 +123,7 @@ class Subscriptions(RuleBasedStateMachine):
     @rule()
     def merge(self) -> None:
         self.index.merge()
-        assert len(self.index._parts.snapshot.segments) <= 1
+        assert len(self.index._segment_set.snapshot.segments) <= 1
 
     @rule(sample=batches, often=st.sampled_from([1, 100]))
     def analyze(self, sample: list[dict[str, Any]], often: int) -> None:
@@ -209,27 +209,27 @@ def test_segments_are_merged_in_the_background_while_all_goes_on(monkeypatch: py
             check_pairs(index, wanted, batch)
     wait_for_merges(index)
     index._check()
-    assert len(index._parts.snapshot.segments) < 16
+    assert len(index._segment_set.snapshot.segments) < 16
     check_pairs(index, expected_pairs(kept, batch), batch)
 
 
 def test_a_merge_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "HEAD", 4)
     monkeypatch.setattr(engine.threading, "excepthook", lambda _: None)
-    merge = engine.writer.merge
+    merge = engine.segment_builder.merge
     index = Index()
 
     def fail(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(engine.writer, "merge", fail)
+    monkeypatch.setattr(engine.segment_builder, "merge", fail)
     for id in range(40):
         index.add(id, f"a = {id}")
         wait_for_merges(index)
-    assert index._parts._merger is None and len(index._parts.snapshot.segments) == 10
-    monkeypatch.setattr(engine.writer, "merge", merge)
+    assert index._segment_set._merger is None and len(index._segment_set.snapshot.segments) == 10
+    monkeypatch.setattr(engine.segment_builder, "merge", merge)
     for id in range(40, 44):
         index.add(id, f"a = {id}")
     wait_for_merges(index)
-    assert len(index._parts.snapshot.segments) == 1
+    assert len(index._segment_set.snapshot.segments) == 1
     assert [index.match({"a": id}) for id in range(44)] == [[id] for id in range(44)]

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from tests.storage.test_array_file import same_arrays
-from whimbrel.engine.ids.ids import IdTable
-from whimbrel.engine.live import store
-from whimbrel.engine.texts import TextStore
+from whimbrel.engine.ids.id_table import IdTable
+from whimbrel.engine.live import directory as store
+from whimbrel.engine.live.texts import TextStore
 from whimbrel.storage.errors import CorruptIndex, ForeignFile, MissingIndex, NewerFormat, OlderFormat, SavedIndexError
 
 STATES = {

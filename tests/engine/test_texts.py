@@ -1,4 +1,4 @@
-"""Source texts by slot: what goes in comes out, whatever way it went in."""
+"""Source texts by row: what goes in comes out, whatever way it went in."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from whimbrel.engine import texts as module
-from whimbrel.engine.texts import TextStore
+from whimbrel.engine.live import texts as module
+from whimbrel.engine.live.texts import TextStore
 
 TEXTS = st.one_of(st.sampled_from(["", "a = 1", "ä\0", "\U0001f600 = '日本'"]), st.text(max_size=20))
 DIALECTS = st.sampled_from(["sql", "eventbridge", "cesql"])
@@ -50,9 +50,9 @@ class Model(RuleBasedStateMachine):
     @rule(data=st.data(), text=TEXTS, dialect=DIALECTS)
     def replace(self, data: st.DataObject, text: str, dialect: str) -> None:
         if self.expected:
-            slot = data.draw(st.integers(0, len(self.expected) - 1))
-            self.store.replace(slot, text, dialect)
-            self.expected[slot] = (text, dialect)
+            row = data.draw(st.integers(0, len(self.expected) - 1))
+            self.store.replace(row, text, dialect)
+            self.expected[row] = (text, dialect)
 
     @rule()
     def save_and_open(self) -> None:
@@ -65,7 +65,7 @@ class Model(RuleBasedStateMachine):
     def holds_the_same(self) -> None:
         if hasattr(self, "store"):
             assert len(self.store) == len(self.expected)
-            assert [self.store.get(slot) for slot in range(len(self.expected))] == self.expected
+            assert [self.store.get(row) for row in range(len(self.expected))] == self.expected
             self.store._check()
 
 
@@ -87,21 +87,21 @@ TestModel = Model.TestCase
 def test_every_form_of_texts_is_taken(texts: object) -> None:
     store = TextStore()
     store.append_many(0, texts, "sql")
-    assert [store.get(slot) for slot in range(2)] == [("a", "sql"), ("b", "sql")]
+    assert [store.get(row) for row in range(2)] == [("a", "sql"), ("b", "sql")]
 
 
-def test_slots_come_in_order() -> None:
+def test_rows_come_in_order() -> None:
     store = TextStore()
-    with pytest.raises(ValueError, match="Expected the next slot, 0, but got 1"):
+    with pytest.raises(ValueError, match="Expected the next row, 0, but got 1"):
         store.append(1, "a", "sql")
-    with pytest.raises(ValueError, match="Expected the next slot, 0, but got 5"):
+    with pytest.raises(ValueError, match="Expected the next row, 0, but got 5"):
         store.append_many(5, ["a"], "sql")
     store.append(0, "a", "sql")
-    for slot in (-1, 1):
+    for row in (-1, 1):
         with pytest.raises(IndexError):
-            store.get(slot)
+            store.get(row)
         with pytest.raises(IndexError):
-            store.replace(slot, "b", "sql")
+            store.replace(row, "b", "sql")
 
 
 def test_every_text_has_one_dialect() -> None:
@@ -115,8 +115,8 @@ def test_every_text_has_one_dialect() -> None:
 
 def test_single_texts_end_in_few_chunks() -> None:
     store = TextStore()
-    for slot in range(100_000):
-        store.append(slot, f"price < {slot}", "sql")
+    for row in range(100_000):
+        store.append(row, f"price < {row}", "sql")
     store._check()
     assert len(store._state.chunks) < 10
     assert store.get(77_777) == ("price < 77777", "sql")
@@ -131,7 +131,7 @@ def test_a_snapshot_to_save_stays_while_the_writer_goes_on() -> None:
     store.replace(1, "d", "sql")
     store.append(2, "e", "sql")
     opened = TextStore.from_arrays(snapshot)
-    assert [opened.get(slot) for slot in range(len(opened))] == [("c", "cesql"), ("b", "sql")]
+    assert [opened.get(row) for row in range(len(opened))] == [("c", "cesql"), ("b", "sql")]
 
 
 def test_readers_get_texts_while_a_writer_adds() -> None:
@@ -143,18 +143,18 @@ def test_readers_get_texts_while_a_writer_adds() -> None:
     def read() -> None:
         random = np.random.default_rng(2)
         while not done.is_set():
-            slot = int(random.integers(0, len(store)))
-            if store.get(slot) not in ((str(slot), "sql"), (f"new {slot}", "cesql")):
-                wrong.append((slot, store.get(slot)))
+            row = int(random.integers(0, len(store)))
+            if store.get(row) not in ((str(row), "sql"), (f"new {row}", "cesql")):
+                wrong.append((row, store.get(row)))
 
     readers = [threading.Thread(target=read) for _ in range(2)]
     for reader in readers:
         reader.start()
     try:
-        for slot in range(1, 60_000):
-            store.append(slot, str(slot), "sql")
-            if slot % 3 == 0:
-                store.replace(slot // 2, f"new {slot // 2}", "cesql")
+        for row in range(1, 60_000):
+            store.append(row, str(row), "sql")
+            if row % 3 == 0:
+                store.replace(row // 2, f"new {row // 2}", "cesql")
     finally:
         done.set()
         for reader in readers:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.model import domain_semantics as direct
 from whimbrel import Filter, Index, Schema
 from whimbrel.engine.intake.subscriptions import BadSubscriptions
-from whimbrel.engine.typed_columns import coded_table
+from whimbrel.engine.matching.typed_events import coded_table
 from whimbrel.matchers import MATCHERS, make
 from whimbrel.matchers._bulk import BulkMatcher
 from whimbrel.model.errors import FilterError, UnsupportedEvent, UnsupportedFilter

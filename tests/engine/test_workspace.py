@@ -7,7 +7,7 @@ import gc
 import pytest
 
 from whimbrel import Index
-from whimbrel.engine import workspace as module
+from whimbrel.engine.matching import workspace as module
 
 
 def segments(index: Index, first: int, attributes: int, count: int = 40) -> None:

@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from whimbrel.engine import ahead, persistence, report, writer
+from whimbrel.engine import ahead
+from whimbrel.engine import stats as report
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.shared.packing import SLOT_MASK, VERIFY_BIT
-from whimbrel.engine.admission import admitted
-from whimbrel.engine.blocks import FIRST_UNIT, Units, match_units, sample_of
-from whimbrel.engine.ids.ids import IdTable
-from whimbrel.engine.intake.subscriptions import Batch, read_subscriptions
-from whimbrel.engine.pairs import pairs_of
-from whimbrel.engine.parts import Parts
-from whimbrel.engine.snapshot import Snapshot
-from whimbrel.engine.texts import TextStore
-from whimbrel.engine.workspace import Workspace
+from whimbrel.engine.ids.id_table import IdTable
+from whimbrel.engine.intake.subscriptions import Batch, admitted, read_subscriptions
+from whimbrel.engine.live import saved, segment_builder
+from whimbrel.engine.live.segment_set import SegmentSet
+from whimbrel.engine.live.snapshot import Snapshot
+from whimbrel.engine.live.texts import TextStore
+from whimbrel.engine.matching.blocks import FIRST_UNIT, Units, match_units, sample_of
+from whimbrel.engine.matching.results import pairs_of
+from whimbrel.engine.matching.workspace import Workspace
 from whimbrel.model.errors import UnknownId, WhimbrelError
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
@@ -61,7 +62,7 @@ class Index:
         self.schema = schema
         self._ids = IdTable()
         self._texts = TextStore()
-        self._parts = Parts(Snapshot())
+        self._segment_set = SegmentSet(Snapshot())
         self._filters: dict[int, Filter] = {}
         self._naming = threading.Lock()  # held while ids and texts disagree, for microseconds
         self._workspaces: list[Workspace] = []  # those that nobody uses
@@ -72,11 +73,11 @@ class Index:
     def add(self, id: Id, filter: object, dialect: str = "sql") -> None:
         """Add a subscription; DuplicateId if the id is there. Visible to the next match."""
         parsed, text = admitted(filter, dialect, self.schema)
-        with self._parts.lock:
+        with self._segment_set.lock:
             with self._naming:
-                slot = self._ids.add(id)
-                self._texts.append(slot, text, parsed.dialect)
-            self._parts.append(slot, parsed)
+                row = self._ids.add(id)
+                self._texts.append(row, text, parsed.dialect)
+            self._segment_set.append(row, parsed)
 
     def add_many(
         self,
@@ -92,10 +93,10 @@ class Index:
         ahead.begin()
         batch = read_subscriptions(subscriptions, dialect, self.schema)
         parsed = batch.parse(progress)
-        with self._parts.lock:
-            first = self._ids.slots
-            slots = np.arange(first, first + len(batch.texts), dtype=np.int32)
-            segment = writer.build_from_parsed(parsed, slots, self._parts.sample)
+        with self._segment_set.lock:
+            first = self._ids.rows
+            rows = np.arange(first, first + len(batch.texts), dtype=np.int32)
+            segment = segment_builder.build_from_parsed(parsed, rows, self._segment_set.sample)
             self._install(batch, segment)
 
     def add_good(self, subscriptions: pa.Table, dialect: str = "sql") -> list[tuple[int, WhimbrelError]]:
@@ -110,9 +111,9 @@ class Index:
         good[[row for row, _ in errors]] = False
         if not good.any():
             return errors
-        with self._parts.lock:
-            slots = (self._ids.slots + np.cumsum(good) - 1).astype(np.int32)
-            segment = writer.build_from_parsed(parsed, slots, self._parts.sample)
+        with self._segment_set.lock:
+            rows = (self._ids.rows + np.cumsum(good) - 1).astype(np.int32)
+            segment = segment_builder.build_from_parsed(parsed, rows, self._segment_set.sample)
             self._install(batch.only(good) if errors else batch, segment)
         return errors
 
@@ -120,40 +121,40 @@ class Index:
         """All subscriptions as a table that `add_many` takes: id, filter, dialect."""
         import pyarrow as pa
 
-        with self._parts.lock:
+        with self._segment_set.lock:
             live = self._ids.live()
             texts, dialects = self._texts.columns(live)
             return pa.table({"id": pa.array(self._ids.names(live)), "filter": texts, "dialect": dialects})
 
     def remove(self, id: Id) -> None:
         """Remove a subscription; UnknownId if it is not there."""
-        with self._parts.lock:
-            slot = self._ids.remove(id)
-            self._parts.kill(slot, self._ids.slots)
-            self._filters.pop(slot, None)
+        with self._segment_set.lock:
+            row = self._ids.remove(id)
+            self._segment_set.kill(row, self._ids.rows)
+            self._filters.pop(row, None)
 
     def replace(self, id: Id, filter: object, dialect: str = "sql") -> None:
         """Give a subscription another filter, atomically; it keeps its place in the order of results."""
         parsed, text = admitted(filter, dialect, self.schema)
-        with self._parts.lock:
+        with self._segment_set.lock:
             with self._naming:
-                old_slot = self._ids.remove(id)
-                slot = self._ids.add(id)
-                self._texts.append(slot, text, parsed.dialect)
-            self._parts.append(slot, parsed, died=old_slot)
-            self._filters.pop(old_slot, None)
+                old_row = self._ids.remove(id)
+                row = self._ids.add(id)
+                self._texts.append(row, text, parsed.dialect)
+            self._segment_set.append(row, parsed, died=old_row)
+            self._filters.pop(old_row, None)
 
     def match(self, event: Event | Mapping[str, object]) -> list[Id]:
         """The ids of the subscriptions that the event matches, each once, in order of addition."""
         if self.schema is not None:
             event = self.schema.read(event)
-        snapshot = self._parts.ready()
+        snapshot = self._segment_set.ready()
         workspace = self._take_workspace()
         try:
             parts = [self._match_segment(snapshot, segment, event, workspace) for segment in snapshot.segments]
             if snapshot.head_size:
                 whole = Event.of(event, self.timestamps)
-                in_head = [entry.slot for entry in snapshot.head_entries() if entry.filter.matches(whole)]
+                in_head = [entry.row for entry in snapshot.head_entries() if entry.filter.matches(whole)]
                 parts.append(np.array(in_head, np.int32))
             self._events += 1
             found = parts[0] if len(parts) == 1 else np.concatenate([_NOTHING, *parts])
@@ -172,10 +173,10 @@ class Index:
         what must outlive the next step. Memory stays bounded however many pairs match.
         """
         if self.schema is not None:
-            from whimbrel.engine.typed import typed_events
+            from whimbrel.engine.matching.typed_events import typed_events
 
             events = typed_events(self.schema, events)
-        snapshot = self._parts.compiled()
+        snapshot = self._segment_set.compiled()
         workers = threads if threads is not None else os.cpu_count() or 1
         first = self._unit if workers == 1 else FIRST_UNIT  # several threads are to share even a few events
         units = Units(events, snapshot.attributes(), self.timestamps, first)
@@ -192,11 +193,11 @@ class Index:
 
     def row(self, id: object) -> int:
         """The row by which `match_blocks` names a subscription; -1 if it is not there."""
-        slot = self._ids.find(id)
-        if not 0 <= slot < len(self._texts):
+        row = self._ids.find(id)
+        if not 0 <= row < len(self._texts):
             with self._naming:  # not there, or in the middle of a change
-                slot = self._ids.find(id)
-        return slot
+                row = self._ids.find(id)
+        return row
 
     def explain(self, id: Id, event: Event | Mapping[str, object]) -> Explanation:
         """Why a subscription matches an event or not: each constraint, held or not, and the values seen."""
@@ -206,30 +207,30 @@ class Index:
 
     def near_misses(self, event: Event | Mapping[str, object], limit: int = 10) -> list[NearMiss]:
         """The subscriptions that almost match: fewest failed constraints first, then order of addition."""
-        from whimbrel.engine.misses import nearest
+        from whimbrel.engine.matching.near_misses import nearest
 
-        snapshot = self._parts.compiled()
+        snapshot = self._segment_set.compiled()
         return nearest(snapshot, self._read(event), limit, self._filter_of, self._ids.name)
 
     def analyze(self, sample: object) -> None:
         """Plan anew for events like these (any shape that match_batch takes); the first 10,000 are looked at."""
         if self.schema is not None:
-            from whimbrel.engine.typed import typed_events
+            from whimbrel.engine.matching.typed_events import typed_events
 
             sample = typed_events(self.schema, sample)
         taken = sample_of(sample, SAMPLE_EVENTS, self.attributes(), self.timestamps)
-        with self._parts.lock:
-            self._parts.plan_anew(taken)
+        with self._segment_set.lock:
+            self._segment_set.plan_anew(taken)
 
     def merge(self) -> None:
         """Merge everything into one segment now."""
-        with self._parts.lock:
-            self._parts.merge()
+        with self._segment_set.lock:
+            self._segment_set.merge()
 
     def stats(self) -> dict[str, object]:
         """What the index holds, how it is indexed, what it costs in memory, and the work counted so far."""
         work = sum((workspace.counts for workspace in self._counting.copy()), np.zeros(4, np.int64))
-        return report.stats(self._parts.snapshot, self._ids, self._texts, self._events, work)
+        return report.stats(self._segment_set.snapshot, self._ids, self._texts, self._events, work)
 
     def plan(self, id: Id) -> dict[str, object]:
         """How one subscription is indexed: per conjunction the kind of key and the share of events that reach it.
@@ -239,15 +240,15 @@ class Index:
         """
         from whimbrel.engine.access.explanation import plan
 
-        slot = self._slot(id)
-        return plan(self._parts.compiled().segments, slot, id, self._parts.sample)
+        row = self._row(id)
+        return plan(self._segment_set.compiled().segments, row, id, self._segment_set.sample)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save to a directory, atomically: whatever happens, it holds the old index or the new one."""
-        with self._parts.lock:
-            self._parts.flush()
+        with self._segment_set.lock:
+            self._segment_set.flush()
             schema = None if self.schema is None else self.schema.to_document()
-            persistence.save(path, self._parts.snapshot, self._ids, self._texts, self.timestamps, schema)
+            saved.save(path, self._segment_set.snapshot, self._ids, self._texts, self.timestamps, schema)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], verify: bool = True) -> Index:
@@ -257,24 +258,24 @@ class Index:
         """
         from whimbrel.model.schema import Schema
 
-        saved = persistence.open(path, verify)
-        index = cls(saved.timestamps, None if saved.schema is None else Schema.from_document(saved.schema))
-        index._ids, index._texts, index._parts = saved.ids, saved.texts, Parts(saved.snapshot)
+        found = saved.open(path, verify)
+        index = cls(found.timestamps, None if found.schema is None else Schema.from_document(found.schema))
+        index._ids, index._texts, index._segment_set = found.ids, found.texts, SegmentSet(found.snapshot)
         return index
 
     def attributes(self) -> frozenset[str]:
         """The attributes that some filter mentions."""
-        return self._parts.snapshot.attributes()
+        return self._segment_set.snapshot.attributes()
 
     @property
-    def slots(self) -> int:
+    def rows(self) -> int:
         """How many subscriptions were ever added: those that are there and the gaps that others have left."""
-        return self._ids.slots
+        return self._ids.rows
 
     @property
     def segments(self) -> int:
         """How many segments a match searches."""
-        return len(self._parts.snapshot.segments)
+        return len(self._segment_set.snapshot.segments)
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -283,61 +284,61 @@ class Index:
         return self.row(id) >= 0
 
     def __getitem__(self, id: Id) -> Subscription:
-        return Subscription(id, self._filter_of(self._slot(id)))
+        return Subscription(id, self._filter_of(self._row(id)))
 
     def __iter__(self) -> Iterator[Id]:
-        if self._parts.snapshot.moved is None:
+        if self._segment_set.snapshot.moved is None:
             return iter(self._ids)
-        with self._parts.lock:  # so that no slot is newer than the snapshot
-            live = self._parts.snapshot.in_order(self._ids.live())
+        with self._segment_set.lock:  # so that no row is newer than the snapshot
+            live = self._segment_set.snapshot.in_order(self._ids.live())
         return iter(cast("list[Id]", self._ids.name_list(live)))
 
     def _install(self, batch: Batch, segment: Segment) -> None:
         """Name the subscriptions of a bulk load, and make their segment visible. The lock is held."""
-        first = self._ids.slots
+        first = self._ids.rows
         with self._naming:
             self._ids.add_many(batch.ids)
             self._texts.append_many(first, batch.texts, batch.dialects)
-        self._parts.install(segment, self._ids.slots)
+        self._segment_set.install(segment, self._ids.rows)
 
-    def _slot(self, id: Id) -> int:
-        slot = self.row(id)
-        if slot < 0:
+    def _row(self, id: Id) -> int:
+        row = self.row(id)
+        if row < 0:
             raise UnknownId(id)
-        return slot
+        return row
 
     def _match_segment(
         self, snapshot: Snapshot, segment: Segment, event: Event | Mapping[str, object], workspace: Workspace
     ) -> np.ndarray:
-        """The slots of one segment that the event matches, in no order; of a single segment, in the reused buffer."""
-        slots, coupled = workspace.match_one(segment, event, self.timestamps, snapshot.slots)
+        """The rows of one segment that the event matches, in no order; of a single segment, in the reused buffer."""
+        rows, coupled = workspace.match_one(segment, event, self.timestamps, snapshot.rows)
         if snapshot.died is not None:
-            slots = snapshot.living(np.array([0, len(slots)]), slots)
+            rows = snapshot.living(np.array([0, len(rows)]), rows)
         if not (coupled or segment.meta["verified"]):
-            return slots if len(snapshot.segments) == 1 else slots.copy()  # the buffer is the next segment's
-        doubtful = np.full(len(slots), True) if coupled else (slots & np.int32(VERIFY_BIT)) != 0
-        slots = slots & np.int32(SLOT_MASK)
+            return rows if len(snapshot.segments) == 1 else rows.copy()  # the buffer is the next segment's
+        doubtful = np.full(len(rows), True) if coupled else (rows & np.int32(VERIFY_BIT)) != 0
+        rows = rows & np.int32(SLOT_MASK)
         if not doubtful.any():
-            return slots
+            return rows
         whole = Event.of(event, self.timestamps)
-        judged = [slot for slot in slots[doubtful].tolist() if self._judge(slot, whole)]
-        return np.concatenate([slots[~doubtful], np.array(judged, np.int32)])
+        judged = [row for row in rows[doubtful].tolist() if self._judge(row, whole)]
+        return np.concatenate([rows[~doubtful], np.array(judged, np.int32)])
 
     def _read(self, event: Event | Mapping[str, object]) -> Event:
         return Event.of(event, self.timestamps) if self.schema is None else self.schema.read(event)
 
-    def _judge(self, slot: int, event: Event) -> bool:
+    def _judge(self, row: int, event: Event) -> bool:
         """Whether a filter matches an event that is in codes already, if there is a schema."""
-        return any(conjunction.matches(event) for conjunction in self._filter_of(slot).conjunctions)
+        return any(conjunction.matches(event) for conjunction in self._filter_of(row).conjunctions)
 
-    def _filter_of(self, slot: int) -> Filter:
-        found = self._filters.get(slot)
+    def _filter_of(self, row: int) -> Filter:
+        found = self._filters.get(row)
         if found is None:
-            text, dialect = self._texts.get(slot)
+            text, dialect = self._texts.get(row)
             found = Filter.parse(text, dialect, self.schema)
             if len(self._filters) >= FILTERS_KEPT:
                 self._filters.clear()
-            self._filters[slot] = found
+            self._filters[row] = found
         return found
 
     def _take_workspace(self) -> Workspace:
@@ -350,19 +351,19 @@ class Index:
 
     def _check(self) -> None:
         """Assert every invariant; for tests."""
-        snapshot = self._parts.snapshot
-        held: list[int] = [entry.slot for entry in snapshot.head_entries()]
+        snapshot = self._segment_set.snapshot
+        held: list[int] = [entry.row for entry in snapshot.head_entries()]
         for segment in snapshot.segments:
             dead = snapshot.dead(segment.slots)
             held += segment.slots[~dead].tolist() if dead is not None else segment.slots.tolist()
-        satisfiable = {slot for slot in self._ids.live().tolist() if self._filter_of(slot).is_satisfiable()}
+        satisfiable = {row for row in self._ids.live().tolist() if self._filter_of(row).is_satisfiable()}
         assert satisfiable <= set(held), "a live subscription is in no segment"
-        assert len(held) == len(set(held)), "a slot is in two segments"
-        assert set(held) <= set(self._ids.live().tolist()), "a dead slot is alive in a segment"
-        assert snapshot.slots == self._ids.slots == len(self._texts), "ids, texts and slots disagree"
-        assert snapshot.died is None or len(snapshot.died) >= snapshot.slots, "a slot has no room to die"
+        assert len(held) == len(set(held)), "a row is in two segments"
+        assert set(held) <= set(self._ids.live().tolist()), "a dead row is alive in a segment"
+        assert snapshot.rows == self._ids.rows == len(self._texts), "ids, texts and rows disagree"
+        assert snapshot.died is None or len(snapshot.died) >= snapshot.rows, "a row has no room to die"
         if snapshot.moved is not None:
-            assert len(snapshot.moved) >= snapshot.slots, "a slot has no room to be moved"
+            assert len(snapshot.moved) >= snapshot.rows, "a row has no room to be moved"
             assert (snapshot.moved <= 0).all(), "a place is not older"
             assert len(set(snapshot.places(self._ids.live()).tolist())) == len(self), "two have one place"
         self._ids._check()

@@ -20,7 +20,7 @@ class Version:
     def __init__(self, number: int, shards: Sequence[Index], kind: str, rules: Rules) -> None:
         self.number = number
         self._shards = shards
-        self._firsts = np.cumsum([0, *(shard.slots for shard in shards)])
+        self._firsts = np.cumsum([0, *(shard.rows for shard in shards)])
         self._type = pa.string() if kind == "string" else pa.int64()
         self._translations: dict[int, Codes] = {}
         self.leave = rules.leave if isinstance(rules.leave, bool) else self._codes_of(rules.leave)

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from whimbrel import Filter, Index
-from whimbrel.engine import workspace
 from whimbrel.engine.access import segment as segments
 from whimbrel.engine.access.bitmap.tiles import CHUNK, tiled
 from whimbrel.engine.access.planner import BITMAP, Plan
 from whimbrel.engine.access.shared.weights import Weights
 from whimbrel.engine.intake.clauses import Clauses
+from whimbrel.engine.matching import workspace
 from whimbrel.lab.workloads import ranges
 
 NAMES = ("a", "b", "c", "d", "e", "f")
@@ -25,7 +25,7 @@ ENDS = (-(1 << 63), (1 << 63) - 1, 0, -0.0, 1e308, float("-inf"))
 @pytest.fixture
 def all_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     def plan(clauses: Clauses, weights: Weights, shares: np.ndarray) -> Plan:
-        count = len(clauses.slot)
+        count = len(clauses.row)
         return Plan(np.full(count, BITMAP, np.uint8), np.full((count, 3), -1, np.int64), None, None)
 
     monkeypatch.setattr(segments, "make_plan", plan)

@@ -48,7 +48,7 @@ def lay_out(clauses: Clauses, plan: Plan, weights: Weights, shares: np.ndarray) 
 
 def packed_slots(clauses: Clauses) -> np.ndarray:
     """The slot of every conjunction with its flags in the high bits."""
-    packed = clauses.slot.astype(np.int32)
+    packed = clauses.row.astype(np.int32)
     packed = packed | np.where(clauses.flags & VERIFY, np.int32(VERIFY_BIT), np.int32(0))
     return packed | np.where(clauses.flags & SHARED, np.int32(SHARED_BIT), np.int32(0))
 

@@ -68,7 +68,7 @@ class Plan:
 
 def make_plan(clauses: Clauses, weights: Weights, shares: np.ndarray) -> Plan:
     """The access key of every conjunction."""
-    m = len(clauses.slot)
+    m = len(clauses.row)
     kind = np.full(m, BITMAP, np.uint8)
     keys = np.full((m, 3), -1, np.int64)
     cost = np.full(m, np.inf)

@@ -66,13 +66,13 @@ class Segment:
         shares = item_shares(clauses, weights)
         plan = make_plan(clauses, weights, shares)
         arrays = {**clauses.dictionary, **lay_out(clauses, plan, weights, shares)}
-        slots = distinct(np.concatenate([clauses.slot, clauses.always]))
+        slots = distinct(np.concatenate([clauses.row, clauses.always]))
         arrays["slots"] = slots.astype(np.int32)
         kinds = np.bincount(plan.kind, minlength=len(KINDS)).tolist()
         meta = {
             **clauses.meta,
             "subscriptions": len(slots),
-            "conjunctions": len(clauses.slot),
+            "conjunctions": len(clauses.row),
             "verified": bool((clauses.flags & 1).any()),
             "keys": dict(zip(KINDS, kinds, strict=True)),
         }

@@ -1,1 +1,1 @@
-"""Ids of subscriptions, and the way from an id to its slot and back."""
+"""Ids of subscriptions, and the way from an id to its row and back."""

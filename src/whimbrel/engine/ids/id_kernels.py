@@ -32,8 +32,8 @@ def _home(key: Any, capacity: int) -> Any:
 
 
 @helper
-def _is_dead(dead: Bytes, slot: Any) -> bool:
-    return bool((dead[slot >> 3] >> (slot & 7)) & 1)
+def _is_dead(dead: Bytes, row: Any) -> bool:
+    return bool((dead[row >> 3] >> (row & 7)) & 1)
 
 
 @quick_kernel
@@ -83,11 +83,11 @@ def enter_many_ints(
 
 
 @kernel
-def take_ints(ids: Int64s, dense: int, base: int, slots: Any) -> Int64s:
-    """The ids of slots."""
-    out = np.empty(slots.size, np.int64)
-    for i in range(slots.size):
-        out[i] = base + slots[i] if slots[i] < dense else ids[slots[i] - dense]
+def take_ints(ids: Int64s, dense: int, base: int, rows: Any) -> Int64s:
+    """The ids of rows."""
+    out = np.empty(rows.size, np.int64)
+    for i in range(rows.size):
+        out[i] = base + rows[i] if rows[i] < dense else ids[rows[i] - dense]
     return out
 
 
@@ -153,21 +153,21 @@ def enter_many_strings(
 
 
 @kernel
-def gather(text: Bytes, offsets: Int64s, slots: Any, points: bool) -> tuple[Bytes, Int64s]:
-    """The texts of slots one after another, and where each starts, counted in bytes or in code points."""
-    sources = np.empty(slots.size, np.int64)  # a pass of its own: these reads wait for nothing
-    starts = np.zeros(slots.size + 1, np.int64)
-    for i in range(slots.size):
-        sources[i] = offsets[slots[i]]
-        starts[i + 1] = starts[i] + offsets[slots[i] + 1] - sources[i]
+def gather(text: Bytes, offsets: Int64s, rows: Any, points: bool) -> tuple[Bytes, Int64s]:
+    """The texts of rows one after another, and where each starts, counted in bytes or in code points."""
+    sources = np.empty(rows.size, np.int64)  # a pass of its own: these reads wait for nothing
+    starts = np.zeros(rows.size + 1, np.int64)
+    for i in range(rows.size):
+        sources[i] = offsets[rows[i]]
+        starts[i + 1] = starts[i] + offsets[rows[i] + 1] - sources[i]
     out = np.empty(starts[-1], np.uint8)
-    for i in range(slots.size):
+    for i in range(rows.size):
         source = sources[i] - starts[i]
         for j in range(starts[i], starts[i + 1]):
             out[j] = text[source + j]
     if points:
         following, at = 0, 0
-        for i in range(slots.size):
+        for i in range(rows.size):
             while at < starts[i + 1]:
                 following += (out[at] & 0xC0) == 0x80  # a byte that starts no code point
                 at += 1

@@ -1,6 +1,6 @@
-"""How the ids of a table lie in memory by slot: integers, or UTF-8 with offsets.
+"""How the ids of a table lie in memory by row: integers, or UTF-8 with offsets.
 
-An entry is a slot, less the slots of the dense run, which need neither a stored id nor a place in the hash table.
+An entry is a row, less the rows of the dense run, which need neither a stored id nor a place in the hash table.
 The writer appends entries first and enters them in the hash table second. Readers see the arrays of `_shown`, which
 are only appended to; growth replaces them by larger copies, zeroed, so that an entry not yet there reads as empty.
 """
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Arrays = dict[str, NDArray[Any]]
-Slots = NDArray[np.integer[Any]]
+Rows = NDArray[np.integer[Any]]
 
 _INT64 = 1 << 63
 _UNBOUNDED = 1 << 62
-_MANY = 4096  # slots from which on Arrow, at 60 us a call, names strings faster than our kernel
+_MANY = 4096  # rows from which on Arrow, at 60 us a call, names strings faster than our kernel
 
 
 def room(array: NDArray[Any], need: int) -> NDArray[Any]:
@@ -63,7 +63,7 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
 
 
 class IntKeys:
-    """Integer ids: `base + slot` in the dense run, `ids[slot - dense]` after it. The run ends with its first gap."""
+    """Integer ids: `base + row` in the dense run, `ids[row - dense]` after it. The run ends with its first gap."""
 
     kind = "int64"
 
@@ -123,31 +123,31 @@ class IntKeys:
         kernel = enter_ints if stop - first == 1 else enter_many_ints
         return int(kernel(self.ids, table, dead, self.dense, self.base, seed, first, stop))
 
-    def run_slot(self, id: int) -> int:
-        """The slot of an id in the dense run, dead or not; -1 outside it."""
+    def run_row(self, id: int) -> int:
+        """The row of an id in the dense run, dead or not; -1 outside it."""
         return id - self.base if self.base <= id < self.base + self.dense else -1
 
     def find(self, table: Int32s, seed: int, id: int) -> int:
         """The place of an id in the hash table, or -1."""
         return int(find_int(self._shown[0], table, seed, id))
 
-    def name(self, slot: int) -> int:
-        """The id of a slot."""
+    def name(self, row: int) -> int:
+        """The id of a row."""
         ids, dense, base = self._shown
-        return base + slot if slot < dense else int(ids[slot - dense])
+        return base + row if row < dense else int(ids[row - dense])
 
-    def names(self, slots: Slots) -> Int64s:
-        """The ids of slots."""
+    def names(self, rows: Rows) -> Int64s:
+        """The ids of rows."""
         ids, dense, base = self._shown
         if dense == _UNBOUNDED:
-            return np.add(slots, base, dtype=np.int64)
-        taken: Int64s = take_ints(ids, dense, base, slots)
+            return np.add(rows, base, dtype=np.int64)
+        taken: Int64s = take_ints(ids, dense, base, rows)
         return taken
 
-    def name_list(self, slots: Slots) -> list[int]:
-        """The ids of slots as Python integers."""
+    def name_list(self, rows: Rows) -> list[int]:
+        """The ids of rows as Python integers."""
         _, dense, base = self._shown
-        named = slots if dense == _UNBOUNDED and base == 0 else self.names(slots)
+        named = rows if dense == _UNBOUNDED and base == 0 else self.names(rows)
         listed: list[int] = named.tolist()
         return listed
 
@@ -176,7 +176,7 @@ class IntKeys:
 
 
 class StringKeys:
-    """String ids: the UTF-8 of slot s is `text[offsets[s]:offsets[s + 1]]`."""
+    """String ids: the UTF-8 of row s is `text[offsets[s]:offsets[s + 1]]`."""
 
     kind = "string"
     dense = 0
@@ -238,7 +238,7 @@ class StringKeys:
         kernel = enter_strings if stop - first == 1 else enter_many_strings
         return int(kernel(self.text, self.offsets, table, dead, seed, first, stop))
 
-    def run_slot(self, id: bytes) -> int:
+    def run_row(self, id: bytes) -> int:
         """Strings have no dense run."""
         return -1
 
@@ -246,29 +246,29 @@ class StringKeys:
         """The place of an id in the hash table, or -1."""
         return int(find_string(*self._shown, table, seed, id))
 
-    def name(self, slot: int) -> str:
-        """The id of a slot."""
+    def name(self, row: int) -> str:
+        """The id of a row."""
         text, offsets = self._shown
-        return text[offsets[slot] : offsets[slot + 1]].tobytes().decode()
+        return text[offsets[row] : offsets[row + 1]].tobytes().decode()
 
-    def names(self, slots: Slots) -> pa.Array:
-        """The ids of slots as an Arrow array: string, or large_string from 2 GB on."""
+    def names(self, rows: Rows) -> pa.Array:
+        """The ids of rows as an Arrow array: string, or large_string from 2 GB on."""
         import pyarrow as pa
 
         text, offsets = self._shown
-        if slots.size >= _MANY:
+        if rows.size >= _MANY:
             every = pa.LargeStringArray.from_buffers(offsets.size - 1, pa.py_buffer(offsets), pa.py_buffer(text))
-            taken = every.take(numbers(slots))
+            taken = every.take(numbers(rows))
             return taken.cast(pa.string()) if taken.nbytes < 1 << 31 else taken
-        text, starts = gather(text, offsets, slots, False)
+        text, starts = gather(text, offsets, rows, False)
         kind = pa.LargeStringArray
         if text.size < 1 << 31:
             kind, starts = pa.StringArray, starts.astype(np.int32)
-        return kind.from_buffers(slots.size, pa.py_buffer(starts), pa.py_buffer(text), null_count=0)
+        return kind.from_buffers(rows.size, pa.py_buffer(starts), pa.py_buffer(text), null_count=0)
 
-    def name_list(self, slots: Slots) -> list[str]:
-        """The ids of slots as Python strings: decoded at once, then cut."""
-        text, starts = gather(*self._shown, slots, True)
+    def name_list(self, rows: Rows) -> list[str]:
+        """The ids of rows as Python strings: decoded at once, then cut."""
+        text, starts = gather(*self._shown, rows, True)
         whole = text.tobytes().decode()
         return [whole[start:stop] for start, stop in pairwise(starts.tolist())]
 

@@ -47,7 +47,7 @@ class Clauses:
     """Conjunctions in rank space: m conjunctions, k items, s sets of several intervals."""
 
     attributes: list[str]
-    slot: np.ndarray  # int32[m]: the subscription of each conjunction
+    row: np.ndarray  # int32[m]: the subscription of each conjunction
     flags: np.ndarray  # uint8[m]
     start: np.ndarray  # int64[m + 1]: the items of each conjunction
     attr: np.ndarray  # int32[k]

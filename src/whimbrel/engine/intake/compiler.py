@@ -104,7 +104,7 @@ class Part:
 
     def __init__(
         self,
-        slot: np.ndarray,
+        row: np.ndarray,
         flags: np.ndarray,
         counts: np.ndarray,
         attr: np.ndarray,
@@ -112,7 +112,7 @@ class Part:
         low: np.ndarray,
         high: np.ndarray,
     ) -> None:
-        self.slot, self.flags, self.counts = slot, flags, counts
+        self.row, self.flags, self.counts = row, flags, counts
         self.attr, self.kind, self.low, self.high = attr, kind, low, high
 
 
@@ -160,7 +160,7 @@ def compile_clauses(sources: Sequence[Source], always: Sequence[int] | np.ndarra
     high[names_set] = set_masks(set_start, set_low, set_high)[own]
     return Clauses(
         attributes=names,
-        slot=_concat([part.slot for part in parts], np.int32),
+        row=_concat([part.row for part in parts], np.int32),
         flags=_concat([part.flags for part in parts], np.uint8),
         start=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
         attr=_concat([part.attr for part in parts], np.int32),
@@ -250,38 +250,38 @@ def attribute_number(name: str, attributes: dict[str, int], gathered: list[Const
 class FilterSource:
     """Single filters, one subscription each."""
 
-    def __init__(self, slots: Sequence[int], filters: Sequence[Filter]) -> None:
-        self._rows: list[tuple[int, int, list[Item]]] = []
+    def __init__(self, rows: Sequence[int], filters: Sequence[Filter]) -> None:
+        self._conjunctions: list[tuple[int, int, list[Item]]] = []
         self.always: list[int] = []
-        for slot, filter in zip(slots, filters, strict=True):
-            self._add(slot, filter)
+        for row, filter in zip(rows, filters, strict=True):
+            self._add(row, filter)
 
-    def _add(self, slot: int, filter: Filter) -> None:
+    def _add(self, row: int, filter: Filter) -> None:
         if filter.is_always_true():
-            self.always.append(slot)
+            self.always.append(row)
             return
         alternatives = [(items, verify) for c in filter.conjunctions for ways, verify in [split(c)] for items in ways]
         shared = SHARED if len(alternatives) > 1 else 0
         for items, verify in alternatives:
-            self._rows.append((slot, shared | (VERIFY if verify else 0), items))
+            self._conjunctions.append((row, shared | (VERIFY if verify else 0), items))
 
     def constants(self, attributes: dict[str, int], gathered: list[Constants]) -> None:
         """Number the attributes and give the constants."""
-        for _, _, items in self._rows:
+        for _, _, items in self._conjunctions:
             for item in items:
                 gathered[attribute_number(item.attribute, attributes, gathered)].add_item(item)
 
     def parts(self, ranks: Ranks, sets: Sets) -> list[Part]:
         """The items, once ranks exist."""
-        if not self._rows:
+        if not self._conjunctions:
             return []
-        flat = [_item_ranks(ranks, item, sets) for _, _, items in self._rows for item in items]
+        flat = [_item_ranks(ranks, item, sets) for _, _, items in self._conjunctions for item in items]
         columns = np.array(flat, dtype=np.int32).reshape(-1, 4)
         return [
             Part(
-                np.array([slot for slot, _, _ in self._rows], dtype=np.int32),
-                np.array([flags for _, flags, _ in self._rows], dtype=np.uint8),
-                np.array([len(items) for _, _, items in self._rows], dtype=np.int64),
+                np.array([row for row, _, _ in self._conjunctions], dtype=np.int32),
+                np.array([flags for _, flags, _ in self._conjunctions], dtype=np.uint8),
+                np.array([len(items) for _, _, items in self._conjunctions], dtype=np.int64),
                 columns[:, 0].copy(),
                 columns[:, 1].astype(np.uint8),
                 columns[:, 2].copy(),

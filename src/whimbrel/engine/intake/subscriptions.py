@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from whimbrel.engine.intake.loads import chosen, parse_load
-from whimbrel.engine.intake.parallel import parse_in_parallel
+from whimbrel.engine.intake.parsing import chosen, parse_in_parallel, parse_load
 from whimbrel.engine.intake.typed_filters import parse_typed
 from whimbrel.language.sql.columnar import ParsedMany
 from whimbrel.model.errors import FilterError, UnknownDialect, WhimbrelError
+from whimbrel.model.expression import And, Compare, EndsWith, Expression, In, IsMissing, IsNull, StartsWith
 from whimbrel.model.filter import Filter
+from whimbrel.model.limits import FILTER_BYTES
 from whimbrel.model.subscription import Id
 from whimbrel.model.tables import as_arrow
 
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from whimbrel.model.schema import Schema
+
+
+SMALL = 256
+"""Plain predicates of a filter that need not be counted against the limits."""
+_PLAIN = (Compare, In, StartsWith, EndsWith, IsNull, IsMissing)
+"""Predicates that are one constraint each."""
 
 
 class BadSubscriptions(WhimbrelError):
@@ -153,6 +160,26 @@ def _read_table(table: pa.Table, dialect: str, schema: Schema | None) -> Batch:
 def _joined(column: pa.ChunkedArray) -> pa.Array:
     """All of a column; `combine_chunks` would copy a single chunk too."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def admitted(filter: object, dialect: str, schema: Schema | None) -> tuple[Filter, str]:
+    """The filter and its text; what exceeds a limit is refused here, not at a later match."""
+    parsed = fitted(filter, schema) if isinstance(filter, Filter) else Filter.parse(filter, dialect, schema)
+    text = parsed.text
+    if schema is not None:  # without the text, from which a segment would be made that knows no schema
+        parsed = Filter(parsed.expression, None, parsed.dialect, schema)
+    if text is None or schema is not None or not _is_small(parsed.expression):
+        _ = parsed.conjunctions
+    if text is None:
+        text = str(parsed)
+        FILTER_BYTES.check(len(text.encode()))
+    return parsed, text
+
+
+def _is_small(expression: Expression) -> bool:
+    """Whether the normal form surely is within the limits: then it is not made, which would be most of an addition."""
+    terms = expression.terms if isinstance(expression, And) else (expression,)
+    return len(terms) <= SMALL and all(isinstance(term, _PLAIN) for term in terms)
 
 
 def fitted(filter: Filter, schema: Schema | None) -> Filter:

@@ -224,7 +224,7 @@ def _dicts(events: pa.Table) -> list[dict[str, Any]]:
 
 def _settle(index: Index) -> None:
     """Wait for the background merges."""
-    while index._parts.merging:
+    while index._segment_set.merging:
         time.sleep(0.005)
 
 

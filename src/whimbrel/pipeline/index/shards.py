@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from whimbrel.engine.index import Index
-from whimbrel.engine.live.store import MANIFEST
+from whimbrel.engine.live.directory import MANIFEST
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.pipeline.index.store import IndexStore, Shard
 from whimbrel.pipeline.index.workers import open_shard
@@ -190,7 +190,7 @@ def _equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> np.ndarray:
 
 def _is_much(held: Index, removed: int, added: int) -> bool:
     """Whether so many changes, with the dead slots that are there, make a fresh index the better one."""
-    slots = held.slots + added
+    slots = held.rows + added
     return slots - (len(held) + added - removed) + added > MOST_CHANGED * slots
 
 

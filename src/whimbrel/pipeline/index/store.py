@@ -26,7 +26,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from whimbrel.engine.live.store import read_manifest
+from whimbrel.engine.live.directory import read_manifest
 from whimbrel.pipeline.errors import BadManifest, MissingVersion, RemotePath, VersionTaken
 from whimbrel.storage.atomic import sync
 

@@ -19,7 +19,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from whimbrel.engine.index import Index
-from whimbrel.engine.live.store import read_manifest
+from whimbrel.engine.live.directory import read_manifest
 from whimbrel.pipeline.index.store import IndexStore, Manifest
 from whimbrel.storage.errors import CorruptIndex
 

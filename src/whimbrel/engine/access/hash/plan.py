@@ -62,7 +62,7 @@ def choose_keys(
     refused[known[singles & ~pays]] = True
     known, price = known[~singles & pays], price[~singles & pays]
     alone = np.repeat(weights.present * PROBE_NS, 2)  # by rank and by bucket
-    schema = np.zeros(len(clauses.slot), np.int32)
+    schema = np.zeros(len(clauses.row), np.int32)
     _assign(mine, equals, source, schema_table(known), known, refused, keys, cost, schema)
     return Choice(schema, np.concatenate([np.zeros(1), alone, price]))
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from whimbrel.engine import workspace as workspace_module
 from whimbrel.engine.index import Index
-from whimbrel.engine.intake import parallel
-from whimbrel.engine.intake.loads import SCANNED_FROM
+from whimbrel.engine.intake import parsing
+from whimbrel.engine.intake.parsing import SCANNED_FROM
+from whimbrel.engine.matching import workspace as workspace_module
 from whimbrel.lab.measure.matching.rival import Pairs, Rival, pairs_of_blocks
 from whimbrel.lab.measure.timing import Times, interleaved
 from whimbrel.lab.workloads import make
@@ -122,12 +122,12 @@ def warm_up() -> None:
 @contextmanager
 def _parallel(wanted: bool) -> Iterator[None]:
     """Lets bulk loads use all cores, or keeps them from it."""
-    usual = parallel.PARALLEL
-    parallel.PARALLEL = wanted
+    usual = parsing.PARALLEL
+    parsing.PARALLEL = wanted
     try:
         yield
     finally:
-        parallel.PARALLEL = usual
+        parsing.PARALLEL = usual
 
 
 def batches(index: Index, events: pa.Table, matches_per_event: float, repeat: int) -> dict[str, object]:

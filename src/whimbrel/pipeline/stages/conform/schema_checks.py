@@ -14,7 +14,7 @@ from typing import TypeAlias
 import msgspec
 import pyarrow as pa
 
-from whimbrel.engine.typed_columns import coded_table
+from whimbrel.engine.matching.typed_events import coded_table
 from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.model.event import Event
 from whimbrel.model.schema import Schema, Violation

@@ -1,22 +1,34 @@
-"""A table of events against a schema, column by column: the same judgement as event by event, only faster.
+"""Events of an index that has a schema: each is checked against it, and its ordered values become codes.
 
-It answers only where the columns are scalars and every row is valid. Otherwise it says so, and events are judged one
-by one, by the rules themselves.
+A table whose columns hold scalars is checked and coded column by column, if every row is valid. All other input is read
+event by event, by the rules themselves, which find every violation of the first invalid event.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whimbrel.model.event import Event
 from whimbrel.model.schema import Boolean, Domain, Enumeration, Instant, Number, Ordered, String
+from whimbrel.model.tables import as_arrow, read_typed_events
 
 if TYPE_CHECKING:
     from whimbrel.model.schema import Schema, Use
+
+
+def typed_events(schema: Schema, events: object) -> pa.Table | Iterator[Event]:
+    """The events of any supported shape, valid and in codes; InvalidEvent names the row."""
+    table = as_arrow(events)
+    if table is not None:
+        coded = coded_table(schema, table)
+        if coded is not None:
+            return coded
+    return read_typed_events(schema, events if table is None else table)
 
 
 def coded_table(schema: Schema, table: pa.Table) -> pa.Table | None:

@@ -1,6 +1,6 @@
-"""Slot to id and id to slot for millions of subscriptions, at a few bytes each.
+"""Row to id and id to row for millions of subscriptions, at a few bytes each.
 
-A slot is the number of a subscription in order of addition. Ids lie in flat arrays by slot; the way back is one
+A row is the number of a subscription in order of addition. Ids lie in flat arrays by row; the way back is one
 open-addressing hash table. Integer ids that count up from the first one are not stored at all, but for that one.
 """
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from whimbrel.engine.ids.id_batches import item, read_batch
 from whimbrel.engine.ids.id_kernels import Bytes, Int32s, Int64s
-from whimbrel.engine.ids.id_keys import Arrays, IntKeys, Slots, StringKeys, frozen, owned, room
+from whimbrel.engine.ids.id_keys import Arrays, IntKeys, Rows, StringKeys, frozen, owned, room
 from whimbrel.model.errors import DuplicateId, IdKindError, UnknownId
 from whimbrel.model.subscription import Id, id_kind
 
@@ -29,9 +29,9 @@ _PAGE = 1 << 16  # ids named at a time by an iteration
 class IdTable:
     """The ids of an index, of one kind, fixed by the first one.
 
-    One thread writes: add, add_many, remove, arrays. Any thread may call name, names and name_list for slots that it
+    One thread writes: add, add_many, remove, arrays. Any thread may call name, names and name_list for rows that it
     was told of after they were added, and never waits. `find` from another thread is safe, but a race decides whether
-    it sees an id that is just being added or removed. A removed id keeps its name; added again, it gets a new slot.
+    it sees an id that is just being added or removed. A removed id keeps its name; added again, it gets a new row.
     Nothing is durable until what `arrays` returns is saved.
 
     >>> table = IdTable()
@@ -45,10 +45,10 @@ class IdTable:
         self._seed = secrets.randbits(63) if seed is None else seed
         self._table: Int32s = np.zeros(16, np.int32)
         self._lookup = frozen(self._table)
-        self._dead: Bytes = np.zeros(0, np.uint8)  # one bit per slot
-        self._slots = 0
-        self._slot_limit = 0  # slots that may be added without a call of `_prepare`
-        self._removed = 0  # slots
+        self._dead: Bytes = np.zeros(0, np.uint8)  # one bit per row
+        self._rows = 0
+        self._row_limit = 0  # rows that may be added without a call of `_prepare`
+        self._removed = 0  # rows
         self._removed_entries = 0  # those of them outside the dense run
         self._used = 0  # places of the hash table that are not free: entries and removed ones
 
@@ -58,44 +58,44 @@ class IdTable:
         return None if self._keys is None else self._keys.kind
 
     @property
-    def slots(self) -> int:
-        """How many slots there are, removed ones included: the next id gets this slot."""
-        return self._slots
+    def rows(self) -> int:
+        """How many rows there are, removed ones included: the next id gets this row."""
+        return self._rows
 
     def __len__(self) -> int:
-        return self._slots - self._removed
+        return self._rows - self._removed
 
     def __contains__(self, id: object) -> bool:
         return self.find(id) >= 0
 
     def __iter__(self) -> Iterator[Id]:
         """The live ids in order of addition."""
-        for first in range(0, self._slots, _PAGE):
+        for first in range(0, self._rows, _PAGE):
             yield from self.name_list(self.live(first, first + _PAGE))
 
     def add(self, id: Id) -> int:
-        """Add an id and return its slot; DuplicateId if it is there. About 1 us; growing costs 30 ns per id."""
+        """Add an id and return its row; DuplicateId if it is there. About 1 us; growing costs 30 ns per id."""
         keys = self._keys or _keys_of(id)
         raw = keys.stored_form(id)
-        slot = self._slots
-        if slot >= self._slot_limit:
+        row = self._rows
+        if row >= self._row_limit:
             self._prepare(1)
         mark = keys.mark()
         if not keys.append_one(raw) and self._enter(keys, 1) >= 0:  # type: ignore[arg-type]
             keys.reset(mark)
             raise DuplicateId(id)
         self._keys = keys
-        self._slots = slot + 1
-        return slot
+        self._rows = row + 1
+        return row
 
     def add_many(self, ids: NDArray[Any] | pa.Array | Iterable[Id]) -> int:
-        """Add ids and return the first slot; the others follow. All or none: DuplicateId names the first duplicate."""
+        """Add ids and return the first row; the others follow. All or none: DuplicateId names the first duplicate."""
         batch = read_batch(ids, self.kind)
         if len(batch) == 0:
-            return self._slots
+            return self._rows
         keys = self._keys or _keys_of(item(batch, 0))
-        slot = self._slots
-        if slot + len(batch) > self._slot_limit:
+        row = self._rows
+        if row + len(batch) > self._row_limit:
             self._prepare(len(batch))
         mark = keys.mark()
         run = keys.append(batch)
@@ -104,11 +104,11 @@ class IdTable:
             keys.reset(mark)
             raise DuplicateId(item(batch, run + duplicate))
         self._keys = keys
-        self._slots = slot + len(batch)
-        return slot
+        self._rows = row + len(batch)
+        return row
 
     def find(self, id: object) -> int:
-        """The slot of a live id; -1 if it is not there, whatever it is. About 1 us."""
+        """The row of a live id; -1 if it is not there, whatever it is. About 1 us."""
         keys = self._keys
         if keys is None:
             return -1
@@ -119,37 +119,37 @@ class IdTable:
         return self._locate(keys, raw)[0]
 
     def remove(self, id: Id) -> int:
-        """Remove an id and return the slot it had; UnknownId if it is not there."""
+        """Remove an id and return the row it had; UnknownId if it is not there."""
         keys = self._keys or _keys_of(id)
-        slot, place = self._locate(keys, keys.stored_form(id))
-        if slot < 0:
+        row, place = self._locate(keys, keys.stored_form(id))
+        if row < 0:
             raise UnknownId(id)
-        if self._slots > self._slot_limit:
+        if self._rows > self._row_limit:
             self._prepare(0)
         if place >= 0:
             self._table[place] = -1
             self._removed_entries += 1
-        self._dead[slot >> 3] |= 1 << (slot & 7)
+        self._dead[row >> 3] |= 1 << (row & 7)
         self._removed += 1
-        return slot
+        return row
 
-    def name(self, slot: int) -> Id:
-        """The id of a slot, removed or not."""
-        if self._keys is None or not 0 <= slot < self._slots:
-            raise IndexError(f"Expected a slot below {self._slots}, but got {slot}")
-        return self._keys.name(slot)
+    def name(self, row: int) -> Id:
+        """The id of a row, removed or not."""
+        if self._keys is None or not 0 <= row < self._rows:
+            raise IndexError(f"Expected a row below {self._rows}, but got {row}")
+        return self._keys.name(row)
 
-    def names(self, slots: Slots) -> Int64s | pa.Array:
-        """The ids of slots: an int64 array, or an Arrow array of strings. The slots are trusted."""
-        return np.empty(0, np.int64) if self._keys is None else self._keys.names(slots)
+    def names(self, rows: Rows) -> Int64s | pa.Array:
+        """The ids of rows: an int64 array, or an Arrow array of strings. The rows are trusted."""
+        return np.empty(0, np.int64) if self._keys is None else self._keys.names(rows)
 
-    def name_list(self, slots: Slots) -> list[int] | list[str]:
-        """The ids of slots as Python values: for few slots cheaper than `names`. The slots are trusted."""
-        return [] if self._keys is None else self._keys.name_list(slots)
+    def name_list(self, rows: Rows) -> list[int] | list[str]:
+        """The ids of rows as Python values: for few rows cheaper than `names`. The rows are trusted."""
+        return [] if self._keys is None else self._keys.name_list(rows)
 
     def live(self, first: int = 0, stop: int | None = None) -> Int32s:
-        """The slots that are not removed, ascending, from `first` (a multiple of 8) to `stop`."""
-        stop = self._slots if stop is None else min(stop, self._slots)
+        """The rows that are not removed, ascending, from `first` (a multiple of 8) to `stop`."""
+        stop = self._rows if stop is None else min(stop, self._rows)
         bits = np.unpackbits(self._dead[first >> 3 : (stop + 7) >> 3], count=stop - first, bitorder="little")
         return np.flatnonzero(bits == 0).astype(np.int32) + np.int32(first)
 
@@ -160,9 +160,9 @@ class IdTable:
     def arrays(self) -> Arrays:
         """A snapshot to save. It stays as it is while the writer goes on: what is not only appended to is copied."""
         keys = self._keys or IntKeys()
-        sizes = [self._slots, self._removed, self._removed_entries, self._used]
+        sizes = [self._rows, self._removed, self._removed_entries, self._used]
         counts = [_KINDS.index(self.kind), *sizes, self._seed, keys.base, keys.dense]
-        dead = self._dead[: (self._slots + 7) >> 3].copy()
+        dead = self._dead[: (self._rows + 7) >> 3].copy()
         return {"counts": np.array(counts, np.int64), "table": self._table.copy(), "dead": dead, **keys.arrays()}
 
     @classmethod
@@ -172,7 +172,7 @@ class IdTable:
         The arrays are the table's from now on: read-only ones are copied by the first change, writable ones, mapped
         copy-on-write, are changed page by page.
         """
-        kind, slots, removed, removed_entries, used, seed, base, dense = arrays["counts"].tolist()
+        kind, rows, removed, removed_entries, used, seed, base, dense = arrays["counts"].tolist()
         table = cls(seed)
         if _KINDS[kind] == "int64":
             table._keys = IntKeys(arrays["ids"], base, dense)
@@ -180,27 +180,27 @@ class IdTable:
             table._keys = StringKeys(arrays["text"], arrays["offsets"])
         table._table, table._lookup, table._used = arrays["table"], frozen(arrays["table"]), used
         table._dead = arrays["dead"]
-        table._slots, table._removed, table._removed_entries = slots, removed, removed_entries
+        table._rows, table._removed, table._removed_entries = rows, removed, removed_entries
         return table
 
     def _locate(self, keys: IntKeys | StringKeys, raw: int | bytes) -> tuple[int, int]:
-        """Slot and place in the hash table of a live id: (-1, -1) if it is not there, place -1 in the dense run."""
-        slot = keys.run_slot(raw)  # type: ignore[arg-type]
-        if slot >= 0 and not self._dead.item(slot >> 3) >> (slot & 7) & 1:
-            return slot, -1
+        """Row and place in the hash table of a live id: (-1, -1) if it is not there, place -1 in the dense run."""
+        row = keys.run_row(raw)  # type: ignore[arg-type]
+        if row >= 0 and not self._dead.item(row >> 3) >> (row & 7) & 1:
+            return row, -1
         table = self._lookup
         place = keys.find(table, self._seed, raw)  # type: ignore[arg-type]
         return (-1, -1) if place < 0 else (table.item(place) - 1 + keys.dense, place)
 
     def _prepare(self, count: int) -> None:
-        """Make the arrays writable and make room for more slots, before anything is appended."""
-        if self._slot_limit == 0:
+        """Make the arrays writable and make room for more rows, before anything is appended."""
+        if self._row_limit == 0:
             self._table, self._dead = owned(self._table), owned(self._dead)
             self._lookup = frozen(self._table)
             if self._keys is not None:
                 self._keys.own()
-        self._dead = room(self._dead, (self._slots + count + 7) >> 3)
-        self._slot_limit = self._dead.size << 3
+        self._dead = room(self._dead, (self._rows + count + 7) >> 3)
+        self._row_limit = self._dead.size << 3
 
     def _enter(self, keys: IntKeys | StringKeys, count: int) -> int:
         """Enter the last `count` entries; -1, or the number of the first duplicate among them, and then none is in."""
@@ -221,11 +221,11 @@ class IdTable:
         entries = self._table[self._table > 0]
         assert self.live().size == len(self) and self._removed_entries <= self._removed
         if self._keys is not None:
-            assert self._keys.count + self._keys.dense == self._slots
+            assert self._keys.count + self._keys.dense == self._rows
             assert entries.size == self._keys.count - self._removed_entries
             live = self.live()
             assert sorted(entries - 1 + self._keys.dense) == live[live >= self._keys.dense].tolist()
-            assert all(self.find(id) == slot for slot, id in zip(live, self, strict=True))
+            assert all(self.find(id) == row for row, id in zip(live, self, strict=True))
 
 
 def _keys_of(id: object) -> IntKeys | StringKeys:

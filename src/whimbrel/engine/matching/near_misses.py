@@ -19,7 +19,7 @@ from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.shared.items import holds
 from whimbrel.engine.access.shared.packing import ATTR_MASK, KIND_SHIFT, SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.intake.clauses import RANGE
-from whimbrel.engine.snapshot import Snapshot
+from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.model.event import Event
 from whimbrel.model.explain import NearMiss, _best_conjunction, near_misses
 from whimbrel.model.filter import Filter
@@ -27,7 +27,7 @@ from whimbrel.model.subscription import Id, Subscription
 from whimbrel.ranks.patterns.pieces import SEVERAL
 
 NO_MISS = 65_535
-"""What stands for a slot that matches, or is not there; a conjunction has far fewer constraints."""
+"""What stands for a row that matches, or is not there; a conjunction has far fewer constraints."""
 
 
 def nearest(
@@ -36,33 +36,33 @@ def nearest(
     """The `limit` subscriptions that fail the fewest constraints, then in order of addition."""
     if limit < 1:
         return []
-    fails = np.full(snapshot.slots, NO_MISS, np.uint16)
-    doubtful = np.zeros(snapshot.slots, bool)
+    fails = np.full(snapshot.rows, NO_MISS, np.uint16)
+    doubtful = np.zeros(snapshot.rows, bool)
     for segment in snapshot.segments:
         _count(segment, event, snapshot, fails, doubtful)
     fails[fails == 0] = np.where(doubtful[fails == 0], 1, NO_MISS)  # a doubtful one matches, or fails at least one
-    best: list[tuple[int, int, int]] = []  # failed, place, slot
+    best: list[tuple[int, int, int]] = []  # failed, place, row
     for level in np.flatnonzero(np.bincount(fails, minlength=NO_MISS + 1)[:NO_MISS]).tolist():
         if len(best) == limit and best[-1][0] < level:
             break
-        slots = snapshot.in_order(np.flatnonzero(fails == level))
-        places = snapshot.places(slots)
-        sure = ~doubtful[slots]
-        best += [(level, *one) for one in zip(places[sure][:limit].tolist(), slots[sure][:limit].tolist(), strict=True)]
+        rows = snapshot.in_order(np.flatnonzero(fails == level))
+        places = snapshot.places(rows)
+        sure = ~doubtful[rows]
+        best += [(level, *one) for one in zip(places[sure][:limit].tolist(), rows[sure][:limit].tolist(), strict=True)]
         best = sorted(best)[:limit]
-        for place, slot in zip(places[~sure].tolist(), slots[~sure].tolist(), strict=True):
+        for place, row in zip(places[~sure].tolist(), rows[~sure].tolist(), strict=True):
             if len(best) == limit and best[-1][:2] <= (level, place):
                 break
-            found = _best_conjunction(filter_of(slot), event, None)
+            found = _best_conjunction(filter_of(row), event, None)
             if found is not None:
-                insort(best, (found[0], place, slot))
+                insort(best, (found[0], place, row))
                 del best[limit:]
     in_order = sorted(best, key=lambda one: one[1])
-    return near_misses((Subscription(name(slot), filter_of(slot)) for _, _, slot in in_order), event, limit)
+    return near_misses((Subscription(name(row), filter_of(row)) for _, _, row in in_order), event, limit)
 
 
 def _count(segment: Segment, event: Event, snapshot: Snapshot, fails: np.ndarray, doubtful: np.ndarray) -> None:
-    """Writes how many constraints each slot of a segment fails, and whether that is only a lower bound."""
+    """Writes how many constraints each row of a segment fails, and whether that is only a lower bound."""
     encoded = segment.codec.encode_event(event)
     value = np.full(len(segment.attributes) + 1, -1, np.int32)
     attrs, ranks = encoded.attrs, encoded.ranks
@@ -79,14 +79,14 @@ def _count(segment: Segment, event: Event, snapshot: Snapshot, fails: np.ndarray
     sets = (segment.arrays["set_start"], segment.arrays["set_low"], segment.arrays["set_high"])
     for packed, counts, attr, low, high in packed_parts(segment):
         _fails(packed, counts, attr, low, high, sets, value, source, attrs, ranks, fails, doubtful)
-    slots = segment.slots
+    rows = segment.slots
     if encoded.coupled[0] & SEVERAL:
-        doubtful[slots] = True
+        doubtful[rows] = True
     elif encoded.coupled[0]:  # constraints may hold one by one, but not together
-        doubtful[slots[fails[slots] == 0]] = True
-    dead = snapshot.dead(slots)
+        doubtful[rows[fails[rows] == 0]] = True
+    dead = snapshot.dead(rows)
     if dead is not None:
-        fails[slots[dead]] = NO_MISS
+        fails[rows[dead]] = NO_MISS
 
 
 @kernel
@@ -107,8 +107,8 @@ def _fails(packed, counts, attr, low, high, sets, value, source, attrs, ranks, f
             failed += bad & np.int64(counted[a] != c)
             counted[a] = c if bad else counted[a]
         k += counts[c]
-        slot = packed[c] & SLOT_MASK
+        row = packed[c] & SLOT_MASK
         if packed[c] & VERIFY_BIT:  # two attributes that are compared have an item each, but fail as one
             failed = (failed + 1) // 2
-            doubtful[slot] = True
-        fails[slot] = min(np.int64(fails[slot]), failed)
+            doubtful[row] = True
+        fails[row] = min(np.int64(fails[row]), failed)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from whimbrel.engine import ahead, writer
+from whimbrel.engine import ahead
 from whimbrel.engine.access.segment import Segment
-from whimbrel.engine.snapshot import HeadEntry, Snapshot
+from whimbrel.engine.live import segment_builder
+from whimbrel.engine.live.snapshot import HeadEntry, Snapshot
 from whimbrel.model.event import Event
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ FANOUT = 4
 """Segments of like size that are merged into one."""
 
 
-class Parts:
+class SegmentSet:
     """The snapshot of an index, which every change replaces."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -61,7 +62,7 @@ class Parts:
         flushed = self._flushed()
         if flushed is not None:
             return flushed
-        own = writer.build_from_head(list(snapshot.head_entries()), self.sample)
+        own = segment_builder.build_from_head(list(snapshot.head_entries()), self.sample)
         return replace(snapshot, segments=(*snapshot.segments, own), head=[], head_size=0)
 
     def _flushed(self) -> Snapshot | None:
@@ -74,28 +75,28 @@ class Parts:
         finally:
             self.lock.release()
 
-    def append(self, slot: int, filter: Filter, died: int | None = None) -> None:
-        """Put a filter into the head with the newest slot, and kill the slot that it replaces, in one step."""
-        old, slots = self.snapshot, slot + 1
+    def append(self, row: int, filter: Filter, died: int | None = None) -> None:
+        """Put a filter into the head with the newest row, and kill the row that it replaces, in one step."""
+        old, rows = self.snapshot, row + 1
         if died is not None:
-            old = self._with_death(_with_place(old, slot, died), died, slots)
-        old.head.append(HeadEntry(slot, filter))
+            old = self._with_death(_with_place(old, row, died), died, rows)
+        old.head.append(HeadEntry(row, filter))
         self.snapshot = Snapshot(  # not `replace`, which takes twice as long
-            old.segments, old.head, len(old.head), slots, old.version, _roomy(old.died, slots), _roomy(old.moved, slots)
+            old.segments, old.head, len(old.head), rows, old.version, _roomy(old.died, rows), _roomy(old.moved, rows)
         )
         if len(old.head) >= HEAD:
             self.flush()
 
-    def install(self, segment: Segment, slots: int) -> None:
-        """Make the segment of a bulk load visible, after which there are so many slots."""
+    def install(self, segment: Segment, rows: int) -> None:
+        """Make the segment of a bulk load visible, after which there are so many rows."""
         old = self.snapshot
-        died, moved = _roomy(old.died, slots), _roomy(old.moved, slots)
-        self.snapshot = replace(old, segments=(*old.segments, segment), slots=slots, died=died, moved=moved)
+        died, moved = _roomy(old.died, rows), _roomy(old.moved, rows)
+        self.snapshot = replace(old, segments=(*old.segments, segment), rows=rows, died=died, moved=moved)
         self._merge_soon()
 
-    def kill(self, slot: int, slots: int) -> None:
-        """Let one of so many slots be dead from now on."""
-        self.snapshot = self._with_death(self.snapshot, slot, slots)
+    def kill(self, row: int, rows: int) -> None:
+        """Let one of so many rows be dead from now on."""
+        self.snapshot = self._with_death(self.snapshot, row, rows)
         if self._many_died():
             self._merge_soon()
 
@@ -106,7 +107,7 @@ class Parts:
         segments = old.segments
         if entries:
             ahead.begin()
-            segments = (*segments, writer.build_from_head(entries, self.sample))
+            segments = (*segments, segment_builder.build_from_head(entries, self.sample))
         self.snapshot = replace(old, segments=segments, head=[], head_size=0)
         self._checked = 0
         self._merge_soon()
@@ -116,7 +117,7 @@ class Parts:
         self.sample = sample
         self.flush()
         old = self.snapshot
-        segments = tuple(writer.merge([segment], old.dead, self.sample) for segment in old.segments)
+        segments = tuple(segment_builder.merge([segment], old.dead, self.sample) for segment in old.segments)
         self.snapshot = replace(old, segments=segments, died=None)
 
     def merge(self) -> None:
@@ -124,17 +125,19 @@ class Parts:
         self.flush()
         old = self.snapshot
         if len(old.segments) > 1 or (old.segments and old.died is not None):
-            self.snapshot = replace(old, segments=(writer.merge(old.segments, old.dead, self.sample),), died=None)
+            self.snapshot = replace(
+                old, segments=(segment_builder.merge(old.segments, old.dead, self.sample),), died=None
+            )
 
     @property
     def merging(self) -> bool:
         """Whether segments are being merged in the background."""
         return self._merger is not None
 
-    def _with_death(self, old: Snapshot, slot: int, slots: int) -> Snapshot:
+    def _with_death(self, old: Snapshot, row: int, rows: int) -> Snapshot:
         self._deaths += 1
-        died = np.zeros(max(1_024, 2 * slots), np.int32) if old.died is None else old.died
-        died[slot] = old.version + 1
+        died = np.zeros(max(1_024, 2 * rows), np.int32) if old.died is None else old.died
+        died[row] = old.version + 1
         return replace(old, died=died, version=old.version + 1)
 
     def _merge_soon(self) -> None:
@@ -176,7 +179,7 @@ class Parts:
             if not chosen:
                 self._merger = None
                 return False
-        merged = writer.merge(chosen, snapshot.dead, self.sample)
+        merged = segment_builder.merge(chosen, snapshot.dead, self.sample)
         with self.lock:
             now = self.snapshot
             if set(map(id, chosen)) <= set(map(id, now.segments)):  # unless `merge` or `plan_anew` replaced them
@@ -185,20 +188,20 @@ class Parts:
         return True
 
 
-def _roomy(by_slot: np.ndarray | None, slots: int) -> np.ndarray | None:
-    """An array with a number for every slot, if there is one, with room for so many."""
-    if by_slot is None or len(by_slot) >= slots:
-        return by_slot
-    larger = np.zeros(2 * slots, np.int32)
-    larger[: len(by_slot)] = by_slot
+def _roomy(by_row: np.ndarray | None, rows: int) -> np.ndarray | None:
+    """An array with a number for every row, if there is one, with room for so many."""
+    if by_row is None or len(by_row) >= rows:
+        return by_row
+    larger = np.zeros(2 * rows, np.int32)
+    larger[: len(by_row)] = by_row
     return larger
 
 
-def _with_place(old: Snapshot, slot: int, died: int) -> Snapshot:
-    """The new slot gets the place of the one that dies."""
-    empty = np.zeros(max(1_024, 2 * slot), np.int32) if old.moved is None else old.moved
-    moved = cast("np.ndarray", _roomy(empty, slot + 1))
-    moved[slot] = died + moved[died] - slot
+def _with_place(old: Snapshot, row: int, died: int) -> Snapshot:
+    """The new row gets the place of the one that dies."""
+    empty = np.zeros(max(1_024, 2 * row), np.int32) if old.moved is None else old.moved
+    moved = cast("np.ndarray", _roomy(empty, row + 1))
+    moved[row] = died + moved[died] - row
     return replace(old, moved=moved)
 
 

@@ -16,7 +16,7 @@ from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.intake.clauses import RANGE, SET, SHARED
 from whimbrel.engine.intake.compiler import FilterSource, Part, Ranks, Sets, attribute_number
 from whimbrel.engine.intake.constants import Constants
-from whimbrel.engine.intake.pools import Pool
+from whimbrel.engine.intake.literal_pools import Pool
 from whimbrel.language.sql.columnar import Conjunctions, Operand, ShapeGroup, Term
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 
@@ -30,31 +30,33 @@ Items = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """Attribute, kind, low and high of each item."""
 
 
-def bulk_sources(groups: Sequence[ShapeGroup], slots: np.ndarray) -> tuple[list[BulkSource | FilterSource], list[int]]:
-    """The sources of parsed groups (row r of the input is subscription slots[r]), and the always-true slots."""
+def bulk_sources(
+    groups: Sequence[ShapeGroup], index_rows: np.ndarray
+) -> tuple[list[BulkSource | FilterSource], list[int]]:
+    """The sources of parsed groups (row r of the input is index_rows[r]), and the always-true rows."""
     sources: list[BulkSource | FilterSource] = []
     always: list[int] = []
     plain: list[ShapeGroup] = []
     for group in groups:
         if any(not terms for terms in group.shape.conjunctions):
-            always += slots[group.rows].tolist()
+            always += index_rows[group.rows].tolist()
         elif any(term.kind == "prefix" for terms in group.shape.conjunctions for term in terms):
             filters = [group.filter(row) for row in range(len(group.rows))]
-            sources.append(FilterSource(slots[group.rows].tolist(), filters))
+            sources.append(FilterSource(index_rows[group.rows].tolist(), filters))
         else:
             plain.append(group)
     if plain:
-        sources.append(BulkSource(plain, slots))
+        sources.append(BulkSource(plain, index_rows))
     return sources, always
 
 
 class BulkSource:
     """Rows of many shapes."""
 
-    def __init__(self, groups: Sequence[ShapeGroup], slots: np.ndarray) -> None:
+    def __init__(self, groups: Sequence[ShapeGroup], index_rows: np.ndarray) -> None:
         self._groups = groups  # until their constants are given
         self._rows = [group.rows for group in groups]
-        self._slots = slots
+        self._index_rows = index_rows
         self._pools: list[Pool] = []
         self._blocks: list[tuple[int, int, int, int]] = []  # first row, rows, items per row, flags
         self._items: list[tuple[int, ...]] = []
@@ -122,7 +124,7 @@ class BulkSource:
         """The items, once ranks exist."""
         blocks = np.array(self._blocks, np.int64).reshape(-1, 4)
         items, _ = self._assembled(blocks, ranks, sets, np.empty(0, np.int32))
-        rows = self._slots[np.concatenate(self._rows)].astype(np.int32, copy=False)
+        rows = self._index_rows[np.concatenate(self._rows)].astype(np.int32, copy=False)
         return [_satisfiable(blocks, rows, items)]
 
     def _assembled(self, blocks: np.ndarray, ranks: Ranks, sets: Sets, places: np.ndarray) -> tuple[Items, int]:
@@ -152,8 +154,8 @@ class BulkSource:
 class PieceSource(BulkSource):
     """Rows that are one conjunction each, given predicate by predicate."""
 
-    def __init__(self, conjunctions: Sequence[Conjunctions], slots: np.ndarray) -> None:
-        super().__init__([group for one in conjunctions for group in one.groups], slots)
+    def __init__(self, conjunctions: Sequence[Conjunctions], index_rows: np.ndarray) -> None:
+        super().__init__([group for one in conjunctions for group in one.groups], index_rows)
         self._counts = [one.counts for one in conjunctions]
         self._subscriptions = [one.rows for one in conjunctions]
         self._predicates = [len(one.groups) for one in conjunctions]
@@ -163,7 +165,7 @@ class PieceSource(BulkSource):
         blocks = np.array(self._blocks, np.int64).reshape(-1, 4)
         items, empty = self._assembled(blocks, ranks, sets, self._places())
         counts = np.concatenate(self._counts)
-        rows = self._slots[np.concatenate(self._subscriptions)].astype(np.int32, copy=False)
+        rows = self._index_rows[np.concatenate(self._subscriptions)].astype(np.int32, copy=False)
         if not empty:
             return [Part(rows, np.zeros(len(rows), np.uint8), counts, *items)]
         each = np.stack([np.arange(len(rows)), np.ones_like(rows), counts, np.zeros_like(rows)], axis=1)
@@ -185,12 +187,12 @@ class PieceSource(BulkSource):
 def _satisfiable(blocks: np.ndarray, rows: np.ndarray, items: Items) -> Part:
     """The conjunctions of blocks that have no empty range."""
     conjunctions = int(blocks[:, 1].sum())
-    slot = np.empty(conjunctions, np.int32)
+    kept_rows = np.empty(conjunctions, np.int32)
     flags = np.empty(conjunctions, np.uint8)
     counts = np.empty(conjunctions, np.int64)
     attr, kind, low, high = items
-    kept, kept_items = _keep_satisfiable(blocks, rows, attr, kind, low, high, slot, flags, counts)
-    return Part(slot[:kept], flags[:kept], counts[:kept], *(array[:kept_items] for array in items))
+    kept, kept_items = _keep_satisfiable(blocks, rows, attr, kind, low, high, kept_rows, flags, counts)
+    return Part(kept_rows[:kept], flags[:kept], counts[:kept], *(array[:kept_items] for array in items))
 
 
 @helper
@@ -282,7 +284,7 @@ def _assemble(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _keep_satisfiable(blocks, rows, attr, kind, low, high, slot, flags, counts):  # type: ignore[no-untyped-def]
+def _keep_satisfiable(blocks, rows, attr, kind, low, high, kept_rows, flags, counts):  # type: ignore[no-untyped-def]
     """Drops conjunctions with an empty range, in place; how many conjunctions and items are left."""
     read = write = kept = 0
     for b in range(blocks.shape[0]):
@@ -295,7 +297,7 @@ def _keep_satisfiable(blocks, rows, attr, kind, low, high, slot, flags, counts):
                 for k in range(read, read + width):
                     attr[write], kind[write], low[write], high[write] = attr[k], kind[k], low[k], high[k]
                     write += 1
-                slot[kept] = rows[blocks[b, 0] + row]
+                kept_rows[kept] = rows[blocks[b, 0] + row]
                 flags[kept] = blocks[b, 3]
                 counts[kept] = width
                 kept += 1

@@ -1,9 +1,9 @@
 """A snapshot: what the index is at one moment. Readers take one and never block; the writer replaces it.
 
-A slot names one filter of one subscription and is never used again: replacing a filter kills its slot and takes a new
+A row names one filter of one subscription and is never used again: replacing a filter kills its row and takes a new
 one. Segments are immutable. Deaths are written in place with the version at which they happen (`died`), so a
 snapshot sees exactly those up to its own version. The head is a list that only grows; a snapshot knows how much of it
-is its own. How far a slot is moved is never changed once the slot can be seen.
+is its own. How far a row is moved is never changed once the row can be seen.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from whimbrel.model.filter import Filter
 class HeadEntry:
     """A subscription that no segment holds yet."""
 
-    slot: int
+    row: int
     filter: Filter
 
 
@@ -33,39 +33,39 @@ class Snapshot:
     segments: tuple[Segment, ...] = ()
     head: list[HeadEntry] = field(default_factory=list)
     head_size: int = 0
-    slots: int = 0  # all slots are below this number
+    rows: int = 0  # all rows are below this number
     version: int = 0
-    died: np.ndarray | None = None  # int32 by slot: the version of its death, 0 while it lives; None: no deaths
-    moved: np.ndarray | None = None  # int32 by slot: how much earlier than itself results have it; None: all in place
+    died: np.ndarray | None = None  # int32 by row: the version of its death, 0 while it lives; None: no deaths
+    moved: np.ndarray | None = None  # int32 by row: how much earlier than itself results have it; None: all in place
 
-    def is_dead(self, slot: int) -> bool:
-        """Whether the slot was dead at this moment."""
-        return self.died is not None and 0 < int(self.died[slot]) <= self.version
+    def is_dead(self, row: int) -> bool:
+        """Whether the row was dead at this moment."""
+        return self.died is not None and 0 < int(self.died[row]) <= self.version
 
-    def dead(self, slots: np.ndarray) -> np.ndarray | None:
-        """Which of the slots were dead at this moment; None if there were no deaths at all."""
+    def dead(self, rows: np.ndarray) -> np.ndarray | None:
+        """Which of the rows were dead at this moment; None if there were no deaths at all."""
         if self.died is None:
             return None
-        died = self.died[slots]
+        died = self.died[rows]
         dead: np.ndarray = (died > 0) & (died <= self.version)
         return dead
 
-    def living(self, offsets: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """The slots, with flags, of several rows without those that were dead at this moment; changes both in place."""
+    def living(self, offsets: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """The rows (with flags) of several events without the dead ones; changes both arrays in place."""
         if self.died is None:
-            return slots
-        return slots[: leave_out_dead(offsets, slots, self.died, self.version)]
+            return rows
+        return rows[: leave_out_dead(offsets, rows, self.died, self.version)]
 
-    def places(self, slots: np.ndarray) -> np.ndarray:
-        """Where results have the slots: a slot that replaced another has its place."""
-        return slots if self.moved is None else slots + self.moved[slots]
+    def places(self, rows: np.ndarray) -> np.ndarray:
+        """Where results have the rows: a row that replaced another has its place."""
+        return rows if self.moved is None else rows + self.moved[rows]
 
-    def in_order(self, slots: np.ndarray) -> np.ndarray:
-        """The slots in order of addition; may sort them in place."""
+    def in_order(self, rows: np.ndarray) -> np.ndarray:
+        """The rows in order of addition; may sort them in place."""
         if self.moved is None:
-            slots.sort()
-            return slots
-        both = (self.places(slots).astype(np.int64) << 32) | slots  # a fourth of the time of argsort
+            rows.sort()
+            return rows
+        both = (self.places(rows).astype(np.int64) << 32) | rows  # a fourth of the time of argsort
         both.sort()
         ordered: np.ndarray = both & 0xFFFFFFFF
         return ordered
@@ -79,5 +79,5 @@ class Snapshot:
         """The living entries of the head."""
         for place in range(self.head_size):
             entry = self.head[place]
-            if not self.is_dead(entry.slot):
+            if not self.is_dead(entry.row):
                 yield entry

@@ -1,7 +1,7 @@
 """Matching many events: units of rows, encoded and matched by one thread each, handed out in event order.
 
-A unit is a slice of the input; its result is `offsets` (where each event's slots end) and `slots`. One segment with
-nothing to filter writes straight into the unit's buffer; otherwise each segment's slots are filtered (dead slots
+A unit is a slice of the input; its result is `offsets` (where each event's rows end) and `rows`. One segment with
+nothing to filter writes straight into the unit's buffer; otherwise each segment's rows are filtered (dead rows
 dropped, doubtful ones verified by the filter itself) and then interleaved event by event. A unit with too many matches
 gives those of its first events, and what is left of it is a unit again.
 """
@@ -21,8 +21,8 @@ import pyarrow as pa
 from whimbrel.compiled.jit import kernel
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.shared.packing import SLOT_MASK, VERIFY_BIT
-from whimbrel.engine.snapshot import Snapshot
-from whimbrel.engine.workspace import PAIRS, Workspace
+from whimbrel.engine.live.snapshot import Snapshot
+from whimbrel.engine.matching.workspace import PAIRS, Workspace
 from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.model.event import Event
 from whimbrel.model.tables import as_arrow, read_events, rows_of
@@ -167,7 +167,7 @@ def match_units(
 def match_unit(
     snapshot: Snapshot, unit: Unit, timestamps: Collection[str], judge: Judge, workspace: Workspace
 ) -> Result:
-    """The slots that the first events of a unit match: all events, unless they match too many."""
+    """The rows that the first events of a unit match: all events, unless they match too many."""
     try:
         return _match_events(snapshot, unit.events, timestamps, judge, workspace)
     except (EventError, LimitExceeded) as error:
@@ -194,30 +194,30 @@ def _match_events(
     if len(snapshot.segments) == 1 and snapshot.died is None and not snapshot.segments[0].meta["verified"]:
         encoded = _encode(snapshot.segments[0], unit, timestamps)
         if not encoded.coupled.any():
-            return workspace.match_some(snapshot.segments[0], encoded, snapshot.slots, count)
+            return workspace.match_some(snapshot.segments[0], encoded, snapshot.rows, count)
     parts: list[Result] = []
     pairs = 0
     for segment in snapshot.segments:
         encoded = _encode(segment, unit, timestamps)
-        found = workspace.match_some(segment, encoded, snapshot.slots, count, PAIRS - pairs)
+        found = workspace.match_some(segment, encoded, snapshot.rows, count, PAIRS - pairs)
         count = len(found[0]) - 1
-        its_offsets, slots = found[0].copy(), found[1].copy()
-        slots = snapshot.living(its_offsets, slots)
+        its_offsets, rows = found[0].copy(), found[1].copy()
+        rows = snapshot.living(its_offsets, rows)
         if segment.meta["verified"] or encoded.coupled.any():
-            slots = _verified(its_offsets, slots, encoded, unit, timestamps, snapshot, judge)
-        parts.append((its_offsets, slots))
+            rows = _verified(its_offsets, rows, encoded, unit, timestamps, snapshot, judge)
+        parts.append((its_offsets, rows))
         offsets = sum((its[: count + 1] for its, _ in parts), np.zeros(count + 1, np.int64))
         if offsets[-1] > 2 * PAIRS and count > 1:  # fewer events, so that all segments together stay bounded
             count = max(1, int(np.searchsorted(offsets, 2 * PAIRS, "right")) - 1)
             offsets = offsets[: count + 1]
-            parts = [(its[: count + 1], slots[: its[count]]) for its, slots in parts]
+            parts = [(its[: count + 1], rows[: its[count]]) for its, rows in parts]
         pairs = int(offsets[-1])
     if len(parts) == 1:
         return parts[0]
     out = np.empty(int(offsets[-1]), np.int32)
     fill = offsets[:-1].copy()
-    for its_offsets, slots in parts:
-        _interleave(its_offsets, slots, fill, out)
+    for its_offsets, rows in parts:
+        _interleave(its_offsets, rows, fill, out)
     return offsets, out
 
 
@@ -229,7 +229,7 @@ def _encode(segment: Segment, unit: Events, timestamps: Collection[str]) -> Enco
 
 def _verified(
     offsets: np.ndarray,
-    slots: np.ndarray,
+    rows: np.ndarray,
     encoded: Encoded,
     unit: Events,
     timestamps: Collection[str],
@@ -237,39 +237,41 @@ def _verified(
     judge: Judge,
 ) -> np.ndarray:
     """Without those whose filter says no, and without flags; changes `offsets` in place."""
-    keep = np.ones(len(slots), bool)
-    doubtful = (slots & np.int32(VERIFY_BIT)) != 0
+    keep = np.ones(len(rows), bool)
+    doubtful = (rows & np.int32(VERIFY_BIT)) != 0
     if encoded.coupled.any():
         doubtful |= np.repeat(encoded.coupled[: len(offsets) - 1] != 0, np.diff(offsets))
     asked = np.flatnonzero(doubtful)
     if len(asked):
-        rows = np.searchsorted(offsets, asked, "right") - 1
-        events = _events_of(unit, np.unique(rows), snapshot, timestamps)
+        event_rows = np.searchsorted(offsets, asked, "right") - 1
+        events = _events_of(unit, np.unique(event_rows), snapshot, timestamps)
         keep[asked] = [
-            judge(int(slot) & SLOT_MASK, events[int(row)]) for slot, row in zip(slots[asked], rows, strict=True)
+            judge(int(row) & SLOT_MASK, events[int(event)]) for row, event in zip(rows[asked], event_rows, strict=True)
         ]
     kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep)])
     offsets[:] = kept[offsets]
-    kept_slots: np.ndarray = slots[keep] & np.int32(SLOT_MASK)
-    return kept_slots
+    kept_rows: np.ndarray = rows[keep] & np.int32(SLOT_MASK)
+    return kept_rows
 
 
-def _events_of(unit: Events, rows: np.ndarray, snapshot: Snapshot, timestamps: Collection[str]) -> dict[int, Event]:
+def _events_of(
+    unit: Events, event_rows: np.ndarray, snapshot: Snapshot, timestamps: Collection[str]
+) -> dict[int, Event]:
     if not isinstance(unit, pa.Table):
-        return {int(row): unit[int(row)] for row in rows}
+        return {int(event): unit[int(event)] for event in event_rows}
     attributes = frozenset(name for segment in snapshot.segments for name in segment.attributes)
     try:
-        taken = unit.take(rows)
+        taken = unit.take(event_rows)
     except pa.ArrowNotImplementedError:  # views and run-end-encoded columns cannot be taken from, but can be sliced
-        taken = pa.concat_tables([unit.slice(row, 1) for row in rows.tolist()])
-    return dict(zip(rows.tolist(), read_events(taken, attributes, timestamps), strict=True))
+        taken = pa.concat_tables([unit.slice(event, 1) for event in event_rows.tolist()])
+    return dict(zip(event_rows.tolist(), read_events(taken, attributes, timestamps), strict=True))
 
 
 @kernel
-def _interleave(offsets, slots, fill, out):  # type: ignore[no-untyped-def]
+def _interleave(offsets, rows, fill, out):  # type: ignore[no-untyped-def]
     for e in range(fill.size):
         at = fill[e]
         for i in range(offsets[e], offsets[e + 1]):
-            out[at] = slots[i]
+            out[at] = rows[i]
             at += 1
         fill[e] = at

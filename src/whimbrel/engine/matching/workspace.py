@@ -46,7 +46,7 @@ class Workspace:
         self._cells = (np.empty(0, np.int32), np.empty(0, np.int32))
         self._alive = np.empty(BLOCK + 1, np.int32)
         self._pair_event = np.empty(1 << 16, np.int32)  # as many as `out`: what one block gives may be all of it
-        self._pair_slot = np.empty(1 << 16, np.int32)
+        self._pair_row = np.empty(1 << 16, np.int32)
         self._run = np.empty(1 << 12, np.int64)
         self.counts = np.zeros(4, np.int64)
         self.out = np.empty(1 << 16, np.int32)
@@ -56,12 +56,12 @@ class Workspace:
         self._make_entries(256)
         self._density = BLOCK_PAIRS  # pairs per event, as of late
 
-    def words(self, segment: Segment, slots: int) -> Words:
-        """Where kernels find the arrays of a segment of an index with so many slots, and buffers large enough."""
+    def words(self, segment: Segment, rows: int) -> Words:
+        """Where kernels find the arrays of a segment of an index with so many rows, and buffers large enough."""
         fitted = self._fitted.get(id(segment))
-        if fitted is not None and fitted[0]() is segment and len(self._stamp) >= slots:
+        if fitted is not None and fitted[0]() is segment and len(self._stamp) >= rows:
             return fitted[1]
-        grid, rows = self._make_room(segment, slots)
+        grid, cells = self._make_room(segment, rows)
         scratch = Scratch(
             self._values,
             self._coarse,
@@ -70,10 +70,10 @@ class Workspace:
             self._stamp,
             self._epoch,
             grid,
-            rows,
+            cells,
             self._alive,
             self._pair_event,
-            self._pair_slot,
+            self._pair_row,
             self._run,
             self.counts,
         )
@@ -84,12 +84,12 @@ class Workspace:
         self._fitted[id(segment)] = (ref(segment), words)
         return words
 
-    def _make_room(self, segment: Segment, slots: int) -> tuple[np.ndarray, np.ndarray]:
+    def _make_room(self, segment: Segment, rows: int) -> tuple[np.ndarray, np.ndarray]:
         """Let buffers be large enough for a segment. Where any is made anew, what was fitted before is forgotten."""
         attributes, used = len(segment.attributes) + 1, len(segment.arrays["bits_attrs"])
         cells, width = used * segment.block, 2 * used + 1
         is_cramped = len(self._cells[0]) < cells or len(self._cells[1]) < width * segment.block
-        if len(self._values) < attributes or len(self._stamp) < slots or is_cramped:
+        if len(self._values) < attributes or len(self._stamp) < rows or is_cramped:
             self._fitted.clear()
         elif len(self._fitted) >= FITTED:  # some of them segments that were merged away
             self._fitted = {key: fitted for key, fitted in self._fitted.items() if fitted[0]() is not None}
@@ -99,8 +99,8 @@ class Workspace:
             self._codes = np.full(2 * attributes, -1, np.int32)
             self._coarse[0] = self._codes[0] = 0
             self._present = np.empty(attributes, np.int32)
-        if len(self._stamp) < slots:
-            self._stamp = np.zeros(max(slots, 2 * len(self._stamp)), np.uint32)
+        if len(self._stamp) < rows:
+            self._stamp = np.zeros(max(rows, 2 * len(self._stamp)), np.uint32)
         if is_cramped:
             self._cells = (np.empty(cells, np.int32), np.empty(width * segment.block, np.int32))
         grid = self._cells[0][:cells].reshape(used, segment.block)
@@ -114,21 +114,21 @@ class Workspace:
         self._fitted.clear()
 
     def _grow(self, used: int) -> None:
-        """Doubles the buffers of results; the first `used` slots stay."""
+        """Doubles the buffers of results; the first `used` rows stay."""
         larger = np.empty(2 * len(self.out), np.int32)
         larger[:used] = self.out[:used]
         self.out = larger
         self._pair_event = np.empty(2 * len(self._pair_event), np.int32)
-        self._pair_slot = np.empty(2 * len(self._pair_slot), np.int32)
+        self._pair_row = np.empty(2 * len(self._pair_row), np.int32)
         self._run = np.empty(2 * len(self._run), np.int64)
         self._fitted.clear()
 
     def match_one(
-        self, segment: Segment, event: Event | Mapping[str, object], timestamps: Collection[str], slots: int
+        self, segment: Segment, event: Event | Mapping[str, object], timestamps: Collection[str], rows: int
     ) -> tuple[np.ndarray, int]:
-        """The slots that one event matches, a view of the reused buffer, and how the event is coupled, or 0."""
+        """The rows that one event matches, a view of the reused buffer, and how the event is coupled, or 0."""
         self._renew_epoch()
-        words = self.words(segment, slots).single
+        words = self.words(segment, rows).single
         attrs = array("i")
         cells: list[float] = []
         read, coupled = segment.codec.singles.read(event, timestamps, words, attrs, cells)
@@ -136,20 +136,20 @@ class Workspace:
         if attrs:
             if count > len(self._entries.attrs):
                 self._make_entries(2 * count)
-                return self.match_one(segment, event, timestamps, slots)
+                return self.match_one(segment, event, timestamps, rows)
             self._entries.attrs[read:count] = attrs
             self._entries.cells[read:count] = cells
         while (found := match(words, 0, count, True)) < 0:
             self._grow(0)
-            words = self.words(segment, slots).single
+            words = self.words(segment, rows).single
         return self.out[:found], coupled
 
     def match_some(
-        self, segment: Segment, encoded: Encoded, slots: int, stop: int, pairs: int = PAIRS
+        self, segment: Segment, encoded: Encoded, rows: int, stop: int, pairs: int = PAIRS
     ) -> tuple[np.ndarray, np.ndarray]:
         """Match encoded events up to `stop`, or at least one, to about so many pairs.
 
-        Where the slots of each event that was matched end, and the slots; views of the reused buffers.
+        Where the rows of each event that was matched end, and the rows; views of the reused buffers.
         """
         self._renew_epoch()
         if len(self.offsets) <= stop:
@@ -160,7 +160,7 @@ class Workspace:
         while first < stop and (used < pairs or not first):
             blocks = max(1, round((stop - first) / block))  # of like size: each reads all chunks
             count = min(segment.block, -(-(stop - first) // blocks))
-            words = self.words(segment, slots).block
+            words = self.words(segment, rows).block
             words[TASK_AT:] = words_of(
                 TASK, (encoded.offsets, encoded.attrs, encoded.ranks, self.offsets[first:], self.out[used:])
             )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from whimbrel.engine.access.planner import KINDS
-from whimbrel.engine.ids.ids import IdTable
-from whimbrel.engine.snapshot import Snapshot
-from whimbrel.engine.texts import TextStore
+from whimbrel.engine.ids.id_table import IdTable
+from whimbrel.engine.live.snapshot import Snapshot
+from whimbrel.engine.live.texts import TextStore
 
 
 def stats(snapshot: Snapshot, ids: IdTable, texts: TextStore, events: int, work: np.ndarray) -> dict[str, object]:
@@ -27,7 +27,7 @@ def stats(snapshot: Snapshot, ids: IdTable, texts: TextStore, events: int, work:
         "segments": len(snapshot.segments),
         "segment_sizes": [segment.meta["subscriptions"] for segment in snapshot.segments],
         "head": snapshot.head_size,
-        "slots": snapshot.slots,
+        "slots": snapshot.rows,
         "attributes": len({name for segment in snapshot.segments for name in segment.attributes}),
         "conjunctions": sum(int(str(segment.meta["conjunctions"])) for segment in snapshot.segments),
         "always_true": sum(len(segment.arrays["always"]) for segment in snapshot.segments),

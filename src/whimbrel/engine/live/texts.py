@@ -1,4 +1,4 @@
-"""The source text and dialect of every slot, apart from all that matching touches.
+"""The source text and dialect of every row, apart from all that matching touches.
 
 Texts lie in chunks that never change: UTF-8 with int32 offsets, and a dialect code for each text or one for all. New
 texts gather in a small tail, which becomes a chunk when it is full; a chunk swallows the ones before it while those are
@@ -32,7 +32,7 @@ _REPLACED = 4096  # texts, at least; else one in 32
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """The texts of adjacent slots, and their dialect codes, or one code for all of them."""
+    """The texts of adjacent rows, and their dialect codes, or one code for all of them."""
 
     offsets: NDArray[np.int32]
     text: Bytes
@@ -54,15 +54,15 @@ class _State:
     """What readers see, swapped at once. Of it only the tail and the replaced texts gain members."""
 
     chunks: tuple[_Chunk, ...] = ()
-    starts: tuple[int, ...] = (0,)  # the first slot of each chunk, and of the tail
+    starts: tuple[int, ...] = (0,)  # the first row of each chunk, and of the tail
     tail: list[tuple[bytes, int]] = field(default_factory=list)
     replaced: dict[int, tuple[bytes, int]] = field(default_factory=dict)
 
 
 class TextStore:
-    """Source text and dialect by slot, in order of addition.
+    """Source text and dialect by row, in order of addition.
 
-    One thread writes: append, append_many, replace, arrays. Any thread may `get` slots that it was told of, and never
+    One thread writes: append, append_many, replace, arrays. Any thread may `get` rows that it was told of, and never
     waits. Nothing is durable until what `arrays` returns is saved.
 
     >>> texts = TextStore()
@@ -78,18 +78,18 @@ class TextStore:
     def __len__(self) -> int:
         return self._state.starts[-1] + len(self._state.tail)
 
-    def append(self, slot: int, text: str, dialect: str) -> None:
-        """Add the text of the next slot. Below 1 us; a full tail costs some 100 us, merging chunks up to 10 ms."""
-        self._expect(slot)
+    def append(self, row: int, text: str, dialect: str) -> None:
+        """Add the text of the next row. Below 1 us; a full tail costs some 100 us, merging chunks up to 10 ms."""
+        self._expect(row)
         self._state.tail.append((text.encode(), self._code(dialect)))
         if len(self._state.tail) >= _TAIL:
             self._freeze_tail()
 
     def append_many(
-        self, first_slot: int, texts: pa.Array | pa.ChunkedArray | Sequence[str], dialect: str | Iterable[str]
+        self, first_row: int, texts: pa.Array | pa.ChunkedArray | Sequence[str], dialect: str | Iterable[str]
     ) -> None:
-        """Add the texts of the next slots, with one dialect for all or one for each."""
-        self._expect(first_slot)
+        """Add the texts of the next rows, with one dialect for all or one for each."""
+        self._expect(first_row)
         offsets, text = _buffers(_arrow(texts))
         codes = np.array([self._code(dialect)], np.uint8) if isinstance(dialect, str) else self._codes(dialect)
         if not isinstance(dialect, str) and codes.size != offsets.size - 1:
@@ -97,23 +97,23 @@ class TextStore:
         self._freeze_tail()
         self._push(_split(offsets, text, codes))
 
-    def get(self, slot: int) -> tuple[str, str]:
-        """The text and dialect of a slot."""
+    def get(self, row: int) -> tuple[str, str]:
+        """The text and dialect of a row."""
         state = self._state
-        found = state.replaced.get(slot)
+        found = state.replaced.get(row)
         if found is None:
-            if not 0 <= slot < state.starts[-1] + len(state.tail):
-                raise IndexError(f"Expected a slot below {len(self)}, but got {slot}")
-            number = bisect_right(state.starts, slot) - 1
-            place = slot - state.starts[number]
+            if not 0 <= row < state.starts[-1] + len(state.tail):
+                raise IndexError(f"Expected a row below {len(self)}, but got {row}")
+            number = bisect_right(state.starts, row) - 1
+            place = row - state.starts[number]
             found = state.tail[place] if number == len(state.chunks) else state.chunks[number].get(place)
         return found[0].decode(), self._dialects[found[1]]
 
-    def replace(self, slot: int, text: str, dialect: str) -> None:
-        """Give a slot another text."""
-        if not 0 <= slot < len(self):
-            raise IndexError(f"Expected a slot below {len(self)}, but got {slot}")
-        self._state.replaced[slot] = text.encode(), self._code(dialect)
+    def replace(self, row: int, text: str, dialect: str) -> None:
+        """Give a row another text."""
+        if not 0 <= row < len(self):
+            raise IndexError(f"Expected a row below {len(self)}, but got {row}")
+        self._state.replaced[row] = text.encode(), self._code(dialect)
         if len(self._state.replaced) > max(_REPLACED, len(self) // 32):
             self._fold()
 
@@ -123,8 +123,8 @@ class TextStore:
         chunks = sum(chunk.offsets.nbytes + chunk.text.nbytes + chunk.codes.nbytes for chunk in state.chunks)
         return chunks + sum(len(text) + 100 for text, _ in (*state.tail, *state.replaced.copy().values()))
 
-    def columns(self, slots: NDArray[np.int32]) -> tuple[pa.Array, pa.Array]:
-        """The texts and the dialects of slots, as Arrow strings, the latter as a dictionary. The slots are trusted."""
+    def columns(self, rows: NDArray[np.int32]) -> tuple[pa.Array, pa.Array]:
+        """The texts and the dialects of rows, as Arrow strings, the latter as a dictionary. The rows are trusted."""
         import pyarrow as pa
 
         self._freeze_tail()
@@ -134,9 +134,9 @@ class TextStore:
             pa.StringArray.from_buffers(len(chunk), pa.py_buffer(chunk.offsets), pa.py_buffer(chunk.text))
             for chunk in chunks
         ]
-        codes = np.concatenate([np.zeros(0, np.uint8), *(chunk.all_codes() for chunk in chunks)])[slots]
+        codes = np.concatenate([np.zeros(0, np.uint8), *(chunk.all_codes() for chunk in chunks)])[rows]
         names = pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(self._dialects, pa.string()))
-        return pa.chunked_array(texts, pa.string()).cast(pa.large_string()).combine_chunks().take(slots), names
+        return pa.chunked_array(texts, pa.string()).cast(pa.large_string()).combine_chunks().take(rows), names
 
     def arrays(self) -> Arrays:
         """A snapshot to save, without copying: it stays as it is while the writer goes on."""
@@ -156,9 +156,9 @@ class TextStore:
         store._push(_Chunk(*(arrays[f"{number}.{part}"] for part in parts)) for number in range(len(arrays) // 3))
         return store
 
-    def _expect(self, slot: int) -> None:
-        if slot != len(self):
-            raise ValueError(f"Expected the next slot, {len(self)}, but got {slot}")
+    def _expect(self, row: int) -> None:
+        if row != len(self):
+            raise ValueError(f"Expected the next row, {len(self)}, but got {row}")
 
     def _code(self, dialect: str) -> int:
         try:
@@ -202,18 +202,18 @@ class TextStore:
             return
         self._freeze_tail()
         state = self._state
-        slots = sorted(state.replaced)
+        rows = sorted(state.replaced)
         every: list[_Chunk] = []
         for chunk, (start, stop) in zip(state.chunks, pairwise(state.starts), strict=True):
-            ours = slots[bisect_left(slots, start) : bisect_left(slots, stop)]
-            every += _patched(chunk, {slot - start: state.replaced[slot] for slot in ours}) if ours else [chunk]
+            ours = rows[bisect_left(rows, start) : bisect_left(rows, stop)]
+            every += _patched(chunk, {row - start: state.replaced[row] for row in ours}) if ours else [chunk]
         self._state = _State(tuple(every), tuple(accumulate(map(len, every), initial=0)))
 
     def _check(self) -> None:
         """Assert every invariant; for tests."""
         state = self._state
         assert state.starts == tuple(accumulate(map(len, state.chunks), initial=0))
-        assert len(state.tail) < _TAIL and all(0 <= slot < len(self) for slot in state.replaced)
+        assert len(state.tail) < _TAIL and all(0 <= row < len(self) for row in state.replaced)
         for chunk in state.chunks:
             assert len(chunk) and chunk.offsets[0] == 0 and chunk.offsets[-1] == chunk.text.size
             assert (np.diff(chunk.offsets) >= 0).all() and chunk.codes.size in (1, len(chunk))
@@ -227,7 +227,7 @@ def _arrow(texts: pa.Array | pa.ChunkedArray | Iterable[str]) -> pa.LargeStringA
         texts = texts.cast(pa.large_string()).combine_chunks()
     array = widened(texts) if isinstance(texts, pa.Array) else large_strings(list(texts))
     if array.null_count:
-        raise ValueError(f"Expected a text for every slot, but {array.null_count} are null")
+        raise ValueError(f"Expected a text for every row, but {array.null_count} are null")
     return array
 
 

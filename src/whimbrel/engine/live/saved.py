@@ -9,10 +9,10 @@ from typing import cast
 import numpy as np
 
 from whimbrel.engine.access.segment import Segment
-from whimbrel.engine.ids.ids import IdTable
-from whimbrel.engine.live.store import open_directory, save_directory
-from whimbrel.engine.snapshot import Snapshot
-from whimbrel.engine.texts import TextStore
+from whimbrel.engine.ids.id_table import IdTable
+from whimbrel.engine.live.directory import open_directory, save_directory
+from whimbrel.engine.live.snapshot import Snapshot
+from whimbrel.engine.live.texts import TextStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ def save(
     schema: dict[str, object] | None = None,
 ) -> None:
     """Write all parts; on return they are on disk, and until then the old index stays."""
-    died = np.zeros(0, np.int32) if snapshot.died is None else snapshot.died[: snapshot.slots]
-    moved = np.zeros(0, np.int32) if snapshot.moved is None else np.flatnonzero(snapshot.moved[: snapshot.slots])
+    died = np.zeros(0, np.int32) if snapshot.died is None else snapshot.died[: snapshot.rows]
+    moved = np.zeros(0, np.int32) if snapshot.moved is None else np.flatnonzero(snapshot.moved[: snapshot.rows])
     dead = snapshot.dead(moved)
     moved = moved if dead is None else moved[~dead]
     places = np.column_stack([moved, snapshot.places(moved)]).astype(np.int32)
@@ -49,7 +49,7 @@ def save(
     files["texts"] = (texts.arrays(), {})
     files["state"] = (
         {"died": died, "moved": places},
-        {"slots": snapshot.slots, "version": snapshot.version, "timestamps": sorted(timestamps), "schema": schema},
+        {"slots": snapshot.rows, "version": snapshot.version, "timestamps": sorted(timestamps), "schema": schema},
     )
     save_directory(os.fspath(path), files, {"segments": len(snapshot.segments), "subscriptions": len(ids)})
 
@@ -64,7 +64,7 @@ def open(path: str | os.PathLike[str], verify: bool = True) -> Saved:
     return Saved(
         Snapshot(
             segments,
-            slots=cast("int", facts["slots"]),
+            rows=cast("int", facts["slots"]),
             version=cast("int", facts["version"]),
             died=died,
             moved=_moved(state["moved"], cast("int", facts["slots"])),
@@ -76,10 +76,10 @@ def open(path: str | os.PathLike[str], verify: bool = True) -> Saved:
     )
 
 
-def _moved(places: np.ndarray, slots: int) -> np.ndarray | None:
-    """How far each slot is moved, of pairs of slot and place."""
+def _moved(places: np.ndarray, rows: int) -> np.ndarray | None:
+    """How far each row is moved, of pairs of row and place."""
     if not len(places):
         return None
-    moved = np.zeros(slots, np.int32)
+    moved = np.zeros(rows, np.int32)
     moved[places[:, 0]] = places[:, 1] - places[:, 0]
     return moved

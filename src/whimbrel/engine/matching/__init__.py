@@ -1,0 +1,1 @@
+"""Events in, rows out: one event at a time or in blocks, near misses, and results as tables."""
