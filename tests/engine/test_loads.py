@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests import strategies
 from tests.language import texts as sql
 from whimbrel import Index
+from whimbrel.compiled import cold_start
 from whimbrel.engine.intake import parsing as loads
 from whimbrel.language import parse
 from whimbrel.language.sql import scan, scan_kernels
@@ -64,7 +65,7 @@ def test_a_scanned_load_matches_what_its_filters_match(batch: list[str], events:
 def test_a_head_is_scanned_where_that_needs_no_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loads, "SCANNED_FROM", 4_096)
     texts = [f"a = {n} AND b = 'x{n % 7}'" for n in range(loads.READY_FROM)]
-    loads._scan(pa.array(texts, pa.large_string()))  # now it is compiled
+    scan.scan_columns(pa.array(texts, pa.large_string()))  # now it is compiled
     assert len(loads.scan_load(texts, "sql")[1]) == 0
     assert len(loads.scan_load(texts[1:], "sql")[1]) == len(texts) - 1
     index = Index()
@@ -72,5 +73,5 @@ def test_a_head_is_scanned_where_that_needs_no_compiling(monkeypatch: pytest.Mon
     assert index.match({"a": 9, "b": "x2"}) == [9]
     monkeypatch.setattr(scan_kernels, "cut_texts", object())
     for is_cold, left in ((True, len(texts)), (False, 0)):
-        monkeypatch.setattr(loads, "is_cold", lambda kernel, cold=is_cold: cold)
+        monkeypatch.setattr(cold_start, "is_cold", lambda kernel, cold=is_cold: cold)
         assert len(loads.scan_load(texts, "sql")[1]) == left

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from whimbrel.engine.intake.compiler import Ranks
 from whimbrel.engine.intake.constants import Constants
 from whimbrel.engine.intake.literal_pools import Pool
-from whimbrel.language.sql.words import Words
+from whimbrel.language.columns import DictionaryStrings
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.dictionary import build_dictionary
 
@@ -29,7 +29,9 @@ _times = st.one_of(
     st.lists(st.integers(-(2**70), 2**70), min_size=1, max_size=3),
 )
 _words = _texts.map(
-    lambda known: Words(np.arange(len(known), dtype=np.int32)[::-1].copy(), pa.array(known, pa.large_string()))
+    lambda known: DictionaryStrings(
+        np.arange(len(known), dtype=np.int32)[::-1].copy(), pa.array(known, pa.large_string())
+    )
 )
 
 
@@ -64,4 +66,4 @@ def test_strings_may_come_as_lists_or_words(columns: list[Any], shared: bool) ->
 
 def test_words_of_which_the_first_and_the_last_are_at_the_ends() -> None:
     known = pa.array(["a", "c", "b", "d"], pa.large_string())
-    agrees([Words(np.arange(4, dtype=np.int32), known)], STRING)
+    agrees([DictionaryStrings(np.arange(4, dtype=np.int32), known)], STRING)

@@ -15,8 +15,8 @@ from tests.language.test_columnar import check
 from whimbrel.engine.intake import parsing as loads
 from whimbrel.engine.intake.parsing import parse_load, scan_load
 from whimbrel.lab.workloads import mixed
+from whimbrel.language.columns import DictionaryStrings
 from whimbrel.language.sql import scan
-from whimbrel.language.sql.words import Words
 from whimbrel.model.errors import UnknownDialect
 
 
@@ -184,6 +184,6 @@ def test_what_is_not_text_is_left() -> None:
 
 
 def test_words_are_a_sequence_of_strings() -> None:
-    words = Words(np.array([1, 0, 1], np.int32), pa.array(["x", "y"], pa.large_string()))
+    words = DictionaryStrings(np.array([1, 0, 1], np.int32), pa.array(["x", "y"], pa.large_string()))
     assert list(words) == ["y", "x", "y"] and len(words) == 3 and words[1] == "x"
     assert list(words[1:]) == ["x", "y"] and "x" in words

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 from whimbrel.lab.measure import parsing as bench_language
-from whimbrel.language.sql.columnar import parse_many
+from whimbrel.language.columnar import parse_many
 
 
 def test_the_texts_of_the_benchmark_are_columnar_and_have_the_shapes_they_should():

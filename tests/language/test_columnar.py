@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from tests.language import texts as sql
 from whimbrel.language import parse
-from whimbrel.language.sql import columnar
-from whimbrel.language.sql.columnar import Operand, ParsedMany, Shape, Term, parse_many
+from whimbrel.language.columnar import ColumnarShape, Operand, ParsedMany, Term, parse_many
+from whimbrel.language.sql import bulk
 from whimbrel.model import dialects
 from whimbrel.model.errors import UnknownDialect, WhimbrelError
 from whimbrel.model.filter import Filter
@@ -20,15 +20,15 @@ def rows_of(parsed: ParsedMany) -> list[int]:
     return sorted([*grouped, *parsed.filters, *(row for row, _ in parsed.errors)])
 
 
-def shape_of(text: str) -> Shape | None:
+def shape_of(text: str) -> ColumnarShape | None:
     parsed = parse_many([text])
     assert not parsed.errors
     return parsed.groups[0].shape if parsed.groups else None
 
 
 def agrees(batch: list[str]) -> None:
-    for pieces in (False, True):
-        check(parse_many(batch, pieces=pieces), batch)
+    for split in (False, True):
+        check(parse_many(batch, split=split), batch)
 
 
 def check(parsed: ParsedMany, batch: list[str]) -> None:
@@ -69,12 +69,12 @@ def test_literals_of_one_slot_may_be_anything(literals, sign):
 
 @given(st.lists(sql.simple_texts, min_size=3, max_size=8))
 def test_chunks_make_no_difference(batch):
-    before = columnar.CHUNK
-    columnar.CHUNK = 2
+    before = bulk.CHUNK
+    bulk.CHUNK = 2
     try:
         agrees(batch * 2)
     finally:
-        columnar.CHUNK = before
+        bulk.CHUNK = before
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_column_has_the_narrowest_type_that_is_exact(literals, values, dtype):
 
 
 def test_parts_of_a_column_of_different_types_join(monkeypatch):
-    monkeypatch.setattr(columnar, "CHUNK", 1)
+    monkeypatch.setattr(bulk, "CHUNK", 1)
     assert column_of("1", "0.5").dtype == np.float64
     assert column_of("1", "2").dtype == np.int64
     assert column_of("9007199254740993", "0.5") == [2**53 + 1, 0.5]

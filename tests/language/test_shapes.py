@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.language import texts as sql
-from whimbrel.language.sql.shapes import SHAPE_LENGTH, ShapeCache, cut, cut_tokens, parse_uncached
+from whimbrel.language.sql.shape_cache import SHAPE_LENGTH, ShapeCache, cut, cut_tokens, parse_uncached
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.expression import Compare, Expression
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from whimbrel.language.sql.columnar import ParsedMany, ShapeGroup, Term, parse_many
+from whimbrel.language.columnar import ParsedMany, ShapeGroup, Term, parse_many
 from whimbrel.matchers._coding import Int64s
 from whimbrel.matchers._rows import GONE
 from whimbrel.matchers.base import Matcher

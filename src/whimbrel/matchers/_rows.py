@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from whimbrel.language.sql.columnar import ShapeGroup, Term
+from whimbrel.language.columnar import ShapeGroup, Term
 from whimbrel.matchers._coding import Codes, Coding, Int32s, Int64s, Span
 from whimbrel.matchers._runs import offsets, take_runs, unique_runs
 from whimbrel.matchers._terms import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.language.sql.columnar import Operand, ShapeGroup, Term
+from whimbrel.language.columnar import Operand, ShapeGroup, Term
 from whimbrel.matchers._coding import Coding, Int32s, Ranks, Span
 from whimbrel.matchers.fragment import shape_of
 from whimbrel.model.constraint import Constraint

@@ -23,7 +23,7 @@ from whimbrel.model.tables import read_events, read_typed_events
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from whimbrel.model.schema import Schema
+    from whimbrel.model.event_schema import EventSchema
 
 Stats = dict[str, int | float | str]
 
@@ -40,7 +40,7 @@ class Matcher(ABC):
 
     def __init__(self, timestamps: Iterable[str] = ()) -> None:
         self.timestamps = frozenset(timestamps)
-        self.schema: Schema | None = None
+        self.schema: EventSchema | None = None
         self._kind: str | None = None
         self._next_place = 0
         self._places: dict[Id, int] = {}

@@ -5,12 +5,18 @@ The model does not import the languages; they import the model and register them
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from whimbrel.model.errors import UnknownDialect
 
 if TYPE_CHECKING:
+    from whimbrel.model.conjunction import Conjunction
+    from whimbrel.model.event_schema import EventSchema
     from whimbrel.model.filter import Filter
+    from whimbrel.model.values import Value
+
+CANONICAL = "sql"
+"""The dialect of canonical texts and explanations."""
 
 
 class Dialect(Protocol):
@@ -21,6 +27,22 @@ class Dialect(Protocol):
 
     def print(self, filter: Filter) -> str:
         """The canonical text of a filter."""
+
+
+class Printer(Protocol):
+    """A dialect that also writes parts of filters. Canonical texts and explanations are written in it."""
+
+    def print(self, filter: Filter) -> str:
+        """The canonical text of a filter."""
+
+    def print_conjunction(self, conjunction: Conjunction, schema: EventSchema | None = None) -> str:
+        """The text of a conjunction; `schema` gives the words that codes stand for."""
+
+    def print_name(self, attribute: str) -> str:
+        """The name of an attribute, quoted where it must be."""
+
+    def print_value(self, value: Value | None) -> str:
+        """The literal of a value."""
 
 
 @runtime_checkable
@@ -49,6 +71,11 @@ def get(name: str) -> Dialect:
         return _REGISTRY[name]
     except KeyError:
         raise UnknownDialect(name, sorted(_REGISTRY)) from None
+
+
+def printer() -> Printer:
+    """The dialect in which filters are printed."""
+    return cast("Printer", get(CANONICAL))
 
 
 def locate(filter: Filter, number: int, part: str, value: int = 0) -> int | None:

@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from whimbrel.language.sql.literals import name_text, value_text
-from whimbrel.language.sql.printer import conjunction_text
+from whimbrel.model import dialects
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.distance import constraint_distance, json_number, link_distance
 from whimbrel.model.event import Event
@@ -21,7 +20,7 @@ from whimbrel.model.subscription import Id, Subscription
 from whimbrel.model.values import Timestamp, Value
 
 if TYPE_CHECKING:
-    from whimbrel.model.schema import Schema
+    from whimbrel.model.event_schema import EventSchema
 
 Seen = tuple[Value | None, ...]
 
@@ -60,9 +59,9 @@ class ConstraintExplanation:
         return out
 
     def __str__(self) -> str:
-        values = f"{name_text(self.attribute)}: {_seen_text(self.seen)}"
+        values = f"{dialects.printer().print_name(self.attribute)}: {_seen_text(self.seen)}"
         if self.other is not None:
-            values += f"; {name_text(self.other)}: {_seen_text(self.other_seen)}"
+            values += f"; {dialects.printer().print_name(self.other)}: {_seen_text(self.other_seen)}"
         away = "" if self.distance is None else f", off by {self.distance:g}"
         return f"{'+' if self.held else '-'} {_short(self.text)}  [{values}{away}]"
 
@@ -159,7 +158,7 @@ def near_misses(subscriptions: Iterable[Subscription], event: Event, limit: int 
         if limit < 1:
             break
         worst = -best[0][0] if len(best) == limit else None
-        found = _best_conjunction(subscription.filter, event, worst)
+        found = nearest_conjunction(subscription.filter, event, worst)
         if found is None:
             continue
         entry = (-found[0], -place, subscription, found[1])
@@ -171,7 +170,7 @@ def near_misses(subscriptions: Iterable[Subscription], event: Event, limit: int 
     return [NearMiss(s.id, -failed, _explain_conjunction(c, event, s.filter.schema)) for failed, _, s, c in ranked]
 
 
-def _best_conjunction(filter: Filter, event: Event, below: int | None) -> tuple[int, Conjunction] | None:
+def nearest_conjunction(filter: Filter, event: Event, below: int | None) -> tuple[int, Conjunction] | None:
     """The conjunction with the fewest failures, if they are fewer than `below`; None if one matches."""
     best: tuple[int, Conjunction] | None = None
     for conjunction in filter.conjunctions:
@@ -196,7 +195,7 @@ def _count_failed(conjunction: Conjunction, event: Event, enough: int | None) ->
     return failed
 
 
-def _explain_conjunction(conjunction: Conjunction, event: Event, schema: Schema | None) -> ConjunctionExplanation:
+def _explain_conjunction(conjunction: Conjunction, event: Event, schema: EventSchema | None) -> ConjunctionExplanation:
     explained = []
     for name, constraint in conjunction.constraints:
         alone = Conjunction(((name, constraint),))
@@ -204,7 +203,7 @@ def _explain_conjunction(conjunction: Conjunction, event: Event, schema: Schema 
         held = constraint.admits(keys)
         coded = schema is not None and schema.order_of(name) is not None
         distance = None if held or coded else constraint_distance(constraint, keys)
-        text = conjunction_text(alone, schema).text
+        text = dialects.printer().print_conjunction(alone, schema)
         explained.append(ConstraintExplanation(name, text, held, event.values(name), distance))
     for link in conjunction.links:
         alone = Conjunction((), (link,))
@@ -212,7 +211,7 @@ def _explain_conjunction(conjunction: Conjunction, event: Event, schema: Schema 
         coded = schema is not None and schema.order_of(link.left) is not None
         distance = None if held or coded else link_distance(link.op, event.keys(link.left), event.keys(link.right))
         left, right = event.values(link.left), event.values(link.right)
-        text = conjunction_text(alone).text
+        text = dialects.printer().print_conjunction(alone)
         explained.append(ConstraintExplanation(link.left, text, held, left, distance, link.right, right))
     return ConjunctionExplanation(conjunction.matches(event), tuple(explained))
 
@@ -220,7 +219,7 @@ def _explain_conjunction(conjunction: Conjunction, event: Event, schema: Schema 
 def _seen_text(seen: Seen) -> str:
     if not seen:
         return "missing"
-    shown = ", ".join(_short(value_text(value)) for value in seen[:_SHOWN])
+    shown = ", ".join(_short(dialects.printer().print_value(value)) for value in seen[:_SHOWN])
     return shown if len(seen) <= _SHOWN else f"{shown} and {len(seen) - _SHOWN:,} more"
 
 
@@ -232,7 +231,7 @@ def _short(text: str) -> str:
 
 def _json_value(value: Value | None) -> object:
     if isinstance(value, Timestamp):
-        return value_text(value)[len("TIMESTAMP '") : -1]
+        return dialects.printer().print_value(value)[len("TIMESTAMP '") : -1]
     return json_number(value) if isinstance(value, float) else value
 
 

@@ -17,7 +17,7 @@ from whimbrel.model.expression import Expression
 from whimbrel.model.normal import normal_form
 
 if TYPE_CHECKING:
-    from whimbrel.model.schema import Schema
+    from whimbrel.model.event_schema import EventSchema
 
 
 class Filter:
@@ -31,7 +31,7 @@ class Filter:
     """
 
     def __init__(
-        self, expression: Expression, text: str | None = None, dialect: str = "sql", schema: Schema | None = None
+        self, expression: Expression, text: str | None = None, dialect: str = "sql", schema: EventSchema | None = None
     ) -> None:
         self.expression = expression
         self.text = text
@@ -39,7 +39,7 @@ class Filter:
         self.schema = schema
 
     @staticmethod
-    def parse(source: object, dialect: str = "sql", schema: Schema | None = None) -> Filter:
+    def parse(source: object, dialect: str = "sql", schema: EventSchema | None = None) -> Filter:
         """The filter that a text stands for in a dialect; FilterTypeError if it does not fit the schema."""
         parsed = dialects.get(dialect).parse(source)
         return parsed if schema is None else schema.typed(parsed)
@@ -97,7 +97,7 @@ class Filter:
         return hash(self.conjunctions)
 
     def __str__(self) -> str:
-        return dialects.get("sql").print(self)
+        return dialects.printer().print(self)
 
     def __repr__(self) -> str:
         return f"Filter.parse({str(self)!r})"

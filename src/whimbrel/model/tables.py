@@ -19,7 +19,7 @@ from whimbrel.model.values import Timestamp
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from whimbrel.model.schema import Schema
+    from whimbrel.model.event_schema import EventSchema
 
 _ROWS = 4_096
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
@@ -38,7 +38,7 @@ def read_events(events: object, attributes: Collection[str], timestamps: Collect
         yield _placed(row, Event.of, event, timestamps)
 
 
-def read_typed_events(schema: Schema, events: object) -> Iterator[Event]:
+def read_typed_events(schema: EventSchema, events: object) -> Iterator[Event]:
     """The events of any supported shape in the codes of a schema; InvalidEvent says which row is not valid."""
     table = as_arrow(events)
     rows = read_events(events, ()) if table is None else read_events(table, table.column_names)

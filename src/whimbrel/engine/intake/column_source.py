@@ -17,7 +17,7 @@ from whimbrel.engine.intake.clauses import RANGE, SET, SHARED
 from whimbrel.engine.intake.compiler import FilterSource, Part, Ranks, Sets, attribute_number
 from whimbrel.engine.intake.constants import Constants
 from whimbrel.engine.intake.literal_pools import Pool
-from whimbrel.language.sql.columnar import Conjunctions, Operand, ShapeGroup, Term
+from whimbrel.language.columnar import Conjunctions, Operand, ShapeGroup, Term
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 
 _TYPES = {"number": NUMBER, "string": STRING, "timestamp": TIMESTAMP}

@@ -10,14 +10,14 @@ import pyarrow as pa
 
 from whimbrel.engine.intake.compiler import Ranks
 from whimbrel.engine.intake.constants import Constants
-from whimbrel.language.sql.words import Words
+from whimbrel.language.columns import DictionaryStrings
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.arrow import large_strings, numbers
 from whimbrel.ranks.dictionary import ranks_of_numbers, ranks_of_strings, ranks_of_times
 from whimbrel.ranks.distinct import float_places
 
 Column = Any
-"""A column of literals: an int64 or float64 array, `Words`, an Arrow array of strings, or a list."""
+"""A column of literals: an int64 or float64 array, `DictionaryStrings`, an Arrow array of strings, or a list."""
 Finder = Callable[[dict[str, np.ndarray], dict[str, object], int, Column], np.ndarray]
 
 _MANY = 4_096
@@ -26,7 +26,7 @@ _FINDERS: dict[int, Finder] = {NUMBER: ranks_of_numbers, STRING: ranks_of_string
 
 
 class Pool:
-    """The columns, one after the other; many floats, and strings that are all `Words`, are ranked once each."""
+    """The columns, one after the other; many floats, and dictionary-encoded strings, are ranked once each."""
 
     def __init__(self, attr: int, type: int) -> None:
         self.attr, self.type = attr, type
@@ -44,7 +44,7 @@ class Pool:
 
     def give(self, into: Constants) -> None:
         """Give the constants; all columns are there."""
-        if self.type == STRING and all(isinstance(column, Words) for column in self._columns):
+        if self.type == STRING and all(isinstance(column, DictionaryStrings) for column in self._columns):
             self._distinct, self._places = _distinct_words(self._columns)
         else:
             self._distinct = self._joined()
@@ -85,7 +85,7 @@ class Pool:
         return constants.all_numbers()
 
 
-def _distinct_words(columns: list[Words]) -> tuple[pa.Array, np.ndarray]:
+def _distinct_words(columns: list[DictionaryStrings]) -> tuple[pa.Array, np.ndarray]:
     """The strings that are used, hardly any twice, and the place of each literal among them."""
     vocabularies: dict[int, int] = {}
     known: list[pa.Array] = []

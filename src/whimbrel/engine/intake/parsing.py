@@ -19,17 +19,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from whimbrel.compiled.cold_start import is_cold
-from whimbrel.language.sql.columnar import Conjunctions, ParsedMany, ShapeGroup, parse_many
-from whimbrel.language.sql.columns import Int64s
-from whimbrel.language.sql.dialect import SQL
+from whimbrel.language.columnar import Columnar, ParsedMany, parse_many
+from whimbrel.language.columns import Int64s
 from whimbrel.model import dialects
 from whimbrel.ranks.arrow import large_strings
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from whimbrel.language.sql.scan import Scanned
 
 Texts: TypeAlias = "Sequence[str] | pa.Array"
 
@@ -50,14 +46,14 @@ PARSE_AT_ONCE = 50_000
 
 
 def parse_load(texts: Texts, dialect: str = "sql") -> ParsedMany:
-    """What `parse_many` makes of the texts, pieces included, in this thread.
+    """What `parse_many` makes of the texts, in this thread.
 
     >>> parse_load(["a = 1", "a = "]).errors[0][0]
     1
     """
     parsed, left = scan_load(texts, dialect)
     if len(left):
-        parsed.take(parse_many(chosen(texts, left), dialect, pieces=True), left)
+        parsed.take(parse_many(chosen(texts, left), dialect, split=True), left)
     return parsed
 
 
@@ -69,7 +65,10 @@ def scan_load(
     `progress` is told how many texts are done with.
     """
     parsed = ParsedMany(len(texts))
-    column = _column(texts) if _is_worth(len(texts)) and dialects.get(dialect) is SQL else None
+    language = dialects.get(dialect)
+    if not isinstance(language, Columnar) or not _is_worth(len(texts), language):
+        return parsed, np.arange(len(texts))
+    column = _column(texts)
     if column is None:
         return parsed, np.arange(len(texts))
     size = min(CHUNK, max(SCANNED_FROM, -(-len(texts) // workers)))
@@ -78,7 +77,9 @@ def scan_load(
     done = 0
     with ThreadPoolExecutor(workers) as pool:
         chunks = [column.slice(start, size) for start in starts]
-        for start, (one, left) in zip(starts, (pool.map if workers > 1 else map)(_scan, chunks), strict=True):
+        for start, (one, left) in zip(
+            starts, (pool.map if workers > 1 else map)(language.scan_columns, chunks), strict=True
+        ):
             parsed.take(one, np.arange(start, start + one.count))
             lefts.append(start + left)
             done += one.count - len(left)
@@ -87,12 +88,10 @@ def scan_load(
     return parsed, np.concatenate(lefts)
 
 
-def _is_worth(count: int) -> bool:
+def _is_worth(count: int, language: Columnar) -> bool:
     if not READY_FROM <= count < SCANNED_FROM:
         return count >= SCANNED_FROM
-    from whimbrel.language.sql.scan_kernels import cut_texts
-
-    return bool(getattr(cut_texts, "signatures", ())) or not is_cold(cut_texts)
+    return language.is_scan_compiled()
 
 
 def chosen(texts: Texts, rows: Int64s) -> list[str]:
@@ -101,27 +100,6 @@ def chosen(texts: Texts, rows: Int64s) -> list[str]:
         found: list[str] = (texts if len(rows) == len(texts) else texts.take(rows)).to_pylist()
         return found
     return list(texts) if len(rows) == len(texts) else [texts[row] for row in rows.tolist()]
-
-
-def _scan(texts: pa.LargeStringArray) -> tuple[ParsedMany, Int64s]:
-    """What was made of a chunk, and the rows that are left."""
-    from whimbrel.language.sql.scan import scan
-
-    parsed = ParsedMany(len(texts))
-    cut = scan(texts)
-    if len(cut.rows):
-        parsed.conjunctions.append(Conjunctions(cut.rows, cut.counts, tuple(_groups(cut))))
-    if not len(cut.left):
-        return parsed, cut.left
-    wholes = scan(texts.take(cut.left), whole=True)
-    parsed.groups += [
-        ShapeGroup(group.shape, cut.left[wholes.rows[group.rows]], group.columns) for group in _groups(wholes)
-    ]
-    return parsed, cut.left[wholes.left]
-
-
-def _groups(scanned: Scanned) -> list[ShapeGroup]:
-    return [ShapeGroup(piece.shape, places, columns) for piece, places, columns in scanned.groups]
 
 
 def _column(texts: Texts) -> pa.LargeStringArray | None:
@@ -178,7 +156,7 @@ def _parse_left(
             with suppress(IndexError):  # the caller's process parses from the front, the others from the back
                 while True:
                     first = waiting.popleft()
-                    out[first] = parse_many(texts[first : first + PARSE_AT_ONCE], dialect, pieces=True)
+                    out[first] = parse_many(texts[first : first + PARSE_AT_ONCE], dialect, split=True)
                     progress(min(len(out) * PARSE_AT_ONCE, len(texts)))
             for helper in helpers:
                 helper.join()  # one that fails gives back what it was at
@@ -192,7 +170,7 @@ def _parse_left(
 _HELPER = """
 import os, pickle, sys
 import whimbrel
-from whimbrel.language.sql.columnar import parse_many
+from whimbrel.language.columnar import parse_many
 answers = os.fdopen(os.dup(1), "wb")
 os.dup2(2, 1)
 while True:
@@ -200,7 +178,7 @@ while True:
         texts, dialect = pickle.load(sys.stdin.buffer)
     except EOFError:
         break
-    pickle.dump(parse_many(texts, dialect, pieces=True), answers, pickle.HIGHEST_PROTOCOL)
+    pickle.dump(parse_many(texts, dialect, split=True), answers, pickle.HIGHEST_PROTOCOL)
     answers.flush()
 """
 

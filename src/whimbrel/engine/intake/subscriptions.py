@@ -10,7 +10,7 @@ import numpy as np
 
 from whimbrel.engine.intake.parsing import chosen, parse_in_parallel, parse_load
 from whimbrel.engine.intake.typed_filters import parse_typed
-from whimbrel.language.sql.columnar import ParsedMany
+from whimbrel.language.columnar import ParsedMany
 from whimbrel.model.errors import FilterError, UnknownDialect, WhimbrelError
 from whimbrel.model.expression import And, Compare, EndsWith, Expression, In, IsMissing, IsNull, StartsWith
 from whimbrel.model.filter import Filter

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whimbrel.language.sql.columnar import Operand, ParsedMany, ShapeGroup, parse_many
+from whimbrel.language.columnar import Operand, ParsedMany, ShapeGroup, parse_many
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.filter import Filter
 from whimbrel.model.normal import key_of

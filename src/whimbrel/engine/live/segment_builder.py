@@ -12,7 +12,7 @@ from whimbrel.engine.intake.column_source import PieceSource, bulk_sources
 from whimbrel.engine.intake.compiler import FilterSource, Source, compile_clauses
 from whimbrel.engine.intake.parsing import parse_load
 from whimbrel.engine.live.snapshot import HeadEntry
-from whimbrel.language.sql.columnar import ParsedMany
+from whimbrel.language.columnar import ParsedMany
 from whimbrel.model.filter import Filter
 
 

@@ -21,7 +21,7 @@ from whimbrel.engine.access.shared.packing import ATTR_MASK, KIND_SHIFT, SLOT_MA
 from whimbrel.engine.intake.clauses import RANGE
 from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.model.event import Event
-from whimbrel.model.explain import NearMiss, _best_conjunction, near_misses
+from whimbrel.model.explain import NearMiss, near_misses, nearest_conjunction
 from whimbrel.model.filter import Filter
 from whimbrel.model.subscription import Id, Subscription
 from whimbrel.ranks.patterns.pieces import SEVERAL
@@ -53,7 +53,7 @@ def nearest(
         for place, row in zip(places[~sure].tolist(), rows[~sure].tolist(), strict=True):
             if len(best) == limit and best[-1][:2] <= (level, place):
                 break
-            found = _best_conjunction(filter_of(row), event, None)
+            found = nearest_conjunction(filter_of(row), event, None)
             if found is not None:
                 insort(best, (found[0], place, row))
                 del best[limit:]

@@ -48,7 +48,7 @@ class ParsingReport(TypedDict):
 def run(count: int = 1_000_000, repeats: int = 3, json: bool = False) -> ParsingReport:
     """Measure and print the figures; `count` is the number of texts that `parse_many` gets."""
     from whimbrel.language import parse
-    from whimbrel.language.sql.columnar import parse_many
+    from whimbrel.language.columnar import parse_many
 
     def parse_each(sources: Iterable[str]) -> None:
         for source in sources:

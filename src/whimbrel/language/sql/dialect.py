@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from whimbrel.language.sql.printer import print_filter
-from whimbrel.language.sql.shapes import ShapeCache
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from whimbrel.language.sql.literals import name_text, value_text
+from whimbrel.language.sql.printer import conjunction_text, print_filter
+from whimbrel.language.sql.shape_cache import ShapeCache
 from whimbrel.model.filter import Filter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from whimbrel.language.columnar import ParsedMany
+    from whimbrel.language.columns import Int64s
+    from whimbrel.model.conjunction import Conjunction
+    from whimbrel.model.event_schema import EventSchema
+    from whimbrel.model.values import Value
 
 
 class SqlDialect:
-    """SQL text to filters and back. Threads may share it: the only state is the shape cache."""
+    """SQL text to filters and back, one by one or many at once.
+
+    Threads may share it: the only state is the shape cache. What single filters do not need is imported on first use.
+    """
 
     def __init__(self) -> None:
         self.shapes = ShapeCache()
@@ -18,15 +34,46 @@ class SqlDialect:
         text: str = source  # type: ignore[assignment]  # the cache refuses what is not text
         return Filter(self.shapes.parse(text), text, "sql")
 
-    def locate(self, text: str, number: int, part: str, value: int) -> int:
-        """Where a part of a predicate stands in a text."""
-        from whimbrel.language.sql.places import locate  # only where there is an error
-
-        return locate(text, number, part, value)
-
     def print(self, filter: Filter) -> str:
         """The canonical text of a filter."""
         return print_filter(filter)
+
+    def print_conjunction(self, conjunction: Conjunction, schema: EventSchema | None = None) -> str:
+        """The text of a conjunction; `schema` gives the words that codes stand for."""
+        return conjunction_text(conjunction, schema).text
+
+    def print_name(self, attribute: str) -> str:
+        """The name of an attribute, quoted where it must be."""
+        return name_text(attribute)
+
+    def print_value(self, value: Value | None) -> str:
+        """The literal of a value."""
+        return value_text(value)
+
+    def locate(self, text: str, number: int, part: str, value: int) -> int:
+        """Where a part of a predicate stands in a text."""
+        from whimbrel.language.sql.locate import locate
+
+        return locate(text, number, part, value)
+
+    def parse_columns(self, texts: Sequence[str], split: bool = False) -> ParsedMany:
+        """The columnar form of many texts."""
+        from whimbrel.language.sql.bulk import parse_columns
+
+        return parse_columns(texts, self.shapes, split)
+
+    def scan_columns(self, texts: pa.LargeStringArray) -> tuple[ParsedMany, Int64s]:
+        """The columnar form of the plain ones of many texts, by compiled loops, and the rows of the others."""
+        from whimbrel.language.sql.scan import scan_columns
+
+        return scan_columns(texts)
+
+    def is_scan_compiled(self) -> bool:
+        """Whether the compiled loops are in memory or in the cache of the machine."""
+        from whimbrel.compiled.cold_start import is_cold
+        from whimbrel.language.sql.scan_kernels import cut_texts
+
+        return bool(getattr(cut_texts, "signatures", ())) or not is_cold(cut_texts)
 
 
 SQL = SqlDialect()

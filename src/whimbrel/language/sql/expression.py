@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from whimbrel.language.sql.literals import name_text, string_text, value_text
-from whimbrel.language.sql.sets import Text, all_of, any_of
+from whimbrel.language.sql.value_sets import Text, all_of, any_of
 from whimbrel.model.expression import (
     And,
     Compare,

@@ -26,7 +26,7 @@ _KINDS |= {"'": "string", "+": "sign", "-": "sign", "": "end"}
 _CONSTANTS = {"TRUE": TRUE, "FALSE": FALSE, "NULL": NULL}
 
 
-class Operand:
+class OperandToken:
     """An attribute (`name`) or a literal (`slot`) that no operator has taken yet; `token` is where it stands."""
 
     __slots__ = ("name", "slot", "token")
@@ -51,11 +51,11 @@ class OperandReader:
         self.numbers = 0
         self.negatives: list[int] = []
 
-    def operand(self, expected: str = OPERAND) -> Operand:
+    def operand(self, expected: str = OPERAND) -> OperandToken:
         """The attribute or literal that starts here."""
         return self.bare_operand(expected)
 
-    def bare_operand(self, expected: str) -> Operand:
+    def bare_operand(self, expected: str) -> OperandToken:
         """The attribute or literal that starts here, without parentheses."""
         at = self.at
         token = self.tokens[at]
@@ -64,25 +64,25 @@ class OperandReader:
             return self._named(token, at)
         self.at = at + 1
         if kind == "string" and len(token) > 1:
-            return Operand(None, self._string("string"), at)
+            return OperandToken(None, self._string("string"), at)
         if kind == "number" and is_number(token):
-            return Operand(None, self._number(), at)
+            return OperandToken(None, self._number(), at)
         if kind == "sign":
-            return Operand(None, self._signed(token), at)
+            return OperandToken(None, self._signed(token), at)
         raise self.error("a number" if kind == "number" else expected, at)
 
-    def _named(self, token: str, at: int) -> Operand:
+    def _named(self, token: str, at: int) -> OperandToken:
         self.at = at + 1
         word = self.words[at]
         if word in RESERVED:
             slot = _CONSTANTS.get(word)
             if slot is None:
                 raise self.error(OPERAND, at)
-            return Operand(None, slot, at)
+            return OperandToken(None, slot, at)
         if word == "TIMESTAMP" and len(self.tokens[at + 1]) > 1 and self.tokens[at + 1][0] == "'":
             self.at = at + 2
-            return Operand(None, self._string("timestamp"), at)
-        return Operand(name_of(token), 0, at)
+            return OperandToken(None, self._string("timestamp"), at)
+        return OperandToken(name_of(token), 0, at)
 
     def _signed(self, sign: str) -> int:
         number = self.tokens[self.at]
@@ -123,7 +123,7 @@ class OperandReader:
         self.at += 1
         return tuple(slots)
 
-    def literal(self, expected: str) -> Operand:
+    def literal(self, expected: str) -> OperandToken:
         """The literal that starts here."""
         operand = self.operand(expected)
         if operand.name is not None:
@@ -138,7 +138,7 @@ class OperandReader:
             raise self.error(expected, operand.token)
         return operand.slot
 
-    def attribute(self, operand: Operand, operator: str) -> str:
+    def attribute(self, operand: OperandToken, operator: str) -> str:
         """The name of the operand before an operator that takes attributes only."""
         if operand.name is None:
             raise self.error(f"an attribute before {operator}", operand.token)
@@ -150,7 +150,7 @@ class OperandReader:
         found = describe(self.tokens[at])
         return FilterSyntaxError(expected, found, self.text, position_of(self.text, at))
 
-    def _not_literal(self, operand: Operand, expected: str) -> FilterSyntaxError:
+    def _not_literal(self, operand: OperandToken, expected: str) -> FilterSyntaxError:
         token = self.tokens[operand.token]
         found = describe(token)
         if token[0] == '"':

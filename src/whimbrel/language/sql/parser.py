@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from whimbrel.language.sql.lexer import position_of
-from whimbrel.language.sql.operands import OPERAND, Operand, OperandReader
+from whimbrel.language.sql.operands import OPERAND, OperandReader, OperandToken
 from whimbrel.language.sql.template import (
     FALSE,
     NULL,
@@ -70,7 +70,7 @@ class _Parser(OperandReader):
             raise self.error("AND, OR or the end of the filter")
         return Template(root, tuple(self.strings), self.numbers, tuple(self.negatives))
 
-    def expression(self, power: int) -> Operand | Node:
+    def expression(self, power: int) -> OperandToken | Node:
         """The longest expression whose joins bind tighter than `power`."""
         word = self.words[self.at]
         if word == "(":
@@ -79,7 +79,7 @@ class _Parser(OperandReader):
             left = self._negation()
         else:
             left = self.bare_operand("an attribute, a literal, NOT or '('")
-        if isinstance(left, Operand):
+        if isinstance(left, OperandToken):
             left = self._predicate(left)
         while True:
             join = _JOINS.get(self.words[self.at])
@@ -87,9 +87,9 @@ class _Parser(OperandReader):
                 return left
             left = self._chain(left, *join)
 
-    def condition(self, term: Operand | Node) -> Node:
+    def condition(self, term: OperandToken | Node) -> Node:
         """The term as something that holds or not: a bare attribute means that it is TRUE."""
-        if not isinstance(term, Operand):
+        if not isinstance(term, OperandToken):
             return term
         self._count()
         if term.name is not None:
@@ -105,16 +105,16 @@ class _Parser(OperandReader):
         self.depth -= 1
         return Negation(term)
 
-    def _parenthesised(self) -> Operand | Node:
+    def _parenthesised(self) -> OperandToken | Node:
         self._deeper()
         inside = self.expression(0)
         if self.tokens[self.at] != ")":
-            raise self.error("an operator or ')'" if isinstance(inside, Operand) else "AND, OR or ')'")
+            raise self.error("an operator or ')'" if isinstance(inside, OperandToken) else "AND, OR or ')'")
         self.at += 1
         self.depth -= 1
         return inside
 
-    def _chain(self, left: Operand | Node, power: int, kind: type[AllOf] | type[AnyOf]) -> Node:
+    def _chain(self, left: OperandToken | Node, power: int, kind: type[AllOf] | type[AnyOf]) -> Node:
         word = self.words[self.at]
         terms: list[Node] = []
         term = self.condition(left)
@@ -139,17 +139,17 @@ class _Parser(OperandReader):
         if self.predicates > FILTER_PREDICATES.value:
             raise self.too_large(FILTER_PREDICATES, self.predicates)
 
-    def operand(self, expected: str = OPERAND) -> Operand:
+    def operand(self, expected: str = OPERAND) -> OperandToken:
         """An operand, which may stand in parentheses."""
         at = self.at
         if self.tokens[at] != "(":
             return self.bare_operand(expected)
         inside = self._parenthesised()
-        if not isinstance(inside, Operand):
+        if not isinstance(inside, OperandToken):
             raise FilterSyntaxError(expected, "a condition", self.text, position_of(self.text, at))
         return inside
 
-    def _predicate(self, left: Operand) -> Operand | Node:
+    def _predicate(self, left: OperandToken) -> OperandToken | Node:
         """The predicate that starts with this operand, or the operand itself when no operator follows."""
         op = _COMPARISONS.get(self.tokens[self.at])
         if op is not None:
@@ -161,7 +161,7 @@ class _Parser(OperandReader):
         self.at += 1
         return rule(self, left)
 
-    def _compare(self, left: Operand, op: Comparison, right: Operand) -> Node:
+    def _compare(self, left: OperandToken, op: Comparison, right: OperandToken) -> Node:
         self._count()
         if left.name is not None:
             if right.name is not None:
@@ -171,7 +171,7 @@ class _Parser(OperandReader):
             return CompareSlot(right.name, FLIPPED[op], left.slot)
         return CompareSlots(left.slot, op, right.slot)
 
-    def _negated(self, left: Operand) -> Node:
+    def _negated(self, left: OperandToken) -> Node:
         word = self.words[self.at]
         rule = _RULES.get(word)
         if rule is None or word in ("NOT", "IS"):
@@ -179,7 +179,7 @@ class _Parser(OperandReader):
         self.at += 1
         return Negation(rule(self, left))
 
-    def _between(self, left: Operand) -> Node:
+    def _between(self, left: OperandToken) -> Node:
         low = self.operand()
         if self.words[self.at] != "AND":
             raise self.error("AND of BETWEEN")
@@ -187,7 +187,7 @@ class _Parser(OperandReader):
         high = self.operand()
         return AllOf((self._compare(left, ">=", low), self._compare(left, "<=", high)))
 
-    def _in(self, left: Operand) -> Node:
+    def _in(self, left: OperandToken) -> Node:
         if self.words[self.at] == "CIDR":
             self.at += 1
             return self._text(left, "CIDR", "IN CIDR")
@@ -202,7 +202,7 @@ class _Parser(OperandReader):
         self.at += 1
         return self.literals_in_list()
 
-    def _contains(self, left: Operand) -> Node:
+    def _contains(self, left: OperandToken) -> Node:
         attribute = self.attribute(left, "CONTAINS")
         quantifier = _QUANTIFIERS.get(self.words[self.at])
         if quantifier is None:
@@ -211,7 +211,7 @@ class _Parser(OperandReader):
         self.at += 1
         return ContainsSlots(attribute, quantifier, self._list(f"CONTAINS {quantifier}"))
 
-    def _is(self, left: Operand) -> Node:
+    def _is(self, left: OperandToken) -> Node:
         attribute = self.attribute(left, "IS")
         self._count()
         negated = self.words[self.at] == "NOT"
@@ -223,7 +223,7 @@ class _Parser(OperandReader):
         test = Ready(IsNull(attribute) if word == "NULL" else IsMissing(attribute))
         return Negation(test) if negated else test
 
-    def _like(self, left: Operand) -> Node:
+    def _like(self, left: OperandToken) -> Node:
         test = self._text(left, "LIKE", "LIKE")
         if self.words[self.at] != "ESCAPE":
             return test
@@ -233,27 +233,27 @@ class _Parser(OperandReader):
             raise self.error("text after ESCAPE", at)
         return TextSlot("LIKE", test.attribute, test.slot, escape)
 
-    def _starts(self, left: Operand) -> Node:
+    def _starts(self, left: OperandToken) -> Node:
         return self._with(left, "STARTS")
 
-    def _ends(self, left: Operand) -> Node:
+    def _ends(self, left: OperandToken) -> Node:
         return self._with(left, "ENDS")
 
-    def _rlike(self, left: Operand) -> Node:
+    def _rlike(self, left: OperandToken) -> Node:
         return self._text(left, "RLIKE", "RLIKE")
 
-    def _with(self, left: Operand, operator: TextOperator) -> Node:
+    def _with(self, left: OperandToken, operator: TextOperator) -> Node:
         if self.words[self.at] != "WITH":
             raise self.error(f"WITH after {operator}")
         self.at += 1
         return self._text(left, operator, f"{operator} WITH")
 
-    def _text(self, left: Operand, operator: TextOperator, words: str) -> TextSlot:
+    def _text(self, left: OperandToken, operator: TextOperator, words: str) -> TextSlot:
         self._count()
         return TextSlot(operator, self.attribute(left, words), self.text_literal(words))
 
 
-_Rule: TypeAlias = Callable[[_Parser, Operand], Node]
+_Rule: TypeAlias = Callable[[_Parser, OperandToken], Node]
 _RULES: dict[str, _Rule] = {
     "NOT": _Parser._negated,
     "IN": _Parser._in,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from whimbrel.language.sql.coded import coded_tests, in_words
 from whimbrel.language.sql.expression import expression_text
 from whimbrel.language.sql.literals import name_text, pattern_text
-from whimbrel.language.sql.sets import Text, all_of, any_of, chunks, set_text
+from whimbrel.language.sql.value_sets import Text, all_of, any_of, chunks, set_text
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.constraint import NULL_KEY, Constraint
 from whimbrel.model.errors import LimitExceeded
@@ -22,7 +22,7 @@ from whimbrel.model.limits import FILTER_BYTES, FILTER_PREDICATES
 from whimbrel.model.patterns import Like
 
 if TYPE_CHECKING:
-    from whimbrel.model.schema import Ordered, Schema
+    from whimbrel.model.event_schema import CodedDomain, EventSchema
 
 
 def print_filter(filter: Filter) -> str:
@@ -38,7 +38,7 @@ def print_filter(filter: Filter) -> str:
     return expression_text(filter.expression)
 
 
-def _canonical_text(conjunctions: Sequence[Conjunction], schema: Schema | None) -> str | None:
+def _canonical_text(conjunctions: Sequence[Conjunction], schema: EventSchema | None) -> str | None:
     """The normal form as text, or None if that is too large to be a filter."""
     if not conjunctions:
         return "FALSE"
@@ -55,7 +55,7 @@ def _canonical_text(conjunctions: Sequence[Conjunction], schema: Schema | None) 
     return text if len(text.encode()) <= FILTER_BYTES.value else None
 
 
-def conjunction_text(conjunction: Conjunction, schema: Schema | None = None) -> Text:
+def conjunction_text(conjunction: Conjunction, schema: EventSchema | None = None) -> Text:
     """A conjunction: attributes in order of their names, then comparisons between attributes.
 
     `schema` gives the words that codes stand for.
@@ -68,7 +68,7 @@ def conjunction_text(conjunction: Conjunction, schema: Schema | None = None) -> 
     return all_of(parts) if parts else Text("TRUE")
 
 
-def constraint_text(name: str, constraint: Constraint, order: Ordered | None = None) -> Text:
+def constraint_text(name: str, constraint: Constraint, order: CodedDomain | None = None) -> Text:
     """One attribute's constraint: its tests of values and members, or else the states that it also admits."""
     null = constraint.null
     alternatives: list[Text] = []

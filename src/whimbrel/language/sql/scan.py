@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.language.sql.columns import Column, Int64s
-from whimbrel.language.sql.pieces import MOST, Piece, read_piece, read_whole
+from whimbrel.language.columnar import Conjunctions, ParsedMany, ShapeGroup
+from whimbrel.language.columns import Column, DictionaryStrings, Int64s
 from whimbrel.language.sql.scan_kernels import copy_spans, cut_texts, keep_plain, number_strings
-from whimbrel.language.sql.words import Words
+from whimbrel.language.sql.skeletons import MOST_PREDICATES, ParsedSkeleton, read_predicate, read_skeleton
 
 LONGEST = 1 << 16
 """Bytes of a text that is scanned; a longer one is left."""
@@ -28,7 +28,7 @@ PREDICATE_BYTES = 1 << 22
 RARE = 8
 """Texts below which a whole is left: the parser, which reads again what has no columnar form, reads it once then."""
 
-Group = tuple[Piece, Int64s, tuple[Column, ...]]
+Group = tuple[ParsedSkeleton, Int64s, tuple[Column, ...]]
 """A predicate, its places among the predicates of all rows, and its literals by slot."""
 
 
@@ -66,11 +66,13 @@ def scan(texts: pa.LargeStringArray, whole: bool = False) -> Scanned:
     longs, long_begin, long_end = (np.empty(size // 2 + rows + 1, np.int64) for _ in range(3))
     begin, end = (np.empty(size // 2 + rows + 1, np.int64) for _ in range(2))
     pieces, number, long, string, known = cut_texts(
-        offsets, data, whole, LONGEST, MOST, pool, pool_start, np.zeros(4 * PREDICATES, np.int32),
+        offsets, data, whole, LONGEST, MOST_PREDICATES, pool, pool_start, np.zeros(4 * PREDICATES, np.int32),
         counts, codes, numbers, longs, long_begin, long_end, begin, end,
     )  # fmt: skip
     numbers[longs[:long]] = _strings(data, long_begin[:long], long_end[:long]).cast(pa.float64()).to_numpy()
-    found = _Predicates(pool, pool_start[: known + 1], codes[:pieces], read_whole if whole else read_piece, whole)
+    found = _Predicates(
+        pool, pool_start[: known + 1], codes[:pieces], read_skeleton if whole else read_predicate, whole
+    )
     pieces, number, string = keep_plain(
         counts, codes[:pieces], numbers, begin, end, found.attribute, found.numbers, found.strings, known
     )
@@ -79,13 +81,40 @@ def scan(texts: pa.LargeStringArray, whole: bool = False) -> Scanned:
     return Scanned(kept, counts[kept], groups, np.flatnonzero(counts == 0))
 
 
+def scan_columns(texts: pa.LargeStringArray) -> tuple[ParsedMany, Int64s]:
+    """The columnar form of the plain texts, and the rows of the others.
+
+    Conjunctions of plain predicates are split at AND; other texts are grouped whole.
+    """
+    parsed = ParsedMany(len(texts))
+    split = scan(texts)
+    if len(split.rows):
+        parsed.conjunctions.append(Conjunctions(split.rows, split.counts, tuple(_shape_groups(split))))
+    if not len(split.left):
+        return parsed, split.left
+    wholes = scan(texts.take(split.left), whole=True)
+    for group in _shape_groups(wholes):
+        rows = split.left[wholes.rows[group.rows]]
+        parsed.groups.append(ShapeGroup(group.shape, rows, group.columns))
+    return parsed, split.left[wholes.left]
+
+
+def _shape_groups(scanned: Scanned) -> list[ShapeGroup]:
+    return [ShapeGroup(skeleton.shape, places, columns) for skeleton, places, columns in scanned.groups]
+
+
 class _Predicates:
     """The different predicates of a scan, as far as texts use them: what each is, and how many literals it has."""
 
     def __init__(
-        self, pool: np.ndarray, starts: np.ndarray, codes: np.ndarray, read: Callable[[str], Piece | None], whole: bool
+        self,
+        pool: np.ndarray,
+        starts: np.ndarray,
+        codes: np.ndarray,
+        read: Callable[[str], ParsedSkeleton | None],
+        whole: bool,
     ) -> None:
-        self.pieces: list[Piece | None] = []
+        self.pieces: list[ParsedSkeleton | None] = []
         count = len(starts) - 1
         self.attribute = np.full(count, -1, np.int64)
         self.strings, self.numbers = np.zeros(count, np.int64), np.zeros(count, np.int64)
@@ -101,7 +130,7 @@ class _Predicates:
                 name = str(code) if whole else piece.shape.conjunctions[0][0].attribute
                 self.attribute[code] = names.setdefault(name, len(names))
 
-    def groups(self, codes: np.ndarray, numbers: np.ndarray, strings: Words) -> Iterator[Group]:
+    def groups(self, codes: np.ndarray, numbers: np.ndarray, strings: DictionaryStrings) -> Iterator[Group]:
         """The predicates that rows have, with their places and literals."""
         order = np.argsort(codes, kind="stable")
         ends = np.cumsum(np.bincount(codes, minlength=len(self.pieces)))
@@ -112,7 +141,8 @@ class _Predicates:
                 assert piece is not None
                 mine = slice(begin, end)
                 columns: list[Column] = [
-                    Words(strings.codes[first_string[mine] + slot], strings.vocabulary) for slot in range(piece.strings)
+                    DictionaryStrings(strings.codes[first_string[mine] + slot], strings.vocabulary)
+                    for slot in range(piece.strings)
                 ]
                 for slot, negative in enumerate(piece.negative):
                     columns.append(_narrow(numbers[first_number[mine] + slot], negative))
@@ -132,11 +162,11 @@ def _starts(counts: np.ndarray) -> np.ndarray:
     return starts
 
 
-def _words(data: np.ndarray, begin: np.ndarray, end: np.ndarray) -> Words:
+def _words(data: np.ndarray, begin: np.ndarray, end: np.ndarray) -> DictionaryStrings:
     codes, first = np.empty(len(begin), np.int32), np.empty(len(begin), np.int64)
     table = np.zeros(1 << max(4, (2 * len(begin)).bit_length()), np.int32)
     first = first[: number_strings(data, begin, end, table, codes, first)]
-    return Words(codes, _strings(data, begin[first], end[first]))
+    return DictionaryStrings(codes, _strings(data, begin[first], end[first]))
 
 
 def _strings(data: np.ndarray, begin: np.ndarray, end: np.ndarray) -> pa.LargeStringArray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from whimbrel.language.sql.lexer import position_of, position_of_literal
-from whimbrel.language.sql.operands import Operand
+from whimbrel.language.sql.operands import OperandToken
 from whimbrel.language.sql.parser import _Parser
 from whimbrel.language.sql.template import (
     FIRST_NUMBER,
@@ -41,21 +41,21 @@ class _PlacingParser(_Parser):
         self.kept: list[Node] = []  # so that no two nodes have one identity
         self.operator_at = 0
 
-    def condition(self, term: Operand | Node) -> Node:
+    def condition(self, term: OperandToken | Node) -> Node:
         node = super().condition(term)
-        if isinstance(term, Operand):
+        if isinstance(term, OperandToken):
             self._remember(node, _Place(term.token, term.token, term.token))
         return node
 
-    def _predicate(self, left: Operand) -> Operand | Node:
+    def _predicate(self, left: OperandToken) -> OperandToken | Node:
         at = self.operator_at = self.at
         found = super()._predicate(left)
-        if not isinstance(found, Operand):
+        if not isinstance(found, OperandToken):
             for leaf in leaves(found):
                 self._remember(leaf, _Place(left.token, at, at))
         return found
 
-    def _compare(self, left: Operand, op: Comparison, right: Operand) -> Node:
+    def _compare(self, left: OperandToken, op: Comparison, right: OperandToken) -> Node:
         node = super()._compare(left, op, right)
         if left.name is None:
             left, right = right, left

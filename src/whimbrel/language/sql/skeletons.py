@@ -1,15 +1,24 @@
-"""Which shapes have a columnar normal form, and what it is: conjunctions of terms whose literals are slots.
+"""Skeletons: SQL texts without their literals, and the columnar form that each of them has, if it has one.
 
-The form is the part of the language that bulk loads are made of: an OR of conjunctions with one set of values per
-attribute, each set given by its literals alone. Everything else is loaded as filters, one by one.
+A skeleton has one quote in the place of a number and two in the place of a string: `a < ' AND b = ''`. Texts with the
+same skeleton are parsed once. The columnar form is the part of the language that bulk loads are made of; every other
+text is loaded as a filter of its own.
+
+Where every filter picks some of a hundred attributes, nearly every text has a skeleton of its own, but there are only a
+few hundred different predicates. So a skeleton can be split at AND. `P AND Q` whose parts are plain predicates by
+themselves means just that: the only other AND belongs to BETWEEN and stands between two literals. That one is written
+in small letters first, which means the same, so that the skeleton is not split there.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from functools import lru_cache
 
+from whimbrel.language.columnar import ColumnarShape, Kind, Operand, SlotType, Term
+from whimbrel.language.sql.parser import parse_template
 from whimbrel.language.sql.template import (
     CONSTANTS,
     FIRST_NUMBER,
@@ -25,97 +34,67 @@ from whimbrel.language.sql.template import (
     Template,
     TextSlot,
 )
-from whimbrel.model.expression import (
-    NEGATED,
-    And,
-    Compare,
-    Constant,
-    Contains,
-    Expression,
-    In,
-    Not,
-    Or,
-    StartsWith,
-)
-from whimbrel.model.values import Value
+from whimbrel.model.errors import WhimbrelError
+from whimbrel.model.expression import NEGATED, Constant
 
-SlotType: TypeAlias = Literal["number", "string", "timestamp"]
-Kind: TypeAlias = Literal["range", "points", "excluded", "required", "prefix"]
+MOST_PREDICATES = 256
+"""Predicates up to which a text is split; a text with more is read as a whole."""
+KNOWN_PREDICATES = 1 << 14
+"""Parsed predicates kept between calls; each takes a few hundred bytes."""
+
+_MARKS = re.compile("''?")
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
-    """A literal of a term: the number of its slot, or for TRUE and FALSE, which are part of the shape, the value."""
+class ParsedSkeleton:
+    """The columnar form of a skeleton, how many strings it has, and for each number whether a minus is before it."""
 
-    slot: int | None
-    value: bool | None = None
-
-    def of(self, values: Sequence[Value]) -> Value:
-        """The value, given those of the slots."""
-        if self.slot is not None:
-            return values[self.slot]
-        assert self.value is not None
-        return self.value
+    shape: ColumnarShape
+    strings: int
+    negative: tuple[bool, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
-    """One attribute's constraint.
+def split_skeleton(skeleton: str) -> list[str]:
+    """The predicates of a skeleton: its parts between ANDs.
 
-    `range`: between `lower` and `upper`, within the type of their slots; a lower above the upper is an empty range.
-    `points`, `excluded`: one, or none, of the operands. `required`: the set of values has all of them.
-    `prefix`: a string that starts with the operand.
+    >>> split_skeleton("a = ' AND b BETWEEN ' AND ' AND c < ''")
+    ["a = '", "b BETWEEN ' and '", "c < ''"]
     """
-
-    attribute: str
-    kind: Kind
-    operands: tuple[Operand, ...] = ()
-    lower: Operand | None = None
-    lower_inclusive: bool = False
-    upper: Operand | None = None
-    upper_inclusive: bool = False
-
-    def expression(self, values: Sequence[Value]) -> Expression:
-        """The term as an expression, given the values of the slots."""
-        if self.kind == "range":
-            bounds: list[Expression] = []
-            if self.lower is not None:
-                bounds.append(Compare(self.attribute, ">=" if self.lower_inclusive else ">", self.lower.of(values)))
-            if self.upper is not None:
-                bounds.append(Compare(self.attribute, "<=" if self.upper_inclusive else "<", self.upper.of(values)))
-            return And(tuple(bounds))
-        literals = tuple(operand.of(values) for operand in self.operands)
-        if self.kind == "required":
-            return Contains(self.attribute, "ALL", literals)
-        if self.kind == "prefix":
-            assert isinstance(literals[0], str)
-            return StartsWith(self.attribute, literals[0])
-        points = In(self.attribute, literals)
-        return Not(points) if self.kind == "excluded" else points
+    return skeleton.replace("' AND '", "' and '").split(" AND ")
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """A columnar normal form: an OR of conjunctions, each with at most one term per attribute.
-
-    The slots are the strings in the order of the text, then the numbers.
-    """
-
-    conjunctions: tuple[tuple[Term, ...], ...]
-    slot_types: tuple[SlotType, ...]
-
-    def expression(self, values: Sequence[Value]) -> Expression:
-        """The expression that the shape is with these literals."""
-        return Or(tuple(And(tuple(term.expression(values) for term in terms)) for terms in self.conjunctions))
+@lru_cache(KNOWN_PREDICATES)
+def read_predicate(skeleton: str) -> ParsedSkeleton | None:
+    """Parse the skeleton of a plain predicate: one term of numbers, strings and booleans. None if it is not one."""
+    parsed = read_skeleton(skeleton)
+    if parsed is None or len(parsed.shape.conjunctions) != 1 or len(parsed.shape.conjunctions[0]) != 1:
+        return None
+    term = parsed.shape.conjunctions[0][0]
+    return None if term.kind == "prefix" or (term.kind == "required" and len(term.operands) > 1) else parsed
 
 
-def columnar_shape(template: Template) -> Shape | None:
+def read_skeleton(skeleton: str) -> ParsedSkeleton | None:
+    """Parse a skeleton. None if it has no columnar form whose literals are numbers and strings."""
+    if "'''" in skeleton:
+        return None
+    try:
+        template = parse_template(_MARKS.sub(lambda mark: mark[0] if len(mark[0]) == 2 else "5", skeleton))
+    except WhimbrelError:
+        return None
+    shape = columnar_shape(template)
+    if shape is None or "timestamp" in shape.slot_types:
+        return None
+    negative = tuple(FIRST_NUMBER - slot in template.negatives for slot in range(template.numbers))
+    return ParsedSkeleton(shape, len(template.strings), negative)
+
+
+def columnar_shape(template: Template) -> ColumnarShape | None:
     """The columnar normal form of a template, or None where it has none."""
     root = template.root
     types: list[SlotType] = [*template.strings]
     types += ["number"] * template.numbers
     if root == Ready(Constant(True)):
-        return Shape(((),), tuple(types))
+        return ColumnarShape(((),), tuple(types))
     conjunctions: list[tuple[Term, ...]] = []
     for part in root.terms if isinstance(root, AnyOf) else (root,):
         nodes = part.terms if isinstance(part, AllOf) else (part,)
@@ -123,7 +102,7 @@ def columnar_shape(template: Template) -> Shape | None:
         if not all(map(conjunction.add, nodes)):
             return None
         conjunctions.append(tuple(conjunction.terms.values()))
-    return Shape(tuple(conjunctions), tuple(types))
+    return ColumnarShape(tuple(conjunctions), tuple(types))
 
 
 class _Conjunction:
