@@ -8,12 +8,13 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
+from whimbrel.engine.intake.constants import Constants
 
 from whimbrel.engine.intake.compiler import Ranks
-from whimbrel.engine.intake.constants import Constants
 from whimbrel.engine.intake.literal_pools import Pool
 from whimbrel.language.columns import DictionaryStrings
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
+from whimbrel.ranks.constants import Constants
 from whimbrel.ranks.dictionary import build_dictionary
 
 _integers = st.lists(st.integers(-4, 4), min_size=1, max_size=4)

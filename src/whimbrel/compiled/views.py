@@ -16,7 +16,17 @@ from numba.extending import intrinsic
 from numba.np import numpy_support
 
 
-class Kind(NamedTuple):
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A read-only, aligned, plain view: the one kind of input that kernels are compiled for."""
+    array = np.asarray(array)
+    if not (array.flags.aligned and array.flags.c_contiguous):
+        array = np.ascontiguousarray(array).copy()
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+class TupleOfArrays(NamedTuple):
     """A named tuple of C-contiguous arrays: what each of its arrays is."""
 
     name: type
@@ -38,14 +48,14 @@ class Kind(NamedTuple):
         return types.NamedTuple(arrays, self.name)  # type: ignore[no-untyped-call]
 
 
-def kind_of(name: type, writeable: bool, others: dict[str, tuple[str, int]]) -> Kind:
+def kind_of(name: type, writeable: bool, others: dict[str, tuple[str, int]]) -> TupleOfArrays:
     """The kind of a named tuple whose arrays are int32 in one dimension, but for `others`: dtype and dimensions."""
     fields: tuple[str, ...] = name._fields  # type: ignore[attr-defined]
     what = [others.get(field, ("int32", 1)) for field in fields]
-    return Kind(name, [dtype for dtype, _ in what], [dims for _, dims in what], writeable)
+    return TupleOfArrays(name, [dtype for dtype, _ in what], [dims for _, dims in what], writeable)
 
 
-def words_of(kind: Kind, arrays: Sequence[np.ndarray]) -> list[int]:
+def words_of(kind: TupleOfArrays, arrays: Sequence[np.ndarray]) -> list[int]:
     """Where the arrays lie. They must be of the kind, as nothing checks what a kernel reads there."""
     words: list[int] = []
     for array, dtype, dims in zip(arrays, kind.dtypes, kind.dims, strict=True):
@@ -55,7 +65,7 @@ def words_of(kind: Kind, arrays: Sequence[np.ndarray]) -> list[int]:
     return words
 
 
-def view(kind: Kind) -> Callable[..., Any]:
+def view(kind: TupleOfArrays) -> Callable[..., Any]:
     """The function for kernels that makes the tuple from the words that begin at a place."""
     made = kind.type()
 

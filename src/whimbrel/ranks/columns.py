@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import lib
 
-from whimbrel.compiled.text_kernels import parse_times
+from whimbrel.compiled.views import read_only
 from whimbrel.model.errors import EventError
 from whimbrel.model.values import Timestamp
-from whimbrel.ranks.encode_kernels import mask_nulls
-from whimbrel.ranks.leaves import Leaf, storage
+from whimbrel.ranks.column_layout import Leaf, storage
 from whimbrel.ranks.lookup import EXACT_FLOAT, Lookup
-from whimbrel.ranks.search import fixed
+from whimbrel.ranks.rank_kernels import mask_nulls
+from whimbrel.ranks.string_kernels import parse_times
 
 MISSING, NULL, BAD = -1, 0, -2
 """What an empty cell of a column is, what an empty member of a list is, and a text that is no timestamp."""
@@ -166,7 +166,7 @@ def _rank_time_texts(array: pa.Array, lookup: Lookup, out: np.ndarray) -> None:
     offsets, data = text_buffers(array, lookup.name)
     moments = np.empty(len(array), np.int64)
     odd = np.empty(len(array), np.uint8)
-    parse_times(fixed(offsets), fixed(data), moments, odd)
+    parse_times(read_only(offsets), read_only(data), moments, odd)
     lookup.rank_times(moments, out)
     for index in np.flatnonzero(odd).tolist():
         text = array[index].as_py()
@@ -210,7 +210,7 @@ def _values(array: pa.Array, dtype: type) -> np.ndarray:
 def _mask(array: pa.Array, missing: int, out: np.ndarray) -> None:
     bitmap = array.buffers()[0]
     if bitmap is not None:
-        mask_nulls(fixed(np.frombuffer(bitmap, np.uint8)), array.offset, missing, out)
+        mask_nulls(read_only(np.frombuffer(bitmap, np.uint8)), array.offset, missing, out)
 
 
 _TEXTS = (lib.Type_STRING, lib.Type_LARGE_STRING, lib.Type_STRING_VIEW)

@@ -12,11 +12,11 @@ from typing import TypeAlias, cast
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.compiled.text_kernels import fill_hash_table, string_words
+from whimbrel.compiled.views import read_only
 from whimbrel.ranks.arrow import large_strings, numbers
 from whimbrel.ranks.distinct import distinct
 from whimbrel.ranks.lookup import EXACT, EXACT_FLOAT, FLOATS, INTEGERS, NO_NUMBERS, Lookup
-from whimbrel.ranks.search import fixed
+from whimbrel.ranks.string_kernels import fill_hash_table, string_words
 
 Arrays: TypeAlias = dict[str, np.ndarray]
 Meta: TypeAlias = dict[str, object]
@@ -215,7 +215,7 @@ def _sort_strings(values: Strings | None) -> tuple[np.ndarray, np.ndarray]:
     if len(array) > _SAMPLE and 2 * len(array.slice(0, _SAMPLE).unique()) < _SAMPLE:
         array = array.unique()
     offsets, data = string_buffers(array)
-    offsets, data = string_buffers(array.take(numbers(sorted_distinct(fixed(offsets), fixed(data)))))
+    offsets, data = string_buffers(array.take(numbers(sorted_distinct(read_only(offsets), read_only(data)))))
     return offsets - offsets[0], data[offsets[0] : offsets[-1]]
 
 
@@ -223,7 +223,7 @@ def sorted_distinct(offsets: np.ndarray, data: np.ndarray) -> np.ndarray:
     """The rows of the distinct strings in order, seven bytes at a time; only ties look at the next seven."""
     order = np.arange(len(offsets) - 1)
     words = np.empty(len(order), np.uint64)
-    string_words(offsets, data, fixed(order), 0, words)
+    string_words(offsets, data, read_only(order), 0, words)
     order = np.argsort(words)
     words = words[order]
     same = np.zeros(len(order), bool)
@@ -238,7 +238,7 @@ def sorted_distinct(offsets: np.ndarray, data: np.ndarray) -> np.ndarray:
         places, begins = places[inside], ~tied[inside]
         rows = order[places]
         words = np.empty(len(rows), np.uint64)
-        string_words(offsets, data, fixed(rows), depth, words)
+        string_words(offsets, data, read_only(rows), depth, words)
         by = _sort_within(words, begins)
         order[places], words = rows[by], words[by]
         equal = np.zeros(len(rows), bool)
@@ -263,7 +263,7 @@ def _hash_table(offsets: np.ndarray, data: np.ndarray) -> np.ndarray:
     count = len(offsets) - 1
     table = np.zeros(1 << (2 * count - 1).bit_length() if count else 0, np.int32)
     if count:
-        fill_hash_table(fixed(offsets), fixed(data), 0, count, table)
+        fill_hash_table(read_only(offsets), read_only(data), 0, count, table)
     return table
 
 

@@ -16,13 +16,14 @@ from typing import cast
 
 import numpy as np
 
-from whimbrel.compiled.text_kernels import rank_strings
+from whimbrel.compiled.views import read_only
 from whimbrel.model.values import BOOLEAN, NUMBER, STRING, TIMESTAMP, SortKey, canonical_number
 from whimbrel.ranks.cells import boxed, rank_of
-from whimbrel.ranks.encode_kernels import rank_by_search, rank_by_table
-from whimbrel.ranks.search import Buckets, Table, fixed
+from whimbrel.ranks.rank_kernels import rank_by_search, rank_by_table
+from whimbrel.ranks.search import Buckets, Table
+from whimbrel.ranks.string_kernels import rank_strings
 
-__all__ = ["EXACT", "EXACT_FLOAT", "FLOATS", "INTEGERS", "LISTED", "NO_NUMBERS", "Lookup", "fixed", "parse_number"]
+__all__ = ["EXACT", "EXACT_FLOAT", "FLOATS", "INTEGERS", "LISTED", "NO_NUMBERS", "Lookup", "parse_number", "read_only"]
 
 NO_NUMBERS, INTEGERS, FLOATS, EXACT = 0, 1, 2, 3
 """How an attribute's numbers are kept: `number_kind`."""
@@ -57,14 +58,14 @@ class Lookup:
     def number_array(self) -> np.ndarray:
         """The constants as int64 or float64, unless they are kept exactly."""
         start, end = self._arrays["number_start"][self.attr : self.attr + 2].tolist()
-        array = fixed(self._arrays["numbers"][start:end])
+        array = read_only(self._arrays["numbers"][start:end])
         return array.view(np.float64) if self.number_kind == FLOATS else array
 
     @cached_property
     def time_array(self) -> np.ndarray:
         """The constants as int64, unless they are kept exactly."""
         start, end = self._arrays["time_start"][self.attr : self.attr + 2].tolist()
-        return fixed(self._arrays["times"][start:end])
+        return read_only(self._arrays["times"][start:end])
 
     @cached_property
     def numbers(self) -> Sequence[int | float]:
@@ -118,8 +119,8 @@ class Lookup:
     @cached_property
     def _strings(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         start, end = self._arrays["string_hash_start"][self.attr : self.attr + 2].tolist()
-        table = fixed(self._arrays["string_hash"][start:end])
-        return table, fixed(self._arrays["string_offset"]), fixed(self._arrays["string_bytes"])
+        table = read_only(self._arrays["string_hash"][start:end])
+        return table, read_only(self._arrays["string_offset"]), read_only(self._arrays["string_bytes"])
 
     def rank_integers(self, values: np.ndarray, out: np.ndarray) -> None:
         """Ranks of int64 values."""
@@ -130,14 +131,14 @@ class Lookup:
         elif self.number_kind == FLOATS:
             self._rank_integers_among_floats(values, out)
         elif self._table is not None:
-            rank_by_table(fixed(values), self._table.table, self._table.low, self.number_base, out)
+            rank_by_table(read_only(values), self._table.table, self._table.low, self.number_base, out)
         else:
-            rank_by_search(fixed(values), *self._integers, self.number_base, 0, out)
+            rank_by_search(read_only(values), *self._integers, self.number_base, 0, out)
 
     def _rank_integers_among_floats(self, values: np.ndarray, out: np.ndarray) -> None:
         floats = values.astype(np.float64)
         assert self._floats is not None
-        rank_by_search(fixed(floats), *self._floats, self.number_base, 0, out)
+        rank_by_search(read_only(floats), *self._floats, self.number_base, 0, out)
         large = np.flatnonzero((values > EXACT_FLOAT) | (values < -EXACT_FLOAT))
         if len(large):
             out[large] = [self.rank_number(value) for value in values[large].tolist()]
@@ -149,7 +150,7 @@ class Lookup:
         elif self.number_kind == EXACT:
             out[:] = [missing if math.isnan(value) else self.rank_number(value) for value in values.tolist()]
         elif self._floats is not None:
-            rank_by_search(fixed(values), *self._floats, self.number_base, missing, out)
+            rank_by_search(read_only(values), *self._floats, self.number_base, missing, out)
         else:
             self._rank_floats_among_integers(values, missing, out)
 
@@ -157,7 +158,7 @@ class Lookup:
         floors = np.floor(values)
         inside = (floors >= -(2.0**63)) & (floors < 2.0**63)
         integers = np.where(inside, floors, 0).astype(np.int64)
-        rank_by_search(fixed(integers), *self._integers, self.number_base, 0, out)
+        rank_by_search(read_only(integers), *self._integers, self.number_base, 0, out)
         step = (out - self.number_base) & 1  # a constant that equals the floor is below a value with a fraction
         out += np.where(floors == values, 0, step)
         end = self.number_base + 2 * len(self.number_array)
@@ -168,7 +169,7 @@ class Lookup:
         if self._exact("exact_times") is not None:
             out[:] = [self.rank_time(value) for value in values.tolist()]
         else:
-            rank_by_search(fixed(values), *self._times, self.time_base, 0, out)
+            rank_by_search(read_only(values), *self._times, self.time_base, 0, out)
 
     def rank_strings(self, offsets: np.ndarray, data: np.ndarray, out: np.ndarray) -> None:
         """Ranks of UTF-8 strings: n + 1 int64 offsets into the bytes."""
@@ -177,8 +178,8 @@ class Lookup:
             return
         table, known_offsets, known = self._strings
         rank_strings(
-            fixed(offsets),
-            fixed(data),
+            read_only(offsets),
+            read_only(data),
             table,
             self.string_first,
             self.string_count,

@@ -10,22 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.views import read_only
+
 TABLE_ENTRIES = 1 << 16
 """A direct table may always have this many entries: it fits the second-level cache."""
 TABLE_SPARSENESS = 8
 """And so many per constant when there are more constants."""
 CACHED = 1 << 17
 """Up to so many constants, their buckets stay in the cache even if there are four for each."""
-
-
-def fixed(array: np.ndarray) -> np.ndarray:
-    """A read-only, aligned, plain view: the one kind of input that kernels are compiled for."""
-    array = np.asarray(array)
-    if not (array.flags.aligned and array.flags.c_contiguous):
-        array = np.ascontiguousarray(array).copy()
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 class Buckets(NamedTuple):
@@ -50,8 +42,8 @@ class Buckets(NamedTuple):
                     places = np.clip((constants.astype(np.float64) - low) * scale, 0, steps).astype(np.int64)
                     buckets = np.zeros(steps + 2, np.int32)
                     np.cumsum(np.bincount(places, minlength=steps + 1), out=buckets[1:])
-                    return Buckets(fixed(constants), fixed(buckets), low, scale)
-        return Buckets(fixed(constants), fixed(np.array([0, count], np.int32)), 0.0, 0.0)
+                    return Buckets(read_only(constants), read_only(buckets), low, scale)
+        return Buckets(read_only(constants), read_only(np.array([0, count], np.int32)), 0.0, 0.0)
 
 
 class Table(NamedTuple):
@@ -68,4 +60,4 @@ class Table(NamedTuple):
             return None
         equal = np.zeros(high - low + 1, np.int32)
         equal[constants - low] = 1
-        return Table(fixed((2 * np.cumsum(equal, dtype=np.int32) - equal).astype(np.int32)), low)
+        return Table(read_only((2 * np.cumsum(equal, dtype=np.int32) - equal).astype(np.int32)), low)

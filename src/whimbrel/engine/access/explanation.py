@@ -15,7 +15,7 @@ from whimbrel.engine.access.shared.records import HEAD, record_starts
 from whimbrel.engine.access.shared.weights import ATTRIBUTES_PER_EVENT
 from whimbrel.engine.access.signature.plan import TEST_NS
 from whimbrel.model.subscription import Id
-from whimbrel.ranks.encoding.codec import Encoded
+from whimbrel.ranks.encoding.event_encoder import EncodedEvents
 
 COST_NS = {
     "always": 1.0,
@@ -59,11 +59,11 @@ class _Expected:
     """What part of the events has some ranks."""
 
     def __init__(self, segment: Segment, sample: object) -> None:
-        self._encoded: Encoded | None = None
+        self._encoded: EncodedEvents | None = None
         self._ranks = segment.arrays["rank_base"][:, 4]
         if sample is not None:
-            codec = segment.codec
-            self._encoded = codec.encode_events(sample) if isinstance(sample, list) else codec.encode_table(sample)
+            encoder = segment.encoder
+            self._encoded = encoder.encode_events(sample) if isinstance(sample, list) else encoder.encode_table(sample)
 
     def share(self, key: list[Range]) -> float:
         """The share of events that have ranks in all of the ranges."""

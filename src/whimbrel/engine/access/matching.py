@@ -25,8 +25,8 @@ from whimbrel.engine.access.shared.arrays import SCRATCH, SCRATCH_AT, SEGMENT, S
 from whimbrel.engine.access.shared.items import holds
 from whimbrel.engine.access.shared.packing import SHARED_BIT
 from whimbrel.engine.access.signature.kernel import match_signatures
-from whimbrel.ranks.encode_kernels import rank_cells
 from whimbrel.ranks.kernel_arrays import ENTRIES, ENTRIES_AT, NUMBERS, NUMBERS_AT
+from whimbrel.ranks.rank_kernels import rank_cells
 
 RUNS_AHEAD = 3
 """How many runs before its own the cache is asked for a run."""

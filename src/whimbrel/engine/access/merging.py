@@ -20,10 +20,10 @@ from whimbrel.engine.access.shared.packing import ATTR_MASK, KIND_SHIFT, SHARED_
 from whimbrel.engine.access.shared.records import COUNT, HEAD, record_starts
 from whimbrel.engine.intake.clauses import SHARED, VERIFY
 from whimbrel.engine.intake.compiler import Part, Ranks, Sets, attribute_number
-from whimbrel.engine.intake.constants import Constants
+from whimbrel.ranks.constants import Constants
 from whimbrel.ranks.dictionary import ranks_of_numbers, ranks_of_strings, ranks_of_times
 from whimbrel.ranks.lookup import EXACT, FLOATS, parse_number
-from whimbrel.ranks.patterns.books import derived_key
+from whimbrel.ranks.patterns.pattern_trie import derived_key
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 
 from whimbrel.compiled.cold_start import tell_if_cold
-from whimbrel.compiled.views import words_of
+from whimbrel.compiled.views import read_only, words_of
 from whimbrel.engine.access.hash.candidates import bucket_factor
 from whimbrel.engine.access.hash.layout import schema_lines
 from whimbrel.engine.access.layout import lay_out
@@ -18,9 +18,8 @@ from whimbrel.engine.access.shared.arrays import SEGMENT, SegmentArrays
 from whimbrel.engine.access.shared.weights import guess_weights, item_shares, sample_weights
 from whimbrel.engine.intake.clauses import Clauses
 from whimbrel.ranks.distinct import distinct
-from whimbrel.ranks.encoding.codec import Codec
+from whimbrel.ranks.encoding.event_encoder import EventEncoder
 from whimbrel.ranks.kernel_arrays import NUMBERS, READING
-from whimbrel.ranks.lookup import fixed
 
 BLOCK = 4_096
 """Events that a kernel takes at once, at most: a chunk's bits are read once for all of them."""
@@ -36,7 +35,7 @@ class Segment:
     def __init__(self, arrays: Mapping[str, np.ndarray], meta: dict[str, object]) -> None:
         self.arrays = arrays
         self.meta = meta
-        self.codec = Codec(arrays, meta)
+        self.encoder = EventEncoder(arrays, meta)
         compact = np.full(len(self.attributes) + 1, -1, np.int32)
         compact[arrays["bits_attrs"]] = np.arange(len(arrays["bits_attrs"]), dtype=np.int32)
         derived = {
@@ -45,23 +44,23 @@ class Segment:
             "hash_buckets": bucket_factor(arrays["rank_base"][:, 4].astype(np.int64)),
         }
         self.kernel_arrays = SegmentArrays(
-            *(fixed(derived[name] if name in derived else arrays[name]) for name in SegmentArrays._fields)
+            *(read_only(derived[name] if name in derived else arrays[name]) for name in SegmentArrays._fields)
         )
-        codec = self.codec
+        encoder = self.encoder
         self.words = [
-            *words_of(NUMBERS, codec.numbers),
-            *words_of(READING, codec.reading),
+            *words_of(NUMBERS, encoder.numbers),
+            *words_of(READING, encoder.reading),
             *words_of(SEGMENT, self.kernel_arrays),
         ]
 
     @staticmethod
     def build(clauses: Clauses, sample: object = None) -> Segment:
-        """Plan and lay out clauses; `sample`, encoded by the codec, says what events are like."""
+        """Plan and lay out clauses; `sample`, encoded by the encoder, says what events are like."""
         tell_if_cold(match)
         weights = guess_weights(clauses)
         if sample is not None:
-            codec = Codec(clauses.dictionary, clauses.meta)
-            encoded = codec.encode_events(sample) if isinstance(sample, list) else codec.encode_table(sample)
+            encoder = EventEncoder(clauses.dictionary, clauses.meta)
+            encoded = encoder.encode_events(sample) if isinstance(sample, list) else encoder.encode_table(sample)
             weights = sample_weights(clauses, encoded.count, encoded.attrs, encoded.ranks)
         shares = item_shares(clauses, weights)
         plan = make_plan(clauses, weights, shares)

@@ -17,8 +17,8 @@ from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.constraint import NULL_KEY, Constraint
 from whimbrel.model.intervals import ALL, STRINGS, IntervalSet
 from whimbrel.model.values import STRING, SortKey
-from whimbrel.ranks.patterns.books import derived_key
-from whimbrel.ranks.patterns.patterns import Looked, look
+from whimbrel.ranks.patterns.pattern_fragments import PatternFragments, look
+from whimbrel.ranks.patterns.pattern_trie import derived_key
 
 RANGE, SET, NO_RANGE, NO_SET = 0, 1, 2, 3
 VERIFY, SHARED = 1, 2
@@ -83,7 +83,7 @@ def split(conjunction: Conjunction) -> tuple[list[list[Item]], bool]:
     return alternatives, verify
 
 
-def _ways(name: str, constraint: Constraint, looked: Looked | None) -> list[list[Item]]:
+def _ways(name: str, constraint: Constraint, looked: PatternFragments | None) -> list[list[Item]]:
     if not constraint.values:
         return [_state(name, constraint)]
     if constraint.null and not constraint.missing and not constraint.bound and not constraint.forbidden:
@@ -124,7 +124,7 @@ def _points(name: str, keys: frozenset[SortKey], negated: bool = False) -> Item:
     return Item(name, values, null=NULL_KEY in keys, negated=negated)
 
 
-def _pieces(name: str, looked: Looked) -> list[Item]:
+def _pieces(name: str, looked: PatternFragments) -> list[Item]:
     key = derived_key(name)
     groups = [(group, False) for group in looked.wanted] + [(tuple(looked.unwanted), True)] * bool(looked.unwanted)
     return [

@@ -19,6 +19,7 @@ from whimbrel.engine.intake.constants import Constants
 from whimbrel.engine.intake.literal_pools import Pool
 from whimbrel.language.columnar import Conjunctions, Operand, ShapeGroup, Term
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
+from whimbrel.ranks.constants import Constants
 
 _TYPES = {"number": NUMBER, "string": STRING, "timestamp": TIMESTAMP}
 _BLOCK_END, _CONSTANT = -1, -2

@@ -13,12 +13,12 @@ import numpy as np
 
 from whimbrel.compiled.jit import kernel
 from whimbrel.engine.intake.clauses import NO_RANGE, NO_SET, RANGE, SET, SHARED, VERIFY, Clauses, Item, split
-from whimbrel.engine.intake.constants import Constants
 from whimbrel.model.filter import Filter
 from whimbrel.model.intervals import Cut
+from whimbrel.ranks.constants import Constants
 from whimbrel.ranks.dictionary import build_dictionary
 from whimbrel.ranks.lookup import Lookup
-from whimbrel.ranks.patterns.books import build_books, source_name
+from whimbrel.ranks.patterns.pattern_trie import build_tries, source_name
 
 
 class Ranks:
@@ -144,7 +144,7 @@ def compile_clauses(sources: Sequence[Source], always: Sequence[int] | np.ndarra
         [attr for attr, c in enumerate(gathered) if c.ordered],
     )
     if derived:
-        dictionary |= build_books(dictionary, list(derived))
+        dictionary |= build_tries(dictionary, list(derived))
         meta["derived"] = [[attr, source, gathered[attr].joined] for attr, source in derived.items()]
     ranks = Ranks(dictionary, meta, attributes)
     sets = Sets()

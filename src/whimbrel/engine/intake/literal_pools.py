@@ -13,6 +13,7 @@ from whimbrel.engine.intake.constants import Constants
 from whimbrel.language.columns import DictionaryStrings
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.arrow import large_strings, numbers
+from whimbrel.ranks.constants import Constants
 from whimbrel.ranks.dictionary import ranks_of_numbers, ranks_of_strings, ranks_of_times
 from whimbrel.ranks.distinct import float_places
 

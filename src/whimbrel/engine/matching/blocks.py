@@ -26,7 +26,7 @@ from whimbrel.engine.matching.workspace import PAIRS, Workspace
 from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.model.event import Event
 from whimbrel.model.tables import as_arrow, read_events, rows_of
-from whimbrel.ranks.encoding.codec import Encoded
+from whimbrel.ranks.encoding.event_encoder import EncodedEvents
 
 UNIT = 4_096
 """Events of a unit, at most."""
@@ -221,10 +221,10 @@ def _match_events(
     return offsets, out
 
 
-def _encode(segment: Segment, unit: Events, timestamps: Collection[str]) -> Encoded:
+def _encode(segment: Segment, unit: Events, timestamps: Collection[str]) -> EncodedEvents:
     if isinstance(unit, pa.Table):
-        return segment.codec.encode_table(unit, timestamps)
-    return segment.codec.encode_events(unit)
+        return segment.encoder.encode_table(unit, timestamps)
+    return segment.encoder.encode_events(unit)
 
 
 def _verified(

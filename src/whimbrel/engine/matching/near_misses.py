@@ -24,7 +24,7 @@ from whimbrel.model.event import Event
 from whimbrel.model.explain import NearMiss, near_misses, nearest_conjunction
 from whimbrel.model.filter import Filter
 from whimbrel.model.subscription import Id, Subscription
-from whimbrel.ranks.patterns.pieces import SEVERAL
+from whimbrel.ranks.patterns.event_fragments import SEVERAL
 
 NO_MISS = 65_535
 """What stands for a row that matches, or is not there; a conjunction has far fewer constraints."""

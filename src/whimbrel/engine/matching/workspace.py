@@ -14,7 +14,6 @@ from whimbrel.engine.access.matching import match
 from whimbrel.engine.access.segment import BLOCK, Segment
 from whimbrel.engine.access.shared.arrays import SCRATCH, TASK, TASK_AT, Scratch, Task
 from whimbrel.model.event import Event
-from whimbrel.ranks.encoding.codec import Encoded
 from whimbrel.ranks.kernel_arrays import ENTRIES, Entries
 
 USUAL_BLOCK, BLOCK_PAIRS = 1_024, 1 << 19
@@ -131,7 +130,7 @@ class Workspace:
         words = self.words(segment, rows).single
         attrs = array("i")
         cells: list[float] = []
-        read, coupled = segment.codec.singles.read(event, timestamps, words, attrs, cells)
+        read, coupled = segment.encoder.single_events.read(event, timestamps, words, attrs, cells)
         count = read + len(attrs)
         if attrs:
             if count > len(self._entries.attrs):

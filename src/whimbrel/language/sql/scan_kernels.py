@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.compiled.helpers import load_word, shared
 from whimbrel.compiled.jit import helper, kernel
-from whimbrel.compiled.text_kernels import load_word, shared
 
 SPACE, DOUBLE_QUOTE, QUOTE, PLUS, MINUS, POINT, ZERO, NINE = b" \"'+-.09"
 LETTER_A, LETTER_D, LETTER_N, UNDERSCORE, BACKTICK, SMALL_E = b"ADN_`e"

@@ -1,1 +1,1 @@
-"""Patterns as pieces of text that the strings of an event have: books, and the tries that search them."""
+"""Patterns as fragments of text that the strings of an event have: tries, and the tries that search them."""

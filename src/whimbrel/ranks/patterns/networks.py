@@ -1,6 +1,6 @@
-"""Networks as pieces: of which networks is a string an address?
+"""Networks as fragments: of which networks is a string an address?
 
-`ip IN CIDR '10.0.0.0/8'` looks for a piece as a suffix does. Its text is the network's version, its first address in
+`ip IN CIDR '10.0.0.0/8'` looks for a fragment as a suffix does. Its text is the network's version, its first address in
 hexadecimal digits, and the length of its prefix, all of one width, so that a table of them is read from the constants
 of a segment at once. An address has one network of each length: as many are looked up as there are lengths.
 """
@@ -12,17 +12,18 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from whimbrel.compiled.helpers import lower_bound
+from whimbrel.compiled.jit import helper, kernel
 from whimbrel.model.patterns import ADDRESS_LENGTH, Cidr
 from whimbrel.model.values import STRING
-from whimbrel.ranks.patterns.network_kernels import find_networks
 
 SOME_NETWORK, EVERY_NETWORK = "n", "N"
-"""The last letter of a piece that is a network."""
+"""The last letter of a fragment that is a network."""
 _DIGITS = {4: 8, 6: 32}
 
 
-def network_piece(pattern: Cidr) -> str:
-    """The piece without its last letter: 4, 0a000000, 008 for 10.0.0.0/8, without spaces."""
+def network_fragment(pattern: Cidr) -> str:
+    """The fragment without its last letter: 4, 0a000000, 008 for 10.0.0.0/8, without spaces."""
     network = pattern.parsed
     return f"{network.version}{int(network.network_address):0{_DIGITS[network.version]}x}{network.prefixlen:03}"
 
@@ -42,21 +43,21 @@ class Networks4:
         self._cuts = np.searchsorted(self._keys, np.append(self._lengths, 64) << 32)
 
     def find(self, offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """As `Book.find`."""
+        """As `PatternTrie.find`."""
         return find_networks(self._lengths, self._cuts, self._keys, self._ranks, offsets, data)
 
 
 class Networks6:
     """The IPv6 networks of a derived attribute. Only texts with a colon are looked at, by Python itself."""
 
-    def __init__(self, pieces: list[str], ranks: np.ndarray) -> None:
+    def __init__(self, fragments: list[str], ranks: np.ndarray) -> None:
         self._ranks: dict[tuple[int, int], list[int]] = {}
-        for piece, rank in zip(pieces, ranks.tolist(), strict=True):
-            self._ranks.setdefault((int(piece[32:35]), int(piece[:32], 16)), []).append(rank)
+        for fragment, rank in zip(fragments, ranks.tolist(), strict=True):
+            self._ranks.setdefault((int(fragment[32:35]), int(fragment[:32], 16)), []).append(rank)
         self._lengths = sorted({length for length, _ in self._ranks})
 
     def find(self, offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """As `Book.find`."""
+        """As `PatternTrie.find`."""
         first, last = int(offsets[0]), int(offsets[-1])
         colons = np.flatnonzero(data[first:last] == ord(":")) + first
         counts = np.zeros(len(offsets), np.int64)
@@ -95,3 +96,57 @@ def open_networks(arrays: Mapping[str, np.ndarray], attr: int) -> list[Networks4
         texts = data[starts[six][:, None] + np.arange(1, 36)]
         found.append(Networks6([bytes(text).decode() for text in texts], ranks[six]))
     return found
+
+
+@helper
+def _address(data, start, end):  # type: ignore[no-untyped-def]
+    """The address that a text is, as `ipaddress` reads it: four numbers without leading zeros; -1 if it is none."""
+    if end - start < 7 or end - start > 15:
+        return np.int64(-1)
+    address, number, digits, dots = np.int64(0), np.int64(0), 0, 0
+    for at in range(start, end):
+        byte = np.int64(data[at])
+        if byte == 46:
+            if digits == 0:
+                return np.int64(-1)
+            address = address << 8 | number
+            number, digits, dots = np.int64(0), 0, dots + 1
+        elif 48 <= byte <= 57:
+            if digits > 0 and number == 0:
+                return np.int64(-1)
+            number, digits = number * 10 + byte - 48, digits + 1
+            if number > 255:
+                return np.int64(-1)
+        else:
+            return np.int64(-1)
+    if digits == 0 or dots != 3:
+        return np.int64(-1)
+    return address << 8 | number
+
+
+@kernel
+def find_networks(
+    lengths: np.ndarray, cuts: np.ndarray, keys: np.ndarray, ranks: np.ndarray, offsets: np.ndarray, data: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:  # pragma: no cover
+    """The ranks of the networks that each text is an address of: where those of a text begin, and the ranks."""
+    ends = np.zeros(offsets.shape[0], np.int64)
+    found = np.empty(16, np.int32)
+    n = 0
+    for t in range(offsets.shape[0] - 1):
+        address = _address(data, offsets[t], offsets[t + 1])
+        if address >= 0:
+            if n + 2 * lengths.size > found.size:
+                larger = np.empty(2 * (found.size + lengths.size), np.int32)
+                for i in range(n):
+                    larger[i] = found[i]
+                found = larger
+            for at in range(lengths.size):
+                free = 32 - lengths[at]
+                key = lengths[at] << 32 | (address >> free << free)
+                place = lower_bound(keys, cuts[at], cuts[at + 1], key)
+                if place < cuts[at + 1] and keys[place] == key:
+                    for column in range(2):
+                        found[n] = ranks[place, column]
+                        n += found[n] > 0
+        ends[t + 1] = n
+    return ends, found[:n]

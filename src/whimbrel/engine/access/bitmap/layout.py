@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.compiled.bisection import lower_bound
+from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.access.bitmap.plan import BUCKETS, IDENTITY, WORDS, Chunked, ask_ahead
 from whimbrel.engine.access.bitmap.tiles import CHUNK

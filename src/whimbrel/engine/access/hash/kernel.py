@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from whimbrel.compiled.bisection import lower_bound
+from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.intrinsics import copy, prefetch
 from whimbrel.compiled.jit import helper
 from whimbrel.engine.access.hash.layout import IS_PRESENT

@@ -18,7 +18,7 @@ from whimbrel.engine.matching import workspace as workspace_module
 from whimbrel.lab.measure.matching.rival import Pairs, Rival, pairs_of_blocks
 from whimbrel.lab.measure.timing import Times, interleaved
 from whimbrel.lab.workloads import make
-from whimbrel.ranks.encoding import singles as singles_module
+from whimbrel.ranks.encoding import single_events as singles_module
 
 TEXT_SAMPLE = 100_000
 """Subscriptions of the load from text on one core."""

@@ -14,15 +14,15 @@ import pyarrow as pa
 from pyarrow import lib
 
 from whimbrel.model.errors import EventError
+from whimbrel.ranks.column_layout import Leaf, field_array, storage
 from whimbrel.ranks.columns import BAD, MISSING, NULL, rank_array
-from whimbrel.ranks.leaves import Leaf, field_array, storage
 from whimbrel.ranks.lookup import Lookup
 
 See: TypeAlias = Callable[[Leaf, pa.Array, np.ndarray, np.ndarray, np.ndarray], None]
 """Is shown the values of a leaf, their ranks, and where those of each row start and end."""
 
 
-class Part(NamedTuple):
+class ListRanks(NamedTuple):
     """The ranks of one attribute, of which row r has those from starts[r] to ends[r]."""
 
     attr: int
@@ -31,23 +31,23 @@ class Part(NamedTuple):
     ends: np.ndarray
 
 
-def rank_lists(array: pa.Array, leaf: Leaf, lookup: Lookup, see: See) -> Part:
+def rank_lists(array: pa.Array, leaf: Leaf, lookup: Lookup, see: See) -> ListRanks:
     """The ranks of a column of lists of scalars."""
     members, starts, ends = _members(array, array.values)
     ranks = np.empty(len(members), np.int32)
     rank_array(members, lookup, leaf.is_time, NULL, ranks)
     _check_times(ranks, members, starts, ends, leaf)
     see(leaf, members, ranks, starts, ends)
-    return Part(leaf.attr, ranks, starts, ends)
+    return ListRanks(leaf.attr, ranks, starts, ends)
 
 
 def rank_objects(
     array: pa.Array, leaf: Leaf, lookup: Callable[[int], Lookup], see: See
-) -> tuple[list[Part], np.ndarray]:
+) -> tuple[list[ListRanks], np.ndarray]:
     """The ranks of a column of arrays of objects, and which rows have a value in one of the objects."""
     members, starts, ends = _members(array, array.values)
     coupled = np.zeros(len(array), bool)
-    parts: list[Part] = []
+    parts: list[ListRanks] = []
     for inner in leaf.leaves:
         values = field_array(members, inner.path)
         ranks = np.empty(len(values), np.int32)
@@ -65,7 +65,7 @@ def rank_objects(
 
 def rank_map(
     array: pa.Array, leaf: Leaf, find: Callable[[str], Leaf | None], lookup: Callable[[int], Lookup], see: See
-) -> list[Part]:
+) -> list[ListRanks]:
     """The ranks of a column of maps from text to scalars; `find` gives the attribute of a key."""
     keys, starts, ends = _members(array, array.keys)
     values, _, _ = _members(array, array.items)
@@ -77,7 +77,7 @@ def rank_map(
         names = keys.dictionary.to_pylist()
     except UnicodeDecodeError as error:
         raise EventError("text in UTF-8", repr(error.object), leaf.name) from None
-    parts: list[Part] = []
+    parts: list[ListRanks] = []
     for code, name in enumerate(names):
         inner = find(f"{leaf.name}.{name}")
         if inner is None:
@@ -90,7 +90,7 @@ def rank_map(
         begins = np.where(stops > begins, stops - 1, begins)  # of a key that comes twice, the last value counts
         _check_times(ranks, chosen, begins, stops, inner)
         see(inner, chosen, ranks, begins, stops)
-        parts.append(Part(inner.attr, ranks, begins, stops))
+        parts.append(ListRanks(inner.attr, ranks, begins, stops))
     return parts
 
 
@@ -115,10 +115,10 @@ def _bounds(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     return offsets[:-1], offsets[1:]
 
 
-def _chosen(attr: int, ranks: np.ndarray, chosen: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> Part:
+def _chosen(attr: int, ranks: np.ndarray, chosen: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> ListRanks:
     """Only the chosen members of each row."""
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(chosen)])
-    return Part(attr, ranks[chosen], before[starts], before[ends])
+    return ListRanks(attr, ranks[chosen], before[starts], before[ends])
 
 
 def _check_times(ranks: np.ndarray, members: pa.Array, starts: np.ndarray, ends: np.ndarray, leaf: Leaf) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.engine.test_index import pairs
 from whimbrel import Filter, Index
-from whimbrel.ranks.patterns.network_kernels import find_networks
+from whimbrel.ranks.patterns.networks import find_networks
 
 ODD = [
     "", "1", "1.2.3", "1.2.3.4.5", "01.2.3.4", "1.2.3.00", "256.1.1.1", "1..2.3", ".1.2.3", "1.2.3.", "1.2.3.4 ",

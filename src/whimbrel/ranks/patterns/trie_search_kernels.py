@@ -1,8 +1,8 @@
-"""Finding the pieces of a book that texts have.
+"""The loops that find the fragments of a trie in texts.
 
-Tails (see trie_kernels.py) are compared with the text. Where pieces may begin anywhere (Aho and Corasick, 1975) tails
-are short, so that a byte of the text takes a bounded time; as no path leads on from a node with a tail, at most one of
-the pieces that begin at a place of the text has a tail to compare.
+At the end of a path the rest of the fragment, its tail (see trie_build_kernels.py), is compared with the text. Where
+fragments may begin anywhere (Aho and Corasick, 1975) tails are short, so that each byte of the text takes bounded time.
+No path leads on from a node with a tail, so at most one tail is compared for each place where a fragment may begin.
 """
 
 from __future__ import annotations
@@ -11,36 +11,36 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.helpers import shared
 from whimbrel.compiled.jit import helper, kernel
-from whimbrel.compiled.text_kernels import shared
-from whimbrel.compiled.views import Kind, view
-from whimbrel.ranks.patterns.trie_kernels import CUT, FAIL, WHOLE, child_of, step
+from whimbrel.compiled.views import TupleOfArrays, view
+from whimbrel.ranks.patterns.trie_build_kernels import CUT, FAIL, WHOLE, child_of, step
 
 
-class BookArrays(NamedTuple):
-    """What there is of a book."""
+class TrieArrays(NamedTuple):
+    """What there is of a trie."""
 
     nodes: np.ndarray
     labels: np.ndarray
-    piece: np.ndarray
+    fragment: np.ndarray
     classes: np.ndarray
     dense: np.ndarray
-    pieces: np.ndarray
+    fragments: np.ndarray
     known: np.ndarray
 
 
-BOOK = Kind(
-    BookArrays,
+TRIE = TupleOfArrays(
+    TrieArrays,
     ("int32", "uint8", "int32", "uint8", "int32", "int64", "uint8"),
     (2, 1, 1, 1, 2, 2, 1),
     writeable=False,
 )
 START, LENGTH, DEPTH, SOME, EVERY = 0, 1, 2, 3, 4
-"""Columns of a piece: where its text is and how long, the depth of its node, and the ranks that it stands for, or 0."""
+"""Columns of a fragment: where its text is, its length, the depth of its node, and the ranks it stands for, or 0."""
 _FEW = 8
-"""Pieces of a text up to which they are looked through one by one."""
+"""Fragments of a text up to which they are looked through one by one."""
 
-_book = view(BOOK)
+_trie = view(TRIE)
 
 
 @helper
@@ -53,7 +53,7 @@ def _larger(array):  # type: ignore[no-untyped-def]
 
 @helper
 def _place(table, number):  # type: ignore[no-untyped-def]
-    """Where a piece is in a table, or belongs."""
+    """Where a fragment is in a table, or belongs."""
     mask = table.size - 1
     at = (number * 0x9E3779B1 >> 7) & mask
     while table[at] >= 0 and table[at] != number:
@@ -63,7 +63,7 @@ def _place(table, number):  # type: ignore[no-untyped-def]
 
 @helper
 def _is_new(found, count, table, number):  # type: ignore[no-untyped-def]
-    """Whether a piece is not among the first `count` of those found."""
+    """Whether a fragment is not among the first `count` of those found."""
     if count > _FEW:
         return table[_place(table, number)] < 0
     is_new = True
@@ -74,7 +74,7 @@ def _is_new(found, count, table, number):  # type: ignore[no-untyped-def]
 
 @helper
 def _listed(found, count, table):  # type: ignore[no-untyped-def]
-    """The table with the last of the pieces found, larger where they fill it by half."""
+    """The table with the last of the fragments found, larger where they fill it by half."""
     if count <= _FEW:
         return table
     first = count - 1
@@ -92,21 +92,21 @@ def _listed(found, count, table):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _write(pieces, found, count, ranks, n):  # type: ignore[no-untyped-def]
-    """Appends the ranks of the pieces found: the ranks, which may be another array, and their number."""
+def _write(fragments, found, count, ranks, n):  # type: ignore[no-untyped-def]
+    """Appends the ranks of the fragments found: the ranks, which may be another array, and their number."""
     while n + 2 * count > ranks.size:
         ranks = _larger(ranks)
     for i in range(count):
         for column in (SOME, EVERY):
-            ranks[n] = pieces[found[i], column]
+            ranks[n] = fragments[found[i], column]
             n += ranks[n] > 0
     return ranks, n
 
 
 @helper
-def _find_inside(book, data, start, end, found, table):  # type: ignore[no-untyped-def]
-    """The pieces that a text has somewhere, each once, and how many; the arrays may be others afterwards."""
-    nodes, labels, piece, classes, dense, pieces, known = book
+def _find_inside(trie, data, start, end, found, table):  # type: ignore[no-untyped-def]
+    """The fragments that a text has somewhere, each once, and how many; the arrays may be others afterwards."""
+    nodes, labels, fragment, classes, dense, fragments, known = trie
     node = np.int64(0)
     count = 0
     for at in range(start, end):
@@ -117,20 +117,20 @@ def _find_inside(book, data, start, end, found, table):  # type: ignore[no-untyp
         if nodes[node, WHOLE] | nodes[node, CUT] == 0:
             continue
         hit = np.int64(nodes[node, WHOLE])
-        while hit != 0 and _is_new(found, count, table, np.int64(piece[hit])):  # after one that is not new, none is
+        while hit != 0 and _is_new(found, count, table, np.int64(fragment[hit])):  # after one that is not new, none is
             if count == found.size:
                 found = _larger(found)
-            found[count] = piece[hit]
+            found[count] = fragment[hit]
             count += 1
             table = _listed(found, count, table)
             hit = np.int64(nodes[nodes[hit, FAIL], WHOLE])
         hit = np.int64(nodes[node, CUT])
         while hit != 0:
-            p = np.int64(piece[hit])
-            rest = pieces[p, LENGTH] - pieces[p, DEPTH]
+            p = np.int64(fragment[hit])
+            rest = fragments[p, LENGTH] - fragments[p, DEPTH]
             if (
                 at + 1 + rest <= end
-                and shared(known, pieces[p, START] + pieces[p, DEPTH], data, at + 1, rest) == rest
+                and shared(known, fragments[p, START] + fragments[p, DEPTH], data, at + 1, rest) == rest
                 and _is_new(found, count, table, p)
             ):
                 if count == found.size:
@@ -143,9 +143,9 @@ def _find_inside(book, data, start, end, found, table):  # type: ignore[no-untyp
 
 
 @helper
-def _find_ends(book, data, start, end, found):  # type: ignore[no-untyped-def]
-    """The pieces that a text ends with, and how many: the trie has them from their last byte to the first."""
-    nodes, labels, piece, classes, dense, pieces, known = book
+def _find_ends(trie, data, start, end, found):  # type: ignore[no-untyped-def]
+    """The fragments that a text ends with, and how many: the trie has them from their last byte to the first."""
+    nodes, labels, fragment, classes, dense, fragments, known = trie
     node = np.int64(0)
     count = 0
     at = end - 1
@@ -156,10 +156,10 @@ def _find_ends(book, data, start, end, found):  # type: ignore[no-untyped-def]
             node = child_of(nodes, labels, node, data[at])
         if node == 0:
             break
-        p = np.int64(piece[node])
+        p = np.int64(fragment[node])
         if p >= 0:
-            rest = pieces[p, LENGTH] - pieces[p, DEPTH]
-            if at - rest >= start and shared(known, pieces[p, START], data, at - rest, rest) == rest:
+            rest = fragments[p, LENGTH] - fragments[p, DEPTH]
+            if at - rest >= start and shared(known, fragments[p, START], data, at - rest, rest) == rest:
                 if count == found.size:
                     found = _larger(found)
                 found[count] = p
@@ -169,11 +169,11 @@ def _find_ends(book, data, start, end, found):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def find_pieces(
+def find_fragments(
     words: np.ndarray, is_inside: bool, offsets: np.ndarray, data: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:  # pragma: no cover
-    """The ranks of the pieces that each text has: where those of a text begin, and the ranks."""
-    book = _book(words, 0)
+    """The ranks of the fragments that each text has: where those of a text begin, and the ranks."""
+    trie = _trie(words, 0)
     ends = np.zeros(offsets.shape[0], np.int64)
     ranks = np.empty(16, np.int32)
     found = np.empty(16, np.int64)
@@ -181,11 +181,11 @@ def find_pieces(
     n = 0
     for t in range(offsets.shape[0] - 1):
         if is_inside:
-            found, table, count = _find_inside(book, data, offsets[t], offsets[t + 1], found, table)
+            found, table, count = _find_inside(trie, data, offsets[t], offsets[t + 1], found, table)
             if table.size > 64:  # the next text need not clear what this one has filled
                 table = np.empty(64, np.int64)
         else:
-            found, count = _find_ends(book, data, offsets[t], offsets[t + 1], found)
-        ranks, n = _write(book.pieces, found, count, ranks, n)
+            found, count = _find_ends(trie, data, offsets[t], offsets[t + 1], found)
+        ranks, n = _write(trie.fragments, found, count, ranks, n)
         ends[t + 1] = n
     return ends, ranks[:n]

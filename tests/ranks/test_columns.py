@@ -1,4 +1,4 @@
-"""Tables through the codec: every Arrow type, against the plain reader of events and the definition of ranks."""
+"""Tables through the encoder: every Arrow type, against the plain reader of events and the definition of ranks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies as ws
-from tests.engine.ranks import FLOATS, Ranks, constants, entries, make, same
+from tests.ranks.reference import FLOATS, Ranks, constants, entries, make, same
 from whimbrel.model.errors import EventError
 from whimbrel.model.tables import read_events
 from whimbrel.model.values import Timestamp
@@ -104,7 +104,7 @@ def columns(draw: st.DrawFn) -> pa.ChunkedArray:
 @given(st.data())
 def test_tables_and_events_have_the_same_ranks(data: st.DataObject) -> None:
     named = {"a": data.draw(constants), "b.x": data.draw(constants), "c": {}}
-    codec = make(named, data.draw(st.sampled_from([[], ["a", "b.x"]])))
+    encoder = make(named, data.draw(st.sampled_from([[], ["a", "b.x"]])))
     shape: list[pa.ChunkedArray] = [data.draw(columns()) for _ in range(3)]
     rows = min(len(column) for column in shape)
     two, three = (column.slice(0, rows).combine_chunks() for column in shape[1:])
@@ -114,23 +114,23 @@ def test_tables_and_events_have_the_same_ranks(data: st.DataObject) -> None:
     names = data.draw(st.lists(st.sampled_from(list(choices)), min_size=1, max_size=5))
     table = pa.Table.from_arrays([choices[name] for name in names], names)
     events = list(read_events(table, list(named)))
-    encoded = codec.encode_table(table)
-    assert same(encoded, codec.encode_events(events))
+    encoded = encoder.encode_table(table)
+    assert same(encoded, encoder.encode_events(events))
     for row, event in enumerate(events):
         found: dict[int, set[int]] = {}
         for attr, (name, own) in enumerate(named.items()):
-            ordered = bool(codec._lookup(attr).ordered)
+            ordered = bool(encoder._lookup(attr).ordered)
             if event.keys(name):
                 found[attr] = {Ranks(own, ordered).of(key) for key in event.keys(name)}
         assert entries(encoded)[row] == found
     start = data.draw(st.integers(0, rows))
     batches = table.slice(start).combine_chunks().to_batches()
     if batches:
-        assert entries(codec.encode_table(batches[0])) == entries(encoded)[start:]
+        assert entries(encoder.encode_table(batches[0])) == entries(encoded)[start:]
 
 
 def test_nested_and_odd_arrow_types_are_read() -> None:
-    codec = make({"a": {"numbers": [1]}, "s.x": {"numbers": [1, 2]}})
+    encoder = make({"a": {"numbers": [1]}, "s.x": {"numbers": [1, 2]}})
     flags = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([0, 1, None], pa.int8()))
     twice = pa.StructArray.from_arrays([pa.array([1, None, 2]), pa.array([2, 2, None])], ["x", "x"])
     coded = pa.DictionaryArray.from_arrays([1, None, 0], pa.array([{"x": 1}, {"x": 2}]))
@@ -139,8 +139,8 @@ def test_nested_and_odd_arrow_types_are_read() -> None:
         pa.table({"s": coded}),
         pa.table({"s": pa.array([{"x": [1, None]}])}),
     ):
-        expected = codec.encode_events(list(read_events(table, ["a", "s.x"])))
-        assert same(codec.encode_table(table), expected)
+        expected = encoder.encode_events(list(read_events(table, ["a", "s.x"])))
+        assert same(encoder.encode_table(table), expected)
 
 
 def test_columns_of_other_types_are_refused_only_where_an_attribute_lies() -> None:
@@ -190,10 +190,10 @@ def test_texts_of_timestamps_are_parsed(kind: pa.DataType) -> None:
     ]
     times = [Timestamp.parse(text).nanoseconds for text in texts if text is not None]
     for own in (times, times[::2], times[:3]):
-        codec = make({"t": {"times": own}, "u": {"times": own}})
+        encoder = make({"t": {"times": own}, "u": {"times": own}})
         table = pa.table({"t": pa.array(texts, pa.string()).cast(kind), "u": pa.array([[t, None] for t in texts])})
-        expected = codec.encode_events(list(read_events(table, ["t", "u"], ["t", "u"])))
-        assert same(codec.encode_table(table, ["t", "u"]), expected)
+        expected = encoder.encode_events(list(read_events(table, ["t", "u"], ["t", "u"])))
+        assert same(encoder.encode_table(table, ["t", "u"]), expected)
 
 
 @pytest.mark.parametrize(
@@ -212,37 +212,37 @@ def test_texts_of_timestamps_are_parsed(kind: pa.DataType) -> None:
     ],
 )
 def test_a_text_that_is_no_timestamp_is_refused_by_row_and_column(text: str) -> None:
-    codec = make({"t": {"times": [0]}})
+    encoder = make({"t": {"times": [0]}})
     with pytest.raises(ValueError, match="Expected a timestamp"):
         Timestamp.parse(text)
     with pytest.raises(EventError, match="event 2: t"):
-        codec.encode_table(pa.table({"t": [None, "2026-01-31", text]}), ["t"])
+        encoder.encode_table(pa.table({"t": [None, "2026-01-31", text]}), ["t"])
     with pytest.raises(EventError, match="event 1: t"):
-        codec.encode_table(pa.table({"t": [["2026-01-31"], ["2026-01-31", text]]}), ["t"])
+        encoder.encode_table(pa.table({"t": [["2026-01-31"], ["2026-01-31", text]]}), ["t"])
     with pytest.raises(EventError, match="- at t"):
-        codec.encode_event({"t": text}, ["t"])
-    codec = make({"o.t": {"times": [0]}})
+        encoder.encode_event({"t": text}, ["t"])
+    encoder = make({"o.t": {"times": [0]}})
     with pytest.raises(EventError, match=r"event 1: o\.t"):
-        codec.encode_table(pa.table({"o": [[], [{"t": None}, {"t": text}]]}), ["o.t"])
+        encoder.encode_table(pa.table({"o": [[], [{"t": None}, {"t": text}]]}), ["o.t"])
     with pytest.raises(EventError, match=r"event 0: o\.t"):
-        codec.encode_table(pa.table({"o": pa.array([[("t", text)]], pa.map_(pa.string(), pa.string()))}), ["o.t"])
+        encoder.encode_table(pa.table({"o": pa.array([[("t", text)]], pa.map_(pa.string(), pa.string()))}), ["o.t"])
 
 
 def test_threads_share_a_codec() -> None:
     values = np.random.default_rng(3).random(20_000)
-    codec = make({f"c{i}": {"numbers": values, "strings": [str(x) for x in range(100)]} for i in range(8)})
+    encoder = make({f"c{i}": {"numbers": values, "strings": [str(x) for x in range(100)]} for i in range(8)})
     table = pa.table(
         {f"c{i}": values for i in range(4)} | {f"c{i}": [str(x % 150) for x in range(20_000)] for i in range(4, 8)}
     )
     slices = [table.slice(start, 1_000) for start in range(0, 20_000, 1_000)]
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(codec.encode_table, slices))
-    whole = codec.encode_table(table)
+        found = list(pool.map(encoder.encode_table, slices))
+    whole = encoder.encode_table(table)
     assert np.concatenate([one.ranks for one in found]).tolist() == whole.ranks.tolist()
 
 
 def test_empty_tables_and_unknown_attributes_have_no_entries() -> None:
-    codec = make({"a": {"numbers": [1]}, "l": {}, "s.x": {}})
+    encoder = make({"a": {"numbers": [1]}, "l": {}, "s.x": {}})
     empty = pa.schema(
         [("a", pa.int64()), ("l", pa.list_(pa.string())), ("s", pa.struct([("x", pa.string())]))]
     ).empty_table()
@@ -253,16 +253,16 @@ def test_empty_tables_and_unknown_attributes_have_no_entries() -> None:
         empty.slice(0, 0),
         pa.table({"a": pa.chunked_array([], pa.int8())}),
     ):
-        assert entries(codec.encode_table(table)) == [{}] * table.num_rows
-    assert entries(codec.encode_events([])) == []
-    assert entries(codec.encode_event({})) == [{}]
+        assert entries(encoder.encode_table(table)) == [{}] * table.num_rows
+    assert entries(encoder.encode_events([])) == []
+    assert entries(encoder.encode_event({})) == [{}]
     assert entries(make({}).encode_table(pa.table({"z": [1, 2]}))) == [{}, {}]
 
 
 def test_nulls_and_empty_texts_at_every_place_of_a_bitmap() -> None:
-    codec = make({"s": {"strings": ["", "a", "longer than a word"]}, "t": {"strings": ["a"]}}, ordered=["t"])
+    encoder = make({"s": {"strings": ["", "a", "longer than a word"]}, "t": {"strings": ["a"]}}, ordered=["t"])
     values = [[None, "", "a", "b", "longer than a word", "longer than a wore"][n * n % 6] for n in range(300)]
     table = pa.table({"s": pa.array(values), "t": pa.array(values)})
     for first, count in ((0, 300), (1, 200), (7, 9), (8, 64), (13, 3), (291, 9), (3, 0)):
         part = table.slice(first, count)
-        assert same(codec.encode_table(part), codec.encode_events(list(read_events(part, {"s", "t"}, ()))))
+        assert same(encoder.encode_table(part), encoder.encode_events(list(read_events(part, {"s", "t"}, ()))))

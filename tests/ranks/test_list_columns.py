@@ -1,4 +1,4 @@
-"""Lists, arrays of objects and maps through the codec, against the plain reader of events."""
+"""Lists, arrays of objects and maps through the encoder, against the plain reader of events."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine.ranks import entries, make, same
+from tests.ranks.reference import entries, make, same
 from whimbrel.model.errors import EventError
 from whimbrel.model.tables import read_events
 
@@ -71,16 +71,16 @@ def test_nested_columns_are_read_like_events(data: st.DataObject) -> None:
         "o.k.x",
     ]
     names = data.draw(st.lists(st.sampled_from(pool), min_size=1, max_size=8, unique=True))
-    codec = make(dict.fromkeys(names, own))
-    assert same(codec.encode_table(table), codec.encode_events(list(read_events(table, names))))
+    encoder = make(dict.fromkeys(names, own))
+    assert same(encoder.encode_table(table), encoder.encode_events(list(read_events(table, names))))
 
 
 def test_of_a_key_that_comes_twice_the_last_value_counts() -> None:
     cells = [[("k", 1), ("l", 7), ("k", 2)], None, [("k", None)], [("k", 2), ("k", None)], []]
     table = pa.table({"m": pa.array(cells, pa.map_(pa.string(), pa.int64()))})
-    codec = make({"m.k": {"numbers": [1, 2]}})
-    assert entries(codec.encode_table(table)) == [{0: {9}}, {}, {0: {0}}, {0: {0}}, {}]
-    assert entries(codec.encode_table(table.slice(2))) == [{0: {0}}, {0: {0}}, {}]
+    encoder = make({"m.k": {"numbers": [1, 2]}})
+    assert entries(encoder.encode_table(table)) == [{0: {9}}, {}, {0: {0}}, {0: {0}}, {}]
+    assert entries(encoder.encode_table(table.slice(2))) == [{0: {0}}, {0: {0}}, {}]
 
 
 def test_keys_that_are_no_text_are_refused_where_an_attribute_lies() -> None:

@@ -26,29 +26,29 @@ from whimbrel.model.intervals import STRINGS
 from whimbrel.model.limits import EVENT_VALUES
 from whimbrel.model.patterns import Substring, Suffix
 from whimbrel.model.subscription import Subscription
-from whimbrel.ranks.encoding import codec
-from whimbrel.ranks.patterns import patterns
-from whimbrel.ranks.patterns.patterns import Looked, look, regex_pieces
+from whimbrel.ranks.encoding import event_encoder as encoder
+from whimbrel.ranks.patterns import pattern_fragments as patterns
+from whimbrel.ranks.patterns.pattern_fragments import PatternFragments, look, regex_fragments
 
 LETTERS = "ab%_\\é\0"
 TEXTS = ["", "a", "b", "ab", "ba", "aba", "bab", "aab", "abab", "%", "_", "a%b", "é", "aéb", "\0", "a\0", "\U0001f600"]
 
 names = st.sampled_from(["x", "x", "d.x"])
 likes = st.text(alphabet=LETTERS, max_size=6).map(lambda text: re.sub(r"\\(?=$|[^%_\\])", "", text))
-pieces = st.text(alphabet="abé\0", max_size=3)
+fragments = st.text(alphabet="abé\0", max_size=3)
 wanted = st.one_of(
-    pieces.map(lambda text: "%" + text),
-    pieces.map(lambda text: f"%{text}%"),
-    st.tuples(pieces, pieces).map("%".join),
-    st.tuples(pieces, pieces, pieces).map("%".join),
+    fragments.map(lambda text: "%" + text),
+    fragments.map(lambda text: f"%{text}%"),
+    st.tuples(fragments, fragments).map("%".join),
+    st.tuples(fragments, fragments, fragments).map("%".join),
     likes.filter(lambda text: not re.search(r"(^|[^\\])(\\\\)*\\$", text)),
 )
 tests = st.one_of(
     st.builds(x.Like, names, wanted),
     st.builds(x.Like, names, wanted),
-    st.builds(x.EndsWith, names, pieces),
+    st.builds(x.EndsWith, names, fragments),
     st.builds(x.RLike, names, st.sampled_from(["ab+a", "^a.b", "a(b|c)", "(?i)B", r"a\%b", "é?b", "a{2}b|b", "ab|é"])),
-    st.builds(x.StartsWith, names, pieces),
+    st.builds(x.StartsWith, names, fragments),
     st.builds(x.Compare, names, st.sampled_from(["=", "!=", "<", ">"]), st.sampled_from(["a", "ab", 1])),
     st.builds(x.Compare, st.just("n"), st.just("="), st.integers(0, 2)),
     st.builds(x.IsNull, names),
@@ -221,15 +221,15 @@ def test_what_a_constraint_looks_for(
     (conjunction,) = Filter.parse(text).conjunctions
     found = look(conjunction.by_attribute["x"])
     groups = [tuple(part + "i" for part in one.split("|")) if "|" in one else (one,) for one in sorted(wanted)]
-    assert found._replace(wanted=sorted(found.wanted), unwanted=sorted(found.unwanted)) == Looked(
+    assert found._replace(wanted=sorted(found.wanted), unwanted=sorted(found.unwanted)) == PatternFragments(
         groups, sorted(unwanted), is_exact, is_joined
     )
 
 
 def test_a_pattern_without_text_has_no_piece() -> None:
     for pattern in (Suffix(""), Substring("")):
-        assert look(Constraint(values=STRINGS, include=(pattern,))) == Looked([], [], True, False)
-        assert look(Constraint(exclude=(pattern,))) == Looked([], [], False, False)
+        assert look(Constraint(values=STRINGS, include=(pattern,))) == PatternFragments([], [], True, False)
+        assert look(Constraint(exclude=(pattern,))) == PatternFragments([], [], False, False)
 
 
 def test_of_many_pieces_the_longest_are_looked_for() -> None:
@@ -265,8 +265,8 @@ def test_of_many_pieces_the_longest_are_looked_for() -> None:
     ],
 )
 def test_the_pieces_of_regular_expressions(regex: str, found: list[str]) -> None:
-    assert regex_pieces(regex) == [found]
-    assert regex_pieces(f"{regex}|x(y|z)") == ([found, ["x"]] if found or regex in ("", "(a|b)") else [[]])
+    assert regex_fragments(regex) == [found]
+    assert regex_fragments(f"{regex}|x(y|z)") == ([found, ["x"]] if found or regex in ("", "(a|b)") else [[]])
 
 
 atoms = st.sampled_from(
@@ -283,7 +283,7 @@ def test_a_string_that_a_regular_expression_finds_has_its_pieces(regex: str, tex
         matches = Filter(x.RLike("x", regex)).matches({"x": text})
     except Exception:
         return  # no regular expression: ^* and the like
-    assert not matches or any(all(piece in text for piece in pieces) for pieces in regex_pieces(regex))
+    assert not matches or any(all(fragment in text for fragment in fragments) for fragments in regex_fragments(regex))
 
 
 def test_many_patterns_are_looked_up_and_none_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -327,7 +327,7 @@ def test_a_long_text_with_many_hits() -> None:
 def test_pieces_do_not_count_as_values_of_the_event(monkeypatch: pytest.MonkeyPatch) -> None:
     index = Index()
     index.add_many((n, f"a LIKE '%{'a' * n}%'") for n in range(1, 21))
-    monkeypatch.setattr(codec, "EVENT_VALUES", replace(EVENT_VALUES, value=10))
+    monkeypatch.setattr(encoder, "EVENT_VALUES", replace(EVENT_VALUES, value=10))
     assert index.match_batch(pa.table({"a": [["a" * 30]] * 3})).num_rows == 60
     with pytest.raises(LimitExceeded):
         index.match_batch(pa.table({"a": [["a"] * 11]}))

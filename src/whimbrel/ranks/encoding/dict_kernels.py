@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from whimbrel.compiled.jit import inlined, quick_kernel
-from whimbrel.compiled.objects import (
+from whimbrel.compiled.python_objects import (
     ASCII,
     FALSE,
     FLOAT,
@@ -40,12 +40,12 @@ from whimbrel.compiled.objects import (
     set_word,
     word_at,
 )
-from whimbrel.compiled.text_kernels import rank_string
 from whimbrel.compiled.views import view
 from whimbrel.model.limits import EVENT_ATTRIBUTES
 from whimbrel.ranks.cells import RANK
 from whimbrel.ranks.kernel_arrays import ENTRIES, ENTRIES_AT, READING, READING_AT
 from whimbrel.ranks.lookup import EXACT_FLOAT
+from whimbrel.ranks.string_kernels import rank_string
 
 STRANGER, LEFT = -1, -2
 """In place of attributes: no filter mentions the name; only Python knows how to read its values."""

@@ -1,4 +1,4 @@
-"""The definition of ranks in plain Python, and what the tests of the codec share."""
+"""The definition of ranks in plain Python, and what the tests of the encoder share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tests import strategies as ws
 from whimbrel.model.constraint import NULL_KEY
 from whimbrel.model.values import STRING, SortKey, canonical_number
-from whimbrel.ranks.encoding.codec import Codec, Encoded, build_dictionary
+from whimbrel.ranks.dictionary import build_dictionary
+from whimbrel.ranks.encoding.event_encoder import EncodedEvents, EventEncoder
 
 Constants = dict[str, Any]
 
@@ -57,15 +58,15 @@ constants = st.fixed_dictionaries(
 )
 
 
-def make(named: dict[str, Constants], ordered: Sequence[str] = ()) -> Codec:
+def make(named: dict[str, Constants], ordered: Sequence[str] = ()) -> EventEncoder:
     names = list(named)
     arrays, meta = build_dictionary(dict(enumerate(named.values())), names, [names.index(name) for name in ordered])
     for array in arrays.values():
         array.flags.writeable = False  # as a memory map is
-    return Codec(arrays, meta)
+    return EventEncoder(arrays, meta)
 
 
-def entries(encoded: Encoded) -> list[dict[int, set[int]]]:
+def entries(encoded: EncodedEvents) -> list[dict[int, set[int]]]:
     """Per event the set of ranks of each attribute; checks what the layout promises."""
     assert encoded.offsets.dtype == np.int64 and encoded.attrs.dtype == encoded.ranks.dtype == np.int32
     assert encoded.coupled.dtype == np.uint8 and len(encoded.coupled) == encoded.count
@@ -82,5 +83,5 @@ def entries(encoded: Encoded) -> list[dict[int, set[int]]]:
     return out
 
 
-def same(one: Encoded, two: Encoded) -> bool:
+def same(one: EncodedEvents, two: EncodedEvents) -> bool:
     return entries(one) == entries(two) and one.coupled.tolist() == two.coupled.tolist()

@@ -1,4 +1,4 @@
-"""The loops of the codec: values to ranks, and columns of ranks to events.
+"""The loops of the encoder: values to ranks, and columns of ranks to events.
 
 Every kernel releases the interpreter lock, so that two threads encode different blocks at once, and is called with
 one signature (two for the search): inputs are read-only contiguous arrays, whether they are memory-mapped, lie in an
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.compiled.bisection import lower_bound
+from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.ranks.cells import DROPPED_BITS
 from whimbrel.ranks.kernel_arrays import Numbers

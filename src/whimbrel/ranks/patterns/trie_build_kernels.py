@@ -1,21 +1,21 @@
-"""The loops that make the trie of a book of pieces.
+"""The loops that make a trie of fragments.
 
-A trie holds pieces of text as bytes, the children of a node side by side and in order, nodes level by level. A path
-ends soon after its piece is the only one left, so that there are few nodes for a piece; what is left of the piece is
+A trie holds fragments of text as bytes, the children of a node side by side and in order, nodes level by level. A path
+ends soon after its fragment is the only one left, so that there are few nodes for a fragment; what is left of it is
 its *tail*. The first nodes, where texts are most of the time, have a *dense* row: the next node by class of byte.
-Class 0 has the bytes that no piece has.
+Class 0 has the bytes that no fragment has.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from whimbrel.compiled.helpers import shared
 from whimbrel.compiled.jit import helper, kernel
-from whimbrel.compiled.text_kernels import shared
 
 FIRST, FAIL, WHOLE, CUT = 0, 1, 2, 3
 """Columns of a node: its first child, the node of its longest proper suffix, and the nearest nodes on the way of
-suffixes, from itself on, where a piece ends, and where one goes on with a tail; 0, the root, is none."""
+suffixes, from itself on, where a fragment ends, and where one goes on with a tail; 0, the root, is none."""
 _FEW = 8
 """Children of a node up to which they are looked through one by one."""
 
@@ -24,9 +24,9 @@ _FEW = 8
 def measure(
     offsets: np.ndarray, data: np.ndarray, tail: int, more: int, depth: np.ndarray
 ) -> np.ndarray:  # pragma: no cover
-    """Writes how deep each of the sorted distinct pieces goes; returns how many nodes each level of the trie has.
+    """Writes how deep each of the sorted distinct fragments goes; returns how many nodes each level of the trie has.
 
-    `tail` is how long a tail may be, `more` how many bytes a path has after its piece is alone.
+    `tail` is how long a tail may be, `more` how many bytes a path has after its fragment is alone.
     """
     count = offsets.shape[0] - 1
     longest = 0
@@ -58,14 +58,14 @@ def grow(
     levels: np.ndarray,
     nodes: np.ndarray,
     labels: np.ndarray,
-    piece: np.ndarray,
+    fragment: np.ndarray,
 ) -> None:  # pragma: no cover
-    """Makes the nodes of all pieces: their first children, labels and pieces (-1: none)."""
+    """Makes the nodes of all fragments: their first children, labels and fragments (-1: none)."""
     following = np.zeros(levels.shape[0] + 1, np.int64)
     for d in range(levels.shape[0]):
         following[d + 1] = following[d] + levels[d]
     path = np.zeros(levels.shape[0] + 1, np.int64)
-    piece[:] = -1
+    fragment[:] = -1
     before = 0
     for i in range(offsets.shape[0] - 1):
         for d in range(before + 1, depth[i] + 1):
@@ -74,7 +74,7 @@ def grow(
             labels[node] = data[offsets[i] + d - 1]
             nodes[path[d - 1], FIRST] += 1  # for now the number of children
             path[d] = node
-        piece[path[depth[i]]] = i
+        fragment[path[depth[i]]] = i
         before = 0
         if i + 2 < offsets.shape[0]:
             most = min(offsets[i + 1] - offsets[i], offsets[i + 2] - offsets[i + 1])
@@ -117,13 +117,13 @@ def step(nodes, labels, classes, dense, node, byte):  # type: ignore[no-untyped-
 def connect(
     nodes: np.ndarray,
     labels: np.ndarray,
-    piece: np.ndarray,
+    fragment: np.ndarray,
     classes: np.ndarray,
     dense: np.ndarray,
     is_whole: np.ndarray,
     is_inside: bool,
 ) -> None:  # pragma: no cover
-    """Writes the dense rows and, for pieces inside, the ways of suffixes, of which every node comes before."""
+    """Writes the dense rows and, for fragments inside, the ways of suffixes, of which every node comes before."""
     for parent in range(nodes.shape[0] - 1):
         if parent < dense.shape[0]:
             if parent != 0 and is_inside:
@@ -138,6 +138,6 @@ def connect(
             if parent != 0:
                 fail = step(nodes, labels, classes, dense, np.int64(nodes[parent, FAIL]), labels[node])
             nodes[node, FAIL] = fail
-            own = piece[node]
+            own = fragment[node]
             nodes[node, WHOLE] = node if own >= 0 and is_whole[own] else nodes[fail, WHOLE]
             nodes[node, CUT] = node if own >= 0 and not is_whole[own] else nodes[fail, CUT]

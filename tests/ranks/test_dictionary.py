@@ -13,48 +13,49 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies as ws
-from tests.engine.ranks import FLOATS, INT64, NUMBERS, Constants, Ranks, constants, make
+from tests.ranks.reference import FLOATS, INT64, NUMBERS, Constants, Ranks, constants, make
 from whimbrel.model.constraint import NULL_KEY
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP, SortKey, Timestamp, canonical_number, sort_key, to_value
-from whimbrel.ranks.encoding.codec import Codec, build_dictionary, ranks_of_numbers, ranks_of_strings, ranks_of_times
+from whimbrel.ranks.dictionary import build_dictionary, ranks_of_numbers, ranks_of_strings, ranks_of_times
+from whimbrel.ranks.encoding.event_encoder import EventEncoder
 from whimbrel.ranks.lookup import LISTED
 
 
 @given(constants, st.booleans(), ws.values)
 def test_rank_counts_the_constants_below(own: Constants, ordered: bool, value: Any) -> None:
-    codec = make({"a": own}, ["a"] if ordered else [])
+    encoder = make({"a": own}, ["a"] if ordered else [])
     key = sort_key(to_value(value))  # type: ignore[arg-type]
-    assert codec.rank(0, key) == Ranks(own, ordered).of(key)
-    assert codec.rank(0, NULL_KEY) == 0
+    assert encoder.rank(0, key) == Ranks(own, ordered).of(key)
+    assert encoder.rank(0, NULL_KEY) == 0
 
 
 @given(constants)
 def test_value_is_the_inverse_of_rank(own: Constants) -> None:
-    codec = make({"a": own})
+    encoder = make({"a": own})
     keys: list[SortKey] = [(0, False), (0, True)]
     for kind, name in ((NUMBER, "numbers"), (STRING, "strings"), (TIMESTAMP, "times")):
         keys += [(kind, value) for value in sorted(set(own.get(name, [])))]
-    ranks = [codec.rank(0, key) for key in keys]
+    ranks = [encoder.rank(0, key) for key in keys]
     assert ranks == sorted(set(ranks))
-    assert [codec.value(0, rank) for rank in ranks] == keys
+    assert [encoder.value(0, rank) for rank in ranks] == keys
     gaps = set(range(-1, max(ranks) + 4)) - set(ranks)
-    assert all(codec.value(0, rank) is None for rank in gaps)
+    assert all(encoder.value(0, rank) is None for rank in gaps)
 
 
 @given(constants)
 def test_ranks_of_constants_are_found_in_bulk(own: Constants) -> None:
     arrays, meta = build_dictionary({1: own}, ["other", "a"], [])
-    codec = Codec(arrays, meta)
+    encoder = EventEncoder(arrays, meta)
     numbers, strings, times = (own.get(name, []) for name in ("numbers", "strings", "times"))
     if numbers:
-        expected = [codec.rank(1, (NUMBER, n)) for n in numbers]
+        expected = [encoder.rank(1, (NUMBER, n)) for n in numbers]
         assert ranks_of_numbers(arrays, meta, 1, numbers).tolist() == expected
     if strings:
-        expected = [codec.rank(1, (STRING, s)) for s in strings]
+        expected = [encoder.rank(1, (STRING, s)) for s in strings]
         assert ranks_of_strings(arrays, meta, 1, strings).tolist() == expected
         assert ranks_of_strings(arrays, meta, 1, pa.chunked_array([strings, strings])).tolist() == expected * 2
     if times:
-        assert ranks_of_times(arrays, meta, 1, times).tolist() == [codec.rank(1, (TIMESTAMP, t)) for t in times]
+        assert ranks_of_times(arrays, meta, 1, times).tolist() == [encoder.rank(1, (TIMESTAMP, t)) for t in times]
 
 
 def test_ranks_of_values_that_are_no_constants_are_refused() -> None:
@@ -71,9 +72,9 @@ def test_large_integers_beside_fractions_are_kept_exactly() -> None:
     arrays, meta = build_dictionary({0: {"numbers": [2**53 + 1, 0.5, 10**30 + 1]}}, ["a"], [])
     assert arrays["number_kind"].tolist() == [3]
     assert meta["exact_numbers"] == {"0": ["0.5", str(2**53 + 1), str(10**30 + 1)]}
-    codec = Codec(arrays, meta)
+    encoder = EventEncoder(arrays, meta)
     values = [0.5, 2**53, 2**53 + 1, float(2**53 + 2), 10**30, 10**30 + 1, 1e30, math.inf]
-    assert [codec.rank(0, (NUMBER, v)) - 6 for v in values] == [1, 2, 3, 4, 4, 5, 6, 6]
+    assert [encoder.rank(0, (NUMBER, v)) - 6 for v in values] == [1, 2, 3, 4, 4, 5, 6, 6]
     assert ranks_of_numbers(arrays, meta, 0, [10**30 + 1, 0.5]).tolist() == [11, 7]
 
 
@@ -100,13 +101,13 @@ def test_strings_are_sorted_and_distinct(texts: list[str], prefix: int) -> None:
     ids=str,
 )
 def test_numbers_compare_by_exact_value(numbers: list[int | float]) -> None:
-    codec, ranks = make({"a": {"numbers": [canonical_number(n) for n in numbers]}}), Ranks({"numbers": numbers})
+    encoder, ranks = make({"a": {"numbers": [canonical_number(n) for n in numbers]}}), Ranks({"numbers": numbers})
     unsigned = [n for n in (*NUMBERS, 2**63, 2**63 + 1) if isinstance(n, int) and 0 <= n < 2**64]
     for kind, values in ((pa.int64(), INT64), (pa.uint64(), unsigned), (pa.float64(), FLOATS)):
         expected = [ranks.of((NUMBER, value)) for value in values]
-        assert codec.encode_table(pa.table({"a": pa.array(values, kind)})).ranks.tolist() == expected
-        assert codec.encode_events([{"a": value} for value in values]).ranks.tolist() == expected
-        assert [codec.rank(0, (NUMBER, value)) for value in values] == expected
+        assert encoder.encode_table(pa.table({"a": pa.array(values, kind)})).ranks.tolist() == expected
+        assert encoder.encode_events([{"a": value} for value in values]).ranks.tolist() == expected
+        assert [encoder.rank(0, (NUMBER, value)) for value in values] == expected
 
 
 SPREADS = {
@@ -126,7 +127,7 @@ def test_big_dictionaries_have_the_same_ranks(spread: str) -> None:
     numbers = SPREADS[spread](draw, size)
     texts = [f"{x:05}" for x in draw.integers(0, 10**5, size + 10_000)]
     times = draw.integers(0, 10**18, size)
-    codec = make({"a": {"numbers": numbers, "strings": pa.array(texts), "times": times}}, ["a"] if ordered else [])
+    encoder = make({"a": {"numbers": numbers, "strings": pa.array(texts), "times": times}}, ["a"] if ordered else [])
     ranks = Ranks({"numbers": numbers.tolist(), "strings": texts, "times": times.tolist()}, ordered)
     some = numbers[:50].tolist()
     floats = [*map(float, some), *FLOATS, *draw.random(50).tolist(), *(np.nextafter(some, math.inf)).tolist()]
@@ -141,9 +142,9 @@ def test_big_dictionaries_have_the_same_ranks(spread: str) -> None:
     ):
         keys: list[SortKey] = [(kind, canonical_number(v) if kind == NUMBER else v) for v in values]
         expected = [ranks.of(key) for key in keys]
-        assert codec.encode_table(pa.table({"a": pa.array(values, values_type)})).ranks.tolist() == expected
-        assert codec.encode_events([{"a": scalar(v)} for v in values]).ranks.tolist() == expected
-        assert [codec.rank(0, key) for key in keys] == expected
+        assert encoder.encode_table(pa.table({"a": pa.array(values, values_type)})).ranks.tolist() == expected
+        assert encoder.encode_events([{"a": scalar(v)} for v in values]).ranks.tolist() == expected
+        assert [encoder.rank(0, key) for key in keys] == expected
 
 
 @given(

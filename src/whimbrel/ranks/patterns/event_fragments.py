@@ -1,8 +1,9 @@
-"""The pieces of events: what the strings of an attribute give to the attribute that is derived from it.
+"""The fragments of events: what the strings of an attribute give to the attribute that is derived from it.
 
-A piece counts as one that `some` value has if any string of the attribute has it, and as one that `every` value has if
-all its values that are not null have it. So one pattern is decided exactly whatever the event; several tests of one
-attribute are not, where it has several values: they must hold for the same one. Such events are marked SEVERAL.
+A fragment counts as one that `some` value has if any string of the attribute has it, and as one that `every` value
+has if all values that are not null have it. So one pattern is decided exactly, whatever the event. Several tests of
+one attribute must hold for the same value: where the attribute has several values, the event is marked SEVERAL and
+the filter itself is evaluated.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import lib
 
+from whimbrel.compiled.views import read_only
 from whimbrel.model.values import STRING, SortKey, to_value
 from whimbrel.ranks.arrow import values_of
 from whimbrel.ranks.cells import RANK
+from whimbrel.ranks.column_layout import Leaf, storage
 from whimbrel.ranks.columns import is_text, text_buffers
-from whimbrel.ranks.leaves import Leaf, storage
-from whimbrel.ranks.patterns.books import Book, is_every, open_books
+from whimbrel.ranks.list_columns import ListRanks
 from whimbrel.ranks.patterns.networks import Networks4, Networks6, open_networks
-from whimbrel.ranks.ragged import Part
-from whimbrel.ranks.search import fixed
+from whimbrel.ranks.patterns.pattern_trie import PatternTrie, is_every, open_tries
 
 SEVERAL = 2
 """The mark of an event whose patterns the filter itself must verify."""
@@ -43,19 +44,19 @@ class Seen(NamedTuple):
     ends: np.ndarray | None
 
 
-class Hits(NamedTuple):
-    """The ranks of the pieces that strings have: string i has those from starts[i] to ends[i]."""
+class FragmentHits(NamedTuple):
+    """The ranks of the fragments that strings have: string i has those from starts[i] to ends[i]."""
 
     ranks: np.ndarray
     starts: np.ndarray
     ends: np.ndarray
 
 
-class Derived:
-    """An attribute whose values are the pieces of another."""
+class DerivedAttribute:
+    """An attribute whose values are the fragments of another."""
 
     def __init__(
-        self, arrays: Mapping[str, np.ndarray], attr: int, name: str, books: list[Book], is_joined: bool
+        self, arrays: Mapping[str, np.ndarray], attr: int, name: str, tries: list[PatternTrie], is_joined: bool
     ) -> None:
         self.attr = attr
         self.name = name
@@ -63,11 +64,11 @@ class Derived:
         self.is_joined = is_joined
         """Whether some filter has several tests of the attribute that must hold for the same value."""
         self._arrays = arrays
-        self._tries = books
+        self._suffix_tries = tries
 
     @cached_property
-    def _books(self) -> list[Book | Networks4 | Networks6]:
-        return [*self._tries, *open_networks(self._arrays, self.attr)]
+    def _tries(self) -> list[PatternTrie | Networks4 | Networks6]:
+        return [*self._suffix_tries, *open_networks(self._arrays, self.attr)]
 
     @cached_property
     def _is_every(self) -> np.ndarray:
@@ -78,16 +79,16 @@ class Derived:
         return int(self._arrays["rank_base"][self.attr, STRING])
 
     def _every(self, ranks: np.ndarray) -> np.ndarray:
-        """Which of the ranks stand for a piece that every value must have."""
+        """Which of the ranks stand for a fragment that every value must have."""
         mask: np.ndarray = self._is_every[(ranks - self._base) >> 1]
         return mask
 
     def ranks_of(self, text: str) -> list[int]:
-        """The ranks of the pieces that one text has."""
+        """The ranks of the fragments that one text has."""
         data = np.frombuffer(text.encode(), np.uint8)
         cuts = np.array([0, len(data)], np.int64)
         cuts.flags.writeable = False
-        return [rank for book in self._books for rank in book.find(cuts, data)[1].tolist()]
+        return [rank for trie in self._tries for rank in trie.find(cuts, data)[1].tolist()]
 
     def ranks_of_several(self, texts: Sequence[str], values: int) -> tuple[list[int], int]:
         """The ranks of an event with several values that are not null, of which these are strings, and its mark."""
@@ -99,7 +100,7 @@ class Derived:
         kept: list[int] = ranks[~self._every(ranks) | (times == values)].tolist()
         return kept, SEVERAL if self.is_joined else 0
 
-    def hits(self, values: pa.Array) -> Hits:
+    def hits(self, values: pa.Array) -> FragmentHits:
         """The ranks of all strings of an array."""
         if values.type.id == lib.Type_DICTIONARY:
             if len(values.dictionary) > len(values):
@@ -107,27 +108,27 @@ class Derived:
             known = self.hits(storage(values.dictionary))
             places = values_of(values.indices.fill_null(0)).astype(np.int64)
             if not len(known.starts):  # all are null
-                return Hits(known.ranks, places, places)
-            return Hits(known.ranks, known.starts[places], known.ends[places])
+                return FragmentHits(known.ranks, places, places)
+            return FragmentHits(known.ranks, known.starts[places], known.ends[places])
         if not len(values) or not is_text(values):
             nothing = np.zeros(len(values), np.int64)
-            return Hits(np.empty(0, np.int32), nothing, nothing)
-        offsets, data = map(fixed, text_buffers(values, self.name))
-        found = [book.find(offsets, data) for book in self._books]
+            return FragmentHits(np.empty(0, np.int32), nothing, nothing)
+        offsets, data = map(read_only, text_buffers(values, self.name))
+        found = [trie.find(offsets, data) for trie in self._tries]
         if len(found) == 1:
             ends, ranks = found[0]
-            return Hits(ranks, ends[:-1], ends[1:])
+            return FragmentHits(ranks, ends[:-1], ends[1:])
         rows = np.concatenate([np.repeat(np.arange(len(values)), np.diff(ends)) for ends, _ in found])
         order = np.argsort(rows, kind="stable")
         total = np.sum([ends for ends, _ in found], axis=0)
-        return Hits(np.concatenate([ranks for _, ranks in found])[order], total[:-1], total[1:])
+        return FragmentHits(np.concatenate([ranks for _, ranks in found])[order], total[:-1], total[1:])
 
-    def part(self, seen: Sequence[Seen], rows: int, marks: np.ndarray) -> Part:
+    def part(self, seen: Sequence[Seen], rows: int, marks: np.ndarray) -> ListRanks:
         """The ranks of all rows of a table; marks those whose patterns must be verified."""
         hits = [self.hits(pa.nulls(len(one.ranks)) if one.values is None else one.values) for one in seen]
         if len(seen) == 1 and seen[0].starts is None:
             ends = np.where(seen[0].ranks > 0, hits[0].ends, hits[0].starts)
-            return Part(self.attr, hits[0].ranks, hits[0].starts, ends)
+            return ListRanks(self.attr, hits[0].ranks, hits[0].starts, ends)
         values = np.zeros(rows, np.int64)
         pairs: list[np.ndarray] = []
         for one, its in zip(seen, hits, strict=True):
@@ -144,19 +145,19 @@ class Derived:
             marks[row[values[row] > 1]] |= SEVERAL
         kept = ~self._every(ranks) | (times == values[row])
         cuts = np.searchsorted(row[kept], np.arange(rows + 1))
-        return Part(self.attr, ranks[kept], cuts[:-1], cuts[1:])
+        return ListRanks(self.attr, ranks[kept], cuts[:-1], cuts[1:])
 
 
-class Pieces:
+class EventFragments:
     """The derived attributes of a segment. Safe to use from many threads."""
 
     def __init__(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, object]) -> None:
         names = cast(Sequence[str], meta["attributes"])
-        books = open_books(arrays)
-        self._by_attr: dict[int, Derived] = {}
-        self._by_name: dict[str, Derived] = {}
+        tries = open_tries(arrays)
+        self._by_attr: dict[int, DerivedAttribute] = {}
+        self._by_name: dict[str, DerivedAttribute] = {}
         for attr, source, is_joined in cast(Sequence[tuple[int, int, bool]], meta["derived"]):
-            derived = Derived(arrays, attr, names[source], books.get(attr, []), is_joined)
+            derived = DerivedAttribute(arrays, attr, names[source], tries.get(attr, []), is_joined)
             self._by_attr[source] = self._by_name[names[source]] = derived
         self.attrs = frozenset(derived.attr for derived in self._by_attr.values())
         """The derived attributes, which no event has by itself."""
@@ -168,8 +169,8 @@ class Pieces:
         """Whether some leaf, or what lies below it, has patterns."""
         return any(name == leaf.name or name.startswith(f"{leaf.name}.") for leaf in leaves for name in self._by_name)
 
-    def parts(self, seen: Sequence[Seen], rows: int, marks: np.ndarray) -> list[Part]:
-        """The pieces of all attributes that a table has."""
+    def parts(self, seen: Sequence[Seen], rows: int, marks: np.ndarray) -> list[ListRanks]:
+        """The fragments of all attributes that a table has."""
         return [
             self._by_attr[attr].part([one for one in seen if one.attr == attr], rows, marks)
             for attr in sorted({one.attr for one in seen})
@@ -178,7 +179,7 @@ class Pieces:
     def append_flat(
         self, event: Mapping[str, Any], timestamps: Collection[str], attrs: array[int], cells: list[float]
     ) -> int:
-        """Adds the pieces of a flat object, whose values `Lanes` has checked; its mark."""
+        """Adds the fragments of a flat object, whose values `Lanes` has checked; its mark."""
         mark = 0
         for name, derived in self._by_name.items():
             value = event.get(name)
@@ -192,15 +193,15 @@ class Pieces:
         return mark
 
     def append(self, attr: int, keys: Collection[SortKey], attrs: array[int], cells: list[float]) -> int:
-        """Adds the pieces of an attribute that has these values; the mark of the event."""
+        """Adds the fragments of an attribute that has these values; the mark of the event."""
         derived = self._by_attr.get(attr)
         return (
             0 if derived is None else _append_all(derived, [value for kind, value in keys if kind >= 0], attrs, cells)
         )
 
 
-def _append_all(derived: Derived, values: Sequence[object], attrs: array[int], cells: list[float]) -> int:
-    """Adds the pieces of values that are not null; the mark of the event."""
+def _append_all(derived: DerivedAttribute, values: Sequence[object], attrs: array[int], cells: list[float]) -> int:
+    """Adds the fragments of values that are not null; the mark of the event."""
     texts = [value for value in values if isinstance(value, str)]
     if len(values) == 1 and texts:
         _append(derived.attr, derived.ranks_of(texts[0]), attrs, cells)

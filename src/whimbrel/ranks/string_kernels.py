@@ -7,13 +7,9 @@ constants are short.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
+from whimbrel.compiled.helpers import are_equal, shared
 from whimbrel.compiled.jit import helper, inlined, kernel
 
 _FNV_START = np.uint64(14695981039346656037)
@@ -25,42 +21,6 @@ _AHEAD = 64
 NANOSECONDS = 1_000_000_000
 _LAST_SECOND = 9_223_372_035
 """Seconds around 1970 whose every nanosecond is an int64; outside of them Python's integers take over."""
-
-
-def _load_word(typing: Any, data: Any, index: Any) -> Any:  # pragma: no cover
-    """Eight bytes of an array from `index` on, at any alignment, in one load: strings compare eight times faster."""
-
-    def load(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        place = builder.gep(array.data, [arguments[1]])
-        word = builder.load(builder.bitcast(place, ir.IntType(64).as_pointer()))
-        word.align = 1
-        return word
-
-    return types.uint64(data, types.int64), load
-
-
-load_word: Any = intrinsic(_load_word)
-
-
-@helper
-def shared(one, at, two, start, length):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """How many of the first `length` bytes are the same."""
-    same = 0
-    while same + 8 <= length and load_word(one, at + same) == load_word(two, start + same):
-        same += 8
-    while same < length and one[at + same] == two[start + same]:
-        same += 1
-    return same
-
-
-@helper
-def _are_equal(one, at, two, start, length):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Whether the next `length` bytes are the same; up to eight are compared at once where that stays inside."""
-    if length <= 8 and at + 8 <= one.size and start + 8 <= two.size:
-        unlike = load_word(one, at) ^ load_word(two, start)
-        return length == 0 or unlike << np.uint64(64 - 8 * length) == np.uint64(0)
-    return shared(one, at, two, start, length) == length
 
 
 @helper
@@ -124,7 +84,7 @@ def rank_strings(
             length = offsets[rows[i] + 1] - start
             slot, entry, at = slots[i], entries[i], starts[i]
             while entry != 0:
-                if known_offsets[first + entry] - at == length and _are_equal(known, at, data, start, length):
+                if known_offsets[first + entry] - at == length and are_equal(known, at, data, start, length):
                     break
                 slot = (slot + 1) & mask
                 entry = np.int64(table[slot])

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.objects import READABLE
+from whimbrel.compiled.python_objects import READABLE
 from whimbrel.model.event import Event
-from whimbrel.ranks.dict_kernels import GIVEN_UP, LEFT, read_dict
-from whimbrel.ranks.flat import Lanes, NotFlat
+from whimbrel.ranks.encoding.dict_kernels import GIVEN_UP, LEFT, read_dict
+from whimbrel.ranks.encoding.flat_events import Lanes, NotFlat
 from whimbrel.ranks.lookup import EXACT, Lookup
-from whimbrel.ranks.patterns.pieces import Pieces
+from whimbrel.ranks.patterns.event_fragments import EventFragments
 
 
 class _Names(NamedTuple):
@@ -28,17 +28,21 @@ class _Names(NamedTuple):
     """What `read_dict` is told."""
 
 
-class Singles:
+class SingleEventEncoder:
     """Reads single events for one segment. Safe to use from many threads."""
 
     def __init__(
-        self, ids: dict[str, int], lookup: Callable[[int], Lookup], number_kind: np.ndarray, pieces: Pieces | None
+        self,
+        ids: dict[str, int],
+        lookup: Callable[[int], Lookup],
+        number_kind: np.ndarray,
+        fragments: EventFragments | None,
     ) -> None:
         self._ids = ids
         self._lookup = lookup
         exact = set(np.flatnonzero(number_kind == EXACT).tolist())
         self._exact = [name for name, attr in ids.items() if attr in exact]
-        self._pieces = pieces
+        self._fragments = fragments
         self._names = self._named(frozenset())
 
     def read(
@@ -60,7 +64,7 @@ class Singles:
             if count != GIVEN_UP:
                 if left and not _append_flat(left, names.lanes, attrs, cells):
                     return 0, self._append_whole(event, timestamps, attrs, cells)
-                return count, 0 if self._pieces is None else self._pieces.append_flat(event, timestamps, attrs, cells)
+                return count, self._append_fragments(event, timestamps, attrs, cells)
         return 0, self.append(event, timestamps, attrs, cells)
 
     def append(
@@ -68,8 +72,13 @@ class Singles:
     ) -> int:
         """Adds the entries of one event, attributes and cells; how it is coupled, or 0."""
         if type(event) is dict and _append_flat(event, self._names_for(timestamps).lanes, attrs, cells):
-            return 0 if self._pieces is None else self._pieces.append_flat(event, timestamps, attrs, cells)
+            return self._append_fragments(event, timestamps, attrs, cells)
         return self._append_whole(event, timestamps, attrs, cells)
+
+    def _append_fragments(
+        self, event: Mapping[str, object], timestamps: Collection[str], attrs: array[int], cells: list[float]
+    ) -> int:
+        return 0 if self._fragments is None else self._fragments.append_flat(event, timestamps, attrs, cells)
 
     def _append_whole(
         self, event: Event | Mapping[str, object], timestamps: Collection[str], attrs: array[int], cells: list[float]
@@ -83,8 +92,8 @@ class Singles:
             for key in event.keys(name):
                 attrs.append(attr)
                 cells.append(lookup.cell(key))
-            if self._pieces is not None:
-                mark |= self._pieces.append(attr, event.keys(name), attrs, cells)
+            if self._fragments is not None:
+                mark |= self._fragments.append(attr, event.keys(name), attrs, cells)
         in_objects = event.has_elements and any(one.elements for name in names for one in event.occurrences(name))
         return mark | in_objects
 

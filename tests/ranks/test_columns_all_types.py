@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine.test_columns import COLUMNS, arrays_of, views
 from tests.engine.test_index import block_pairs, pairs
+from tests.ranks.test_columns import COLUMNS, arrays_of, views
 from whimbrel import Filter, Index
 from whimbrel.model import expression as x
 from whimbrel.model.errors import EventError, LimitExceeded

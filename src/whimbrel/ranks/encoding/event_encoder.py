@@ -1,4 +1,4 @@
-"""The codec of a segment: events in any shape become ranks, which are all that the kernels see.
+"""The encoder of a segment: events in any shape become ranks, which are all that the kernels see.
 
 Tables are encoded column by column (`columns`), single events attribute by attribute (`singles`); both look ranks up in
 the same dictionary (`lookup`). Attributes that no filter of the segment mentions are dropped here.
@@ -15,32 +15,29 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.compiled.objects import KINDS
+from whimbrel.compiled.python_objects import KINDS
+from whimbrel.compiled.views import read_only
 from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.model.event import Event
 from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_VALUES
 from whimbrel.model.tables import read_events
 from whimbrel.model.values import SortKey
+from whimbrel.ranks.column_layout import ColumnLayout, Leaf, layout, leaf_array
 from whimbrel.ranks.columns import rank_column
-from whimbrel.ranks.dictionary import build_dictionary, ranks_of_numbers, ranks_of_strings, ranks_of_times
-from whimbrel.ranks.encode_kernels import number_buckets, pack, rank_cells
-from whimbrel.ranks.encoding.singles import Singles
+from whimbrel.ranks.encoding.single_events import SingleEventEncoder
 from whimbrel.ranks.kernel_arrays import Numbers, Reading
-from whimbrel.ranks.leaves import Layout, Leaf, layout, leaf_array
+from whimbrel.ranks.list_columns import ListRanks, rank_lists, rank_map, rank_objects
 from whimbrel.ranks.lookup import Lookup
-from whimbrel.ranks.patterns.pieces import Pieces, Seen
-from whimbrel.ranks.ragged import Part, rank_lists, rank_map, rank_objects
-from whimbrel.ranks.search import fixed
-
-__all__ = ["Codec", "Encoded", "build_dictionary", "ranks_of_numbers", "ranks_of_strings", "ranks_of_times"]
+from whimbrel.ranks.patterns.event_fragments import EventFragments, Seen
+from whimbrel.ranks.rank_kernels import number_buckets, pack, rank_cells
 
 
 @dataclass(slots=True)
-class Encoded:
+class EncodedEvents:
     """Events as ranks: event e has the entries offsets[e]:offsets[e + 1], those of one attribute side by side.
 
     Null is rank 0; a missing attribute has no entry. `coupled[e]` is not 0 where ranks alone do not decide: 1 if an
-    attribute of the segment lies in an array of objects, 2 if strings of a list have pieces of patterns (`SEVERAL`).
+    attribute of the segment lies in an array of objects, 2 if strings of a list have fragments of patterns (`SEVERAL`).
     """
 
     count: int
@@ -50,26 +47,28 @@ class Encoded:
     coupled: np.ndarray
 
 
-class Codec:
+class EventEncoder:
     """Gives the values of events their ranks in one segment. Safe to use from many threads.
 
+    >>> from whimbrel.ranks.dictionary import build_dictionary
+    >>> from whimbrel.ranks.dictionary import build_dictionary
     >>> arrays, meta = build_dictionary({0: {"numbers": [3, 5]}}, ["price"], [])
-    >>> codec = Codec(arrays, meta)
-    >>> codec.encode_event({"price": 4, "color": "red"}).ranks, codec.value(0, 9)
+    >>> encoder = EventEncoder(arrays, meta)
+    >>> encoder.encode_event({"price": 4, "color": "red"}).ranks, encoder.value(0, 9)
     (array([8], dtype=int32), (1, 5))
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, object]) -> None:
         self._arrays = arrays
         self._meta = meta
-        self._pieces = Pieces(arrays, meta) if meta.get("derived") else None
+        self._fragments = EventFragments(arrays, meta) if meta.get("derived") else None
         self._lookups: dict[int, Lookup] = {}
-        self._layout: tuple[pa.Schema, frozenset[str], Layout] | None = None
+        self._layout: tuple[pa.Schema, frozenset[str], ColumnLayout] | None = None
 
     @cached_property
     def _ids(self) -> dict[str, int]:
         names = cast(Sequence[str], self._meta["attributes"])
-        derived = frozenset() if self._pieces is None else self._pieces.attrs
+        derived = frozenset() if self._fragments is None else self._fragments.attrs
         return {name: attr for attr, name in enumerate(names) if attr not in derived}
 
     @cached_property
@@ -81,22 +80,22 @@ class Codec:
     def numbers(self) -> Numbers:
         """The numbers of all attributes, as kernels read them."""
         kinds, starts, integers, bases = (
-            fixed(self._arrays[name]) for name in ("number_kind", "number_start", "numbers", "rank_base")
+            read_only(self._arrays[name]) for name in ("number_kind", "number_start", "numbers", "rank_base")
         )
         floats = integers.view(np.float64)
         first, buckets, scale = number_buckets(kinds, starts, integers, floats)
-        return Numbers(kinds, starts, integers, floats, bases, fixed(first), fixed(buckets), fixed(scale))
+        return Numbers(kinds, starts, integers, floats, bases, read_only(first), read_only(buckets), read_only(scale))
 
     @cached_property
     def reading(self) -> Reading:
         """What kernels need besides numbers to read a dict."""
         strings = "string_start", "string_offset", "string_bytes", "string_hash_start", "string_hash", "ordered_strings"
-        return Reading(KINDS, *(fixed(self._arrays[name]) for name in ("rank_base", *strings)))
+        return Reading(KINDS, *(read_only(self._arrays[name]) for name in ("rank_base", *strings)))
 
     @cached_property
-    def singles(self) -> Singles:
+    def single_events(self) -> SingleEventEncoder:
         """How single events are read."""
-        return Singles(self._ids, self._lookup, self._arrays["number_kind"], self._pieces)
+        return SingleEventEncoder(self._ids, self._lookup, self._arrays["number_kind"], self._fragments)
 
     def _lookup(self, attr: int) -> Lookup:
         found = self._lookups.get(attr)
@@ -112,11 +111,11 @@ class Codec:
         """The constant that has this rank; None for null and for the gaps between constants."""
         return self._lookup(attr).value(rank)
 
-    def encode_table(self, table: pa.Table | pa.RecordBatch, timestamps: Collection[str] = ()) -> Encoded:
+    def encode_table(self, table: pa.Table | pa.RecordBatch, timestamps: Collection[str] = ()) -> EncodedEvents:
         """The rows of a table or a slice of one; texts of the attributes in `timestamps` are read as timestamps."""
         found = self._layout_of(table.schema, frozenset(timestamps))
-        pieces = self._pieces
-        is_odd = pieces is not None and pieces.are_below(found.odd)
+        fragments = self._fragments
+        is_odd = fragments is not None and fragments.are_below(found.odd)
         if len(found.flat) + len(found.lists) > EVENT_ATTRIBUTES.value or is_odd:
             return self.encode_events(list(read_events(table, self._ids, timestamps)))
         rows = table.num_rows
@@ -125,14 +124,14 @@ class Codec:
         for leaf, line in zip(found.flat, cells, strict=True):
             column = leaf_array(table, leaf)
             rank_column(column, leaf, self._lookup(leaf.attr), line[:rows])
-            if pieces is not None and leaf.attr in pieces:
+            if fragments is not None and leaf.attr in fragments:
                 seen.append(Seen(leaf.attr, None if leaf.is_time else column, line[:rows], None, None))
         attrs = np.array([leaf.attr for leaf in found.flat], np.int32)
         coupled = np.zeros(rows, np.uint8)
         parts = self._parts(table, found, coupled, timestamps, seen)
-        derived = pieces.parts(seen, rows, coupled) if pieces is not None and seen else []
+        derived = fragments.parts(seen, rows, coupled) if fragments is not None and seen else []
         parts += derived
-        encoded = Encoded(rows, *pack(cells, rows, attrs, *_stacked(parts, attrs, rows)), coupled)
+        encoded = EncodedEvents(rows, *pack(cells, rows, attrs, *_stacked(parts, attrs, rows)), coupled)
         if found.odd:
             encoded = _united(encoded, self._odd(table, found.odd, timestamps), len(self.numbers.kinds))
         if not found.is_flat:
@@ -140,7 +139,7 @@ class Codec:
             EVENT_VALUES.check(int(sizes.max(initial=0)), f"event {int(sizes.argmax()) if rows else 0}")
         return encoded
 
-    def _layout_of(self, schema: pa.Schema, timestamps: frozenset[str]) -> Layout:
+    def _layout_of(self, schema: pa.Schema, timestamps: frozenset[str]) -> ColumnLayout:
         last = self._layout
         if last is not None and last[1] == timestamps and last[0].equals(schema):
             return last[2]
@@ -151,11 +150,11 @@ class Codec:
     def _parts(
         self,
         table: pa.Table | pa.RecordBatch,
-        found: Layout,
+        found: ColumnLayout,
         coupled: np.ndarray,
         timestamps: Collection[str],
         seen: list[Seen],
-    ) -> list[Part]:
+    ) -> list[ListRanks]:
         """The columns with several values per row; marks the rows whose arrays of objects have some.
 
         What has patterns is added to `seen`.
@@ -166,7 +165,7 @@ class Codec:
             return None if attr is None else Leaf(attr, name, (), name in timestamps)
 
         def see(leaf: Leaf, values: pa.Array, ranks: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> None:
-            if self._pieces is not None and leaf.attr in self._pieces:
+            if self._fragments is not None and leaf.attr in self._fragments:
                 seen.append(Seen(leaf.attr, None if leaf.is_time else values, ranks, starts, ends))
 
         parts = [rank_lists(leaf_array(table, leaf), leaf, self._lookup(leaf.attr), see) for leaf in found.lists]
@@ -178,7 +177,7 @@ class Codec:
             parts += rank_map(leaf_array(table, leaf), leaf, below, self._lookup, see)
         return parts
 
-    def _odd(self, table: pa.Table | pa.RecordBatch, leaves: list[Leaf], timestamps: Collection[str]) -> Encoded:
+    def _odd(self, table: pa.Table | pa.RecordBatch, leaves: list[Leaf], timestamps: Collection[str]) -> EncodedEvents:
         """What only the plain reader understands; a dotted column is the same to it as a nested one."""
         arrays = [leaf_array(table, leaf) for leaf in leaves]
         odd = pa.Table.from_arrays(arrays, [leaf.name for leaf in leaves])
@@ -186,7 +185,7 @@ class Codec:
 
     def encode_events(
         self, events: Sequence[Event | Mapping[str, object]], timestamps: Collection[str] = ()
-    ) -> Encoded:
+    ) -> EncodedEvents:
         """Many events; `timestamps` is for those that are plain mappings."""
         attrs = array("i")
         cells: list[float] = []
@@ -194,7 +193,7 @@ class Codec:
         coupled = np.zeros(len(events), np.uint8)
         for row, event in enumerate(events):
             try:
-                coupled[row] = self.singles.append(event, timestamps, attrs, cells)
+                coupled[row] = self.single_events.append(event, timestamps, attrs, cells)
             except EventError as error:
                 raise EventError(error.expected, error.found, f"event {row}: {error.path}") from error
             except LimitExceeded as error:
@@ -203,25 +202,25 @@ class Codec:
             sizes.append(len(attrs))
         return self._ranked(attrs, cells, sizes, coupled)
 
-    def encode_event(self, event: Event | Mapping[str, object], timestamps: Collection[str] = ()) -> Encoded:
+    def encode_event(self, event: Event | Mapping[str, object], timestamps: Collection[str] = ()) -> EncodedEvents:
         """One event."""
         attrs = array("i")
         cells: list[float] = []
-        coupled = self.singles.append(event, timestamps, attrs, cells)
+        coupled = self.single_events.append(event, timestamps, attrs, cells)
         return self._ranked(attrs, cells, [0, len(attrs)], np.array((coupled,), np.uint8))
 
-    def _ranked(self, attrs: array[int], cells: list[float], sizes: list[int], coupled: np.ndarray) -> Encoded:
-        """What `Singles.append` has collected for events that end at these sizes."""
+    def _ranked(self, attrs: array[int], cells: list[float], sizes: list[int], coupled: np.ndarray) -> EncodedEvents:
+        """What `SingleEventEncoder.append` has collected for events that end at these sizes."""
         offsets = np.array(sizes, np.int64)
         out = np.empty((2, len(attrs)), np.int32)
         if attrs:
             values = np.array(cells, np.float64)
             rank_cells(np.array(attrs, np.int32), values, values.view(np.int64), self.numbers, offsets, *out)
-        return Encoded(len(coupled), offsets, out[0, : offsets[-1]], out[1, : offsets[-1]], coupled)
+        return EncodedEvents(len(coupled), offsets, out[0, : offsets[-1]], out[1, : offsets[-1]], coupled)
 
 
 def _stacked(
-    parts: list[Part], attrs: np.ndarray, rows: int
+    parts: list[ListRanks], attrs: np.ndarray, rows: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The parts in the form that `pack` reads."""
     parts = sorted(parts, key=lambda part: part.attr)
@@ -236,11 +235,11 @@ def _stacked(
     return own, np.searchsorted(attrs, own, "right"), starts, ends, ranks
 
 
-def _united(one: Encoded, two: Encoded, attributes: int) -> Encoded:
+def _united(one: EncodedEvents, two: EncodedEvents, attributes: int) -> EncodedEvents:
     """The entries of both, event by event, those of one attribute side by side."""
     keys = np.concatenate(
         [np.repeat(np.arange(e.count), np.diff(e.offsets)) * attributes + e.attrs for e in (one, two)]
     )
     order = np.argsort(keys, kind="stable")
     attrs, ranks = (np.concatenate(pair)[order] for pair in ((one.attrs, two.attrs), (one.ranks, two.ranks)))
-    return Encoded(one.count, one.offsets + two.offsets, attrs, ranks, one.coupled | two.coupled)
+    return EncodedEvents(one.count, one.offsets + two.offsets, attrs, ranks, one.coupled | two.coupled)

@@ -1,7 +1,7 @@
 """Which columns of a table hold which attributes of a segment.
 
 A dotted name and nested fields are the same attribute, so an attribute may lie in several leaves. What is rare and
-hard (lists of lists, arrays in arrays) is left to the plain reader of events: those leaves are `Layout.odd`.
+hard (lists of lists, arrays in arrays) is left to the plain reader of events: those leaves are `ColumnLayout.odd`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ColumnLayout:
     """Where the attributes of a segment lie in tables of one schema, flat ones in order of attributes."""
 
     flat: list[Leaf] = field(default_factory=list)
@@ -49,11 +49,11 @@ class Layout:
 
 def layout(
     schema: pa.Schema, find: Callable[[str], int | None], above: Container[str], timestamps: Collection[str]
-) -> Layout:
+) -> ColumnLayout:
     """The layout of a schema: `find` gives an attribute's id, `above` has the names that attributes lie below."""
-    found = Layout()
+    found = ColumnLayout()
 
-    def walk(name: str, kind: pa.DataType, path: tuple[int, ...], found: Layout) -> None:
+    def walk(name: str, kind: pa.DataType, path: tuple[int, ...], found: ColumnLayout) -> None:
         kind = _plain(kind)
         if _types.is_struct(kind):
             if len(path) >= EVENT_DEPTH.value:
@@ -70,14 +70,14 @@ def layout(
         elif attr is not None or name in above:
             walk_members(Leaf(-1 if attr is None else attr, name, path, name in timestamps), kind, found)
 
-    def walk_members(leaf: Leaf, kind: pa.DataType, found: Layout) -> None:
+    def walk_members(leaf: Leaf, kind: pa.DataType, found: ColumnLayout) -> None:
         is_map = _types.is_map(kind)
         member = _plain(kind.item_type if is_map else kind.value_type)
         if is_map and _is_text(kind.key_type) and not _is_nested(member):
             if leaf.name in above:
                 found.maps.append(leaf)
         elif not is_map and _types.is_struct(member):
-            inner = Layout()
+            inner = ColumnLayout()
             if leaf.name in above:
                 for index, child in enumerate(member):
                     walk(f"{leaf.name}.{child.name}", child.type, (index,), inner)

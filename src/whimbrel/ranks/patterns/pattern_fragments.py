@@ -1,7 +1,7 @@
-"""What patterns look for: the pieces of text that a string must have, or must not have, to match.
+"""What patterns look for: the fragments of text that a string must have, or must not have, to match.
 
-A suffix, a substring and a network are a piece and nothing else. Of LIKE with several wildcards and of regular
-expressions pieces are only necessary: they find the filters that may match, which are then verified.
+A suffix, a substring and a network are a fragment and nothing else. Of LIKE with several wildcards and of regular
+expressions fragments are only necessary: they find the filters that may match, which are then verified.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import NamedTuple
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.intervals import ALL, STRINGS, IntervalSet
 from whimbrel.model.patterns import Cidr, Like, Pattern, Substring, Suffix
-from whimbrel.ranks.patterns.books import EVERY_END, EVERY_INSIDE, SOME_END, SOME_INSIDE
-from whimbrel.ranks.patterns.networks import EVERY_NETWORK, SOME_NETWORK, network_piece
+from whimbrel.ranks.patterns.networks import EVERY_NETWORK, SOME_NETWORK, network_fragment
+from whimbrel.ranks.patterns.pattern_trie import EVERY_END, EVERY_INSIDE, SOME_END, SOME_INSIDE
 
 MOST = 4
 """Pieces of a pattern that are looked for where they are only necessary, the longest ones."""
 
 
-class Looked(NamedTuple):
+class PatternFragments(NamedTuple):
     """What the patterns of a constraint come to."""
 
     wanted: list[tuple[str, ...]]
@@ -32,29 +32,29 @@ class Looked(NamedTuple):
     """Whether there is more to them if it has several."""
 
 
-def look(constraint: Constraint) -> Looked:
-    """The pieces of a constraint's patterns."""
+def look(constraint: Constraint) -> PatternFragments:
+    """The fragments of a constraint's patterns."""
     wanted: list[tuple[str, ...]] = []
     is_exact = True
     for pattern in constraint.include:
-        pieces, exactly = _wanted(pattern, constraint.values)
-        wanted += pieces
+        fragments, exactly = _wanted(pattern, constraint.values)
+        wanted += fragments
         is_exact = is_exact and exactly
-    unwanted = [piece for pattern in constraint.exclude for piece in _unwanted(pattern)]
+    unwanted = [fragment for pattern in constraint.exclude for fragment in _unwanted(pattern)]
     is_exact = is_exact and len(unwanted) == len(constraint.exclude)
     anything = STRINGS if wanted else ALL
     tests = len(wanted) + len(unwanted) + (constraint.values != anything)
-    return Looked(wanted, unwanted, is_exact, is_exact and tests > 1)
+    return PatternFragments(wanted, unwanted, is_exact, is_exact and tests > 1)
 
 
 def _wanted(pattern: Pattern, values: IntervalSet) -> tuple[list[tuple[str, ...]], bool]:
-    """The pieces of a pattern that must match a value of this set, and whether they say it all."""
+    """The fragments of a pattern that must match a value of this set, and whether they say it all."""
     if isinstance(pattern, Suffix):
         return ([(pattern.text + SOME_END,)] if pattern.text else []), True
     if isinstance(pattern, Substring):
         return ([(pattern.text + SOME_INSIDE,)] if pattern.text else []), True
     if isinstance(pattern, Cidr):
-        return [(network_piece(pattern) + SOME_NETWORK,)], True
+        return [(network_fragment(pattern) + SOME_NETWORK,)], True
     if isinstance(pattern, Like):
         return _of_like(pattern, values)
     return _of_regex(pattern.regex), False
@@ -66,7 +66,7 @@ def _unwanted(pattern: Pattern) -> list[str]:
     if isinstance(pattern, Substring) and pattern.text:
         return [pattern.text + EVERY_INSIDE]
     if isinstance(pattern, Cidr):
-        return [network_piece(pattern) + EVERY_NETWORK]
+        return [network_fragment(pattern) + EVERY_NETWORK]
     return []
 
 
@@ -83,8 +83,8 @@ def _of_like(pattern: Like, values: IntervalSet) -> tuple[list[tuple[str, ...]],
 
 
 def _of_regex(regex: str) -> list[tuple[str, ...]]:
-    """The longest pieces; of several alternatives the longest of each, if every one has any."""
-    alternatives = [_longest(pieces) for pieces in regex_pieces(regex)]
+    """The longest fragments; of several alternatives the longest of each, if every one has any."""
+    alternatives = [_longest(fragments) for fragments in regex_fragments(regex)]
     if len(alternatives) == 1:
         return [(text + SOME_INSIDE,) for text in alternatives[0]]
     return [tuple(dict.fromkeys(texts[0] + SOME_INSIDE for texts in alternatives))] if all(alternatives) else []
@@ -112,16 +112,16 @@ _SIMPLE = re.compile(
 )
 
 
-def regex_pieces(regex: str) -> list[list[str]]:
+def regex_fragments(regex: str) -> list[list[str]]:
     """Of each alternative, texts that every string has in which it is found; none where that is not simple to say.
 
-    >>> regex_pieces(r"^GET /api/v\\d+/orders\\?id=(\\d+|none)$|POST")
+    >>> regex_fragments(r"^GET /api/v\\d+/orders\\?id=(\\d+|none)$|POST")
     [['GET /api/v', '/orders?id='], ['POST']]
     """
     alternatives = [[""]]
     at = depth = 0
     while at < len(regex):
-        pieces = alternatives[-1]
+        fragments = alternatives[-1]
         if regex[at] == "|":
             if depth == 0:
                 alternatives.append([""])
@@ -134,11 +134,11 @@ def regex_pieces(regex: str) -> list[list[str]]:
         at = found.end()
         depth += (kind == "open") - (kind == "close")
         if depth > 0 or kind == "close":  # what is in parentheses may be one of several, or left out
-            pieces.append("")
+            fragments.append("")
         elif kind in ("letter", "escaped"):
-            pieces[-1] += text[-1]
+            fragments[-1] += text[-1]
         else:
             if kind == "again" and text != "+":
-                pieces[-1] = pieces[-1][:-1]
-            pieces.append("")
-    return [[piece for piece in pieces if piece] for pieces in alternatives]
+                fragments[-1] = fragments[-1][:-1]
+            fragments.append("")
+    return [[fragment for fragment in fragments if fragment] for fragments in alternatives]

@@ -22,15 +22,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests import strategies as ws
-from tests.engine.ranks import Constants, constants, entries, make
+from tests.ranks.reference import Constants, constants, entries, make
 from whimbrel import Filter, Index
-from whimbrel.compiled import objects
+from whimbrel.compiled import python_objects as objects
 from whimbrel.compiled.views import words_of
 from whimbrel.model.errors import EventError, LimitExceeded, WhimbrelError
 from whimbrel.model.event import Event
-from whimbrel.ranks.dict_kernels import GIVEN_UP, read_dict
-from whimbrel.ranks.encoding import singles
-from whimbrel.ranks.encoding.codec import Codec, Encoded
+from whimbrel.ranks.encoding import single_events as singles
+from whimbrel.ranks.encoding.dict_kernels import GIVEN_UP, read_dict
+from whimbrel.ranks.encoding.event_encoder import EncodedEvents, EventEncoder
 from whimbrel.ranks.kernel_arrays import (
     END_AT,
     ENTRIES,
@@ -47,27 +47,27 @@ ROOM = 64
 
 
 class Reader:
-    """What `Singles.read` of a codec needs, without a segment."""
+    """What `SingleEventEncoder.read` of a encoder needs, without a segment."""
 
-    def __init__(self, codec: Codec) -> None:
-        self.codec = codec
+    def __init__(self, encoder: EventEncoder) -> None:
+        self.encoder = encoder
         cells = np.zeros(ROOM, np.float64)
         self.entries = Entries(np.zeros(ROOM, np.int32), cells, cells.view(np.int64), np.zeros(4_096, np.int64))
         self.words = np.zeros(END_AT, np.int64)
-        self.words[READING_AT:END_AT] = words_of(READING, codec.reading)
+        self.words[READING_AT:END_AT] = words_of(READING, encoder.reading)
         self.words[ENTRIES_AT:NUMBERS_AT] = words_of(ENTRIES, self.entries)
 
-    def read(self, event: Any, timestamps: Sequence[str] = ()) -> tuple[Encoded, int]:
+    def read(self, event: Any, timestamps: Sequence[str] = ()) -> tuple[EncodedEvents, int]:
         """The entries of one event, and how many of them are from the kernel."""
         others = array("i"), list[float]()
-        count, coupled = self.codec.singles.read(event, timestamps, self.words, *others)
+        count, coupled = self.encoder.single_events.read(event, timestamps, self.words, *others)
         attrs = array("i", [*self.entries.attrs[:count].tolist(), *others[0]])
         cells = [*self.entries.cells[:count].tolist(), *others[1]]
-        return self.codec._ranked(attrs, cells, [0, len(attrs)], np.array([coupled], np.uint8)), count
+        return self.encoder._ranked(attrs, cells, [0, len(attrs)], np.array([coupled], np.uint8)), count
 
 
-def read(codec: Codec, event: Any, timestamps: Sequence[str] = ()) -> tuple[Encoded, int]:
-    return Reader(codec).read(event, timestamps)
+def read(encoder: EventEncoder, event: Any, timestamps: Sequence[str] = ()) -> tuple[EncodedEvents, int]:
+    return Reader(encoder).read(event, timestamps)
 
 
 def outcome(found: Any) -> object:
@@ -79,11 +79,11 @@ def outcome(found: Any) -> object:
     return entries(encoded), encoded.coupled.tolist()
 
 
-def agree(codec: Codec, event: dict[Any, Any], timestamps: Sequence[str] = ()) -> None:
+def agree(encoder: EventEncoder, event: dict[Any, Any], timestamps: Sequence[str] = ()) -> None:
     """Both ways to read an event have one outcome, whatever was read before."""
-    expected = outcome(lambda: codec.encode_event(Event(event, timestamps)))
-    assert outcome(lambda: read(codec, event, timestamps)[0]) == expected
-    assert outcome(lambda: codec.encode_event(event, timestamps)) == expected
+    expected = outcome(lambda: encoder.encode_event(Event(event, timestamps)))
+    assert outcome(lambda: read(encoder, event, timestamps)[0]) == expected
+    assert outcome(lambda: encoder.encode_event(event, timestamps)) == expected
 
 
 class Text(str):
@@ -156,9 +156,9 @@ def test_any_dict_is_read_as_an_event_is(event: dict[Any, Any], own: Constants, 
 
 @given(st.lists(ws.events(), max_size=4), st.data())
 def test_objects_of_any_shape_are_read_as_events_are(found: list[dict[str, Any]], data: st.DataObject) -> None:
-    codec = make({name: data.draw(constants) for name in ("a", "b", "d.x", "d.e.x")}, ["b"])
+    encoder = make({name: data.draw(constants) for name in ("a", "b", "d.x", "d.e.x")}, ["b"])
     for event in found:
-        agree(codec, event)
+        agree(encoder, event)
 
 
 @given(
@@ -166,9 +166,9 @@ def test_objects_of_any_shape_are_read_as_events_are(found: list[dict[str, Any]]
     st.lists(st.one_of(st.floats(), st.integers(-(2**63), 2**63 - 1)), max_size=20),
 )
 def test_any_number_finds_its_rank(own: list[float], others: list[float]) -> None:
-    codec = make({"a": {"numbers": own}})
+    encoder = make({"a": {"numbers": own}})
     near = [int(n) + by for n in own if abs(n) < 2**62 for by in (-1, 0, 1)]
-    agree(codec, {"a": (own + others + near)[:ROOM]})
+    agree(encoder, {"a": (own + others + near)[:ROOM]})
 
 
 @pytest.mark.parametrize("last", [2**53, 2**62, 2**63 - 1024], ids=["2**53", "2**62", "2**63"])
@@ -177,43 +177,43 @@ def test_integers_that_are_no_floats_lie_between_floats(last: int, fraction: lis
     constants = [float(last), math.nextafter(float(last), 0), math.nextafter(float(last), math.inf), *fraction]
     constants += [-n for n in constants]
     whole = [int(n) for n in constants if n.is_integer()]
-    codec = make({"a": {"numbers": constants}})
+    encoder = make({"a": {"numbers": constants}})
     for value in [n + by for n in whole for by in (-1025, -1024, -513, -2, -1, 0, 1, 2, 511, 512, 1024)]:
         below, is_there = sum(n < value for n in constants), value in constants
-        assert entries(read(codec, {"a": value})[0]) == [{0: {6 + 2 * below + is_there}}], value
+        assert entries(read(encoder, {"a": value})[0]) == [{0: {6 + 2 * below + is_there}}], value
 
 
 def test_what_is_plain_is_all_read_by_the_kernel() -> None:
     own = {"numbers": [1, 5], "strings": ["x", "\xe9"]}
-    codec = make({"a": own, "b": own, "n\xe4me": {}}, ["b"])
+    encoder = make({"a": own, "b": own, "n\xe4me": {}}, ["b"])
     plain: dict[str, Any] = {
         "a": ["x", 1, 0.5, None, True, False, "y", "\xe9", 2**53],
         "b": "\u20ac",
         "n\xe4me": "x" * 999,
     }
     plain |= {"stranger": "\xe9" * 999, "other": [2**60, "z", math.nan], "none": None}
-    encoded, count = read(codec, plain)
+    encoded, count = read(encoder, plain)
     assert count == len(encoded.attrs) == 11
     fresh = json.loads(json.dumps(plain))  # texts that are no one's constants
-    assert entries(read(codec, fresh)[0]) == entries(encoded) == entries(codec.encode_event(Event(plain)))
+    assert entries(read(encoder, fresh)[0]) == entries(encoded) == entries(encoder.encode_event(Event(plain)))
 
 
 def test_only_what_is_odd_is_left_to_python() -> None:
-    codec = make({"a": {"numbers": [1]}, "b": {"numbers": [1]}, "c": {"numbers": [10**30, 0.5]}, "t": {}})
+    encoder = make({"a": {"numbers": [1]}, "b": {"numbers": [1]}, "c": {"numbers": [10**30, 0.5]}, "t": {}})
     event = {"a": 1, "b": [2, Decimal(1)], "c": 5, "t": "2026-01-31", "\xe9": 1, "s": "x"}
-    encoded, count = read(codec, event, ["t"])
+    encoded, count = read(encoder, event, ["t"])
     assert count == 1
-    assert entries(encoded) == entries(codec.encode_event(Event(event, ["t"])))
+    assert entries(encoded) == entries(encoder.encode_event(Event(event, ["t"])))
 
 
 def test_more_than_there_is_room_for_is_read_by_python() -> None:
-    codec = make({"a": {"numbers": [1]}, "b": {}})
+    encoder = make({"a": {"numbers": [1]}, "b": {}})
     for size in (ROOM - 1, ROOM, ROOM + 1, 3 * ROOM):
         event = {"b": 1, "a": [1] * (size - 1)}
-        encoded, count = read(codec, event)
+        encoded, count = read(encoder, event)
         assert entries(encoded) == [{1: {6}, 0: {7}}] and count == (size if size <= ROOM else 0)
     many = {f"n{i}": i for i in range(2_000)}
-    assert entries(read(codec, {**many, "a": 1})[0]) == [{0: {7}}]
+    assert entries(read(encoder, {**many, "a": 1})[0]) == [{0: {7}}]
 
 
 @pytest.mark.parametrize("event", [{"x": [1] * 100_001}, {f"n{i}": i for i in range(10_001)}, {"x": [[1] * 100_001]}])

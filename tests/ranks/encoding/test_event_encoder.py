@@ -1,4 +1,4 @@
-"""Single events and lists of them through the codec, against `Event` and the definition of ranks."""
+"""Single events and lists of them through the encoder, against `Event` and the definition of ranks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies as ws
-from tests.engine.ranks import Constants, Ranks, constants, entries, make, same
+from tests.ranks.reference import Constants, Ranks, constants, entries, make, same
 from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.model.event import Event
 from whimbrel.ranks.cells import DROPPED, boxed
@@ -25,12 +25,12 @@ from whimbrel.ranks.cells import DROPPED, boxed
 @given(st.lists(ws.events(), max_size=4), st.data())
 def test_objects_and_events_have_the_same_ranks(objects: list[dict[str, Any]], data: st.DataObject) -> None:
     named = {name: data.draw(constants) for name in ("a", "b", "d.x", "d.e.x")}
-    codec = make(named, ["b"])
+    encoder = make(named, ["b"])
     events = [Event(event) for event in objects]
-    encoded = codec.encode_events(events)
-    assert same(codec.encode_events(objects), encoded)
+    encoded = encoder.encode_events(events)
+    assert same(encoder.encode_events(objects), encoded)
     for event, coupled, found in zip(objects, encoded.coupled, entries(encoded), strict=True):
-        single = codec.encode_event(event)
+        single = encoder.encode_event(event)
         assert entries(single) == [found] and single.coupled.tolist() == [coupled]
         for attr, (name, own) in enumerate(named.items()):
             keys = Event(event).keys(name)
@@ -53,9 +53,12 @@ odd_scalars = st.sampled_from(
 def test_flat_objects_are_checked_as_events_are(
     event: dict[str, Any], own: Constants, timestamps: Sequence[str]
 ) -> None:
-    codec = make({"a": own, "b": own, "t": own}, ["a"])
+    encoder = make({"a": own, "b": own, "t": own}, ["a"])
     results: list[object] = []
-    for encode in (lambda: codec.encode_event(Event(event, timestamps)), lambda: codec.encode_event(event, timestamps)):
+    for encode in (
+        lambda: encoder.encode_event(Event(event, timestamps)),
+        lambda: encoder.encode_event(event, timestamps),
+    ):
         try:
             results.append(entries(encode()))
         except (EventError, LimitExceeded) as error:
@@ -73,17 +76,17 @@ def test_a_key_that_is_no_text_is_refused() -> None:
 
 
 def test_too_many_values_are_refused_in_every_lane() -> None:
-    codec = make({"a": {}})
+    encoder = make({"a": {}})
     with pytest.raises(LimitExceeded):
-        codec.encode_event({"a": [1] * 100_001})
+        encoder.encode_event({"a": [1] * 100_001})
     with pytest.raises(LimitExceeded):
-        codec.encode_event({f"n{i}": i for i in range(10_001)})
+        encoder.encode_event({f"n{i}": i for i in range(10_001)})
     with pytest.raises(LimitExceeded):
-        codec.encode_table(pa.table({"a": [[1], [1] * 100_001]}))
+        encoder.encode_table(pa.table({"a": [[1], [1] * 100_001]}))
 
 
 def test_coupled_are_only_events_with_a_known_attribute_in_an_array_of_objects() -> None:
-    codec = make({"d.x": {}, "a": {}})
+    encoder = make({"d.x": {}, "a": {}})
     events = [
         {"d": [{"x": 1}]},
         {"d": [{"z": 1}], "a": 1},
@@ -91,26 +94,26 @@ def test_coupled_are_only_events_with_a_known_attribute_in_an_array_of_objects()
         {"d": [{"x": None}]},
         {"a": [{"b": 2}]},
     ]
-    assert codec.encode_events(events).coupled.tolist() == [1, 0, 0, 0, 0]
+    assert encoder.encode_events(events).coupled.tolist() == [1, 0, 0, 0, 0]
 
 
 def test_strangers_of_every_kind_are_left_out() -> None:
-    codec = make({"a": {"numbers": [1], "strings": ["x"]}, "b": {"numbers": [0.5]}})
+    encoder = make({"a": {"numbers": [1], "strings": ["x"]}, "b": {"numbers": [0.5]}})
     others = [1, 0.5, float("nan"), 1 << 70, "x", "\N{SNOWMAN}", None, True, [], [1, "x", None], [0.5] * 9]
     for i, other in enumerate(others * 3):
         event = {"a": i % 3, f"n{i}": other, "b": [0.5, None, [2, 0.5]][i % 3], "m": other}
-        assert same(codec.encode_event(event), codec.encode_event(Event(event)))
+        assert same(encoder.encode_event(event), encoder.encode_event(Event(event)))
 
 
 @pytest.mark.parametrize("cell", [boxed(3), boxed(1 << 30), DROPPED])
 def test_a_nan_of_an_event_cannot_pass_for_a_rank(cell: float) -> None:
-    codec = make({"a": {"numbers": [1], "strings": ["x"]}})
-    assert entries(codec.encode_events([{"a": cell}, {"a": [cell, 1]}, {"b": cell}])) == [{0: {0}}, {0: {0, 7}}, {}]
+    encoder = make({"a": {"numbers": [1], "strings": ["x"]}})
+    assert entries(encoder.encode_events([{"a": cell}, {"a": [cell, 1]}, {"b": cell}])) == [{0: {0}}, {0: {0, 7}}, {}]
 
 
 def test_other_mappings_are_read_as_events() -> None:
-    codec = make({"a": {"numbers": [1]}})
-    assert entries(codec.encode_event(MappingProxyType({"a": 1}))) == [{0: {7}}]
+    encoder = make({"a": {"numbers": [1]}})
+    assert entries(encoder.encode_event(MappingProxyType({"a": 1}))) == [{0: {7}}]
 
 
 @pytest.mark.parametrize(
@@ -126,12 +129,12 @@ def test_other_mappings_are_read_as_events() -> None:
     ids=["few fractions", "cubes", "around 2**53", "powers", "the ends", "infinities"],
 )
 def test_single_numbers_find_their_rank_among_many(constants: list[float]) -> None:
-    codec = make({"a": {"numbers": constants}})
+    encoder = make({"a": {"numbers": constants}})
     near = [math.nextafter(float(c), way) for c in constants for way in (-math.inf, math.inf)]
     whole = [int(c) + by for c in constants if math.isfinite(c) and abs(c) < 2**62 for by in (-1, 0, 1)]
     for value in [*constants, *near, *whole, 0, -0.0, 1e308, -1e308, math.inf, -math.inf]:
         if not math.isfinite(value):
             continue
         below = sum(c < value for c in constants)
-        expected = codec._arrays["rank_base"][0, 1] + 2 * below + (value in constants)
-        assert codec.encode_event({"a": value}).ranks.tolist() == [expected], value
+        expected = encoder._arrays["rank_base"][0, 1] + 2 * below + (value in constants)
+        assert encoder.encode_event({"a": value}).ranks.tolist() == [expected], value

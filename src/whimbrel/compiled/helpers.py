@@ -1,0 +1,60 @@
+"""Helpers that kernels of several packages share: binary search, and comparing bytes eight at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from whimbrel.compiled.jit import helper
+
+
+@helper
+def lower_bound(values, low, high, value):  # type: ignore[no-untyped-def]
+    """The first place from `low` on, and below `high`, that is not below the value; `high` if there is none."""
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _load_word(typing: Any, data: Any, index: Any) -> Any:  # pragma: no cover
+    """Eight bytes of an array from `index` on, at any alignment, in one load: strings compare eight times faster."""
+
+    def load(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.gep(array.data, [arguments[1]])
+        word = builder.load(builder.bitcast(place, ir.IntType(64).as_pointer()))
+        word.align = 1
+        return word
+
+    return types.uint64(data, types.int64), load
+
+
+load_word: Any = intrinsic(_load_word)
+
+
+@helper
+def shared(one, at, two, start, length):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """How many of the first `length` bytes are the same."""
+    same = 0
+    while same + 8 <= length and load_word(one, at + same) == load_word(two, start + same):
+        same += 8
+    while same < length and one[at + same] == two[start + same]:
+        same += 1
+    return same
+
+
+@helper
+def are_equal(one, at, two, start, length):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Whether the next `length` bytes are the same; up to eight are compared at once where that stays inside."""
+    if length <= 8 and at + 8 <= one.size and start + 8 <= two.size:
+        unlike = load_word(one, at) ^ load_word(two, start)
+        return length == 0 or unlike << np.uint64(64 - 8 * length) == np.uint64(0)
+    return shared(one, at, two, start, length) == length

@@ -1,0 +1,161 @@
+"""Tries of fragments: which of the texts that patterns look for does a string end with, or have inside?
+
+The patterns of an attribute are tests of another, *derived* attribute, whose values are the fragments that its strings
+have: then `url LIKE '%.pdf'` is an equality. A fragment is a string constant of the derived attribute, its text and a
+letter that says how it is looked for, so that ranks, keys and merges know nothing of patterns. A fragment is looked for
+in `some` value, or, for what is excluded, in `every` one: an attribute may have several values. A trie holds the
+fragments of one derived attribute that are looked for at the end of strings, or those that are looked for inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from whimbrel.compiled.views import read_only, words_of
+from whimbrel.model.values import STRING
+from whimbrel.ranks.arrow import numbers, values_of
+from whimbrel.ranks.dictionary import sorted_distinct, string_buffers
+from whimbrel.ranks.patterns.networks import EVERY_NETWORK
+from whimbrel.ranks.patterns.trie_build_kernels import connect, grow, measure
+from whimbrel.ranks.patterns.trie_search_kernels import DEPTH, LENGTH, SOME, START, TRIE, TrieArrays, find_fragments
+
+SOME_END, SOME_INSIDE, EVERY_END, EVERY_INSIDE = "e", "i", "E", "I"
+"""The last letter of a fragment."""
+
+_TAIL = 64
+"""Bytes of a fragment inside that are compared with the text at every place where the rest of it ends, at most."""
+_MORE = 1
+"""Bytes that the path of a fragment inside has after it is alone: without, texts end so many paths that comparing tails
+takes longer than all else."""
+_DENSE_AT_LEAST, _DENSE_CELLS = 256, 1 << 17
+"""Nodes of a trie that have a dense row: an eighth of them, but so many at least, and so many cells at most, which stay
+in the cache."""
+_ANY_TAIL = np.iinfo(np.int32).max
+_MARK = "\udc00"
+"""What the keys of derived attributes begin with: no name has a lone surrogate."""
+
+
+def derived_key(name: str) -> str:
+    """The key of the attribute that holds the fragments of another; no attribute of users can have it."""
+    return _MARK + name
+
+
+def source_name(key: str) -> str | None:
+    """The attribute whose fragments an attribute holds, if it is a derived one."""
+    return key[1:] if key.startswith(_MARK) else None
+
+
+class PatternTrie:
+    """A trie of fragments that strings end with, or have inside."""
+
+    def __init__(self, arrays: TrieArrays, is_inside: bool) -> None:
+        self.arrays = arrays
+        self.is_inside = is_inside
+        self._words = np.array(words_of(TRIE, arrays), np.int64)
+
+    def find(self, offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The ranks of the fragments that texts have: where those of each text begin, and the ranks.
+
+        Takes `read_only` arrays.
+        """
+        return find_fragments(self._words, self.is_inside, offsets, data)
+
+
+def build_tries(dictionary: Mapping[str, np.ndarray], derived: list[int]) -> dict[str, np.ndarray]:
+    """The tries of the derived attributes, one after the other in flat arrays; nothing if there are none."""
+    made = [(attr, _build(dictionary, attr, is_inside)) for attr in derived for is_inside in (False, True)]
+    made = [(attr, trie) for attr, trie in made if len(trie.arrays.fragments)]
+    if not made:
+        return {}
+    tries = [trie.arrays for _, trie in made]
+    starts = np.zeros((len(tries) + 1, 3), np.int64)
+    starts[1:] = np.cumsum([(len(trie.nodes), len(trie.fragments), trie.dense.size) for trie in tries], axis=0)
+    return {
+        "book_attr": np.array([(attr, trie.is_inside, trie.arrays.dense.shape[1]) for attr, trie in made], np.int32),
+        "book_start": starts,
+        "book_nodes": np.concatenate([trie.nodes for trie in tries]),
+        "book_labels": np.concatenate([trie.labels for trie in tries]),
+        "book_piece": np.concatenate([trie.fragment for trie in tries]),
+        "book_classes": np.stack([trie.classes for trie in tries]),
+        "book_dense": np.concatenate([trie.dense.ravel() for trie in tries]),
+        "book_pieces": np.concatenate([trie.fragments for trie in tries]),
+    }
+
+
+def open_tries(arrays: Mapping[str, np.ndarray]) -> dict[int, list[PatternTrie]]:
+    """The tries of each derived attribute."""
+    found: dict[int, list[PatternTrie]] = {}
+    for number, (attr, is_inside, width) in enumerate(arrays["book_attr"].tolist() if "book_attr" in arrays else ()):
+        cuts = [slice(*pair) for pair in arrays["book_start"][number : number + 2].T.tolist()]
+        trie = TrieArrays(
+            nodes=read_only(arrays["book_nodes"][cuts[0]]),
+            labels=read_only(arrays["book_labels"][cuts[0]]),
+            fragment=read_only(arrays["book_piece"][cuts[0]]),
+            classes=read_only(arrays["book_classes"][number]),
+            dense=read_only(arrays["book_dense"][cuts[2]].reshape(-1, width)),
+            fragments=read_only(arrays["book_pieces"][cuts[1]]),
+            known=read_only(arrays["string_bytes"]),
+        )
+        found.setdefault(attr, []).append(PatternTrie(trie, bool(is_inside)))
+    return found
+
+
+def is_every(arrays: Mapping[str, np.ndarray], attr: int) -> np.ndarray:
+    """By index of a derived attribute's constants, whether every value must have the fragment."""
+    first, last = arrays["string_start"][attr : attr + 2].tolist()
+    kinds = arrays["string_bytes"][arrays["string_offset"][first + 1 : last + 1] - 1]
+    mask: np.ndarray = np.isin(kinds, [ord(letter) for letter in (EVERY_END, EVERY_INSIDE, EVERY_NETWORK)])
+    return mask
+
+
+def _build(dictionary: Mapping[str, np.ndarray], attr: int, is_inside: bool) -> PatternTrie:
+    """One trie, of which the table of fragments may be empty."""
+    (offsets, data), fragments = _gather(dictionary, attr, is_inside)
+    depth = np.empty(len(fragments), np.int64)
+    tail, more = (_TAIL, _MORE) if is_inside else (_ANY_TAIL, 0)
+    levels = measure(read_only(offsets), read_only(data), tail, more, depth)
+    count = int(levels.sum())
+    if count > _ANY_TAIL:
+        raise OverflowError("Expected fewer than 2**31 bytes of patterns of an attribute in one segment")
+    nodes = np.zeros((count + 1, 4), np.int32)
+    labels, fragment, classes = np.zeros(count + 1, np.uint8), np.empty(count + 1, np.int32), np.zeros(256, np.uint8)
+    grow(read_only(offsets), read_only(data), read_only(depth), levels, nodes, labels, fragment)
+    used = np.unique(labels[1:count])
+    classes[used] = np.arange(1, len(used) + 1)
+    width = len(used) + 1
+    rows = min(count, max(_DENSE_AT_LEAST, min(count // 8, _DENSE_CELLS // width)))
+    dense = np.zeros((rows, width), np.int32)
+    connect(nodes, labels, fragment, classes, dense, depth == np.diff(offsets), is_inside)
+    fragments[:, DEPTH] = depth
+    return PatternTrie(
+        TrieArrays(nodes, labels, fragment, classes, dense, fragments, dictionary["string_bytes"]), is_inside
+    )
+
+
+def _gather(
+    dictionary: Mapping[str, np.ndarray], attr: int, is_inside: bool
+) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+    """The sorted distinct texts of a trie, backwards if they are looked for at the end, and its table of fragments."""
+    first, last = dictionary["string_start"][attr : attr + 2].tolist()
+    starts, ends = dictionary["string_offset"][first:last], dictionary["string_offset"][first + 1 : last + 1] - 1
+    data = dictionary["string_bytes"]
+    some, every = (SOME_INSIDE, EVERY_INSIDE) if is_inside else (SOME_END, EVERY_END)
+    own = np.flatnonzero((data[ends] == ord(some)) | (data[ends] == ord(every)))
+    starts, ends = starts[own], ends[own]
+    lengths = ends - starts
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    step = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+    letters = data[np.repeat(starts, lengths) + step if is_inside else np.repeat(ends - 1, lengths) - step]
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(letters)]
+    coded = pa.Array.from_buffers(pa.large_binary(), len(own), buffers).dictionary_encode()
+    order = sorted_distinct(*map(read_only, string_buffers(coded.dictionary)))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    at = place[values_of(coded.indices)]
+    fragments = np.zeros((len(order), 5), np.int64)
+    fragments[at, START], fragments[at, LENGTH] = starts, lengths
+    fragments[at, SOME + (data[ends] == ord(every))] = dictionary["rank_base"][attr, STRING] + 2 * own + 1
+    return string_buffers(coded.dictionary.take(numbers(order))), fragments
