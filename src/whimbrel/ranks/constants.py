@@ -1,4 +1,4 @@
-"""The constants of filters, gathered per attribute before ranks exist, and the dictionary made of them."""
+"""The constants of filters, gathered for each attribute before they get ranks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.intake.clauses import Item
 from whimbrel.model.intervals import STRINGS, IntervalSet
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.arrow import large_strings
@@ -31,12 +30,11 @@ class Constants:
     ordered: bool = False
     joined: bool = False
 
-    def add_item(self, item: Item) -> None:
-        """Gather the constants of an item's intervals."""
-        self.joined = self.joined or item.is_joined
+    def add(self, values: IntervalSet) -> None:
+        """Gather the constants of a set of values: the ends of its intervals."""
         texts: list[str] = []
         moments: list[int] = []
-        for rank, finite, value, _ in item.values.cuts:
+        for rank, finite, value, _ in values.cuts:
             if finite and rank == NUMBER:
                 assert isinstance(value, int | float)
                 self.numbers.append(value)
@@ -49,7 +47,7 @@ class Constants:
             if not self.strings or not isinstance(self.strings[-1], list):
                 self.strings.append([])
             cast("list[str]", self.strings[-1]).extend(texts)
-            self.ordered = self.ordered or is_ordered(item.values)
+            self.ordered = self.ordered or is_ordered(values)
         if moments:
             self.times.append(moments)
 

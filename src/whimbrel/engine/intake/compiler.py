@@ -269,7 +269,9 @@ class FilterSource:
         """Number the attributes and give the constants."""
         for _, _, items in self._conjunctions:
             for item in items:
-                gathered[attribute_number(item.attribute, attributes, gathered)].add_item(item)
+                constants = gathered[attribute_number(item.attribute, attributes, gathered)]
+                constants.add(item.values)
+                constants.joined = constants.joined or item.is_joined
 
     def parts(self, ranks: Ranks, sets: Sets) -> list[Part]:
         """The items, once ranks exist."""
