@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from whimbrel.engine.intake.constants import Constants
 
 from whimbrel.engine.intake.compiler import Ranks
 from whimbrel.engine.intake.literal_pools import Pool

@@ -15,7 +15,6 @@ import numpy as np
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.intake.clauses import RANGE, SET, SHARED
 from whimbrel.engine.intake.compiler import FilterSource, Part, Ranks, Sets, attribute_number
-from whimbrel.engine.intake.constants import Constants
 from whimbrel.engine.intake.literal_pools import Pool
 from whimbrel.language.columnar import Conjunctions, Operand, ShapeGroup, Term
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP

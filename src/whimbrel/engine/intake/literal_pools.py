@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.intake.compiler import Ranks
-from whimbrel.engine.intake.constants import Constants
 from whimbrel.language.columns import DictionaryStrings
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.arrow import large_strings, numbers

@@ -230,7 +230,7 @@ def _encode(segment: Segment, unit: Events, timestamps: Collection[str]) -> Enco
 def _verified(
     offsets: np.ndarray,
     rows: np.ndarray,
-    encoded: Encoded,
+    encoded: EncodedEvents,
     unit: Events,
     timestamps: Collection[str],
     snapshot: Snapshot,

@@ -63,7 +63,7 @@ def nearest(
 
 def _count(segment: Segment, event: Event, snapshot: Snapshot, fails: np.ndarray, doubtful: np.ndarray) -> None:
     """Writes how many constraints each row of a segment fails, and whether that is only a lower bound."""
-    encoded = segment.codec.encode_event(event)
+    encoded = segment.encoder.encode_event(event)
     value = np.full(len(segment.attributes) + 1, -1, np.int32)
     attrs, ranks = encoded.attrs, encoded.ranks
     i = 0

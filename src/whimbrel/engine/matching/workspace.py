@@ -14,6 +14,7 @@ from whimbrel.engine.access.matching import match
 from whimbrel.engine.access.segment import BLOCK, Segment
 from whimbrel.engine.access.shared.arrays import SCRATCH, TASK, TASK_AT, Scratch, Task
 from whimbrel.model.event import Event
+from whimbrel.ranks.encoding.event_encoder import EncodedEvents
 from whimbrel.ranks.kernel_arrays import ENTRIES, Entries
 
 USUAL_BLOCK, BLOCK_PAIRS = 1_024, 1 << 19
@@ -144,7 +145,7 @@ class Workspace:
         return self.out[:found], coupled
 
     def match_some(
-        self, segment: Segment, encoded: Encoded, rows: int, stop: int, pairs: int = PAIRS
+        self, segment: Segment, encoded: EncodedEvents, rows: int, stop: int, pairs: int = PAIRS
     ) -> tuple[np.ndarray, np.ndarray]:
         """Match encoded events up to `stop`, or at least one, to about so many pairs.
 
