@@ -34,7 +34,7 @@ from whimbrel.engine.access.bitmap.layout import build_chunks
 from whimbrel.engine.access.bitmap.plan import plan_chunks
 from whimbrel.engine.access.matching import match
 from whimbrel.engine.access.shared.weights import Weights
-from whimbrel.engine.intake.clauses import Clauses
+from whimbrel.ranks.clauses.clauses import Clauses
 
 SWITCH = "WHIMBREL_COMPILE_AHEAD"
 """The environment variable that switches this off: 0."""

@@ -14,9 +14,9 @@ from whimbrel.engine.access import segment as segments
 from whimbrel.engine.access.bitmap.tiles import CHUNK, tiled
 from whimbrel.engine.access.planner import BITMAP, Plan
 from whimbrel.engine.access.shared.weights import Weights
-from whimbrel.engine.intake.clauses import Clauses
 from whimbrel.engine.matching import workspace
 from whimbrel.lab.workloads import ranges
+from whimbrel.ranks.clauses.clauses import Clauses
 
 NAMES = ("a", "b", "c", "d", "e", "f")
 ENDS = (-(1 << 63), (1 << 63) - 1, 0, -0.0, 1e308, float("-inf"))

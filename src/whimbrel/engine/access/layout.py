@@ -19,7 +19,7 @@ from whimbrel.engine.access.planner import BITMAP, SIGNATURE, SORTED, Plan
 from whimbrel.engine.access.shared.packing import SHARED_BIT, VERIFY_BIT
 from whimbrel.engine.access.shared.weights import Weights
 from whimbrel.engine.access.signature.plan import signature_arrays
-from whimbrel.engine.intake.clauses import SHARED, VERIFY, Clauses
+from whimbrel.ranks.clauses.clauses import SHARED, VERIFY, Clauses
 
 Arrays = dict[str, np.ndarray]
 

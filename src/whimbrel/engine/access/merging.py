@@ -18,8 +18,8 @@ from whimbrel.engine.access.hash.table import table_entries
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.shared.packing import ATTR_MASK, KIND_SHIFT, SHARED_BIT, SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.access.shared.records import COUNT, HEAD, record_starts
-from whimbrel.engine.intake.clauses import SHARED, VERIFY
-from whimbrel.engine.intake.compiler import Part, Ranks, Sets, attribute_number
+from whimbrel.ranks.clauses.clauses import SHARED, VERIFY
+from whimbrel.ranks.clauses.compiler import Part, Ranks, Sets, attribute_number
 from whimbrel.ranks.constants import Constants
 from whimbrel.ranks.dictionary import ranks_of_numbers, ranks_of_strings, ranks_of_times
 from whimbrel.ranks.lookup import EXACT, FLOATS, parse_number

@@ -28,7 +28,7 @@ from whimbrel.engine.access.hash.key_shapes import UNKEYED_NS
 from whimbrel.engine.access.hash.plan import Choice, choose_keys, count_equals
 from whimbrel.engine.access.shared.weights import Weights, between, products
 from whimbrel.engine.access.signature.plan import RANKS, Signatures, plan_signatures
-from whimbrel.engine.intake.clauses import RANGE, SET, Clauses
+from whimbrel.ranks.clauses.clauses import RANGE, SET, Clauses
 
 HASH, PRESENT, SORTED, BITMAP, SIGNATURE = 0, 1, 2, 3, 4
 KINDS = ("hash", "present", "sorted", "bitmap", "signature")

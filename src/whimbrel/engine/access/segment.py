@@ -16,7 +16,7 @@ from whimbrel.engine.access.matching import match
 from whimbrel.engine.access.planner import KINDS, make_plan
 from whimbrel.engine.access.shared.arrays import SEGMENT, SegmentArrays
 from whimbrel.engine.access.shared.weights import guess_weights, item_shares, sample_weights
-from whimbrel.engine.intake.clauses import Clauses
+from whimbrel.ranks.clauses.clauses import Clauses
 from whimbrel.ranks.distinct import distinct
 from whimbrel.ranks.encoding.event_encoder import EventEncoder
 from whimbrel.ranks.kernel_arrays import NUMBERS, READING

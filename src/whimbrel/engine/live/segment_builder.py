@@ -8,12 +8,12 @@ import numpy as np
 
 from whimbrel.engine.access.merging import SegmentSource
 from whimbrel.engine.access.segment import Segment
-from whimbrel.engine.intake.column_source import PieceSource, bulk_sources
-from whimbrel.engine.intake.compiler import FilterSource, Source, compile_clauses
 from whimbrel.engine.intake.parsing import parse_load
 from whimbrel.engine.live.snapshot import HeadEntry
 from whimbrel.language.columnar import ParsedMany
 from whimbrel.model.filter import Filter
+from whimbrel.ranks.clauses.column_source import PieceSource, bulk_sources
+from whimbrel.ranks.clauses.compiler import FilterSource, Source, compile_clauses
 
 
 def build_from_filters(rows: Sequence[int], filters: Sequence[Filter], sample: object = None) -> Segment:

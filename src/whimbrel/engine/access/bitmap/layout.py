@@ -14,7 +14,7 @@ from whimbrel.engine.access.bitmap.plan import BUCKETS, IDENTITY, WORDS, Chunked
 from whimbrel.engine.access.bitmap.tiles import CHUNK
 from whimbrel.engine.access.shared.packing import KIND_SHIFT
 from whimbrel.engine.access.shared.weights import Weights
-from whimbrel.engine.intake.clauses import RANGE, SET, Clauses
+from whimbrel.ranks.clauses.clauses import RANGE, SET, Clauses
 
 UNCHECKED, RANGES, CHECKED = 0, 1, 2
 """What bits leave to check in a chunk: nothing, ranges only, or items of any kind."""

@@ -16,7 +16,7 @@ from whimbrel.compiled.intrinsics import prefetch
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.access.bitmap.tiles import CHUNK, DEPTH, tiled
 from whimbrel.engine.access.shared.weights import Weights
-from whimbrel.engine.intake.clauses import RANGE, SET, Clauses
+from whimbrel.ranks.clauses.clauses import RANGE, SET, Clauses
 
 ZONES = DEPTH
 WORDS = CHUNK // 64

@@ -15,7 +15,7 @@ import numpy as np
 
 from whimbrel.compiled.jit import kernel
 from whimbrel.engine.access.shared.weights import Weights
-from whimbrel.engine.intake.clauses import RANGE, SET, Clauses
+from whimbrel.ranks.clauses.clauses import RANGE, SET, Clauses
 
 CHUNK = 512
 """Conjunctions of a chunk, at most."""

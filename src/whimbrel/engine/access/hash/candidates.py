@@ -6,7 +6,7 @@ import numpy as np
 
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.access.shared.weights import Weights
-from whimbrel.engine.intake.clauses import SET, Clauses
+from whimbrel.ranks.clauses.clauses import SET, Clauses
 
 PROBE_NS, CANDIDATE_NS = 30.0, 9.0
 """What a probe and a candidate cost, measured; only ratios matter."""

@@ -21,7 +21,7 @@ from whimbrel.engine.access.planner import HASH, PRESENT, Plan
 from whimbrel.engine.access.shared.groups import make_groups
 from whimbrel.engine.access.shared.records import record_sizes, write_records
 from whimbrel.engine.access.shared.weights import Weights
-from whimbrel.engine.intake.clauses import SET, Clauses
+from whimbrel.ranks.clauses.clauses import SET, Clauses
 from whimbrel.ranks.distinct import together
 
 REFERENCES = 1 << 31

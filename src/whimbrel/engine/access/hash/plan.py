@@ -28,7 +28,7 @@ from whimbrel.engine.access.hash.candidates import (
 )
 from whimbrel.engine.access.hash.key_shapes import sample_options, weigh
 from whimbrel.engine.access.shared.weights import Weights
-from whimbrel.engine.intake.clauses import Clauses
+from whimbrel.ranks.clauses.clauses import Clauses
 
 SAMPLE = 40_000
 """Conjunctions on which schemas are weighed."""

@@ -17,7 +17,7 @@ from whimbrel.compiled.intrinsics import prefetch
 from whimbrel.compiled.jit import kernel
 from whimbrel.engine.access.shared.groups import AHEAD, Groups
 from whimbrel.engine.access.shared.packing import ATTR_MASK, KIND_SHIFT, SHARED_BIT
-from whimbrel.engine.intake.clauses import RANGE, SET, Clauses
+from whimbrel.ranks.clauses.clauses import RANGE, SET, Clauses
 
 COARSE_BITS = 16
 COARSE = (1 << COARSE_BITS) - 1

@@ -7,7 +7,7 @@ import numpy as np
 from whimbrel.compiled.intrinsics import prefetch
 from whimbrel.compiled.jit import kernel
 from whimbrel.engine.access.shared.packing import ATTR_MASK, KIND_SHIFT
-from whimbrel.engine.intake.clauses import RANGE, Clauses
+from whimbrel.ranks.clauses.clauses import RANGE, Clauses
 from whimbrel.ranks.distinct import sort_by_two
 
 AHEAD = 8

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from whimbrel.compiled.jit import helper, kernel
-from whimbrel.engine.intake.clauses import Clauses
+from whimbrel.ranks.clauses.clauses import Clauses
 
 ATTRIBUTES_PER_EVENT = 64.0
 """How many attributes an event is taken to have where there is no sample."""

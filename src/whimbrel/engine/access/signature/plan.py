@@ -18,7 +18,7 @@ from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.access.shared.groups import make_groups
 from whimbrel.engine.access.shared.records import record_sizes, write_records
 from whimbrel.engine.access.shared.weights import Weights, products
-from whimbrel.engine.intake.clauses import RANGE, SET, Clauses
+from whimbrel.ranks.clauses.clauses import RANGE, SET, Clauses
 
 BITS = 128
 RANKS = 1_024

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.engine.intake.compiler import Ranks
 from whimbrel.language.columns import DictionaryStrings
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.arrow import large_strings, numbers
+from whimbrel.ranks.clauses.compiler import Ranks
 from whimbrel.ranks.constants import Constants
 from whimbrel.ranks.dictionary import ranks_of_numbers, ranks_of_strings, ranks_of_times
 from whimbrel.ranks.distinct import float_places

@@ -13,11 +13,11 @@ from itertools import islice
 import numpy as np
 
 from whimbrel.compiled.jit import helper, kernel
-from whimbrel.engine.intake.clauses import RANGE, SET, SHARED
-from whimbrel.engine.intake.compiler import FilterSource, Part, Ranks, Sets, attribute_number
-from whimbrel.engine.intake.literal_pools import Pool
 from whimbrel.language.columnar import Conjunctions, Operand, ShapeGroup, Term
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
+from whimbrel.ranks.clauses.clauses import RANGE, SET, SHARED
+from whimbrel.ranks.clauses.compiler import FilterSource, Part, Ranks, Sets, attribute_number
+from whimbrel.ranks.clauses.literal_pools import Pool
 from whimbrel.ranks.constants import Constants
 
 _TYPES = {"number": NUMBER, "string": STRING, "timestamp": TIMESTAMP}

@@ -9,10 +9,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whimbrel.engine.intake.compiler import Ranks
-from whimbrel.engine.intake.literal_pools import Pool
 from whimbrel.language.columns import DictionaryStrings
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
+from whimbrel.ranks.clauses.compiler import Ranks
+from whimbrel.ranks.clauses.literal_pools import Pool
 from whimbrel.ranks.constants import Constants
 from whimbrel.ranks.dictionary import build_dictionary
 

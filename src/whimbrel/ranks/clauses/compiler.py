@@ -12,9 +12,9 @@ from typing import Protocol
 import numpy as np
 
 from whimbrel.compiled.jit import kernel
-from whimbrel.engine.intake.clauses import NO_RANGE, NO_SET, RANGE, SET, SHARED, VERIFY, Clauses, Item, split
 from whimbrel.model.filter import Filter
 from whimbrel.model.intervals import Cut
+from whimbrel.ranks.clauses.clauses import NO_RANGE, NO_SET, RANGE, SET, SHARED, VERIFY, Clauses, Item, split
 from whimbrel.ranks.constants import Constants
 from whimbrel.ranks.dictionary import build_dictionary
 from whimbrel.ranks.lookup import Lookup
