@@ -15,7 +15,7 @@ import pyarrow as pa
 from whimbrel.lab.measure.matching.cases import MatchCase
 from whimbrel.lab.measure.matching.rival import CannotTakePart, Pairs, Rival, pairs_of_blocks
 from whimbrel.matchers import MATCHERS, make
-from whimbrel.matchers._frozen import FrozenMatcher
+from whimbrel.matchers.frozen import FrozenMatcher
 
 ONE_BY_ONE = 10_000
 """Subscriptions for members that are filled one by one."""

@@ -19,8 +19,8 @@ from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.shared.arrays import SCRATCH_AT
 from whimbrel.engine.live import segment_set as engine
 from whimbrel.engine.matching.workspace import Workspace
+from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.matchers.checks import Check, yield_checks
-from whimbrel.matchers.fragment import Fragment
 from whimbrel.model.event import Event
 
 Id = int | str
@@ -81,7 +81,7 @@ class Conforming(Index):
     """The index in the role of a matcher."""
 
     name = "index"
-    fragment = Fragment()
+    capabilities = Capabilities()
 
 
 CHECKS = list(yield_checks(Conforming))  # type: ignore[arg-type]

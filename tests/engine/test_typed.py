@@ -16,7 +16,7 @@ from whimbrel import Filter, Index, Schema
 from whimbrel.engine.intake.subscriptions import BadSubscriptions
 from whimbrel.engine.matching.typed_events import coded_table
 from whimbrel.matchers import MATCHERS, make
-from whimbrel.matchers._bulk import BulkMatcher
+from whimbrel.matchers.bulk import BulkMatcher
 from whimbrel.model.errors import FilterError, UnsupportedEvent, UnsupportedFilter
 from whimbrel.model.schema import FilterTypeError, InvalidEvent
 from whimbrel.model.tables import read_events
@@ -120,7 +120,7 @@ def test_a_matcher_that_has_ranges_has_hierarchies(name: str) -> None:
     schema, matcher = furniture(), make(name)
     filter = Filter.parse("kind <= 'dining'", schema=schema)
     matched = ["dining", "table"]
-    if not matcher.fragment.ranges:
+    if not matcher.capabilities.ranges:
         with pytest.raises(UnsupportedFilter):
             matcher.add(1, filter)
         filter, matched = Filter.parse("kind = 'bedroom'", schema=schema), ["bedroom"]

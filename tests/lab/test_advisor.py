@@ -59,7 +59,7 @@ def test_an_event_that_a_member_refuses_is_a_reason_too() -> None:
         name = "scalar"
 
     MATCHERS["scalar"] = Scalar
-    Scalar.fragment = type(Naive.fragment)(lists=False)
+    Scalar.capabilities = type(Naive.capabilities)(lists=False)
     try:
         advice = advise([(1, Filter.parse("a = 1"))], [{"a": [1, 2]}], seconds=1, members=["scalar"])
     finally:

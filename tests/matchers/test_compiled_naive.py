@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.strategies import events, filters
 from whimbrel.lab.workloads import make as make_workload
 from whimbrel.matchers import MATCHERS, make
-from whimbrel.matchers._frozen import FrozenMatcher
+from whimbrel.matchers.frozen import FrozenMatcher
 from whimbrel.model.errors import (
     DuplicateId,
     FilterSyntaxError,
@@ -180,8 +180,8 @@ def test_tables_of_every_type_match_like_their_rows(name: str) -> None:
 @each_general
 def test_columns_of_lists_match_like_their_rows(name: str) -> None:
     matcher = frozen(name)
-    if not matcher.fragment.lists:
-        pytest.skip("lists are outside the fragment")
+    if not matcher.capabilities.lists:
+        pytest.skip("lists are outside the capabilities")
     matcher.add_many(range(5), ["a > 10 AND a < 20", "a != 5", "a = 5 AND b = 'x'", "b = 'y'", "a IN (1, 30)"])
     lists = {"a": [[5, 30], [5], [], None, [15, None]], "b": [["x", "y"], ["x"], None, ["y"], [None]]}
     table = pa.table(lists)
@@ -212,7 +212,7 @@ def test_workloads_match_like_the_reference(name: str, workload: str) -> None:
     made = make_workload(workload, n=400, events=30)
     filters = [Filter.parse(text) for text in made.subscriptions.column("filter").to_pylist()]
     matcher = frozen(name)
-    supported = [i for i, f in enumerate(filters) if all(map(matcher.fragment.supports, f.conjunctions))]
+    supported = [i for i, f in enumerate(filters) if all(map(matcher.capabilities.supports, f.conjunctions))]
     matcher.add_many(supported, [str(filters[i]) for i in supported])
     rows = [{k: v for k, v in row.items() if v is not None} for row in made.events.to_pylist()]
     expected = sum(filters[i].matches(row) for row in rows for i in supported)

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whimbrel.matchers import _tree_frozen, equality_tree
-from whimbrel.matchers._options import OptionError
-from whimbrel.matchers._tree_check import paths
-from whimbrel.matchers.equality_tree import EqualityTree
+from whimbrel.matchers.equality_tree import EqualityTree, equality_tree, level_tree
+from whimbrel.matchers.equality_tree.invariants import paths
+from whimbrel.matchers.options import MatcherOptionError
 from whimbrel.model.errors import LimitExceeded, UnsupportedEvent, UnsupportedFilter
 from whimbrel.model.filter import Filter
 from whimbrel.model.limits import Limit
@@ -153,7 +152,7 @@ def test_all_attributes_can_be_index_attributes() -> None:
 
 def test_index_on_factors_what_is_there_and_refuses_unknown_attributes() -> None:
     tree = tree_of((1, 2), (None, 2), (2, None))
-    with pytest.raises(OptionError, match="nope") as caught:
+    with pytest.raises(MatcherOptionError, match="nope") as caught:
         tree.index_on("a", "nope")
     assert caught.value.option == "index_attributes"
     assert tree.index_attributes == ()
@@ -166,7 +165,7 @@ def test_index_on_factors_what_is_there_and_refuses_unknown_attributes() -> None
 
 @pytest.mark.parametrize("index", ["a", ("a", "a"), (1,), 5])
 def test_bad_index_attributes_are_refused(index: Any) -> None:
-    with pytest.raises(OptionError, match="index_attributes"):
+    with pytest.raises(MatcherOptionError, match="index_attributes"):
         EqualityTree(index_attributes=index)
 
 
@@ -188,7 +187,7 @@ def test_of_the_index_attributes_only_those_take_part_that_make_few_copies(monke
 
 
 def test_successor_lists_that_would_be_too_large_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_tree_frozen, "ENTRIES_PER_NODE", 0)
+    monkeypatch.setattr(level_tree, "ENTRIES_PER_NODE", 0)
     random = Random(2)
     rows = [tuple(row) for row in random_rows(random, 60, 2)]
     tree, plain = tree_of(*rows), tree_of(*rows, **PLAIN)

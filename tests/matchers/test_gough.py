@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whimbrel.matchers import _tree_dag
-from whimbrel.matchers._options import OptionError
-from whimbrel.matchers.gough import Gough
+from whimbrel.matchers.gough import Gough, dag
+from whimbrel.matchers.options import MatcherOptionError
 from whimbrel.model.errors import LimitExceeded, UnsupportedEvent, UnsupportedFilter
 from whimbrel.model.filter import Filter
 from whimbrel.model.limits import Limit
@@ -118,7 +117,7 @@ def test_over_the_budget_a_match_is_refused_and_nothing_changes() -> None:
 
 
 def test_sets_that_are_too_large_to_build_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_tree_dag, "MEMBERS", Limit("gough set members", 20, "members", "test"))
+    monkeypatch.setattr(dag, "MEMBERS", Limit("gough set members", 20, "members", "test"))
     gough = Gough()
     gough.add_many(range(20), [f"a >= {i}" for i in range(20)])
     with pytest.raises(LimitExceeded, match="gough set members"):
@@ -127,7 +126,7 @@ def test_sets_that_are_too_large_to_build_are_refused(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("budget", [0, -1, 1.5, True, "many"])
 def test_a_budget_is_a_positive_integer(budget: object) -> None:
-    with pytest.raises(OptionError, match="budget"):
+    with pytest.raises(MatcherOptionError, match="budget"):
         Gough(budget=budget)  # type: ignore[arg-type]
 
 

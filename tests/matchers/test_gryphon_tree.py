@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import compares, events
-from whimbrel.matchers._options import OptionError
-from whimbrel.matchers._tree_general import Leaf, Node
 from whimbrel.matchers.gryphon_tree import GryphonTree
+from whimbrel.matchers.gryphon_tree.general_tree import GeneralLeaf, GeneralNode
+from whimbrel.matchers.options import MatcherOptionError
 from whimbrel.model import expression as x
 from whimbrel.model.errors import UnsupportedEvent, UnsupportedFilter
 from whimbrel.model.filter import Filter
@@ -31,9 +31,9 @@ def tree_of(*texts: str, **options: Any) -> GryphonTree:
 def drawn(tree: GryphonTree) -> list[str]:
     """The tree as indented lines, `*` last."""
 
-    def lines(at: Node | Leaf, label: str, depth: int) -> list[str]:
+    def lines(at: GeneralNode | GeneralLeaf, label: str, depth: int) -> list[str]:
         head = "  " * depth + label
-        if isinstance(at, Leaf):
+        if isinstance(at, GeneralLeaf):
             return [f"{head} {sorted(at.numbers)}"]
         out = [f"{head} {at.test}"]
         for result, child in at.edges.items():
@@ -135,7 +135,7 @@ def test_lists_and_exclusions_are_refused() -> None:
         tree.match({"a": [1, 2]})
     with pytest.raises(UnsupportedFilter, match="exclusions"):
         tree.add(1, "a != 1")
-    with pytest.raises(OptionError, match="order"):
+    with pytest.raises(MatcherOptionError, match="order"):
         GryphonTree(order=["a", "a"])
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import numbers, strings
-from whimbrel.matchers._ibs_tree import IbsTree, Node, nodes_of, rotate_left, rotate_right
+from whimbrel.matchers.hanson.ibs_tree import IbsNode, IbsTree, nodes_of, rotate_left, rotate_right
 from whimbrel.model.intervals import IntervalSet, compare_set
 from whimbrel.model.normal import key_of
 from whimbrel.model.values import NUMBER, STRING
@@ -116,7 +116,7 @@ def test_sorted_keys_make_a_flat_tree() -> None:
     for member in range(1_000):
         tree.add(*interval("=", member).cuts, member)
     tree.check()
-    assert isinstance(tree.root, Node) and tree.root.height <= 15
+    assert isinstance(tree.root, IbsNode) and tree.root.height <= 15
     assert tree.search(-1, []) <= 15
 
 

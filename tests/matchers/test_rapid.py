@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whimbrel.matchers import make
-from whimbrel.matchers._options import OptionError
-from whimbrel.matchers._rapid_base import PropertyMatcher
-from whimbrel.matchers._rapid_trees import FULL, block_bounds
+from whimbrel.matchers.options import MatcherOptionError
+from whimbrel.matchers.rapid.forests import FULL, block_bounds
+from whimbrel.matchers.rapid.property_matcher import PropertyMatcher
 from whimbrel.model.errors import EventError, UnsupportedFilter
 from whimbrel.model.subscription import Id
 
@@ -166,7 +166,7 @@ def test_bad_vectors_and_options_are_typed_errors_that_change_nothing() -> None:
         with pytest.raises(EventError):
             matcher.match_vector(vector)  # type: ignore[arg-type]
     for options in ({"c": -1}, {"c": 64}, {"c": True}, {"c": 1.5}, {"leaf": 0}):
-        with pytest.raises(OptionError):
+        with pytest.raises(MatcherOptionError):
             make("rapid", **options)
     with pytest.raises(UnsupportedFilter, match="equality with anything but 0, 1") as refusal:
         matcher.add(9, "p000 = 2")

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.strategies import interval_sets, values
 from whimbrel.matchers import make
-from whimbrel.matchers._options import OptionError
-from whimbrel.matchers._sgim_groups import Table, group_count
+from whimbrel.matchers.options import MatcherOptionError
 from whimbrel.matchers.sgim import Sgim
+from whimbrel.matchers.sgim.predicate_groups import PredicateTable, group_count
 from whimbrel.model.filter import Filter
 from whimbrel.model.intervals import compare_set
 from whimbrel.model.normal import key_of
@@ -88,7 +88,7 @@ def test_groups_are_made_anew_as_the_predicates_grow_and_shrink(grouping: str) -
 
 
 def test_the_index_shrinks_when_a_predicate_at_its_end_goes() -> None:
-    table = Table(dynamic=False)
+    table = PredicateTable(dynamic=False)
     for slot, bound in enumerate((1, 5, 9)):
         table.add(compare_set("<=", key_of(bound)), slot)
     group = table.groups()[-1]
@@ -124,7 +124,7 @@ def test_invariants_hold_under_random_adds_and_removes(grouping: str) -> None:
 def test_any_sets_of_values_can_be_grouped_and_taken_out_again(
     sets: list[object], dynamic: bool, data: st.DataObject
 ) -> None:
-    table = Table(dynamic)
+    table = PredicateTable(dynamic)
     kept = {interval_set: slot for slot, interval_set in enumerate(sets) if interval_set}
     for interval_set, slot in kept.items():
         table.add(interval_set, slot)  # type: ignore[arg-type]
@@ -144,7 +144,7 @@ def test_several_values_satisfy_a_predicate_if_one_does(held: list[object]) -> N
 
 
 def test_an_unknown_grouping_is_a_typed_error() -> None:
-    with pytest.raises(OptionError, match="equal_width, dynamic"):
+    with pytest.raises(MatcherOptionError, match="equal_width, dynamic"):
         make("sgim", grouping="sturges")
 
 

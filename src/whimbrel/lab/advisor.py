@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 
 from whimbrel.lab.sample_features import Features, features_of
-from whimbrel.matchers import MATCHERS, Matcher, make
+from whimbrel.matchers import MATCHERS, BaseMatcher, make
 from whimbrel.model.errors import UnsupportedFilter, WhimbrelError
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
@@ -170,7 +170,7 @@ class _Trial:
             matcher.match(event)
         matcher.stats()
 
-    def _filled(self, name: str, deadline: float) -> Matcher | None:
+    def _filled(self, name: str, deadline: float) -> BaseMatcher | None:
         matcher = make(name, timestamps=self.timestamps)
         refused: list[UnsupportedFilter] = []
         for place, (id, filter) in enumerate(self.filters.items()):
@@ -184,7 +184,7 @@ class _Trial:
             raise _Refusal(f"{len(refused):,} of {len(self.filters):,} subscriptions; the first: {refused[0]}")
         return matcher
 
-    def _timed(self, matcher: Matcher, deadline: float) -> tuple[list[float], list[list[Id]]]:
+    def _timed(self, matcher: BaseMatcher, deadline: float) -> tuple[list[float], list[list[Id]]]:
         times: list[float] = []
         answers: list[list[Id]] = []
         for event in self.events:

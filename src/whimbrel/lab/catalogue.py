@@ -6,7 +6,7 @@ import inspect
 import re
 from dataclasses import asdict, dataclass, fields
 
-from whimbrel.matchers import MATCHERS, Fragment, Matcher
+from whimbrel.matchers import MATCHERS, BaseMatcher, Capabilities
 
 _SECTION = re.compile(r"sections?\s+(\d[\d.]*(?:(?:\s*,\s*|\s+and\s+|-)\d[\d.]*)*)")
 _DIGEST = re.compile(r"ALGORITHMS\.md,?\s+" + _SECTION.pattern)
@@ -17,7 +17,7 @@ _PAPER = re.compile(r"\[(Gryphon|Survey|Spaces|LeSub|Prefix)\]")
 class CatalogueEntry:
     """A member: its name, what it is, the papers and the section of ALGORITHMS.md, the constructs it takes or not.
 
-    `remark` is a further limit, where a member's fragment does not say all.
+    `remark` is a further limit, where a member's capabilities does not say all.
     """
 
     name: str
@@ -53,13 +53,13 @@ def catalogue() -> list[CatalogueEntry]:
     return [entry_of(name, member) for name, member in MATCHERS.items()]
 
 
-def entry_of(name: str, member: type[Matcher]) -> CatalogueEntry:
-    """What a member's docstrings and fragment say."""
+def entry_of(name: str, member: type[BaseMatcher]) -> CatalogueEntry:
+    """What a member's docstrings and capabilities say."""
     module = inspect.getdoc(inspect.getmodule(member)) or ""
     text = f"{module}\n{inspect.getdoc(member) or ''}"
     found = _DIGEST.search(text)
-    supports = tuple(member.fragment.summary())
-    refuses = tuple(field.name for field in fields(Fragment) if field.name not in supports)
+    supports = tuple(member.capabilities.summary())
+    refuses = tuple(field.name for field in fields(Capabilities) if field.name not in supports)
     papers = tuple(dict.fromkeys(_PAPER.findall(text)))
     summary, section, remark = module.partition("\n")[0], found[1] if found else "", getattr(member, "remark", "")
     return CatalogueEntry(name, summary, papers, section, supports, refuses, remark)

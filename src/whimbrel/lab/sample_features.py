@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from whimbrel.matchers.fragment import constructs
+from whimbrel.matchers.capabilities import constructs
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
 

@@ -1,57 +1,56 @@
-"""The family of matchers: every algorithm by name, behind one role.
+"""The papers' algorithms: every matcher by name, all with the same interface.
 
-Adding a member is adding one file: a module of this package whose class of the same name (in CamelCase) is a
-`Matcher`. The registry finds it.
+Add a matcher by adding one module, or one package, that defines a concrete subclass of `BaseMatcher`. The registry
+imports the modules and packages of this package and takes every such class; its `name` is the name in `MATCHERS`.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 from functools import cache
 from typing import TYPE_CHECKING
 
-from whimbrel.matchers.base import Matcher
-from whimbrel.matchers.fragment import Fragment
+from whimbrel.matchers.base import BaseMatcher
+from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.model.conjunction import Conjunction
 
-__all__ = ["MATCHERS", "Fragment", "Matcher", "make", "supporting"]
-
-_SHARED = {"base", "checks", "events", "explain", "fragment", "results"}
+__all__ = ["MATCHERS", "BaseMatcher", "Capabilities", "make", "supporting"]
 
 
 @cache
-def _discover() -> dict[str, type[Matcher]]:
-    found: dict[str, type[Matcher]] = {}
-    for module in pkgutil.iter_modules(__path__):
-        if module.name in _SHARED or module.name.startswith("_"):
-            continue
-        camel = "".join(part.capitalize() for part in module.name.split("_"))
-        found[module.name] = getattr(importlib.import_module(f"{__name__}.{module.name}"), camel)
-    return found
+def _discover() -> dict[str, type[BaseMatcher]]:
+    """Every matcher by name, sorted."""
+    found: dict[str, type[BaseMatcher]] = {}
+    for module in pkgutil.iter_modules(__path__, f"{__name__}."):
+        for value in vars(importlib.import_module(module.name)).values():
+            if isinstance(value, type) and issubclass(value, BaseMatcher) and not inspect.isabstract(value):
+                found[value.name] = value
+    return dict(sorted(found.items()))
 
 
 if TYPE_CHECKING:
-    MATCHERS: dict[str, type[Matcher]]
-    """Every member of the family by name."""
+    MATCHERS: dict[str, type[BaseMatcher]]
+    """Every matcher by name."""
 
 
 def __getattr__(name: str) -> object:
-    if name == "MATCHERS":  # the members are imported only for those who ask: the engine needs none of them
+    if name == "MATCHERS":  # found on demand: the modules of all matchers are imported only when someone asks
         return _discover()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def make(name: str, **options: object) -> Matcher:
+def make(name: str, **options: object) -> BaseMatcher:
     """A new, empty matcher; no option is needed."""
-    members = _discover()
+    matchers = _discover()
     try:
-        member = members[name]
+        matcher = matchers[name]
     except KeyError:
-        raise ValueError(f"Expected a matcher of {', '.join(members)}, but got {name!r}") from None
-    return member(**options)  # type: ignore[arg-type]
+        raise ValueError(f"Expected a matcher of {', '.join(matchers)}, but got {name!r}") from None
+    return matcher(**options)  # type: ignore[arg-type]
 
 
 def supporting(conjunction: Conjunction) -> list[str]:
-    """The members whose fragment holds the conjunction."""
-    return [name for name, member in _discover().items() if member.fragment.supports(conjunction)]
+    """The names of the matchers that support every construct of the conjunction."""
+    return [name for name, matcher in _discover().items() if matcher.capabilities.supports(conjunction)]

@@ -1,6 +1,6 @@
 """The matcher role: add, remove, replace, match; one role, many algorithms.
 
-`Matcher` does what all members share: it turns filters into conjunctions, stores equal conjunctions once, keeps the
+`BaseMatcher` does what all members share: it turns filters into conjunctions, stores equal conjunctions once, keeps the
 filters that hold always or never out of the structure, and maps conjunctions back to subscription ids in order of
 addition. A member sees numbered conjunctions only: `_insert`, `_delete`, `_search`.
 """
@@ -8,11 +8,12 @@ addition. A member sees numbered conjunctions only: `_insert`, `_delete`, `_sear
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from whimbrel.matchers.fragment import Fragment
+from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.errors import DuplicateId, FilterError, IdKindError, UnknownId
 from whimbrel.model.event import Event
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 Stats = dict[str, int | float | str]
 
 
-class Matcher(ABC):
+class BaseMatcher(ABC):
     """A set of subscriptions that finds those an event matches.
 
     `timestamps` names attributes whose strings are read as timestamps. The first filter that was typed against a schema
@@ -36,7 +37,7 @@ class Matcher(ABC):
     """
 
     name: ClassVar[str]
-    fragment: ClassVar[Fragment]
+    capabilities: ClassVar[Capabilities]
 
     def __init__(self, timestamps: Iterable[str] = ()) -> None:
         self.timestamps = frozenset(timestamps)
@@ -52,7 +53,7 @@ class Matcher(ABC):
         self._uses: Counter[str] = Counter()  # how many conjunctions mention each attribute
 
     def add(self, id: Id, filter: object, dialect: str = "sql") -> None:
-        """Add a subscription; DuplicateId if the id is there, UnsupportedFilter outside the fragment."""
+        """Add a subscription. DuplicateId if the id is there, UnsupportedFilter outside the capabilities."""
         self._check_kind(id)
         if id in self._places:
             raise DuplicateId(id)
@@ -80,14 +81,13 @@ class Matcher(ABC):
 
     def match_batch(self, events: object) -> pa.Table:
         """Match many events (dicts, Arrow, pandas or polars): a table of event row and subscription."""
-        from whimbrel.matchers.results import pairs_table
 
         def pairs() -> Iterator[tuple[int, Id]]:
             for row, event in enumerate(self._read_all(events)):
                 for place in self._match_places(event):
                     yield row, self._subscriptions[place].id
 
-        return pairs_table(pairs(), self._kind or "int64")
+        return _pairs_table(pairs(), self._kind or "int64")
 
     def attributes(self) -> frozenset[str]:
         """The attributes that some filter mentions."""
@@ -117,7 +117,7 @@ class Matcher(ABC):
 
     def _match_places(self, event: Event | Mapping[str, object]) -> set[int]:
         event = self._read(event)
-        self.fragment.check_event(self.name, event, self._mentioned)
+        self.capabilities.check_event(self.name, event, self._mentioned)
         places = set(self._always)
         for number in self._search(event):
             places |= self._holders[number]
@@ -143,7 +143,7 @@ class Matcher(ABC):
         elif parsed.schema is not None and self._places:
             raise FilterError("Expected a filter without a schema, as the first one was, but got one with a schema")
         for conjunction in parsed.conjunctions:
-            self.fragment.check(self.name, conjunction)
+            self.capabilities.check(self.name, conjunction)
             self._accept(conjunction)
         self.schema = parsed.schema
         return parsed
@@ -223,3 +223,23 @@ class Matcher(ABC):
     def _member_stats(self) -> Stats:
         """The member's own counts."""
         return {}
+
+
+def _pairs_table(pairs: Iterable[tuple[int, Id]], kind: str) -> pa.Table:
+    """The table of pairs as Arrow; ids of `kind` string are a dictionary column."""
+    import pyarrow as pa
+
+    rows = array("q")
+    if kind == "int64":
+        ids = array("q")
+        for row, id in pairs:
+            rows.append(row)
+            ids.append(int(id))
+        return pa.table({"event": pa.array(rows, pa.int64()), "subscription": pa.array(ids, pa.int64())})
+    numbers: dict[str, int] = {}
+    indices = array("i")
+    for row, id in pairs:
+        rows.append(row)
+        indices.append(numbers.setdefault(str(id), len(numbers)))
+    names = pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), pa.array(list(numbers), pa.string()))
+    return pa.table({"event": pa.array(rows, pa.int64()), "subscription": names})

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
-from whimbrel.matchers.base import Matcher
+from whimbrel.matchers.base import BaseMatcher
 from whimbrel.model.errors import DuplicateId, IdKindError, UnknownId, UnsupportedEvent, UnsupportedFilter
 from whimbrel.model.filter import Filter
 
-Maker = Callable[[], Matcher]
+Maker = Callable[[], BaseMatcher]
 Check = Callable[[Maker], None]
 
 _SAMPLES = (
@@ -185,7 +185,7 @@ def check_refusals_are_typed(make: Maker) -> None:
             matcher._check()
 
 
-def _answers(matcher: Matcher, event: dict[str, object]) -> bool:
+def _answers(matcher: BaseMatcher, event: dict[str, object]) -> bool:
     try:
         matcher.match(event)
     except UnsupportedEvent:
@@ -193,11 +193,11 @@ def _answers(matcher: Matcher, event: dict[str, object]) -> bool:
     return True
 
 
-def _filled(make: Maker) -> tuple[Matcher, dict[int, Filter]]:
+def _filled(make: Maker) -> tuple[BaseMatcher, dict[int, Filter]]:
     matcher, filters = make(), {}
     for id, text in enumerate(_SAMPLES):
         filter = Filter.parse(text)
-        if all(matcher.fragment.supports(conjunction) for conjunction in filter.conjunctions):
+        if all(matcher.capabilities.supports(conjunction) for conjunction in filter.conjunctions):
             matcher.add(id, filter)
             filters[id] = filter
     return matcher, filters

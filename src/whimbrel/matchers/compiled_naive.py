@@ -1,21 +1,21 @@
 """Compiled naive matching: every conjunction, constraint by constraint, until one fails, at the speed of the machine.
 
-The hot loop is Numba on frozen arrays; `add` and `remove` are dynamic (see `_frozen`).
+The hot loop is Numba on frozen arrays; `add` and `remove` are dynamic (see `frozen`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-from whimbrel.matchers._blocks import Block
-from whimbrel.matchers._coding import Int32s, Int64s
-from whimbrel.matchers._frozen import FrozenMatcher
-from whimbrel.matchers._items import admits_some, in_set
-from whimbrel.matchers._rows import ATTR, HIGH, KIND, LOW, POINTS, Rows
+from whimbrel.compiled.jit import kernel
 from whimbrel.matchers.base import Stats
-from whimbrel.matchers.fragment import Fragment
+from whimbrel.matchers.capabilities import Capabilities
+from whimbrel.matchers.coding import Int32s, Int64s
+from whimbrel.matchers.conjunction_rows import ATTR, HIGH, KIND, LOW, POINTS, ConjunctionRows
+from whimbrel.matchers.event_blocks import EventBlock
+from whimbrel.matchers.frozen import FrozenMatcher
+from whimbrel.matchers.items import admits_some, in_set
 
 Uint32s = npt.NDArray[np.uint32]
 
@@ -43,10 +43,10 @@ class CompiledNaive(FrozenMatcher):
     """
 
     name = "compiled_naive"
-    fragment = Fragment(patterns=False, members=False, states=False, links=False, elements=False)
+    capabilities = Capabilities(patterns=False, members=False, states=False, links=False, elements=False)
     counted = ("conjunctions_checked", "predicate_evaluations")
 
-    def _build(self, rows: Rows) -> None:
+    def _build(self, rows: ConjunctionRows) -> None:
         self._rows = rows
         self._start = rows.start.astype(np.uint32)
         self._attr = rows.items[:, ATTR].astype(np.uint32)
@@ -54,7 +54,7 @@ class CompiledNaive(FrozenMatcher):
         is_set = rows.items[:, KIND] >= POINTS
         self._width = np.where(is_set, ANY_WIDTH, rows.items[:, HIGH] - rows.items[:, LOW]).astype(np.uint32)
 
-    def _run(self, block: Block, event: int, out: Int32s, ends: Int64s) -> int:
+    def _run(self, block: EventBlock, event: int, out: Int32s, ends: Int64s) -> int:
         rows = self._rows
         sets = rows.set_start, rows.set_low, rows.set_high
         if block.starts.size:
@@ -75,7 +75,7 @@ class CompiledNaive(FrozenMatcher):
         check_rows(self._rows)
 
 
-def check_rows(rows: Rows) -> None:
+def check_rows(rows: ConjunctionRows) -> None:
     """Assert the invariants of rows: items sorted by attribute, intervals inside the ranks, sets sorted."""
     row = rows.item_rows()
     attribute = rows.items[:, ATTR]
@@ -92,7 +92,7 @@ def check_rows(rows: Rows) -> None:
     assert np.all(np.diff(rows.start) > 0) and np.all(np.diff(rows.owner_start) > 0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scan(
     first: Int32s,
     event: int,
@@ -130,7 +130,7 @@ def _scan(
     return event
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scan_lists(
     first: Int32s,
     starts: Int64s,

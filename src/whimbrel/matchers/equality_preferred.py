@@ -1,23 +1,23 @@
 """Equality-preferred matching: equalities by one lookup per schema, all other predicates by counting.
 
-The hot loops are Numba on frozen arrays; `add` and `remove` are dynamic (see `_frozen`).
+The hot loops are Numba on frozen arrays; `add` and `remove` are dynamic (see `frozen`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-from whimbrel.matchers._blocks import Block
-from whimbrel.matchers._clusters import Clusters, build_clusters, check_clusters, find_buckets
-from whimbrel.matchers._coding import Int32s, Int64s
-from whimbrel.matchers._frozen import FrozenMatcher
-from whimbrel.matchers._predicates import Predicates, build_predicates, check_predicates, run_room, satisfied
-from whimbrel.matchers._rows import EQUAL, KIND, Rows
-from whimbrel.matchers._runs import offsets
+from whimbrel.compiled.jit import kernel
 from whimbrel.matchers.base import Stats
-from whimbrel.matchers.fragment import Fragment
+from whimbrel.matchers.capabilities import Capabilities
+from whimbrel.matchers.coding import Int32s, Int64s
+from whimbrel.matchers.conjunction_rows import EQUAL, KIND, ConjunctionRows
+from whimbrel.matchers.equality_clusters import Clusters, build_clusters, check_clusters, find_buckets
+from whimbrel.matchers.event_blocks import EventBlock
+from whimbrel.matchers.frozen import FrozenMatcher
+from whimbrel.matchers.predicate_clusters import Predicates, build_predicates, check_predicates, run_room, satisfied
+from whimbrel.matchers.runs import offsets
 
 LAST_STAMP = 2**31 - 1
 
@@ -49,10 +49,10 @@ class EqualityPreferred(FrozenMatcher):
     """
 
     name = "equality_preferred"
-    fragment = Fragment(patterns=False, members=False, states=False, links=False, elements=False)
+    capabilities = Capabilities(patterns=False, members=False, states=False, links=False, elements=False)
     counted = ("probes", "predicate_evaluations", "additions", "comparisons", "candidates", "false_candidates")
 
-    def _build(self, rows: Rows) -> Int64s:
+    def _build(self, rows: ConjunctionRows) -> Int64s:
         self._clusters, order = build_clusters(rows)
         number = np.empty(len(rows), dtype=np.int64)
         number[order] = np.arange(len(rows))
@@ -73,7 +73,7 @@ class EqualityPreferred(FrozenMatcher):
         self._ranks = np.zeros(2 * int(np.diff(self._clusters.attr_start).max(initial=0)), dtype=np.int32)
         return order
 
-    def _run(self, block: Block, event: int, out: Int32s, ends: Int64s) -> int:
+    def _run(self, block: EventBlock, event: int, out: Int32s, ends: Int64s) -> int:
         if self._stamp + self._step * (len(block) + 2) > LAST_STAMP:
             self._stamp = 0
             self._hits[:] = 0
@@ -110,7 +110,7 @@ def _part(predicates: Predicates, chosen: npt.NDArray[np.bool_]) -> tuple[Int64s
     return offsets(chosen)[predicates.row_start], predicates.rows[chosen]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _prefer(
     clusters: Clusters,
     predicates: Predicates,

@@ -1,20 +1,20 @@
 """Fair predicate matching, which is counting: find the satisfied predicates, then add them up per conjunction.
 
-The hot loops are Numba on frozen arrays; `add` and `remove` are dynamic (see `_frozen`).
+The hot loops are Numba on frozen arrays; `add` and `remove` are dynamic (see `frozen`).
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from whimbrel.matchers._blocks import Block
-from whimbrel.matchers._coding import Int32s, Int64s
-from whimbrel.matchers._frozen import FrozenMatcher
-from whimbrel.matchers._predicates import Predicates, build_predicates, check_predicates, run_room, satisfied
-from whimbrel.matchers._rows import Rows
+from whimbrel.compiled.jit import kernel
 from whimbrel.matchers.base import Stats
-from whimbrel.matchers.fragment import Fragment
+from whimbrel.matchers.capabilities import Capabilities
+from whimbrel.matchers.coding import Int32s, Int64s
+from whimbrel.matchers.conjunction_rows import ConjunctionRows
+from whimbrel.matchers.event_blocks import EventBlock
+from whimbrel.matchers.frozen import FrozenMatcher
+from whimbrel.matchers.predicate_clusters import Predicates, build_predicates, check_predicates, run_room, satisfied
 
 LAST_STAMP = 2**31 - 1
 
@@ -47,10 +47,10 @@ class FairPredicate(FrozenMatcher):
     """
 
     name = "fair_predicate"
-    fragment = Fragment(patterns=False, members=False, states=False, links=False, elements=False)
+    capabilities = Capabilities(patterns=False, members=False, states=False, links=False, elements=False)
     counted = ("probes", "predicate_evaluations", "predicates_satisfied", "additions", "comparisons")
 
-    def _build(self, rows: Rows) -> None:
+    def _build(self, rows: ConjunctionRows) -> None:
         chosen = np.ones(len(rows.items), dtype=np.bool_)
         self._predicates = build_predicates(rows, chosen, np.arange(len(rows)))
         needed = np.diff(rows.start)
@@ -61,7 +61,7 @@ class FairPredicate(FrozenMatcher):
         self._seen = np.zeros(self._predicates.size, dtype=np.int32)
         self._room = run_room(self._predicates)
 
-    def _run(self, block: Block, event: int, out: Int32s, ends: Int64s) -> int:
+    def _run(self, block: EventBlock, event: int, out: Int32s, ends: Int64s) -> int:
         if self._stamp + self._step * (len(block) + 2) > LAST_STAMP:
             self._stamp = 0
             self._state[:, 0] = 0
@@ -84,7 +84,7 @@ class FairPredicate(FrozenMatcher):
         assert np.all(self._state[:, 0] <= self._stamp + self._step)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count(
     predicates: Predicates,
     first: Int32s,

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from whimbrel.matchers.base import Matcher, Stats
-from whimbrel.matchers.fragment import Fragment
+from whimbrel.matchers.base import BaseMatcher, Stats
+from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event
 
 
-class Naive(Matcher):
+class Naive(BaseMatcher):
     """Checks every conjunction against the event.
 
     >>> from whimbrel.matchers import make
@@ -24,7 +24,7 @@ class Naive(Matcher):
     """
 
     name = "naive"
-    fragment = Fragment()
+    capabilities = Capabilities()
 
     def __init__(self, timestamps: tuple[str, ...] = ()) -> None:
         super().__init__(timestamps)

@@ -1,6 +1,6 @@
 """Nonequality quarantining: equalities by one lookup per schema, everything else checked only where that succeeds.
 
-The hot loops are Numba on frozen arrays; `add` and `remove` are dynamic (see `_frozen`).
+The hot loops are Numba on frozen arrays; `add` and `remove` are dynamic (see `frozen`).
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-from whimbrel.matchers._blocks import Block
-from whimbrel.matchers._clusters import Clusters, build_clusters, check_clusters, find_buckets
-from whimbrel.matchers._coding import Int32s, Int64s
-from whimbrel.matchers._frozen import FrozenMatcher
-from whimbrel.matchers._items import admits_some, in_set
-from whimbrel.matchers._rows import ATTR, EQUAL, HIGH, KIND, LOW, POINTS, Rows
-from whimbrel.matchers._runs import offsets, take_runs, unique_runs
+from whimbrel.compiled.jit import helper, kernel
 from whimbrel.matchers.base import Stats
-from whimbrel.matchers.fragment import Fragment
+from whimbrel.matchers.capabilities import Capabilities
+from whimbrel.matchers.coding import Int32s, Int64s
+from whimbrel.matchers.conjunction_rows import ATTR, EQUAL, HIGH, KIND, LOW, POINTS, ConjunctionRows
+from whimbrel.matchers.equality_clusters import Clusters, build_clusters, check_clusters, find_buckets
+from whimbrel.matchers.event_blocks import EventBlock
+from whimbrel.matchers.frozen import FrozenMatcher
+from whimbrel.matchers.items import admits_some, in_set
+from whimbrel.matchers.runs import offsets, take_runs, unique_runs
 
 
 class Residuals(NamedTuple):
@@ -32,7 +32,7 @@ class Residuals(NamedTuple):
     set_high: Int32s
 
 
-class Groups(NamedTuple):
+class ScanGroups(NamedTuple):
     """Rows without an equality, g groups of those that test the same attributes."""
 
     row_start: Int64s  # [g + 1]: the rows of each group
@@ -74,10 +74,10 @@ class Quarantine(FrozenMatcher):
     """
 
     name = "quarantine"
-    fragment = Fragment(patterns=False, members=False, states=False, links=False, elements=False)
+    capabilities = Capabilities(patterns=False, members=False, states=False, links=False, elements=False)
     counted = ("probes", "predicate_evaluations", "candidates", "false_candidates", "quarantine_scanned")
 
-    def _build(self, rows: Rows) -> Int64s:
+    def _build(self, rows: ConjunctionRows) -> Int64s:
         self._clusters, order = build_clusters(rows)
         clustered = self._clusters.clustered
         self._groups, inner = _build_groups(rows, order[clustered:])
@@ -91,7 +91,7 @@ class Quarantine(FrozenMatcher):
         self._ranks = np.zeros(2 * int(np.diff(self._clusters.attr_start).max(initial=0)), dtype=np.int32)
         return order
 
-    def _run(self, block: Block, event: int, out: Int32s, ends: Int64s) -> int:
+    def _run(self, block: EventBlock, event: int, out: Int32s, ends: Int64s) -> int:
         return int(
             _quarantine(
                 self._clusters, self._residuals, self._groups, block.first, block.starts, block.more, event,
@@ -128,7 +128,7 @@ class Quarantine(FrozenMatcher):
                 assert np.array_equal((groups.low + groups.width)[columns].reshape(len(attrs), size), high)
 
 
-def _build_groups(rows: Rows, chosen: Int64s) -> tuple[Groups, Int64s]:
+def _build_groups(rows: ConjunctionRows, chosen: Int64s) -> tuple[ScanGroups, Int64s]:
     """The groups of the chosen rows, and the order of the chosen rows that they number."""
     start, items = take_runs(rows.start, rows.items, chosen)
     is_set = items[:, KIND] >= POINTS
@@ -148,10 +148,10 @@ def _build_groups(rows: Rows, chosen: Int64s) -> tuple[Groups, Int64s]:
         columns = slice(column_start[number], column_start[number + 1])
         low[columns] = part[:, LOW].reshape(-1, attributes).T.ravel()
         width[columns] = (part[:, HIGH] - part[:, LOW]).reshape(-1, attributes).T.ravel()
-    return Groups(row_start, attr_start, attrs, plain, column_start, low, width), order
+    return ScanGroups(row_start, attr_start, attrs, plain, column_start, low, width), order
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _check_rows(
     residuals: Residuals,
     begin: int,
@@ -188,9 +188,9 @@ def _check_rows(
     return found
 
 
-@njit(cache=True, nogil=True)
+@helper
 def _scan_columns(
-    groups: Groups, group: int, values: Int32s, base: int, out: Int32s, found: int
+    groups: ScanGroups, group: int, values: Int32s, base: int, out: Int32s, found: int
 ) -> int:  # pragma: no cover
     """Adds the rows of a group whose intervals all hold; rows are numbered from `base`.
 
@@ -221,11 +221,11 @@ def _scan_columns(
     return found + int(kept)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _quarantine(
     clusters: Clusters,
     residuals: Residuals,
-    groups: Groups,
+    groups: ScanGroups,
     first: Int32s,
     starts: Int64s,
     more: Int32s,

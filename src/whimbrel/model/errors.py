@@ -121,7 +121,7 @@ class IdKindError(WhimbrelError, TypeError):
 
 
 class UnsupportedFilter(WhimbrelError):
-    """A filter outside the fragment of a matcher; `alternatives` name members that support it."""
+    """A filter outside the capabilities of a matcher; `alternatives` name members that support it."""
 
     def __init__(self, matcher: str, construct: str, alternatives: Sequence[str] = ()) -> None:
         self.matcher = matcher
@@ -132,7 +132,7 @@ class UnsupportedFilter(WhimbrelError):
 
 
 class UnsupportedEvent(WhimbrelError):
-    """An event outside the fragment of a matcher."""
+    """An event outside the capabilities of a matcher."""
 
     def __init__(self, matcher: str, construct: str, attribute: str) -> None:
         self.matcher = matcher

@@ -1,0 +1,195 @@
+"""Many subscriptions at once, kept as columns of literals: no filter objects until somebody asks for one.
+
+A row of a group is owned by a place. Among the owner numbers of `conjunction_rows` it is ~place, which differs from
+the number of every conjunction.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from whimbrel.language.columnar import ParsedMany, ShapeGroup, Term, parse_many
+from whimbrel.matchers.base import BaseMatcher
+from whimbrel.matchers.capabilities import Capabilities
+from whimbrel.matchers.coding import Int64s
+from whimbrel.matchers.conjunction_rows import GONE
+from whimbrel.model.errors import DuplicateId, IdKindError
+from whimbrel.model.event import Event
+from whimbrel.model.filter import Filter
+from whimbrel.model.subscription import Id, Subscription, id_kind
+
+_CONSTRUCTS = {"range": "ranges", "excluded": "exclusions"}
+
+
+class Bulk:
+    """Groups of rows with their places; removed places stay in the columns and are left out of later builds."""
+
+    def __init__(self) -> None:
+        self._groups: list[tuple[Int64s, ShapeGroup]] = []
+        self.removed: set[int] = set()
+        self.attributes: set[str] = set()
+        self.conjunctions = 0
+        self.several = False  # whether a subscription has several conjunctions
+
+    def add(self, places: Int64s, group: ShapeGroup) -> None:
+        """Take the rows of a group."""
+        self._groups.append((places, group))
+        self.attributes |= {term.attribute for terms in group.shape.conjunctions for term in terms}
+        self.conjunctions += len(places) * len(group.shape.conjunctions)
+        self.several = self.several or len(group.shape.conjunctions) > 1
+
+    def filter(self, place: int) -> Filter:
+        """The filter of a place."""
+        for places, group in self._groups:
+            index = int(np.searchsorted(places, place))
+            if index < len(places) and places[index] == place:
+                return group.filter(index)
+        raise KeyError(place)
+
+    def owners(self) -> Iterator[tuple[Int64s, ShapeGroup]]:
+        """The groups with the owner of each row, `GONE` for a removed one."""
+        removed = np.array(sorted(self.removed), dtype=np.int64)
+        for places, group in self._groups:
+            yield np.where(np.isin(places, removed), GONE, ~places), group
+
+
+class BulkMatcher(BaseMatcher):
+    """A matcher with `add_many`. What is loaded that way has a place and an id, but neither filter nor number."""
+
+    def __init__(self, timestamps: Iterable[str] = ()) -> None:
+        super().__init__(timestamps)
+        self._ids: list[Id] = []  # by place
+        self._bulk = Bulk()
+        self._loaded = False  # whether columns came since this was last cleared
+
+    def add(self, id: Id, filter: object, dialect: str = "sql") -> None:
+        """Add a subscription. DuplicateId if the id is there, UnsupportedFilter outside the capabilities."""
+        super().add(id, filter, dialect)
+        self._ids.append(id)
+
+    def add_many(self, ids: Sequence[Id], texts: Sequence[str], dialect: str = "sql") -> None:
+        """Add many subscriptions, all or none: the first bad id or filter raises what `add` would raise."""
+        if len(ids) != len(texts):
+            raise ValueError(f"Expected as many ids as filters, but got {len(ids):,} and {len(texts):,}")
+        kind = self._new_kind(ids)
+        if self.schema is None:
+            parsed = parse_many(texts, dialect)
+        else:
+            typed = {row: Filter.parse(text, dialect, self.schema) for row, text in enumerate(texts)}
+            parsed = ParsedMany(len(texts), filters=typed)
+        if parsed.errors:
+            raise parsed.errors[0][1]
+        filters = dict(parsed.filters)
+        groups = [group for group in parsed.groups if is_columnar(group, self.capabilities)]
+        for group in parsed.groups:
+            if not is_columnar(group, self.capabilities):
+                filters.update((int(row), group.filter(index)) for index, row in enumerate(group.rows))
+        for row in sorted(filters):
+            self._prepare(filters[row], dialect)
+        first = self._next_place
+        self._kind = kind
+        self._next_place += len(ids)
+        self._places.update(zip(ids, range(first, self._next_place), strict=True))
+        self._ids += ids
+        for row in sorted(filters):
+            self._put(first + row, Subscription(ids[row], filters[row]))
+        for group in groups:
+            self._bulk.add(first + group.rows, group)
+        self._loaded = self._loaded or bool(groups)
+        self._holders_changed()
+
+    def _new_kind(self, ids: Sequence[Id]) -> str | None:
+        """The kind of all ids, which must be new ones of one kind."""
+        kind = self._kind
+        for id in ids:
+            found = id_kind(id)
+            if kind not in (None, found):
+                raise IdKindError(id, str(kind))
+            kind = found
+            if id in self._places:
+                raise DuplicateId(id)
+        if len(set(ids)) < len(ids):
+            raise DuplicateId(next(id for id, times in Counter(ids).items() if times > 1))
+        return kind
+
+    def remove(self, id: Id) -> None:
+        """Remove a subscription; UnknownId if it is not there."""
+        place = self._place(id)
+        if place in self._subscriptions:
+            super().remove(id)
+        else:
+            self._bulk.removed.add(place)
+            del self._places[id]
+            self._holders_changed()
+
+    def replace(self, id: Id, filter: object, dialect: str = "sql") -> None:
+        """Give a subscription another filter; it keeps its place in the order."""
+        place = self._place(id)
+        if place in self._subscriptions:
+            super().replace(id, filter, dialect)
+        else:
+            parsed = self._prepare(filter, dialect)
+            self._bulk.removed.add(place)
+            self._put(place, Subscription(id, parsed))
+
+    def match(self, event: Event | Mapping[str, object]) -> list[Id]:
+        """The ids of the subscriptions that the event matches, each once, in order of addition."""
+        return self.ids(sorted(self._match_places(event)))
+
+    def ids(self, places: Iterable[int]) -> list[Id]:
+        """The ids of places."""
+        return [self._ids[place] for place in places]
+
+    def attributes(self) -> frozenset[str]:
+        """The attributes that some filter mentions."""
+        return super().attributes() | self._bulk.attributes
+
+    def __getitem__(self, id: Id) -> Subscription:
+        place = self._place(id)
+        if place in self._subscriptions:
+            return self._subscriptions[place]
+        return Subscription(id, self._bulk.filter(place))
+
+    def __iter__(self) -> Iterator[Id]:
+        return iter(self.ids(sorted(self._places.values())))
+
+    def _mentioned(self, attribute: str) -> bool:
+        return attribute in self._uses or attribute in self._bulk.attributes
+
+    def _put(self, place: int, subscription: Subscription) -> None:
+        super()._put(place, subscription)
+        self._holders_changed()
+
+    def _take(self, place: int) -> None:
+        super()._take(place)
+        self._holders_changed()
+
+    def _holders_changed(self) -> None:
+        """What is made from the holders of rows is out of date."""
+
+    def _check(self) -> None:
+        places = self._places
+        self._places = {id: place for id, place in places.items() if place in self._subscriptions}
+        try:
+            super()._check()
+        finally:
+            self._places = places
+        assert all(self._ids[place] == id for id, place in places.items())
+        assert self._bulk.removed <= set(range(self._next_place))
+
+
+def is_columnar(group: ShapeGroup, capabilities: Capabilities) -> bool:
+    """Whether every row of the group is made of values to pick from, inside the fragment."""
+    return all(
+        terms and all(_construct(term) is not None and getattr(capabilities, str(_construct(term))) for term in terms)
+        for terms in group.shape.conjunctions
+    )
+
+
+def _construct(term: Term) -> str | None:
+    if term.kind == "points":
+        return "equality" if len(term.operands) == 1 else "unions"
+    return _CONSTRUCTS.get(term.kind)

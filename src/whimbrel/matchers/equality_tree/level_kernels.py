@@ -1,0 +1,288 @@
+"""The loops of the equality tree, in Numba on flat arrays: grow it, relate its nodes, refine the lists, search.
+
+The rows are the subscriptions, one column per level, `STAR` where an attribute is not tested, sorted with `STAR` first.
+Nodes are numbered in preorder, `*` before the values, so that every node that generalises another has a lower number.
+The edges of a node are contiguous and sorted by rank: (rank, child). A kernel that builds writes into buffers and says
+-1 when one of them is full; the caller doubles them and calls again. That compiles in a fraction of the time that
+growing arrays inside would take.
+"""
+
+from __future__ import annotations
+
+from whimbrel.compiled.jit import helper, kernel
+
+STAR = -1
+NONE = -1
+
+# The fields of a node. A leaf has LEVEL = number of levels; ROWS are those below it; LABEL is the rank above it.
+LEVEL, EDGES, EDGES_END, STAR_CHILD, ROWS, ROWS_END, PARENT, LABEL = range(8)
+FIELDS = 8
+
+# What the search reads: the attribute or NONE; edges, or a leaf's rows; the list of a node.
+TEST, FIRST, END, LIST, LIST_END = range(5)
+PACKED = 5
+
+
+@helper
+def _put(work, place, low, high, level, parent, slot):  # type: ignore[no-untyped-def]  # pragma: no cover
+    work[place, 0] = low
+    work[place, 1] = high
+    work[place, 2] = level
+    work[place, 3] = parent
+    work[place, 4] = slot
+
+
+@kernel
+def grow(rows, starts, collapse, stubs, nodes, edges, work, roots):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Grow one tree from each stretch of rows that `starts` begins; return the number of nodes and of edges.
+
+    With `collapse` a node that has only a `*` edge is left out; with `stubs` only where a `*` edge leads to it, because
+    one that a value leads to has successors of its own.
+    """
+    levels = rows.shape[1]
+    node = edge = top = 0
+    for tree in range(roots.size - 1, -1, -1):
+        _put(work, top, starts[tree], starts[tree + 1], 0, NONE, tree)
+        top += 1
+    while top:
+        top -= 1
+        low, high, level, parent, slot = work[top, 0], work[top, 1], work[top, 2], work[top, 3], work[top, 4]
+        by_value = parent != NONE and slot != NONE  # noqa: PLR1714 - compiles faster
+        if collapse and not (by_value and stubs):
+            while level < levels and rows[high - 1, level] == STAR:
+                level += 1
+        if node == nodes.shape[0]:
+            return -1, edge
+        nodes[node, LEVEL] = level
+        nodes[node, EDGES] = edge
+        nodes[node, STAR_CHILD] = NONE
+        nodes[node, ROWS] = low
+        nodes[node, ROWS_END] = high
+        nodes[node, PARENT] = parent
+        nodes[node, LABEL] = edges[slot, 0] if by_value else STAR
+        if parent == NONE:
+            roots[slot] = node
+        elif by_value:
+            edges[slot, 1] = node
+        else:
+            nodes[parent, STAR_CHILD] = node
+        if level < levels:
+            row = low
+            while row < high and rows[row, level] == STAR:
+                row += 1
+            stars_end = row
+            while row < high:
+                if edge == edges.shape[0]:
+                    return -1, edge
+                rank = rows[row, level]
+                edges[edge, 0] = rank
+                edges[edge, 1] = row  # until the child has a number
+                edge += 1
+                while row < high and rows[row, level] == rank:
+                    row += 1
+            if top + edge - nodes[node, EDGES] >= work.shape[0]:
+                return -1, edge
+            for slot in range(edge - 1, nodes[node, EDGES] - 1, -1):
+                _put(work, top, edges[slot, 1], high, level + 1, node, slot)
+                high = edges[slot, 1]
+                top += 1
+            if stars_end > low:
+                _put(work, top, low, stars_end, level + 1, node, NONE)
+                top += 1
+        nodes[node, EDGES_END] = edge
+        node += 1
+    return node, edge
+
+
+@helper
+def find(nodes, edges, node, rank):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """The child of a node by the edge of this rank, or NONE."""
+    low, high = nodes[node, EDGES], nodes[node, EDGES_END]
+    while low < high:
+        middle = (low + high) >> 1
+        if edges[middle, 0] < rank:
+            low = middle + 1
+        else:
+            high = middle
+    if low < nodes[node, EDGES_END] and edges[low, 0] == rank:
+        return edges[low, 1]
+    return NONE
+
+
+@helper
+def _push(work, top, found, low, high):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Push found[low:high]; the new top, or -1 if there is no room."""
+    if top + high - low > work.size:
+        return -1
+    for place in range(low, high):
+        work[top] = found[place]
+        top += 1
+    return top
+
+
+@kernel
+def relate(nodes, edges, start, found, work):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Fill the CSR of every node's successors but for its own `*` child, resolved (section 5.2); return the entries.
+
+    With T(P) known for the parent P of N, and x the value between them, T(N) is P's `*` child and what each X of T(P)
+    becomes under x: its child by x or, where it has none, its `*` child and what the nodes of T(X) become. An X that
+    lies deeper, because the `*` nodes above it were left out, stays.
+    """
+    size = 0
+    for node in range(nodes.shape[0]):
+        start[node] = size
+        parent, rank = nodes[node, PARENT], nodes[node, LABEL]
+        if rank == STAR:
+            continue
+        top = _push(work, 0, found, start[parent], start[parent + 1])
+        item = nodes[parent, STAR_CHILD]
+        while top != 0 or item != NONE:
+            if item == NONE and top > 0:
+                top -= 1
+                other = work[top]
+                item = other
+                if nodes[other, LEVEL] == nodes[parent, LEVEL]:
+                    item = find(nodes, edges, other, rank)
+                    if item == NONE:
+                        top = _push(work, top, found, start[other], start[other + 1])
+                        item = nodes[other, STAR_CHILD]
+            if top < 0 or size == found.size:
+                return -1
+            if item != NONE:
+                found[size] = item
+                size += 1
+                item = NONE
+        start[node + 1] = size
+    start[nodes.shape[0]] = size
+    return size
+
+
+@helper
+def _is_part(nodes, edges, one, other):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Whether every value that leaves node `one` leaves node `other` too."""
+    place, end = nodes[other, EDGES], nodes[other, EDGES_END]
+    for edge in range(nodes[one, EDGES], nodes[one, EDGES_END]):
+        while place < end and edges[place, 0] < edges[edge, 0]:
+            place += 1
+        if place == end or edges[place, 0] != edges[edge, 0]:
+            return False
+    return True
+
+
+@kernel
+def refine(nodes, edges, start, found, levels, collapse, aggressive, ends, lists, work):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Fill the CSR of the final lists, in which a successor that must be blocked too gives way to its own.
+
+    With `collapse` that is every node without values, with `aggressive` every node whose values are among those of the
+    node that was blocked (section 5.3). The `*` child comes last. Returns the entries.
+    """
+    size = 0
+    for node in range(nodes.shape[0]):
+        ends[node] = size
+        top = _push(work, 0, found, start[node], start[node + 1])
+        while top != 0:
+            if top < 0:
+                return -1
+            top -= 1
+            other = work[top]
+            if nodes[other, LEVEL] == nodes[node, LEVEL] and nodes[other, LEVEL] < levels:
+                hollow = nodes[other, EDGES] == nodes[other, EDGES_END]
+                if (collapse and hollow) or (aggressive and _is_part(nodes, edges, other, node)):
+                    top = _push(work, top, found, start[other], start[other + 1])
+                    other = nodes[other, STAR_CHILD]
+            if size == lists.size:
+                return -1
+            if other != NONE:
+                lists[size] = other
+                size += 1
+        if nodes[node, STAR_CHILD] != NONE:
+            if size == lists.size:
+                return -1
+            lists[size] = nodes[node, STAR_CHILD]
+            size += 1
+    ends[nodes.shape[0]] = size
+    return size
+
+
+@helper
+def search(packed, edges, stubs, lists, rows, successors, first, event, root, stack, out, size, counters):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Append the rows that an event satisfies to `out`, of which `size` are taken; return how many are taken then.
+
+    Plain: the child by the event's value and the list, which is the `*` child. With successors: the child by the
+    event's value and nothing else or, where there is none, the list. A child below NONE is a stub, which is nothing but
+    a list.
+    """
+    visited = comparisons = 0
+    stack[0] = root
+    top = 1
+    while top:
+        top -= 1
+        node = stack[top]
+        visited += 1
+        attribute, low, high = packed[node, TEST], packed[node, FIRST], packed[node, END]
+        child = NONE
+        if attribute == NONE:
+            for place in range(low, high):
+                out[size] = rows[place]
+                size += 1
+        else:
+            rank = first[event, attribute]
+            while high - low > 8:
+                middle = (low + high) >> 1
+                comparisons += 1
+                if edges[middle, 0] <= rank:
+                    low = middle
+                else:
+                    high = middle
+            while low < high:
+                comparisons += 1
+                if edges[low, 0] >= rank:
+                    if edges[low, 0] == rank:
+                        child = edges[low, 1]
+                    break
+                low += 1
+        if child == NONE or not successors:
+            for place in range(packed[node, LIST], packed[node, LIST_END]):
+                stack[top] = lists[place]
+                top += 1
+        if child >= 0:
+            stack[top] = child
+            top += 1
+        elif child != NONE:
+            stub = -2 - child
+            for place in range(stubs[stub, 0], stubs[stub, 1]):
+                stack[top] = lists[place]
+                top += 1
+    if counters is not None:
+        counters[0] += visited
+        counters[1] += comparisons
+    return size
+
+
+@kernel
+def run(  # type: ignore[no-untyped-def]
+    packed, edges, stubs, lists, rows, successors, indexed, starts, digits, strides, buckets, roots, first, event, most,
+    stack, out, ends, counters,
+):  # fmt: skip  # pragma: no cover
+    """Search events from `event` on, each in the tree of its bucket, while `out` holds `most` rows more."""
+    size = 0
+    while event < first.shape[0] and size + most <= out.size:
+        key = 0
+        for place in range(indexed.size):
+            rank = first[event, indexed[place]]
+            if rank != NONE:
+                key += digits[starts[place] + rank] * strides[place]
+        low, high = 0, buckets.size
+        while low < high:
+            middle = (low + high) >> 1
+            if buckets[middle] < key:
+                low = middle + 1
+            else:
+                high = middle
+        if low < buckets.size and buckets[low] == key:
+            size = search(
+                packed, edges, stubs, lists, rows, successors, first, event, roots[low], stack, out, size, counters
+            )
+        ends[event] = size
+        event += 1
+    return event

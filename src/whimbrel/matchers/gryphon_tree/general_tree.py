@@ -1,0 +1,235 @@
+"""The general matching tree as linked nodes: insert by walking down, delete by parent pointers, search.
+
+[Gryphon] section 3 and appendix A (ALGORITHMS.md section 2.3), with the corrections that `gryphon_tree` names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from whimbrel.matchers.gryphon_tree.elementary_tests import (
+    Interval,
+    Predicates,
+    Result,
+    TreeTest,
+    interval_of,
+    predicates_of,
+)
+from whimbrel.model.conjunction import Conjunction
+from whimbrel.model.event import Event
+
+STAR: Result = None
+"""The label of a don't-care edge."""
+
+
+class GeneralNode:
+    """An inner node: a test, an edge for some of its results, and perhaps a `*` edge."""
+
+    __slots__ = ("edges", "label", "parent", "star", "test")
+
+    def __init__(self, test: TreeTest) -> None:
+        self.test = test
+        self.edges: dict[Result, GeneralNode | GeneralLeaf] = {}
+        self.star: GeneralNode | GeneralLeaf | None = None
+        self.parent: GeneralNode | None = None
+        self.label: Result = STAR
+
+    def hang(self, label: Result, child: GeneralNode | GeneralLeaf) -> None:
+        """Put a child at the end of an edge."""
+        child.parent, child.label = self, label
+        if label is STAR:
+            self.star = child
+        else:
+            self.edges[label] = child
+
+    def drop(self, label: Result) -> None:
+        """Remove an edge."""
+        if label is STAR:
+            self.star = None
+        else:
+            del self.edges[label]
+
+    def children(self) -> Iterator[GeneralNode | GeneralLeaf]:
+        """The ends of all edges."""
+        yield from self.edges.values()
+        if self.star is not None:
+            yield self.star
+
+
+class GeneralLeaf:
+    """The subscriptions of one path."""
+
+    __slots__ = ("label", "numbers", "parent")
+
+    def __init__(self, number: int) -> None:
+        self.numbers = {number}
+        self.parent: GeneralNode | None = None
+        self.label: Result = STAR
+
+
+class GeneralTree:
+    """Conjunctions of at least one equality or range; `nodes` counts inner nodes and leaves."""
+
+    def __init__(self) -> None:
+        self.root: GeneralNode | None = None
+        self.leaves: dict[int, GeneralLeaf] = {}
+        self.nodes = 0
+
+    def insert(self, number: int, conjunction: Conjunction, places: dict[str, int]) -> None:
+        """Add a conjunction that is not there; tests are made in the order of their attributes' places.
+
+        At a node whose test is one of the subscription's own, the walk takes the edge of its result; where the
+        subscription implies a result, that edge; else the `*` edge. The last two prove nothing that is asked for, so
+        the predicate stays to be made.
+        """
+        left = predicates_of(conjunction, places)
+        intervals = {name: interval_of(constraint) for name, constraint in conjunction.constraints}
+        leaf = self.leaves[number] = GeneralLeaf(number)
+        self.nodes += 1
+        if self.root is None:
+            self.root = self._new(next(iter(left)))
+        at: GeneralNode | GeneralLeaf = self.root
+        while left:
+            if isinstance(at, GeneralLeaf):  # its subscription is implied by ours so far: ours goes on beside it
+                at = self._put_above(at, next(iter(left)))
+            result = left.get(at.test)
+            if result is not None:
+                if result not in at.edges:
+                    self._extend(at, left, leaf)
+                    return
+                del left[at.test]
+                at = at.edges[result]
+                continue
+            way = at.edges.get(_implied(at.test, intervals)) or at.star
+            if way is None:
+                way = self._new(next(iter(left)))
+                at.hang(STAR, way)
+            at = way
+        while isinstance(at, GeneralNode) and at.star is not None:
+            at = at.star
+        if isinstance(at, GeneralLeaf):
+            at.numbers.add(number)
+            self.leaves[number] = at
+            self.nodes -= 1
+        else:
+            at.hang(STAR, leaf)
+
+    def delete(self, number: int) -> None:
+        """Remove a conjunction by its leaf, never by walking down again; nodes that serve nobody go too (ERR-2a)."""
+        leaf = self.leaves.pop(number)
+        leaf.numbers.remove(number)
+        if leaf.numbers:
+            return
+        gone: GeneralNode | GeneralLeaf = leaf
+        while True:
+            self.nodes -= 1
+            parent = gone.parent
+            if parent is None:
+                self.root = None
+                return
+            parent.drop(gone.label)
+            gone = parent
+            if parent.edges:
+                return
+            if parent.star is not None:
+                self._splice(parent, parent.star)
+                return
+
+    def search(self, event: Event) -> tuple[list[int], int, int]:
+        """The numbers that the event matches; how many nodes were visited, and how many tests made."""
+        found: list[int] = []
+        visited = tests = 0
+        stack: list[GeneralNode | GeneralLeaf] = [] if self.root is None else [self.root]
+        while stack:
+            at = stack.pop()
+            visited += 1
+            if isinstance(at, GeneralLeaf):
+                found += at.numbers
+                continue
+            tests += 1
+            if at.star is not None:
+                stack.append(at.star)
+            keys = event.keys(at.test.attribute)
+            child = at.edges.get(at.test.result(keys[0])) if keys else None
+            if child is not None:
+                stack.append(child)
+        return found, visited, tests
+
+    def walk(self) -> Iterator[GeneralNode | GeneralLeaf]:
+        """Every node, a parent before its children."""
+        stack: list[GeneralNode | GeneralLeaf] = [] if self.root is None else [self.root]
+        while stack:
+            at = stack.pop()
+            yield at
+            if isinstance(at, GeneralNode):
+                stack += at.children()
+
+    def _new(self, test: TreeTest) -> GeneralNode:
+        self.nodes += 1
+        return GeneralNode(test)
+
+    def _put_above(self, leaf: GeneralLeaf, test: TreeTest) -> GeneralNode:
+        parent, node = leaf.parent, self._new(test)
+        assert parent is not None, "only a conjunction without predicates has its leaf at the root (AMB-2b)"
+        parent.hang(leaf.label, node)
+        node.hang(STAR, leaf)
+        return node
+
+    def _extend(self, at: GeneralNode, left: Predicates, leaf: GeneralLeaf) -> None:
+        """Hang a chain of the predicates that are left below a node that makes one of the tests."""
+        result = left.pop(at.test)
+        for test, following in left.items():
+            node = self._new(test)
+            at.hang(result, node)
+            at, result = node, following
+        at.hang(result, leaf)
+
+    def _splice(self, node: GeneralNode, child: GeneralNode | GeneralLeaf) -> None:
+        """Put the only child of a node, at the end of its `*` edge, in its place."""
+        self.nodes -= 1
+        if node.parent is not None:
+            node.parent.hang(node.label, child)
+        else:
+            assert isinstance(child, GeneralNode)
+            self.root = child
+            child.parent, child.label = None, STAR
+
+    def check(self, conjunctions: dict[int, Conjunction]) -> None:
+        """Assert that every leaf has one path, which says what its subscriptions say, and that no node is idle."""
+        held: dict[int, GeneralLeaf] = {}
+        count = 0
+        for at in self.walk():
+            count += 1
+            if isinstance(at, GeneralLeaf):
+                assert at.numbers and not held.keys() & at.numbers
+                held.update(dict.fromkeys(at.numbers, at))
+                path = _path(at)
+                for number in at.numbers:
+                    assert path == {n: interval_of(c) for n, c in conjunctions[number].constraints}
+            else:
+                assert at.edges, "a node without a value edge"
+                assert all(child.parent is at for child in at.children())
+                assert all(child.label == label for label, child in at.edges.items())
+                assert at.star is None or at.star.label is STAR
+        assert held == self.leaves and held.keys() == conjunctions.keys()
+        assert count == self.nodes
+        assert self.root is None or self.root.parent is None
+
+
+def _implied(test: TreeTest, intervals: dict[str, Interval]) -> Result:
+    interval = intervals.get(test.attribute)
+    return None if interval is None else test.implied(interval)
+
+
+def _path(leaf: GeneralLeaf) -> dict[str, Interval]:
+    """pred(leaf): the interval of each attribute that the edges above a leaf leave."""
+    out: dict[str, Interval] = {}
+    at: GeneralNode | GeneralLeaf = leaf
+    while at.parent is not None:
+        if at.label is not STAR:
+            test = at.parent.test
+            low, high = test.interval(at.label)
+            known = out.get(test.attribute, (low, high))
+            out[test.attribute] = max(known[0], low), min(known[1], high)
+        at = at.parent
+    return out

@@ -1,0 +1,271 @@
+"""The interval binary search tree: intervals as marks on a balanced search tree over their endpoints.
+
+Hanson et al., SIGMOD'90, as given in ALGORITHMS.md section 15. Plain Python, dynamic. A node with key v, in whose part
+of the tree keys lie between lo and hi, has three slots, (lo, v), {v} and (v, hi), with a set of marks for each: the
+intervals that cover the whole slot and were not marked above. A value is looked for as in any search tree; every
+interval that contains it is met exactly once on the way. New keys never invalidate marks, and rotations move them.
+
+Intervals are two cuts of one type, so a tree serves one type of one attribute. A removed interval takes its marks with
+it at once; its keys stay until they are as many as those in use, and then the tree is built anew.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from whimbrel.model.intervals import Cut, edge
+
+Key = Any
+"""A value of the tree's type: they compare with each other."""
+
+
+class MarkedInterval:
+    """An interval of values, and the numbers of all that have it in common."""
+
+    __slots__ = ("high", "low", "members")
+
+    def __init__(self, low: Cut, high: Cut) -> None:
+        self.low, self.high = low, high
+        self.members: set[int] = set()
+
+    def ends(self) -> list[Key]:
+        """Its finite endpoints."""
+        return [cut[2] for cut in (self.low, self.high) if cut[1]]
+
+
+class IbsNode:
+    """A key, the marks of its slots, and its children."""
+
+    __slots__ = ("eq", "gt", "height", "key", "left", "lt", "right")
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
+        self.left: IbsNode | None = None
+        self.right: IbsNode | None = None
+        self.height = 1
+        self.lt: set[MarkedInterval] = set()
+        self.eq: set[MarkedInterval] = set()
+        self.gt: set[MarkedInterval] = set()
+
+
+def rotate_right(top: IbsNode) -> IbsNode:
+    """Lift the left child over its parent, and return it. Marks move so that every value keeps its intervals."""
+    lifted = top.left
+    assert lifted is not None
+    below, beyond = top.lt, lifted.gt  # covered (lo, top), covered (lifted, top)
+    lifted.lt |= below
+    lifted.eq |= below
+    top.lt = below | beyond
+    whole = top.lt & top.eq & top.gt
+    lifted.gt = whole
+    top.lt -= whole
+    top.eq -= whole
+    top.gt -= whole
+    top.left, lifted.right = lifted.right, top
+    _measure(top)
+    _measure(lifted)
+    return lifted
+
+
+def rotate_left(top: IbsNode) -> IbsNode:
+    """The mirror image of `rotate_right`."""
+    lifted = top.right
+    assert lifted is not None
+    above, before = top.gt, lifted.lt
+    lifted.gt |= above
+    lifted.eq |= above
+    top.gt = above | before
+    whole = top.lt & top.eq & top.gt
+    lifted.lt = whole
+    top.lt -= whole
+    top.eq -= whole
+    top.gt -= whole
+    top.right, lifted.left = lifted.left, top
+    _measure(top)
+    _measure(lifted)
+    return lifted
+
+
+def _height(node: IbsNode | None) -> int:
+    return node.height if node is not None else 0
+
+
+def _measure(node: IbsNode) -> None:
+    node.height = 1 + max(_height(node.left), _height(node.right))
+
+
+def _balanced(node: IbsNode) -> IbsNode:
+    """The subtree with heights that differ by at most one, given that it was so before one key came."""
+    _measure(node)
+    lean = _height(node.left) - _height(node.right)
+    if lean > 1:
+        assert node.left is not None
+        if _height(node.left.left) < _height(node.left.right):
+            node.left = rotate_left(node.left)
+        return rotate_right(node)
+    if lean < -1:
+        assert node.right is not None
+        if _height(node.right.right) < _height(node.right.left):
+            node.right = rotate_right(node.right)
+        return rotate_left(node)
+    return node
+
+
+class IbsTree:
+    """The intervals of one type of values.
+
+    >>> from whimbrel.model.intervals import compare_set
+    >>> tree = IbsTree(1)
+    >>> for number, (op, value) in enumerate([("<", 5), (">=", 3), ("=", 4)]):
+    ...     tree.add(*compare_set(op, (1, value)).cuts, number)
+    >>> [sorted(number for interval in tree.stab(x) for number in interval.members) for x in (2, 3, 4, 5)]
+    [[0], [0, 1], [0, 1, 2], [1]]
+    """
+
+    def __init__(self, kind: int) -> None:
+        self.kind = kind
+        self.root: IbsNode | None = None
+        self.intervals: dict[tuple[Cut, Cut], MarkedInterval] = {}
+        self.nodes = 0
+        self._uses: Counter[Key] = Counter()
+
+    def add(self, low: Cut, high: Cut, member: int) -> None:
+        """Add a member to an interval; a new interval costs O(log^2 n)."""
+        interval = self.intervals.get((low, high))
+        if interval is None:
+            interval = self.intervals[low, high] = MarkedInterval(low, high)
+            for key in interval.ends():
+                self._uses[key] += 1
+                self.root = self._with_key(self.root, key)
+            for marks in self._slots(interval):
+                marks.add(interval)
+        interval.members.add(member)
+
+    def remove(self, low: Cut, high: Cut, member: int) -> None:
+        """Remove a member, and the interval with its last one."""
+        interval = self.intervals[low, high]
+        interval.members.remove(member)
+        if interval.members:
+            return
+        del self.intervals[low, high]
+        for marks in self._slots(interval):
+            marks.remove(interval)
+        for key in interval.ends():
+            self._uses[key] -= 1
+            if not self._uses[key]:
+                del self._uses[key]
+        if self.nodes > 2 * len(self._uses) + 8:
+            self.rebuild()
+
+    def stab(self, value: Key) -> list[MarkedInterval]:
+        """The intervals that contain a value, each once. O(log n + found)."""
+        found: list[MarkedInterval] = []
+        self.search(value, found)
+        return found
+
+    def search(self, value: Key, found: list[MarkedInterval]) -> int:
+        """Append the intervals that contain a value, each once; how many nodes that took."""
+        whole = self.whole
+        if whole is not None:
+            found.append(whole)
+        node, visited = self.root, 0
+        while node is not None:
+            visited += 1
+            if value < node.key:
+                found += node.lt
+                node = node.left
+            elif value > node.key:
+                found += node.gt
+                node = node.right
+            else:
+                found += node.eq
+                break
+        return visited
+
+    @property
+    def whole(self) -> MarkedInterval | None:
+        """The interval of all values of the type, which has no end to be a key and so no marks."""
+        return self.intervals.get((edge(self.kind), edge(self.kind + 1)))
+
+    def rebuild(self) -> None:
+        """A tree of the keys in use, as flat as can be."""
+        keys = sorted(self._uses)
+        self.nodes = len(keys)
+        self.root = _tree(keys, 0, len(keys))
+        for interval in self.intervals.values():
+            for marks in self._slots(interval):
+                marks.add(interval)
+
+    def _with_key(self, node: IbsNode | None, key: Key) -> IbsNode:
+        if node is None:
+            self.nodes += 1
+            return IbsNode(key)
+        if key < node.key:
+            node.left = self._with_key(node.left, key)
+        elif key > node.key:
+            node.right = self._with_key(node.right, key)
+        else:
+            return node
+        return _balanced(node)
+
+    def _slots(self, interval: MarkedInterval) -> list[set[MarkedInterval]]:
+        """The sets of marks that an interval belongs in."""
+        out: list[set[MarkedInterval]] = []
+        waiting = [(self.root, edge(self.kind), edge(self.kind + 1))] if interval.ends() else []
+        while waiting:
+            node, low, high = waiting.pop()
+            if node is None:
+                continue
+            before: Cut = (self.kind, 1, node.key, 0)
+            after: Cut = (self.kind, 1, node.key, 1)
+            if interval.low <= before < interval.high:
+                out.append(node.eq)
+            for start, stop, marks, child in ((low, before, node.lt, node.left), (after, high, node.gt, node.right)):
+                if interval.low <= start and stop <= interval.high:
+                    out.append(marks)
+                elif interval.low < stop and start < interval.high:
+                    waiting.append((child, start, stop))
+        return out
+
+    def check(self) -> None:
+        """Assert the order and balance of the keys, and that marks are exactly where marking anew would put them."""
+        marked: dict[int, set[MarkedInterval]] = {}
+        for interval in self.intervals.values():
+            assert interval.members
+            for marks in self._slots(interval):
+                marked.setdefault(id(marks), set()).add(interval)
+        keys = []
+        for node in nodes_of(self.root):
+            keys.append(node.key)
+            assert abs(_height(node.left) - _height(node.right)) <= 1
+            assert node.height == 1 + max(_height(node.left), _height(node.right))
+            for marks in (node.lt, node.eq, node.gt):
+                assert marks == marked.get(id(marks), set())
+        assert keys == sorted(set(keys)) and len(keys) == self.nodes
+        assert self._uses == Counter(key for interval in self.intervals.values() for key in interval.ends())
+        assert self._uses.keys() <= set(keys)
+
+
+def nodes_of(root: IbsNode | None) -> Iterator[IbsNode]:
+    """The nodes in order of their keys."""
+    above: list[IbsNode] = []
+    node = root
+    while node is not None or above:
+        while node is not None:
+            above.append(node)
+            node = node.left
+        node = above.pop()
+        yield node
+        node = node.right
+
+
+def _tree(keys: list[Key], start: int, stop: int) -> IbsNode | None:
+    if start == stop:
+        return None
+    middle = (start + stop) // 2
+    node = IbsNode(keys[middle])
+    node.left, node.right = _tree(keys, start, middle), _tree(keys, middle + 1, stop)
+    _measure(node)
+    return node

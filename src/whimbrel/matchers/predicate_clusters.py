@@ -1,0 +1,245 @@
+"""The predicate clusters of the counting members: every different predicate once, found by attribute and operator.
+
+ALGORITHMS.md section 11. Predicates are numbered by (attribute, operator, constant), so that the satisfied predicates
+of an ordered operator are one run of numbers and their subscriptions one run of memory. All constraints of a
+conjunction on one attribute are one compound predicate, counted once per event however many values satisfy it
+(AMB-10d): an interval with two ends is BETWEEN, IN is found under each of its constants, `!=` is all but the equal
+one, and any other set is evaluated.
+
+ERR-11a: the paper's prose of lesspredmatch is reversed. X < c is satisfied by c > v, a suffix of the sorted
+constants, and so is X <= c by c >= v; X > c and X >= c are a prefix. Order comparisons stay within the type of c.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from whimbrel.compiled.jit import helper
+from whimbrel.matchers.coding import Int32s, Int64s
+from whimbrel.matchers.conjunction_rows import ATTR, EQUAL, HIGH, KIND, LOW, OTHERS, POINTS, RANGE, ConjunctionRows
+from whimbrel.matchers.items import in_set
+from whimbrel.matchers.runs import offsets
+
+EQ, LT, LE, GT, GE, BETWEEN, NE, IN, OTHER = range(9)
+OPERATORS = 9
+
+
+class Predicates(NamedTuple):
+    """p different predicates of a attributes with r ranks in all, and the rows that hold them."""
+
+    cluster: Int64s  # [a * OPERATORS + 1]: the predicates of each attribute and operator
+    constant: Int32s  # [p]: the rank that orders a cluster; a set's number for IN and OTHER
+    upper: Int32s  # [p]: the high end of BETWEEN
+    rank_base: Int64s  # [a + 1]: where the ranks of an attribute start in the two tables below
+    equal: Int32s  # [r]: the EQ predicate of each constant, or -1
+    listed_start: Int64s  # [r + 1]: the IN predicates of each constant
+    listed: Int32s
+    row_start: Int64s  # [p + 1]: the rows of each predicate
+    rows: Int32s
+    first: Int32s  # [a, 5]: the first rank of each type
+    set_start: Int64s
+    set_low: Int32s
+    set_high: Int32s
+
+    @property
+    def size(self) -> int:
+        """How many different predicates there are."""
+        return len(self.constant)
+
+
+def build_predicates(rows: ConjunctionRows, chosen: npt.NDArray[np.bool_], number: Int64s) -> Predicates:
+    """The predicates of the chosen items; `number` is what each row is called from now on."""
+    items = rows.items[chosen]
+    attr = items[:, ATTR].astype(np.int64)
+    operator, constant, upper = _operators(rows, items)
+    order = np.lexsort((upper, constant, attr * OPERATORS + operator))
+    attr, operator, constant, upper = attr[order], operator[order], constant[order], upper[order]
+    cluster = attr * OPERATORS + operator
+    is_new = np.ones(len(order), dtype=np.bool_)
+    for column in (cluster, constant, upper):
+        is_new[1:] &= column[1:] == column[:-1]
+    is_new[1:] = ~is_new[1:]
+    holder = number[rows.item_rows()[chosen]][order]
+    attr, operator, constant, upper, cluster = (c[is_new] for c in (attr, operator, constant, upper, cluster))
+    rank_base = offsets(rows.first[:, 4])
+    pids = np.arange(len(constant), dtype=np.int32)
+    is_equal = operator == EQ
+    equal = np.full(rank_base[-1], -1, dtype=np.int32)
+    equal[rank_base[attr[is_equal]] + constant[is_equal]] = pids[is_equal]
+    listed_start, listed = _listed(rows, pids[operator == IN], constant, rank_base[attr])
+    return Predicates(
+        np.searchsorted(cluster, np.arange(len(rows.first) * OPERATORS + 1)).astype(np.int64),
+        constant.astype(np.int32),
+        upper.astype(np.int32),
+        rank_base,
+        equal,
+        listed_start,
+        listed,
+        np.append(np.flatnonzero(is_new), len(order)).astype(np.int64),
+        holder.astype(np.int32),
+        rows.first,
+        rows.set_start,
+        rows.set_low,
+        rows.set_high,
+    )
+
+
+def _operators(rows: ConjunctionRows, items: Int32s) -> tuple[Int64s, Int64s, Int64s]:
+    """The operator, the ordering constant and, for BETWEEN, the upper end of each item."""
+    kind, low, high = (items[:, column].astype(np.int64) for column in (KIND, LOW, HIGH))
+    first = rows.first[items[:, ATTR]].astype(np.int64)
+    block = np.arange(len(items)), (first[:, 1:4] <= np.where(kind == RANGE, low, 0)[:, None]).sum(axis=1)
+    bottom, top = first[block], first[block[0], block[1] + 1] - 1
+    operator = np.full(len(items), OTHER, dtype=np.int64)
+    constant, upper = low.copy(), np.zeros(len(items), dtype=np.int64)
+    operator[kind == EQUAL] = EQ
+    operator[kind == POINTS] = IN
+    is_range, is_below, is_above = kind == RANGE, low == bottom, high == top
+    below = is_range & is_below & (high <= top)
+    operator[below] = np.where((high - bottom)[below] % 2 == 1, LE, LT)  # constants have odd ranks
+    constant[below] = high[below]
+    above = is_range & is_above & ~is_below
+    operator[above] = np.where((low - bottom)[above] % 2 == 1, GE, GT)
+    between = is_range & ~below & ~above
+    operator[between] = BETWEEN
+    upper[between] = high[between]
+    sets = np.where(kind >= POINTS, low, 0)
+    lengths = np.diff(rows.set_start)
+    if len(lengths):
+        one = (kind == OTHERS) & (lengths[sets] == 2)
+        operator[one] = NE
+        constant[one] = rows.set_high[rows.set_start[sets[one]]] + 1
+    return operator, constant, upper
+
+
+def _listed(rows: ConjunctionRows, pids: Int32s, constant: Int64s, base: Int64s) -> tuple[Int64s, Int32s]:
+    """For each rank of each attribute the IN predicates that have it."""
+    total = int(rows.first[:, 4].sum())
+    sets = constant[pids]
+    lengths = np.diff(rows.set_start)[sets] if len(pids) else np.zeros(0, dtype=np.int64)
+    within = np.arange(lengths.sum()) - np.repeat(offsets(lengths)[:-1], lengths)
+    ranks = rows.set_low[np.repeat(rows.set_start[sets], lengths) + within] if len(pids) else within
+    cells = np.repeat(base[pids], lengths) + ranks
+    order = np.argsort(cells, kind="stable")
+    return offsets(np.bincount(cells, minlength=total)), np.repeat(pids, lengths)[order]
+
+
+@helper
+def _bound(sorted_ranks: Int32s, start: int, end: int, rank: int) -> int:  # pragma: no cover
+    """The first place in a run whose rank is at least `rank`."""
+    while start < end:
+        middle = (start + end) >> 1
+        if sorted_ranks[middle] < rank:
+            start = middle + 1
+        else:
+            end = middle
+    return start
+
+
+@helper
+def _push(out: Int32s, found: int, start: int, end: int) -> int:  # pragma: no cover
+    out[found, 0] = start
+    out[found, 1] = end
+    return found + (start < end)
+
+
+@helper
+def _one_value(
+    p: Predicates, attr: int, rank: int, out: Int32s, found: int, counters: Int64s | None
+) -> int:  # pragma: no cover
+    """Adds the runs of the predicates on an attribute that one value satisfies."""
+    constant, cluster = p.constant, p.cluster
+    at = attr * OPERATORS
+    cell = p.rank_base[attr] + rank
+    if p.equal[cell] >= 0:
+        found = _push(out, found, p.equal[cell], p.equal[cell] + 1)
+    for place in range(p.listed_start[cell], p.listed_start[cell + 1]):
+        found = _push(out, found, p.listed[place], p.listed[place] + 1)
+    kind = 0
+    while rank >= p.first[attr, kind + 1]:
+        kind += 1
+    bottom, above = p.first[attr, kind], p.first[attr, kind + 1]
+    searches = 1
+    for operator in range(LT, GE + 1):
+        start, end = cluster[at + operator], cluster[at + operator + 1]
+        if start < end:
+            searches += 1
+            if operator <= LE:  # constants from the value up to the end of its type
+                found = _push(out, found, _bound(constant, start, end, rank), _bound(constant, start, end, above))
+            else:
+                found = _push(out, found, _bound(constant, start, end, bottom), _bound(constant, start, end, rank + 1))
+    start, end = cluster[at + BETWEEN], cluster[at + BETWEEN + 1]
+    end = _bound(constant, start, end, rank + 1)
+    evaluated = end - start
+    for pid in range(start, end):
+        found = _push(out, found, pid, pid + (p.upper[pid] >= rank))
+    start, end = cluster[at + NE], cluster[at + NE + 1]
+    equal = _bound(constant, start, end, rank)
+    found = _push(out, found, start, equal)
+    found = _push(out, found, equal + (equal < end and constant[equal] == rank), end)
+    evaluated += cluster[at + OTHER + 1] - cluster[at + OTHER]
+    for pid in range(cluster[at + OTHER], cluster[at + OTHER + 1]):
+        if in_set(rank, constant[pid], p.set_start, p.set_low, p.set_high):
+            found = _push(out, found, pid, pid + 1)
+    if counters is not None:
+        counters[0] += searches
+        counters[1] += evaluated
+    return found
+
+
+@helper
+def satisfied(
+    p: Predicates,
+    first: Int32s,
+    starts: Int64s,
+    more: Int32s,
+    event: int,
+    out: Int32s,
+    seen: Int32s,
+    stamp: int,
+    counters: Int64s | None,
+) -> int:  # pragma: no cover
+    """Writes the runs of the predicates that an event satisfies to `out`, no predicate twice; their number."""
+    found = int(np.int64(0))  # callees would be compiled twice, the first time for a literal 0
+    for attr in range(first.shape[1]):
+        if first[event, attr] < 0:
+            continue
+        cell = event * first.shape[1] + attr
+        if starts.size == 0 or starts[cell] == starts[cell + 1]:
+            found = _one_value(p, attr, first[event, attr], out, found, counters)
+            continue
+        kept = found
+        for place in range(starts[cell] - 1, starts[cell + 1]):
+            rank = first[event, attr] if place < starts[cell] else more[place]
+            end = _one_value(p, attr, rank, out, kept, counters)
+            fresh = out[kept:end].copy()
+            for run in range(len(fresh)):
+                for pid in range(fresh[run, 0], fresh[run, 1]):
+                    if seen[pid] != stamp:
+                        seen[pid] = stamp
+                        kept = _push(out, kept, pid, pid + 1)
+        found = kept
+    return found
+
+
+def run_room(p: Predicates) -> Int32s:
+    """A buffer for `satisfied`: every predicate alone, then one value's runs, then the run that is not counted."""
+    return np.zeros((2 * p.size + OPERATORS * (len(p.first) + 2), 2), dtype=np.int32)
+
+
+def check_predicates(p: Predicates) -> None:
+    """Assert that clusters are sorted without repetition and that the tables lead back to their predicates."""
+    assert p.cluster[0] == 0 and p.cluster[-1] == p.size and np.all(np.diff(p.cluster) >= 0)
+    for cluster in range(len(p.cluster) - 1):
+        run = slice(p.cluster[cluster], p.cluster[cluster + 1])
+        keys = p.constant[run].astype(np.int64) << 32 | p.upper[run]
+        assert np.all(np.diff(keys) > 0), "a predicate is stored twice or out of order"
+        attr, operator = divmod(cluster, OPERATORS)
+        cells = p.rank_base[attr] + p.constant[run]
+        if operator == EQ:
+            assert np.array_equal(p.equal[cells], np.arange(run.start, run.stop))
+    assert np.count_nonzero(p.equal >= 0) == sum(np.diff(p.cluster)[EQ::OPERATORS])
+    assert np.all(np.diff(p.row_start) > 0) and p.row_start[-1] == len(p.rows)

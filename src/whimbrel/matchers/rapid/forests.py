@@ -1,0 +1,189 @@
+"""The trees of RAPIDMatch and Modified RAPIDMatch: which there are, and the flat arrays that hold them.
+
+[Survey] III.C-D, ALGORITHMS.md sections 7 and 8. For every t = 0..c the k properties fall into t + 1 consecutive blocks
+of floor or ceil size, and each block has a tree: the subscriptions of at most t ones that have no 1 inside the block,
+over the properties outside it, in cyclic order from the block's end. A subscription is in every tree that it qualifies
+for (ERR-7a). The tree of number 0, over all properties, holds all subscriptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from whimbrel.matchers.rapid.tree_kernels import insert_slots, remove_slot
+from whimbrel.matchers.rapid.tree_search import search_tree
+
+FULL = 0
+"""The number of the tree over all properties."""
+
+_NODES, _ENTRIES, _SLOTS = 1_024, 512, 64
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyBlock:
+    """A block of properties as a bit mask, and the number of its tree."""
+
+    mask: int
+    tree: int
+
+
+def block_bounds(properties: int, blocks: int) -> Iterator[tuple[int, int]]:
+    """The consecutive blocks of properties, the first `properties % blocks` of them one larger.
+
+    >>> list(block_bounds(5, 3))
+    [(0, 2), (2, 4), (4, 5)]
+    """
+    size, larger = divmod(properties, blocks)
+    start = 0
+    for number in range(blocks):
+        stop = start + size + (number < larger)
+        yield start, stop
+        start = stop
+
+
+class Forests:
+    """All trees over k properties: the full one, and a forest of blocks for the ones, and at will for the zeros.
+
+    `forests[0][t]` are the blocks for events with t ones, `forests[1][t]` those for events with t zeros. Slots are
+    numbered rows of bit masks. One writer at a time.
+    """
+
+    def __init__(self, properties: int, most: int, mirrored: bool, leaf: int) -> None:
+        self.properties = properties
+        self.words = max(1, (properties + 63) // 64)
+        self.leaf = leaf
+        self.forests: list[list[list[PropertyBlock]]] = []
+        rows: list[tuple[int, int, int, bool]] = [(0, 0, properties, False)]  # start, stop, limit, mirrored
+        for flip in (False, True)[: 1 + mirrored]:
+            forest = []
+            for t in range(most + 1):
+                blocks = []
+                for start, stop in block_bounds(properties, t + 1):
+                    blocks.append(PropertyBlock((1 << stop) - (1 << start), len(rows)))
+                    rows.append((start, stop, t, flip))
+                forest.append(blocks)
+            self.forests.append(forest)
+        self._plan(rows)
+        self._nodes = np.empty((_NODES, 4), np.int32)
+        self._entries = np.empty((_ENTRIES, 2), np.int32)
+        self._pool = np.array([0, -1, 0, -1], np.int64)
+        self._ones = np.zeros((_SLOTS, self.words), np.uint64)
+        self._zeros = np.zeros((_SLOTS, self.words), np.uint64)
+        self._found = np.empty(_SLOTS, np.int32)
+        self._stack = np.empty(2 * properties + 8, np.int32)
+
+    def _plan(self, rows: list[tuple[int, int, int, bool]]) -> None:
+        count, k = len(rows), self.properties
+        self._roots = np.full(count, -1, np.int32)
+        self._sizes = np.zeros((count, 2), np.int64)
+        self._limits = np.array([row[2] for row in rows], np.int32)
+        self._mirrored = np.array([row[3] for row in rows], np.bool_)
+        self._blocks = np.zeros((count, self.words), np.uint64)
+        self._orders = np.zeros((count, max(1, k)), np.int32)
+        for tree, (start, stop, _, _) in enumerate(rows):
+            outside = [*range(stop, k), *range(start)]
+            self._orders[tree, : len(outside)] = outside
+            self._blocks[tree] = self._bits((1 << stop) - (1 << start))
+
+    def _bits(self, mask: int) -> np.ndarray:
+        return np.frombuffer(mask.to_bytes(8 * self.words, "little"), np.uint64)
+
+    def insert(self, slots: list[int], ones: list[int], zeros: list[int]) -> None:
+        """Store the masks of new slots and put them into every tree that they qualify for."""
+        self._reserve(max(slots, default=0) + 1)
+        for slot, must, barred in zip(slots, ones, zeros, strict=True):
+            self._ones[slot] = self._bits(must)
+            self._zeros[slot] = self._bits(barred)
+        left = np.array(slots, np.int64)
+        while left.size:
+            done = insert_slots(
+                left, self._nodes, self._entries, self._pool, self._ones, self._zeros, self._roots, self._orders,
+                self._limits, self._blocks, self._mirrored, self._sizes, self.leaf,
+            )  # fmt: skip
+            left = left[done:]
+            if left.size:
+                self._nodes = _grown(self._nodes, 2 * len(self._nodes))
+                self._entries = _grown(self._entries, 2 * len(self._entries))
+
+    def remove(self, slot: int) -> None:
+        """Take a slot out of all trees."""
+        remove_slot(
+            slot, self._nodes, self._entries, self._pool, self._ones, self._zeros, self._roots, self._orders,
+            self._limits, self._blocks, self._mirrored, self._sizes,
+        )  # fmt: skip
+
+    def search(self, tree: int, ones: int, zeros: int, counts: np.ndarray) -> list[int]:
+        """The slots in a tree that hold for an event of these ones and zeros; adds nodes and compares to `counts`."""
+        event = np.empty((2, self.words), np.uint64)
+        event[0] = self._bits(ones)
+        event[1] = self._bits(zeros)
+        matched = search_tree(
+            tree, event, self._nodes, self._entries, self._ones, self._zeros, self._roots, self._orders,
+            self._mirrored, self._stack, self._found, counts,
+        )  # fmt: skip
+        return self._found[:matched].tolist()  # type: ignore[no-any-return]
+
+    def nodes(self, tree: int) -> int:
+        """How many nodes a tree has."""
+        return int(self._sizes[tree, 0])
+
+    def size(self) -> tuple[int, int, int]:
+        """Nodes and entries of all trees, and the bytes of the arrays."""
+        arrays = (value for value in vars(self).values() if isinstance(value, np.ndarray))
+        return int(self._sizes[:, 0].sum()), int(self._sizes[:, 1].sum()), sum(array.nbytes for array in arrays)
+
+    def _reserve(self, slots: int) -> None:
+        if slots > len(self._ones):
+            room = max(slots, 2 * len(self._ones))
+            self._ones = _grown(self._ones, room)
+            self._zeros = _grown(self._zeros, room)
+            self._found = np.empty(room, np.int32)
+
+    def check(self, slots: dict[int, tuple[int, int]]) -> None:
+        """Assert that every tree holds the slots that qualify, each where its masks lead, and that sizes are right."""
+        for tree in range(len(self._roots)):
+            held = {slot: masks[::-1] if self._mirrored[tree] else masks for slot, masks in slots.items()}
+            block = int.from_bytes(self._blocks[tree].tobytes(), "little")
+            expected = {
+                slot for slot, (ones, _) in held.items() if ones.bit_count() <= self._limits[tree] and not ones & block
+            }
+            nodes, found = self._walk(tree, int(self._roots[tree]), 0, held, block)
+            assert sorted(found) == sorted(expected)
+            assert (nodes, len(found)) == tuple(self._sizes[tree])
+
+    def _walk(
+        self, tree: int, node: int, start: int, held: dict[int, tuple[int, int]], block: int
+    ) -> tuple[int, list[int]]:
+        if node < 0:
+            return 0, []
+        position, *children = self._nodes[node].tolist()
+        if position < 0:
+            entry, count, _ = children
+            slots = []
+            while entry >= 0:
+                slot, entry = self._entries[entry].tolist()
+                slots.append(slot)
+            assert len(slots) == count > 0
+            alike = {(held[slot][0] & ~block, held[slot][1] & ~block) for slot in slots}
+            assert count <= self.leaf or len(alike) == 1
+            return 1, slots
+        assert position >= start and (children[1] >= 0 or children[2] >= 0)
+        total, found = 1, []
+        bit = 1 << int(self._orders[tree, position])
+        for value, child in zip(("*", "0", "1"), children, strict=True):
+            nodes, slots = self._walk(tree, child, position + 1, held, block)
+            total += nodes
+            found += slots
+            for slot in slots:
+                ones, zeros = held[slot]
+                assert ("1" if ones & bit else "0" if zeros & bit else "*") == value
+        return total, found
+
+
+def _grown(array: np.ndarray, rows: int) -> np.ndarray:
+    out = np.zeros((rows, *array.shape[1:]), array.dtype)
+    out[: len(array)] = array
+    return out

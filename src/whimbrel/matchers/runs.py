@@ -1,0 +1,72 @@
+"""Runs: rows of a matrix one after the other, cut into pieces of different lengths by their offsets."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from whimbrel.compiled.jit import kernel
+from whimbrel.matchers.coding import Int32s, Int64s
+
+Cells = TypeVar("Cells", Int32s, Int64s)
+
+
+def offsets(lengths: npt.NDArray[Any]) -> Int64s:
+    """Where each of the runs of these lengths starts, and where the last one ends."""
+    out = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=out[1:])
+    return out
+
+
+def unique_runs(start: Int64s, cells: Int32s) -> tuple[Int64s, Int64s]:
+    """For runs of rows of a matrix: the group of equal runs that each is in, and the first run of each group."""
+    hashes = _run_hashes(start, cells)
+    order = np.argsort(hashes, kind="stable")
+    leader: Int64s = _leaders(order, hashes, start, cells)
+    keep, group = np.unique(leader, return_inverse=True)
+    return group.astype(np.int64), keep
+
+
+def take_runs(start: Int64s, cells: Cells, keep: Int64s) -> tuple[Int64s, Cells]:
+    """The runs of these numbers, one after the other."""
+    lengths = np.diff(start)[keep]
+    fresh = offsets(lengths)
+    index = np.repeat(start[keep] - fresh[:-1], lengths) + np.arange(fresh[-1])
+    return fresh, cells[index]
+
+
+@kernel
+def _run_hashes(start: Int64s, cells: Int32s) -> npt.NDArray[np.uint64]:  # pragma: no cover
+    out = np.empty(start.size - 1, dtype=np.uint64)
+    for run in range(out.size):
+        mixed = np.uint64(0x9E3779B97F4A7C15)
+        for row in range(start[run], start[run + 1]):
+            for column in range(cells.shape[1]):
+                mixed = (mixed ^ np.uint64(cells[row, column])) * np.uint64(0xBF58476D1CE4E5B9)
+                mixed ^= mixed >> np.uint64(29)
+        out[run] = mixed
+    return out
+
+
+@kernel
+def _leaders(order: Int64s, hashes: npt.NDArray[np.uint64], start: Int64s, cells: Int32s) -> Int64s:  # pragma: no cover
+    """The first run that equals each run; runs whose hashes collide may stay apart, which costs space only."""
+    out = np.empty(order.size, dtype=np.int64)
+    leader = -1
+    for place in range(order.size):
+        run = order[place]
+        same = leader >= 0 and hashes[leader] == hashes[run]
+        if same:
+            size = start[run + 1] - start[run]
+            same = start[leader + 1] - start[leader] == size
+            row = 0
+            while same and row < size:
+                for column in range(cells.shape[1]):
+                    same = same and cells[start[leader] + row, column] == cells[start[run] + row, column]
+                row += 1
+        if not same:
+            leader = run
+        out[run] = leader
+    return out

@@ -1,0 +1,206 @@
+"""The predicates of one attribute in groups, each with an index that chooses or deletes it as a whole.
+
+[Survey] III.E as reconstructed in ALGORITHMS.md section 9. Groups are classes of a frequency distribution: n predicates
+fall into ceil(log2 n) of them (the 2^k rule) by their position, which is the finite lower bound, else the upper one.
+Classes have equal widths or, "dynamic", equal frequencies. Types do not compare, so each type of an attribute has
+classes of its own; what is not one interval (exclusions, unions) is kept apart and always evaluated.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from whimbrel.model.intervals import Cut, IntervalSet
+from whimbrel.model.values import STRING
+
+_FARTHEST = 1e300  # so that the difference of two positions is a float
+
+
+class Predicate:
+    """A set of values that subscriptions share: their slots, and the group that the set is in."""
+
+    __slots__ = ("group", "high", "low", "slots", "values")
+
+    def __init__(self, values: IntervalSet) -> None:
+        self.values = values
+        self.low, self.high = values.cuts[0], values.cuts[-1]
+        self.slots: set[int] = set()
+        self.group: Group | None = None
+
+    @property
+    def is_interval(self) -> bool:
+        """Whether it is one interval within one type."""
+        return len(self.values.cuts) == 2 and self.low[0] >= self.high[0] - 1
+
+    @property
+    def place(self) -> Cut:
+        """The cut that says where it belongs: the finite lower bound, else the upper one."""
+        return self.low if self.low[1] else self.high
+
+    @property
+    def position(self) -> float:
+        """The place as a number; strings by their first bytes. It decides the class only, never an answer."""
+        kind, inside, value, _ = self.place
+        if not inside or value is None:
+            return -_FARTHEST
+        if kind == STRING:
+            return float(int.from_bytes(str(value).encode()[:8].ljust(8, b"\0"), "big"))
+        try:
+            return min(max(float(value), -_FARTHEST), _FARTHEST)
+        except OverflowError:
+            return _FARTHEST if value > 0 else -_FARTHEST  # type: ignore[operator]
+
+
+class Group:
+    """Predicates and their index: the lowest and highest of their lower and of their upper cuts."""
+
+    __slots__ = ("max_high", "max_low", "members", "min_high", "min_low")
+
+    def __init__(self) -> None:
+        self.members: dict[IntervalSet, Predicate] = {}
+
+    def add(self, predicate: Predicate) -> None:
+        """Add a predicate and widen the index. O(1)."""
+        low, high = predicate.low, predicate.high
+        if not self.members:
+            self.min_low = self.max_low = low
+            self.min_high = self.max_high = high
+        else:
+            self.min_low, self.max_low = min(self.min_low, low), max(self.max_low, low)
+            self.min_high, self.max_high = min(self.min_high, high), max(self.max_high, high)
+        self.members[predicate.values] = predicate
+        predicate.group = self
+
+    def remove(self, predicate: Predicate) -> None:
+        """Remove a predicate; the index shrinks, which costs O(size) when it was at an end."""
+        del self.members[predicate.values]
+        predicate.group = None
+        at_an_end = predicate.low in (self.min_low, self.max_low) or predicate.high in (self.min_high, self.max_high)
+        if self.members and at_an_end:
+            self.min_low, self.max_low, self.min_high, self.max_high = self.bounds()
+
+    def bounds(self) -> tuple[Cut, Cut, Cut, Cut]:
+        """The index, computed from the members."""
+        lows = [member.low for member in self.members.values()]
+        highs = [member.high for member in self.members.values()]
+        return min(lows), max(lows), min(highs), max(highs)
+
+
+class Classes:
+    """The groups of one type of an attribute: made anew when n doubles or halves, or one has four times its share."""
+
+    def __init__(self, dynamic: bool) -> None:
+        self.dynamic = dynamic
+        self.groups = [Group()]
+        self.size = 0
+        self.regroupings = 0
+        self._grouped = 1
+        self._origin, self._width = 0.0, 0.0
+        self._starts: list[Cut] = []  # of every class but the first, where frequencies are equal
+
+    def add(self, predicate: Predicate) -> None:
+        """Put a predicate into its class."""
+        group = self.groups[self._class_of(predicate)]
+        group.add(predicate)
+        self.size += 1
+        crowded = len(group.members) > 4 * self.size / len(self.groups)
+        # Equal widths may leave a group crowded whatever is done: then try again when n has grown by an eighth.
+        if self.size > 2 * self._grouped or (crowded and 8 * self.size >= 9 * self._grouped):
+            self._regroup()
+
+    def remove(self, predicate: Predicate) -> None:
+        """Take a predicate out of its class."""
+        assert predicate.group is not None
+        predicate.group.remove(predicate)
+        self.size -= 1
+        if 2 * self.size < self._grouped:
+            self._regroup()
+
+    def _class_of(self, predicate: Predicate) -> int:
+        if self.dynamic:
+            return bisect_right(self._starts, predicate.place)
+        if self._width == 0:
+            return 0
+        return min(max(int((predicate.position - self._origin) / self._width), 0), len(self.groups) - 1)
+
+    def _regroup(self) -> None:
+        members = [member for group in self.groups for member in group.members.values()]
+        self.groups = [Group() for _ in range(group_count(len(members)))]
+        self._grouped = max(1, len(members))
+        self.regroupings += 1
+        if self.dynamic:
+            places = sorted(member.place for member in members)
+            self._starts = [places[i * len(places) // len(self.groups)] for i in range(1, len(self.groups))]
+        elif members:
+            positions = [member.position for member in members]
+            self._origin = min(positions)
+            self._width = (max(positions) - self._origin) / len(self.groups)
+        for member in members:
+            self.groups[self._class_of(member)].add(member)
+
+    def check(self) -> None:
+        """Assert that every predicate is in its class and every index is tight."""
+        assert self.size == sum(len(group.members) for group in self.groups)
+        assert self._grouped <= 2 * max(1, self.size) and self.size <= 2 * self._grouped
+        for number, group in enumerate(self.groups):
+            for member in group.members.values():
+                assert self._class_of(member) == number and member.group is group and member.is_interval
+            if group.members:
+                assert (group.min_low, group.max_low, group.min_high, group.max_high) == group.bounds()
+
+
+def group_count(predicates: int) -> int:
+    """The number of classes of a frequency distribution: the least k with 2^k >= n, at least 1.
+
+    >>> [group_count(n) for n in (0, 1, 2, 3, 8, 9, 1000)]
+    [1, 1, 1, 2, 3, 4, 10]
+    """
+    return max(1, (predicates - 1).bit_length()) if predicates > 0 else 1
+
+
+class PredicateTable:
+    """All predicates of one attribute: by their set of values, and in groups."""
+
+    def __init__(self, dynamic: bool) -> None:
+        self.dynamic = dynamic
+        self.predicates: dict[IntervalSet, Predicate] = {}
+        self.classes: dict[int, Classes] = {}
+        self.rest: dict[IntervalSet, Predicate] = {}
+
+    def add(self, values: IntervalSet, slot: int) -> None:
+        """Note that a slot needs a value of the set."""
+        predicate = self.predicates.get(values)
+        if predicate is None:
+            predicate = self.predicates[values] = Predicate(values)
+            if predicate.is_interval:
+                self.classes.setdefault(predicate.low[0], Classes(self.dynamic)).add(predicate)
+            else:
+                self.rest[values] = predicate
+        predicate.slots.add(slot)
+
+    def remove(self, values: IntervalSet, slot: int) -> None:
+        """Forget a slot, and the predicate with its last slot."""
+        predicate = self.predicates[values]
+        predicate.slots.discard(slot)
+        if predicate.slots:
+            return
+        del self.predicates[values]
+        if predicate.is_interval:
+            kind = predicate.low[0]
+            self.classes[kind].remove(predicate)
+            if not self.classes[kind].size:
+                del self.classes[kind]
+        else:
+            del self.rest[values]
+
+    def groups(self) -> list[Group]:
+        """The groups that have members."""
+        return [group for classes in self.classes.values() for group in classes.groups if group.members]
+
+    def check(self) -> None:
+        """Assert the invariants."""
+        for classes in self.classes.values():
+            classes.check()
+        held = {values for group in self.groups() for values in group.members} | self.rest.keys()
+        assert held == self.predicates.keys()
+        assert all(predicate.slots for predicate in self.predicates.values())
