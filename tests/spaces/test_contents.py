@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from whimbrel.spaces import Interval, Notifications, SubjectSpaces, contents, labels
+from whimbrel.spaces import Interval, Notifications, SubjectSpaces, contents, strings
 
 
 def line(**more: str) -> SubjectSpaces:
@@ -83,8 +83,8 @@ def test_contents_stay_whatever_comes_later(most: int, monkeypatch: pytest.Monke
 
 
 def test_strings_keep_their_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(labels, "_STRIDE", 4)
-    monkeypatch.setattr(labels, "_FEW", 8)
+    monkeypatch.setattr(strings, "_STRIDE", 4)
+    monkeypatch.setattr(strings, "_FEW", 8)
     spaces = line(name="string")
     spaces.publish("p", [{"name": "b", "x": 1}])
     looked = spaces.subscribe("s", [{"x": (0, 9)}])
@@ -92,7 +92,7 @@ def test_strings_keep_their_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(60):
         spaces.update_publication("p", {"name": "b" + "a" * (number % 17) + "bc"[number % 2]})
         assert spaces.publication("p")[0]["x"] == Interval(1, 1)
-    assert spaces._state.definitions.strings[0][1].labels.spread > 0
+    assert spaces._state.definitions.strings[0][1].labels.relabelings > 0
     assert looked[0].content == [{"name": Interval("b", "b"), "x": Interval(1, 1)}]
     assert given[0].content == [{"name": Interval("b", "c"), "x": Interval(1, 1)}]
 
@@ -121,7 +121,7 @@ def test_nothing_is_kept_for_notifications_that_nobody_holds() -> None:
         spaces.subscribe(number, [{"x": 1}])
     spaces.update_publication("p", {"x": 2})
     gc.collect()
-    assert not len(spaces._state.store._held)
+    assert not len(spaces._state.contents._held)
 
 
 def test_contents_after_the_journal_is_opened_again(tmp_path: Path) -> None:

@@ -1,35 +1,38 @@
-"""State-persistent matching: subject spaces, in which publications stay and only transitions are told."""
+"""Subject spaces: publications and subscriptions are regions that stay, and only transitions are notified.
+
+`SubjectSpaces` is the public class. `index` holds the regions of one role and searches them.
+"""
 
 from whimbrel.spaces.columns import Columns
 from whimbrel.spaces.errors import (
-    DuplicateKey,
     EmptyRegion,
     JournalError,
+    KeyExists,
     KeyKindError,
-    OptionError,
     RegionError,
     SpaceConflict,
+    SpaceOptionError,
     SpacesError,
     UnknownDimension,
     UnknownKey,
     UnknownSpace,
 )
 from whimbrel.spaces.intervals import Interval
-from whimbrel.spaces.notices import Notification, Notifications
-from whimbrel.spaces.spaces import SubjectSpaces
+from whimbrel.spaces.notifications import Notification, Notifications
+from whimbrel.spaces.subject_spaces import SubjectSpaces
 
 __all__ = [
     "Columns",
-    "DuplicateKey",
     "EmptyRegion",
     "Interval",
     "JournalError",
+    "KeyExists",
     "KeyKindError",
     "Notification",
     "Notifications",
-    "OptionError",
     "RegionError",
     "SpaceConflict",
+    "SpaceOptionError",
     "SpacesError",
     "SubjectSpaces",
     "UnknownDimension",

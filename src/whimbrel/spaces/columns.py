@@ -1,4 +1,4 @@
-"""Many regions at once as columns: the fast way in for a batch of moving points or of boxes."""
+"""Batches of regions as columns: the fast form for many moving points or boxes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from whimbrel.spaces.definitions import Definitions
-from whimbrel.spaces.domains import Integer, Number, Time, float_codes
+from whimbrel.spaces.domains import IntegerDomain, NumberDomain, TimestampDomain, float_codes
 from whimbrel.spaces.errors import EmptyRegion, RegionError
-from whimbrel.spaces.layout import Int64s, Regions
-from whimbrel.spaces.notices import Key
+from whimbrel.spaces.index.layout import Int64s, Regions
+from whimbrel.spaces.notifications import Key
 
 Column: TypeAlias = ArrayLike | tuple[ArrayLike, ArrayLike]
 
@@ -24,8 +24,8 @@ _LARGEST = 1 << 62
 class Columns:
     """One region per key: for each dimension an array of points, or two arrays of closed bounds.
 
-    Dimensions are numbers, integers or timestamps (datetime64). NaN and NaT say nothing of the dimension: no constraint
-    in a new region, no change in an update.
+    Dimensions are numbers, integers or timestamps (datetime64). NaN and NaT mean no constraint in a new region, and no
+    change in an update.
     """
 
     keys: Sequence[Key]
@@ -33,7 +33,7 @@ class Columns:
 
 
 def encode_columns(columns: Columns, definitions: Definitions, partial: bool) -> Regions:
-    """The regions of columns."""
+    """Encode columns to regions. In a `partial` batch a row may have no constraint."""
     count = len(columns.keys)
     parts: list[tuple[int, Int64s, Int64s, NDArray[np.bool_]]] = []
     for name, column in columns.values.items():
@@ -68,21 +68,21 @@ def encode_columns(columns: Columns, definitions: Definitions, partial: bool) ->
 
 
 def _codes(array: NDArray[Any], domain: object, path: str) -> tuple[Int64s, NDArray[np.bool_]]:
-    """The cuts below values, and which values there are."""
+    """The low cuts of values, and which values are not NaN or NaT."""
     kind = array.dtype.kind
-    if isinstance(domain, Time) and kind == "M":
+    if isinstance(domain, TimestampDomain) and kind == "M":
         known = ~np.isnat(array)
         return _sized(np.where(known, array.astype("datetime64[ns]").astype(np.int64), 0), path), known
-    if isinstance(domain, Integer) and kind in "iu":
+    if isinstance(domain, IntegerDomain) and kind in "iu":
         return _sized(array, path), np.ones(len(array), bool)
-    if isinstance(domain, Number) and kind in "iuf":
+    if isinstance(domain, NumberDomain) and kind in "iuf":
         numbers = array.astype(np.float64)
         if kind != "f" and (numbers.astype(array.dtype) != array).any():
             raise RegionError("numbers that binary64 can hold", "larger integers", path)
         if np.isinf(numbers).any():
             raise RegionError("finite numbers", "an infinity", path)
         return float_codes(numbers), ~np.isnan(numbers)
-    kinds = {Time: "datetime64", Integer: "integers", Number: "numbers"}
+    kinds = {TimestampDomain: "datetime64", IntegerDomain: "integers", NumberDomain: "numbers"}
     raise RegionError(f"an array of {kinds.get(type(domain), 'numbers or timestamps')}", str(array.dtype), path)
 
 

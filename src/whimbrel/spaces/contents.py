@@ -1,8 +1,8 @@
-"""What a notification is about: the regions of its publication, as they were when it was told (ALGORITHMS 18).
+"""The content of notifications: the regions that publications had when the call returned.
 
-Nothing is copied when a call returns. What a call gave publications is at hand; where a call only looked at them, the
-store still has their regions, until they change: whoever changes them hands the old ones to all contents that somebody
-still holds.
+Nothing is copied when a call returns. If the call wrote the regions, they are at hand (`WrittenContent`). If it only
+read them, they are still stored (`StoredContent`); before they change, the `ContentTracker` hands the old ones to all
+contents that are still referenced.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import TypeAlias
 
 import numpy as np
 
+from whimbrel.spaces.index.layout import Int32s, Int64s, Regions
 from whimbrel.spaces.intervals import Interval
-from whimbrel.spaces.layout import Int32s, Int64s, Regions
 from whimbrel.spaces.members import COMPLEX, Members
-from whimbrel.spaces.notices import Content
+from whimbrel.spaces.notifications import Content
 
 Reader: TypeAlias = Callable[[Int64s], dict[str, Interval]]
 MOST_STEPS, MOST_CELLS = 64, 1_000_000
-"""So many changes are kept for contents before the rest is copied."""
+"""Changes, and cells in them, that a StoredContent keeps before it copies all regions that it may be asked for."""
 
 
 class _Step:
-    """Regions of many simple publications, or of one."""
+    """The regions of several simple publications, or of one publication of any kind."""
 
     def __init__(self, numbers: Int32s | int, regions: Regions, reader: Reader) -> None:
         self.numbers = numbers
@@ -43,15 +43,15 @@ class _Step:
         return None if place is None else [self.reader(self.regions.row(place))]
 
     def only(self, numbers: Int32s) -> _Step | None:
-        """What is here of some publications."""
+        """The part of this step that is about these publications; None if there is none."""
         if isinstance(self.numbers, int):
             return self if self.numbers in numbers else None
         places = np.flatnonzero(np.isin(self.numbers, numbers))
         return _Step(self.numbers[places], self.regions.take(places), self.reader) if len(places) else None
 
 
-class Contents:
-    """The regions of publications as a call gave them, by number."""
+class WrittenContent:
+    """The regions that a call wrote to publications."""
 
     def __init__(self, numbers: Int32s | int, regions: Regions, reader: Reader) -> None:
         self._step = _Step(numbers, regions, reader)
@@ -63,39 +63,39 @@ class Contents:
         return content
 
 
-class StoredContents:
-    """The regions of publications that a call looked at: in the store, but for those that have changed since."""
+class StoredContent:
+    """The regions of publications that a call read: those stored, except for publications that have changed since."""
 
-    def __init__(self, store: Store, publications: Int32s) -> None:
-        self._store: Store | None = store
+    def __init__(self, tracker: ContentTracker, publications: Int32s) -> None:
+        self._tracker: ContentTracker | None = tracker
         self._publications = publications
         self._steps: list[_Step] = []
         self._cells = 0
 
     def of(self, number: int) -> Content:
         """The regions of a publication."""
-        store = self._store
-        if store is None:
-            return self._kept(number)
-        with store.lock:
-            return self._kept(number)
+        tracker = self._tracker
+        if tracker is None:
+            return self._read(number)
+        with tracker.lock:
+            return self._read(number)
 
-    def _kept(self, number: int) -> Content:
+    def _read(self, number: int) -> Content:
         for step in self._steps:
             content = step.of(number)
             if content is not None:
                 return content
-        assert self._store is not None
-        return read_all(self._store.members.read(number), self._store.reader())
+        assert self._tracker is not None
+        return read_all(self._tracker.members.read(number), self._tracker.reader())
 
     def keep(self, numbers: Int32s | int, regions: Regions, reader: Reader) -> bool:
-        """Publications are about to change and had these regions; whether there is room for more of this."""
+        """Keep the regions of publications that are about to change. Returns whether more may be kept."""
         self._steps.append(_Step(numbers, regions, reader))
         self._cells += len(regions.cells)
         return len(self._steps) < MOST_STEPS and self._cells < MOST_CELLS
 
     def settle(self, members: Members, reader: Reader) -> None:
-        """Take over all that is still in the store, and let go of what nobody may ask for."""
+        """Copy all regions that may still be asked for; from then on the stored ones are not needed."""
         left = np.unique(self._publications)
         steps = []
         for step in self._steps:
@@ -106,26 +106,26 @@ class StoredContents:
         is_simple = members.flags[left] & COMPLEX == 0
         steps.append(_Step(left[is_simple], members.read_singles(left[is_simple]), reader))
         steps += [_Step(number, members.read(number), reader) for number in left[~is_simple].tolist()]
-        self._steps, self._store = steps, None
+        self._steps, self._tracker = steps, None
 
 
-class Store:
-    """The publications, and who must be told before one changes."""
+class ContentTracker:
+    """The publications, and the contents that must be told before one of them changes."""
 
     def __init__(self, members: Members, reader: Callable[[], Reader], lock: threading.RLock) -> None:
         self.members = members
         self.reader = reader
         self.lock = lock
-        self._held: weakref.WeakSet[StoredContents] = weakref.WeakSet()
+        self._held: weakref.WeakSet[StoredContent] = weakref.WeakSet()
 
-    def contents(self, publications: Int32s) -> StoredContents:
-        """The contents of publications as they are now."""
-        contents = StoredContents(self, publications)
+    def current(self, publications: Int32s) -> StoredContent:
+        """The contents of publications at this moment."""
+        contents = StoredContent(self, publications)
         self._held.add(contents)
         return contents
 
     def changing(self, numbers: Int32s | int, olds: Regions) -> None:
-        """These publications are about to lose these regions."""
+        """Must be called before publications lose these regions."""
         if not self._held:
             return
         reader = self.reader()
@@ -136,5 +136,5 @@ class Store:
 
 
 def read_all(regions: Regions, reader: Reader) -> Content:
-    """Regions as users see them."""
+    """Regions as users see them: intervals by dimension."""
     return [reader(regions.row(place)) for place in range(len(regions.start) - 1)]

@@ -1,4 +1,4 @@
-"""Spaces and dimensions: what is defined, and regions as users write them turned into cells."""
+"""The spaces and dimensions that are defined; regions are encoded to cells and decoded with them."""
 
 from __future__ import annotations
 
@@ -6,39 +6,43 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from whimbrel.compiled.jit import kernel
 from whimbrel.model.limits import Limit
-from whimbrel.spaces.domains import DOMAINS, Integer, Number, String, Time, encode, show_text
+from whimbrel.spaces.domains import DOMAINS, EXACT, AnyDomain, NumberDomain, encode
 from whimbrel.spaces.errors import EmptyRegion, RegionError, SpaceConflict, UnknownDimension, UnknownSpace
+from whimbrel.spaces.index.layout import HIGH, LOW, Int64s, Regions
 from whimbrel.spaces.intervals import Interval
-from whimbrel.spaces.layout import HIGH, LOW, Int64s, Regions
-from whimbrel.spaces.points import encode_points
+from whimbrel.spaces.strings import StringDomain, show_text
 
 Region: TypeAlias = Mapping[str, object]
 Cells: TypeAlias = list[tuple[int, int, int]] | Int64s
 T = TypeVar("T")
 
 _MANY = 6
-"""So many constraints are read faster as arrays."""
+"""A region of at least this many constraints is encoded faster by `encode_points`."""
+_LARGEST = float(np.finfo(np.float64).max)
+_POINT_TYPES = {int, float, np.float64}
 
 SPACES = Limit("spaces", 62, "spaces of one object", "a set of spaces is the bits of one integer")
-DIMENSIONS = Limit("dimensions", 10_000, "dimensions of all spaces", "a search spreads a region over all of them")
+DIMENSIONS = Limit("dimensions", 10_000, "dimensions of all spaces", "a query has bounds for all of them")
 
 
 class Definitions:
-    """All spaces, and their dimensions: a dimension of the same name is the same in every space."""
+    """All spaces and their dimensions. A dimension of the same name is the same dimension in every space."""
 
     def __init__(self) -> None:
         self.spaces: dict[str, list[int]] = {}
         self.names: list[str] = []
-        self.domains: list[Number | Integer | Time | String] = []
-        self.strings: list[tuple[int, String]] = []
-        """The dimensions of strings, by number."""
+        self.domains: list[AnyDomain] = []
+        self.strings: list[tuple[int, StringDomain]] = []
+        """The dimensions of strings: number and domain."""
         self._number: dict[str, int] = {}
         self._is_number = np.zeros(0, bool)
 
     def check(self, space: str, dimensions: Mapping[str, str], in_use: Int64s) -> None:
-        """SpaceConflict if the definition does not fit; `in_use` counts the regions that constrain a dimension."""
+        """Raise SpaceConflict if the definition does not fit; `in_use` counts regions that constrain a dimension."""
         if not isinstance(space, str) or not space:
             raise SpaceConflict(str(space), "its name is not a text")
         if space in self.spaces:
@@ -65,8 +69,8 @@ class Definitions:
                 self._number[name] = len(self.names)
                 self.names.append(name)
                 self.domains.append(DOMAINS[kind]())
-        self.strings = [(number, each) for number, each in enumerate(self.domains) if isinstance(each, String)]
-        self._is_number = np.array([isinstance(domain, Number) for domain in self.domains])
+        self.strings = [(number, each) for number, each in enumerate(self.domains) if isinstance(each, StringDomain)]
+        self._is_number = np.array([isinstance(domain, NumberDomain) for domain in self.domains])
         self.spaces[space] = [self._number[name] for name in dimensions]
 
     def dimensions(self, space: str) -> dict[str, str]:
@@ -91,7 +95,10 @@ class Definitions:
         return [self.encode(region, f"{path}[{place}]") for place, region in enumerate(regions)]
 
     def encode(self, region: Region, path: str, partial: bool = False) -> Cells:
-        """The cells of a region in order; in a partial one None removes a constraint (low cut above the high one)."""
+        """The cells of a region, sorted by dimension.
+
+        In a `partial` region None removes a constraint: its low cut is above the high one.
+        """
         if not isinstance(region, Mapping):
             raise RegionError("a region: a mapping from dimensions to intervals", type(region).__name__, path)
         if not region and not partial:
@@ -112,23 +119,41 @@ class Definitions:
         return cells
 
     def encode_points(self, regions: Sequence[Region]) -> Regions | None:
-        """Regions of plain numbers, all at once; None if there is anything else in them."""
-        return encode_points(regions, self._number, self._is_number)
+        """The cells of regions whose constraints are all plain numbers; None if there is anything else in them.
+
+        This is the usual content of a moving publication. One kernel call encodes the whole batch.
+        """
+        if set(map(type, regions)) != {dict}:
+            return None
+        values = [value for region in regions for value in region.values()]
+        kinds = set(map(type, values))
+        if not kinds <= _POINT_TYPES:
+            return None
+        try:
+            dimensions = np.array([self._number[name] for region in regions for name in region], np.int64)
+            numbers = np.array(values, np.float64)
+        except (KeyError, OverflowError):
+            return None
+        start = np.zeros(len(regions) + 1, np.int64)
+        np.cumsum([len(region) for region in regions], out=start[1:])
+        largest = float(EXACT) if int in kinds else _LARGEST
+        cells, is_done = _point_cells(start, dimensions, numbers, self._is_number, largest)
+        return Regions(start, cells) if is_done else None
 
     def stable(self, encode: Callable[[], T]) -> T:
-        """What `encode` gives, once the labels of strings do not change while it runs."""
+        """The result of `encode`, which is repeated if it changed the labels of strings that it had already used."""
         while True:
-            spread = sum(domain.labels.spread for _, domain in self.strings)
+            relabelings = sum(domain.labels.relabelings for _, domain in self.strings)
             encoded = encode()
-            if spread == sum(domain.labels.spread for _, domain in self.strings):
+            if relabelings == sum(domain.labels.relabelings for _, domain in self.strings):
                 return encoded
 
     def decode(self, cells: Int64s) -> dict[str, Interval]:
-        """A region with its intervals."""
+        """The region that cells describe, as intervals by dimension."""
         return {self.names[number]: self.domains[number].show(low, high) for number, low, high in cells.tolist()}
 
     def reader(self) -> Callable[[Int64s], dict[str, Interval]]:
-        """What `decode` does, for cells of now at any later time: labels of strings change their meaning."""
+        """A function like `decode` that reads cells of this moment at any later time, although labels may change."""
         if not self.strings:
             return self.decode
         names, domains = self.names, self.domains
@@ -145,5 +170,27 @@ class Definitions:
         return read
 
     def members(self) -> list[list[int]]:
-        """The dimensions of each space, by number."""
+        """The numbers of the dimensions of each space."""
         return list(self.spaces.values())
+
+
+@kernel
+def _point_cells(
+    start: Int64s, dimensions: Int64s, numbers: NDArray[np.float64], is_number: NDArray[np.bool_], largest: float
+) -> tuple[Int64s, bool]:
+    """The cells of all regions, sorted by dimension, and whether all values are finite and all dimensions numbers."""
+    bits = numbers.view(np.int64)
+    cells = np.empty((len(numbers), 3), np.int64)
+    for region in range(len(start) - 1):
+        for item in range(start[region], start[region + 1]):
+            d = dimensions[item]
+            if not is_number[d] or not -largest <= numbers[item] <= largest:
+                return cells, False
+            low = bits[item] if bits[item] >= 0 else -(bits[item] & 0x7FFFFFFFFFFFFFFF)
+            at = item
+            while at > start[region] and cells[at - 1, 0] > d:
+                for part in range(3):
+                    cells[at, part] = cells[at - 1, part]
+                at -= 1
+            cells[at, 0], cells[at, 1], cells[at, 2] = d, low, low + 1
+    return cells, True

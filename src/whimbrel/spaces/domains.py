@@ -1,12 +1,12 @@
 """Domains of dimensions: how values become cuts, 64-bit integers that kernels compare.
 
-An interval is two cuts and holds the values v with low <= cut(v) < high, so open and closed ends need no cases
-(ALGORITHMS 0.1). Every value has its own cut and the one above it is where the next value begins:
+An interval is two cuts and holds the values v with low <= cut(v) < high, so open and closed ends need no special
+cases. Every value has a cut of its own, and the next value begins at the cut above it:
 
-    number      the bits of the binary64, in order; values lie dense, so (3, 4) is not empty
+    number      the bits of the binary64, in order; numbers are dense, so (3, 4) is not empty
     integer     the integer; exclusive bounds become inclusive ones (AMB-19h), so (3, 4) is empty
     timestamp   nanoseconds
-    string      labels in order, with gaps for the strings to come
+    string      labels in order, with gaps for later strings (see `strings`)
 """
 
 from __future__ import annotations
@@ -14,22 +14,18 @@ from __future__ import annotations
 import math
 import struct
 import sys
-from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from whimbrel.model.errors import EventError
-from whimbrel.model.intervals import Cut, IntervalSet, after, before, edge
-from whimbrel.model.values import NUMBER, TIMESTAMP, SortKey, Timestamp, Value, sort_key, to_value, type_of
+from whimbrel.model.values import NUMBER, Timestamp, Value, type_of
 from whimbrel.spaces.errors import EmptyRegion, RegionError
-from whimbrel.spaces.intervals import Interval, split_text
-from whimbrel.spaces.labels import Labels
-
-UNBOUNDED_LOW, UNBOUNDED_HIGH = -(1 << 63), (1 << 63) - 1
+from whimbrel.spaces.index.layout import HIGH, LOW
+from whimbrel.spaces.intervals import Interval, read_value, split_text
+from whimbrel.spaces.strings import StringDomain
 
 _DOUBLE, _BITS = struct.Struct("<d"), struct.Struct("<q")
 _MAGNITUDE = (1 << 63) - 1
@@ -38,7 +34,7 @@ EXACT = 1 << 53
 _NO_BOUND = {"", "inf", "+inf", "-inf", "∞", "-∞", "+∞"}
 
 
-class Domain(Protocol):
+class DimensionDomain(Protocol):
     """The values of a dimension and their cuts."""
 
     name: ClassVar[str]
@@ -50,14 +46,14 @@ class Domain(Protocol):
         """The cuts of an interval."""
 
     def parse(self, text: str) -> object:
-        """What a bound in a text stands for."""
+        """The value that the text of a bound stands for; ValueError if it is none."""
 
     def show(self, low: int, high: int) -> Interval:
         """The interval between two cuts."""
 
 
-def encode(domain: Domain, item: object, path: str) -> tuple[int, int]:
-    """The cuts of a constraint as users write it; RegionError if it is none."""
+def encode(domain: DimensionDomain, item: object, path: str) -> tuple[int, int]:
+    """The cuts of a constraint as a user wrote it; RegionError, which names the `path`, if it is not a constraint."""
     if isinstance(item, str):
         parts = split_text(item) if domain.name != "string" else None
         if parts is None:
@@ -67,17 +63,18 @@ def encode(domain: Domain, item: object, path: str) -> tuple[int, int]:
             bounds = [None if text in _NO_BOUND else domain.parse(text) for text in (low, high)]
         except ValueError:
             raise RegionError(f"an interval of {domain.name}s", repr(item), path) from None
-        return _checked(domain, bounds[0], bounds[1], ends, path)
+        return _interval_cuts(domain, bounds[0], bounds[1], ends, path)
     if isinstance(item, Interval):
-        return _checked(domain, item.low, item.high, item.ends, path)
+        return _interval_cuts(domain, item.low, item.high, item.ends, path)
     if isinstance(item, tuple | list):
         if len(item) != 2:
             raise RegionError("a pair of bounds", f"{len(item)} values", path)
-        return _checked(domain, item[0], item[1], "[]", path)
+        return _interval_cuts(domain, item[0], item[1], "[]", path)
     return domain.point(item, path)
 
 
-def _checked(domain: Domain, low: object, high: object, ends: str, path: str) -> tuple[int, int]:
+def _interval_cuts(domain: DimensionDomain, low: object, high: object, ends: str, path: str) -> tuple[int, int]:
+    """The cuts of an interval with these bounds; EmptyRegion if it holds no value."""
     bounds = [None if bound is None else _bound(domain, bound, path) for bound in (low, high)]
     interval = Interval(bounds[0], bounds[1], ends)
     cuts = domain.interval(interval, path)
@@ -86,28 +83,18 @@ def _checked(domain: Domain, low: object, high: object, ends: str, path: str) ->
     return cuts
 
 
-def _bound(domain: Domain, item: object, path: str) -> Value | None:
-    """A bound as a value of its domain's type, or None where an infinity says that there is none."""
+def _bound(domain: DimensionDomain, item: object, path: str) -> Value | None:
+    """A bound as a value of its domain's type; None for an infinity, which is no bound."""
     if isinstance(item, float) and math.isinf(item):
         return None
-    value = _value(item, path)
+    value = read_value(item, path)
     if domain.name == "timestamp" and isinstance(value, str):
         return _instant(value, path)
     return value
 
 
-def _value(item: object, path: str) -> Value:
-    try:
-        value = to_value(item, path)
-    except EventError as error:
-        raise RegionError("a value, a pair or an interval", error.found, path) from None
-    if value is None:
-        raise RegionError("a value", "null", path)
-    return value
-
-
-class Number:
-    """Finite binary64 numbers. An integer that binary64 cannot hold is refused: those are for `integer`."""
+class NumberDomain:
+    """Finite binary64 numbers. An integer that binary64 cannot hold is refused; use `integer` for such."""
 
     name: ClassVar[str] = "number"
 
@@ -118,7 +105,7 @@ class Number:
 
     def interval(self, interval: Interval, path: str) -> tuple[int, int]:
         """The cuts of an interval."""
-        low, high = UNBOUNDED_LOW, UNBOUNDED_HIGH
+        low, high = LOW, HIGH
         if interval.low is not None:
             low = _code(self._float(interval.low, path), path) + (interval.ends[0] == "(")
         if interval.high is not None:
@@ -135,9 +122,9 @@ class Number:
             return Interval(_decode(low), _decode(low))
         bottom: tuple[int | float | None, str] = (None, "(")
         top: tuple[int | float | None, str] = (None, ")")
-        if low != UNBOUNDED_LOW:  # of the two names of a cut, the one that is shorter to write
+        if low != LOW:  # a cut can be written in two ways: take the shorter
             bottom = min((_decode(low), "["), (_decode(low - 1), "("), key=_length)
-        if high != UNBOUNDED_HIGH:
+        if high != HIGH:
             top = min((_decode(high), ")"), (_decode(high - 1), "]"), key=_length)
         return Interval(bottom[0], top[0], bottom[1] + top[1])
 
@@ -146,7 +133,7 @@ class Number:
             return float(item)
         if isinstance(item, Decimal):
             return float(item)
-        value = _value(item, path)
+        value = read_value(item, path)
         if type_of(value) != NUMBER:
             raise RegionError("a number", repr(item), path)
         assert isinstance(value, int | float)
@@ -159,14 +146,14 @@ class Number:
         return number
 
 
-class Integer:
-    """Integers up to 62 bits. Bounds may lie between them."""
+class IntegerDomain:
+    """Integers up to 62 bits. Bounds may be fractions."""
 
     name: ClassVar[str] = "integer"
 
     def point(self, item: object, path: str) -> tuple[int, int]:
         """The cuts around one integer."""
-        value = item if type(item) is int else _value(item, path)
+        value = item if type(item) is int else read_value(item, path)
         if type_of(value) != NUMBER or not isinstance(value, int):
             raise RegionError("an integer", repr(item), path)
         _check_size(value, path)
@@ -174,7 +161,7 @@ class Integer:
 
     def interval(self, interval: Interval, path: str) -> tuple[int, int]:
         """The cuts of the integers in an interval."""
-        low, high = UNBOUNDED_LOW, UNBOUNDED_HIGH
+        low, high = LOW, HIGH
         if interval.low is not None:
             bound = _real(interval.low, path)
             low = math.floor(bound) + 1 if interval.ends[0] == "(" else math.ceil(bound)
@@ -189,11 +176,11 @@ class Integer:
 
     def show(self, low: int, high: int) -> Interval:
         """The interval between two cuts."""
-        return Interval(None if low == UNBOUNDED_LOW else low, None if high == UNBOUNDED_HIGH else high - 1)
+        return Interval(None if low == LOW else low, None if high == HIGH else high - 1)
 
 
-class Time:
-    """Instants: datetimes, dates, Timestamps, or ISO 8601 text; nanoseconds since 1970 in 62 bits."""
+class TimestampDomain:
+    """Instants, given as datetimes, dates, Timestamps or ISO 8601 text: nanoseconds since 1970, in 62 bits."""
 
     name: ClassVar[str] = "timestamp"
 
@@ -204,7 +191,7 @@ class Time:
 
     def interval(self, interval: Interval, path: str) -> tuple[int, int]:
         """The cuts of an interval."""
-        low, high = UNBOUNDED_LOW, UNBOUNDED_HIGH
+        low, high = LOW, HIGH
         if interval.low is not None:
             low = self._nanoseconds(interval.low, path) + (interval.ends[0] == "(")
         if interval.high is not None:
@@ -218,8 +205,8 @@ class Time:
     def show(self, low: int, high: int) -> Interval:
         """The interval between two cuts."""
         return Interval(
-            None if low == UNBOUNDED_LOW else Timestamp(low),
-            None if high == UNBOUNDED_HIGH else Timestamp(high - 1),
+            None if low == LOW else Timestamp(low),
+            None if high == HIGH else Timestamp(high - 1),
         )
 
     def _nanoseconds(self, item: object, path: str) -> int:
@@ -228,81 +215,28 @@ class Time:
         return instant.nanoseconds
 
 
-class String:
-    """Text in code point order. A string is always a point: intervals are pairs or Interval objects."""
-
-    name: ClassVar[str] = "string"
-
-    def __init__(self) -> None:
-        self.labels = Labels()
-
-    def point(self, item: object, path: str) -> tuple[int, int]:
-        """The cuts around one string."""
-        key = self._key(item, path)
-        return self.labels.of(before(key)), self.labels.of(after(key))
-
-    def interval(self, interval: Interval, path: str) -> tuple[int, int]:
-        """The cuts of an interval."""
-        low, high = edge(2), edge(TIMESTAMP)
-        if interval.low is not None:
-            key = self._key(interval.low, path)
-            low = after(key) if interval.ends[0] == "(" else before(key)
-        if interval.high is not None:
-            key = self._key(interval.high, path)
-            high = after(key) if interval.ends[1] == "]" else before(key)
-        if not IntervalSet.between(low, high):
-            raise EmptyRegion("an interval with values", str(interval), path)
-        return (
-            UNBOUNDED_LOW if low == edge(2) else self.labels.of(low),
-            UNBOUNDED_HIGH if interval.high is None else self.labels.of(high),
-        )
-
-    def parse(self, text: str) -> object:
-        """The text itself."""
-        return text
-
-    def show(self, low: int, high: int) -> Interval:
-        """The interval between two cuts."""
-        return show_text(self.labels.cut_of, low, high)
-
-    def _key(self, item: object, path: str) -> SortKey:
-        value = _value(item, path)
-        if not isinstance(value, str):
-            raise RegionError("a string", repr(item), path)
-        return sort_key(value)
-
-
-DOMAINS: dict[str, type[Number | Integer | Time | String]] = {
-    kind.name: kind for kind in (Number, Integer, String, Time)
+AnyDomain: TypeAlias = NumberDomain | IntegerDomain | TimestampDomain | StringDomain
+DOMAINS: dict[str, type[AnyDomain]] = {
+    kind.name: kind for kind in (NumberDomain, IntegerDomain, StringDomain, TimestampDomain)
 }
 
 
-def show_text(cut_of: Mapping[int, Cut], low: int, high: int) -> Interval:
-    """The interval of strings between two labels."""
-    bottom = None if low == UNBOUNDED_LOW else cut_of[low]
-    top = None if high == UNBOUNDED_HIGH else cut_of[high]
-    ends = "(" if bottom is not None and bottom[3] else "["
-    ends += "]" if top is not None and top[3] else ")"
-    lowest, highest = (None if cut is None else str(cut[2] or "") for cut in (bottom, top))
-    return Interval(lowest, highest, ends)
-
-
 def float_codes(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The cuts below numbers; NaN and infinities are for the caller."""
+    """The low cuts of numbers. The caller must handle NaN and infinities."""
     bits = numbers.view(np.int64)
     return np.where(bits >= 0, bits, -(bits & np.int64(_MAGNITUDE)))
 
 
-def widened(domain: Number | Integer | Time | String, low: int, high: int, margin: float) -> tuple[int, int]:
-    """The cuts of an interval that is longer by a margin at both ends; seconds, where it is of instants."""
-    if isinstance(domain, Number):
+def widened(domain: AnyDomain, low: int, high: int, margin: float) -> tuple[int, int]:
+    """The cuts of an interval that was widened by a margin at both ends. For timestamps the margin is in seconds."""
+    if isinstance(domain, NumberDomain):
         shown, most = domain.show(low, high), sys.float_info.max
         lowest = None if shown.low is None else max(float(shown.low) - margin, -most)  # type: ignore[arg-type]
         highest = None if shown.high is None else min(float(shown.high) + margin, most)  # type: ignore[arg-type]
         return domain.interval(Interval(lowest, highest, shown.ends), "hysteresis")
-    step = math.ceil(margin * 1_000_000_000 if isinstance(domain, Time) else margin)
-    low = low if low == UNBOUNDED_LOW else max(low - step, -_LARGEST)
-    high = high if high == UNBOUNDED_HIGH else max(high, min(high + step, _LARGEST))
+    step = math.ceil(margin * 1_000_000_000 if isinstance(domain, TimestampDomain) else margin)
+    low = low if low == LOW else max(low - step, -_LARGEST)
+    high = high if high == HIGH else max(high, min(high + step, _LARGEST))
     return low, high
 
 
@@ -349,7 +283,7 @@ def _instant(item: object, path: str) -> Timestamp:
             return Timestamp.parse(item)
         except ValueError:
             raise RegionError("a timestamp", repr(item), path) from None
-    value = Timestamp.of(item) if isinstance(item, date) else _value(item, path)
+    value = Timestamp.of(item) if isinstance(item, date) else read_value(item, path)
     if not isinstance(value, Timestamp):
         raise RegionError("a timestamp", repr(item), path)
     return value

@@ -1,4 +1,4 @@
-"""Why a call on subject spaces is refused. Whatever is refused has changed nothing."""
+"""The errors of subject spaces. A call that raises one has changed nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class UnknownSpace(SpacesError, KeyError):
 
 
 class SpaceConflict(SpacesError):
-    """A definition that does not fit with what is there: the `problem`."""
+    """A definition that does not fit the existing ones; `problem` says why."""
 
     def __init__(self, space: str, problem: str) -> None:
         self.space = space
@@ -56,8 +56,8 @@ class EmptyRegion(RegionError):
     """A region without constraints, an interval without values, or no region at all."""
 
 
-class DuplicateKey(SpacesError):
-    """A publication or subscription (`role`) whose key is already there."""
+class KeyExists(SpacesError):
+    """A new publication or subscription (`role`) has a key that is in use."""
 
     def __init__(self, role: str, key: int | str) -> None:
         self.role = role
@@ -85,8 +85,8 @@ class KeyKindError(SpacesError, TypeError):
         super().__init__(f"Expected a key that is text or a 64-bit integer, but got {type(key).__name__} {key!r}")
 
 
-class OptionError(SpacesError, ValueError):
-    """An option of a subscription or publication that makes no sense."""
+class SpaceOptionError(SpacesError, ValueError):
+    """An option of a subscription or publication has an invalid value."""
 
     def __init__(self, option: str, expected: str, found: object) -> None:
         self.option = option
@@ -96,7 +96,7 @@ class OptionError(SpacesError, ValueError):
 
 
 class JournalError(SpacesError):
-    """A journal that cannot be used: the `problem` at `path`."""
+    """A journal that cannot be used; `problem` says why."""
 
     def __init__(self, path: str | Path, problem: str) -> None:
         self.path = str(path)

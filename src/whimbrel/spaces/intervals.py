@@ -1,15 +1,13 @@
-"""Intervals as users write them: text such as "[0, 10)", pairs, or a plain value for a point."""
+"""Constraints as users write them: text such as "[0, 10)", pairs, Interval objects, or a plain value for a point."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TypeAlias
 
-from whimbrel.model.values import Timestamp, Value
-
-Constraint: TypeAlias = object
-"""What a region may say of a dimension: an Interval, text "[0, 10)", a pair (closed), or a plain value (a point)."""
+from whimbrel.model.errors import EventError
+from whimbrel.model.values import Timestamp, Value, to_value
+from whimbrel.spaces.errors import RegionError
 
 ENDS = ("[]", "[)", "(]", "()")
 
@@ -18,7 +16,7 @@ _TEXT = re.compile(r"\s*([\[(])([^,]*),([^,]*)([\])])\s*")
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The values from `low` to `high`; None is no bound; `ends` says which ends belong to it.
+    """The values from `low` to `high`. None is no bound; `ends` says which ends are included.
 
     >>> str(Interval(0, 10, "[)")), str(Interval("a", None))
     ('[0, 10)', "['a', inf)")
@@ -39,7 +37,7 @@ class Interval:
 
 
 def split_text(text: str) -> tuple[str, str, str] | None:
-    """The two bounds and the ends of an interval written as text; None if it is not one.
+    """The two bounds and the ends of an interval written as text; None if the text is not an interval.
 
     >>> split_text("[0, inf)")
     ('0', 'inf', '[)')
@@ -48,6 +46,17 @@ def split_text(text: str) -> tuple[str, str, str] | None:
     if found is None:
         return None
     return found[2].strip(), found[3].strip(), found[1] + found[4]
+
+
+def read_value(item: object, path: str) -> Value:
+    """A value of a user, in the types of the model; RegionError, which names the `path`, if it is none or null."""
+    try:
+        value = to_value(item, path)
+    except EventError as error:
+        raise RegionError("a value, a pair or an interval", error.found, path) from None
+    if value is None:
+        raise RegionError("a value", "null", path)
+    return value
 
 
 def _shown(value: Value) -> str:

@@ -7,9 +7,9 @@ A directory holds one snapshot and the calls after it:
     journal-<sequence>.log              the calls after it: magic, then records
 
 A record is the length and the CRC-32 of its payload, then the payload: sequence number and call in MessagePack. A kill
-leaves at most the last record torn; it is cut off at the next open, and that call never returned. Damage elsewhere is
-refused. When the journal has outgrown the snapshot, a new snapshot and an empty journal replace both: first the
-snapshot gets its name, then the old files go, so that at every moment there is one way to read the directory.
+leaves at most the last record torn; the next open cuts it off, and that call never returned. Damage elsewhere is
+refused. When the journal is larger than the snapshot, a new snapshot and an empty journal replace both: first the
+snapshot gets its name, then the old files are deleted, so at every moment the directory has one meaning.
 """
 
 from __future__ import annotations
@@ -18,35 +18,39 @@ import os
 import re
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from whimbrel.model.values import Timestamp, to_value
+from whimbrel.spaces.columns import Columns
 from whimbrel.spaces.errors import JournalError
+from whimbrel.spaces.intervals import Interval
 from whimbrel.storage.array_file import open_file, write_file
-from whimbrel.storage.atomic import sync
+from whimbrel.storage.atomic import make_directory, sync
 from whimbrel.storage.errors import Locked
 from whimbrel.storage.lock import OwnerLock
 
 SMALLEST = 16 << 20
-"""Bytes of a journal that are never worth a snapshot."""
+"""A journal of at most this many bytes is never replaced by a snapshot."""
 
 _MAGIC = b"WHIMSPC1"
 _HEAD = struct.Struct("<II")
+_INTERVAL, _TIME, _COLUMNS, _REGION = "interval", "time", "columns", "region"
 _NAME = re.compile(r"(snapshot|journal)-(\d{20})\.(whimbrel|log)")
 
 Arrays = Mapping[str, np.ndarray]
 
 
 class Journal:
-    """The files of one directory. One process at a time, one call at a time."""
+    """The files of one directory. One process may have it open, and one thread may use it at a time."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directory(directory)
         try:
             self._lock = OwnerLock(directory / "LOCK")
         except Locked:
@@ -60,12 +64,12 @@ class Journal:
         self._sweep()
 
     def snapshot(self) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
-        """The arrays and the description of the snapshot; None before the first."""
+        """The arrays and the description of the snapshot; None if there is none yet."""
         path = self._path("snapshot", self.base)
         return open_file(path, thing="snapshot of spaces") if path.exists() else None
 
     def calls(self) -> Iterator[list[Any]]:
-        """The calls after the snapshot, each with its sequence number first; cuts a torn one off."""
+        """The calls after the snapshot, each with its sequence number first. Cuts off a torn record at the end."""
         path = self._path("journal", self.base)
         content = path.read_bytes()
         at = len(_MAGIC)
@@ -82,7 +86,7 @@ class Journal:
         self.size = at
 
     def append(self, call: list[Any]) -> None:
-        """Put a call on disk; on an error the journal is as it was."""
+        """Write a call to disk; on an error the journal is as it was before."""
         if not self._lock.is_held:
             raise JournalError(self.directory, "it is closed")
         payload = msgspec.msgpack.encode(call)
@@ -104,7 +108,7 @@ class Journal:
         return self.size > max(SMALLEST, path.stat().st_size if path.exists() else 0)
 
     def replace(self, sequence: int, arrays: Arrays, description: Mapping[str, Any]) -> None:
-        """Make this the snapshot, and begin an empty journal."""
+        """Write a new snapshot and start an empty journal."""
         if sequence == self.base and self._path("snapshot", sequence).exists():
             return
         write_file(self._path("snapshot", sequence), arrays, description)
@@ -145,14 +149,14 @@ class Journal:
         return file
 
     def _sweep(self) -> None:
-        """Delete what the newest snapshot has replaced."""
+        """Delete the files that the newest snapshot has replaced."""
         for _, sequence, path in self._ours():
             if sequence < self.base:
                 path.unlink()
 
 
 def _record(content: bytes, at: int) -> bytes | None:
-    """The payload of the record at a place, if it is whole."""
+    """The payload of the record at a place; None if it is damaged or incomplete."""
     if at + _HEAD.size > len(content):
         return None
     length, checksum = _HEAD.unpack_from(content, at)
@@ -163,8 +167,52 @@ def _record(content: bytes, at: int) -> bytes | None:
 
 
 def _is_torn(content: bytes, at: int) -> bool:
-    """Whether a broken record is the last: it reaches the end of the file, or nothing but zeros follows."""
+    """Whether a damaged record is the last one: it reaches the end of the file, or only zeros follow."""
     if at + _HEAD.size > len(content):
         return True
     length, _ = _HEAD.unpack_from(content, at)
     return at + _HEAD.size + length >= len(content) or not any(content[at:])
+
+
+def to_plain(item: object) -> object:
+    """An argument of a call as plain data for MessagePack: a constraint, region, list of regions, or batch."""
+    if item is None or isinstance(item, str | float) or (isinstance(item, int) and abs(item) < 1 << 63):
+        return item
+    if isinstance(item, Interval):
+        return {_INTERVAL: [to_plain(item.low), to_plain(item.high), item.ends]}
+    if isinstance(item, Columns):
+        columns = [[name, [_column(each) for each in _parts(column)]] for name, column in item.values.items()]
+        return {_COLUMNS: [list(item.keys), columns]}
+    if isinstance(item, Mapping):
+        return {_REGION: [[name, to_plain(each)] for name, each in item.items()]}
+    if isinstance(item, Sequence):
+        return [to_plain(each) for each in item]
+    value = to_value(item)
+    return {_TIME: str(value)} if isinstance(value, Timestamp) else value
+
+
+def from_plain(item: Any) -> Any:
+    """The argument that `to_plain` was given, or one that means the same."""
+    if isinstance(item, list):
+        return [from_plain(each) for each in item]
+    if not isinstance(item, dict):
+        return item
+    ((kind, content),) = item.items()
+    if kind == _INTERVAL:
+        return Interval(from_plain(content[0]), from_plain(content[1]), content[2])
+    if kind == _TIME:
+        return Timestamp.parse(content)
+    if kind == _COLUMNS:
+        keys, columns = content
+        read = {name: tuple(np.frombuffer(raw, dtype) for dtype, raw in parts) for name, parts in columns}
+        return Columns(keys, {name: parts if len(parts) == 2 else parts[0] for name, parts in read.items()})
+    return {name: from_plain(each) for name, each in content}
+
+
+def _parts(column: Any) -> tuple[Any, ...]:
+    return column if isinstance(column, tuple) else (column,)
+
+
+def _column(values: Any) -> list[object]:
+    array = np.ascontiguousarray(values)
+    return [array.dtype.str, array.tobytes()]

@@ -1,75 +1,110 @@
-"""Which pairs of publication and subscription begin to match when one side changes (ALGORITHMS 19.5, corrected).
+"""Which pairs of a publication and a subscription begin to match when one side changes.
 
-Stated for a changed member and the members of the other role; both roles are alike. A pair matches iff each region of
-one matches some region of the other, and the other way round. Where the number of regions stays the same, a pair that
-begins to match has two regions that begin to (the filter is monotone), and these the index finds. Where regions were
-added or removed (ERR-19e), every pair that matches now has a match of the first new region. What is found is checked
-before and after, so nobody is told twice.
+Everything is stated for a changed member and the members of the other role; both roles are alike. With the usual
+filter a pair matches iff each region of one matches some region of the other, and the other way round. If the number
+of regions stays the same, a pair that begins to match has two regions that begin to match, because the filter is
+monotone; the index finds those. If regions were added or removed (ERR-19e), every pair that matches now has a match of
+the first new region. Each candidate is checked before and after the change, so nobody is notified twice.
+
+Other filters are functions, registered by name so that a journal can name them. They are called only where at least
+one pair of regions matches.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
 import numpy as np
 
 from whimbrel.spaces.definitions import Definitions
-from whimbrel.spaces.filters import ALL, Described, Filters
-from whimbrel.spaces.layout import Int32s, Regions
+from whimbrel.spaces.errors import SpaceOptionError
+from whimbrel.spaces.index.layout import Int32s, Regions
+from whimbrel.spaces.intervals import Interval
 from whimbrel.spaces.members import COMPLEX, HIDDEN, Members
+
+DecodedRegions: TypeAlias = Sequence[Mapping[str, Interval]]
+RegionFilter: TypeAlias = Callable[[DecodedRegions, DecodedRegions, Sequence[tuple[int, int]]], bool]
+"""Takes its own regions, the other side's, and the pairs of their places that match; returns whether that suffices."""
+
+ALL, ANY = "all", "any"
 
 _NONE = Regions.none(0)
 _ZERO = np.zeros(1, np.int32)
 
 
-class Matching:
-    """Questions about pairs, on behalf of members of one role to those of the other."""
+def _any(own: DecodedRegions, other: DecodedRegions, pairs: Sequence[tuple[int, int]]) -> bool:
+    return bool(pairs)
 
-    def __init__(self, definitions: Definitions, filters: Filters) -> None:
+
+class RegionFilters:
+    """RegionFilters by name. `all` is the usual one; `any` holds if one pair of regions matches."""
+
+    def __init__(self, more: Mapping[str, RegionFilter] | None = None) -> None:
+        self._named: dict[str, RegionFilter] = {ANY: _any, **(more or {})}
+        if ALL in self._named:
+            raise SpaceOptionError("filters", f"another name than {ALL!r}", ALL)
+
+    def check(self, name: str) -> str:
+        """Return the name if there is such a filter, else raise SpaceOptionError."""
+        if name != ALL and name not in self._named:
+            raise SpaceOptionError("filter", f"one of {', '.join([ALL, *self._named])}", name)
+        return name
+
+    def __getitem__(self, name: str) -> RegionFilter:
+        return self._named[name]
+
+
+class Matching:
+    """Queries about pairs: members of one role that match members of the other."""
+
+    def __init__(self, definitions: Definitions, filters: RegionFilters) -> None:
         self.definitions = definitions
         self.filters = filters
 
     def begun(
-        self, other: Members, numbers: Int32s, olds: Regions, news: Regions, need: int = 0
+        self, other: Members, numbers: Int32s, olds: Regions, news: Regions, required: int = 0
     ) -> tuple[Int32s, Int32s]:
-        """For members with one region and the usual filter: pairs (own number, other number) that begin to match.
+        """Pairs (own number, other number) that begin to match, for members with one region and the usual filter.
 
-        Only members of the other side with all flags of `need` count.
+        Only members of the other side with all flags of `required` count.
         """
-        if other.all_with(need):
-            need = 0
-        own, others = other.regions.search(olds, news, need, numbers, other.owner)
+        if other.all_with(required):
+            required = 0
+        own, others = other.regions.search(olds, news, required, numbers, other.owner)
         if not other.any_with(COMPLEX):
             return own, others
         simple = other.flags[others] & COMPLEX == 0
-        asked = set(zip(own[~simple].tolist(), others[~simple].tolist(), strict=True))
+        candidates = set(zip(own[~simple].tolist(), others[~simple].tolist(), strict=True))
         for number in other.filters:
-            if int(other.flags[number]) & need == need:
-                asked |= {(each, number) for each in numbers.tolist()}
+            if int(other.flags[number]) & required == required:
+                candidates |= {(each, number) for each in numbers.tolist()}
         place = {number: place for place, number in enumerate(numbers.tolist())}
         held = [
             pair
-            for pair in asked
+            for pair in candidates
             if self._begins(other, pair[1], _one(olds, place[pair[0]]), _one(news, place[pair[0]]), ALL)
         ]
         more = np.array(held, np.int32).reshape(-1, 2)
         return np.concatenate([own[simple], more[:, 0]]), np.concatenate([others[simple], more[:, 1]])
 
-    def begun_by(self, other: Members, old: Regions, new: Regions, filter: str, need: int = 0) -> Int32s:
-        """The same for one member with any number of regions, none included, and any filter."""
+    def begun_by(self, other: Members, old: Regions, new: Regions, filter: str, required: int = 0) -> Int32s:
+        """Members of the other side that begin to match one member with any filter and any number of regions."""
         count = len(new.start) - 1
         if count == 0:
             return np.zeros(0, np.int32)
         if filter == ALL and count == len(old.start) - 1:
-            asked = old, new
+            queries = old, new
         elif filter == ALL:
-            asked = Regions.none(1), _one(new, 0)
+            queries = Regions.none(1), _one(new, 0)
         else:
-            asked = Regions.none(count), new
-        owners = set(np.unique(other.regions.search(*asked, need, slots=other.owner)[1]).tolist())
-        owners |= {number for number in other.filters if int(other.flags[number]) & need == need}
+            queries = Regions.none(count), new
+        owners = set(np.unique(other.regions.search(*queries, required, slots=other.owner)[1]).tolist())
+        owners |= {number for number in other.filters if int(other.flags[number]) & required == required}
         return np.array([each for each in sorted(owners) if self._begins(other, each, old, new, filter)], np.int32)
 
     def matched(self, other: Members, regions: Regions, filter: str) -> Int32s:
-        """All members of the other side that match, hidden ones left out."""
+        """All members of the other side that match these regions, without hidden ones."""
         if filter == ALL and len(regions.start) == 2:
             found = self.begun(other, _ZERO, Regions.none(1), regions)[1]
         else:
@@ -86,26 +121,26 @@ class Matching:
         matched = other.regions.matrix(regions, slots)
         if not matched.any():
             return False
-        theirs = other.filters.get(number, ALL)
+        their_filter = other.filters.get(number, ALL)
         if filter == ALL and not matched.any(axis=1).all():
             return False
-        if theirs == ALL and not matched.any(axis=0).all():
+        if their_filter == ALL and not matched.any(axis=0).all():
             return False
-        if filter == theirs == ALL:
+        if filter == their_filter == ALL:
             return True
-        own_regions, their_regions = self._shown(regions), self._shown(other.regions.read(slots))
+        own_regions, their_regions = self._decoded(regions), self._decoded(other.regions.read(slots))
         pairs = [(int(i), int(j)) for i, j in np.argwhere(matched)]
         if filter != ALL and not self.filters[filter](own_regions, their_regions, pairs):
             return False
         turned = sorted((j, i) for i, j in pairs)
-        return theirs == ALL or self.filters[theirs](their_regions, own_regions, turned)
+        return their_filter == ALL or self.filters[their_filter](their_regions, own_regions, turned)
 
-    def _shown(self, regions: Regions) -> Described:
+    def _decoded(self, regions: Regions) -> DecodedRegions:
         return [self.definitions.decode(regions.row(number)) for number in range(len(regions.start) - 1)]
 
 
 def _one(regions: Regions, place: int) -> Regions:
-    """One of several regions, or none if it has no constraint."""
+    """The region at a place, alone; no region if it has no constraint."""
     cells = regions.row(place)
     if not len(cells):
         return _NONE

@@ -1,23 +1,25 @@
-"""The publications, or the subscriptions: keys, numbers, regions, flags.
+"""The members of one role, publications or subscriptions: keys, numbers, regions, flags.
 
-A member has a number, and a slot per region. Numbers go into notifications, which are named later, so a number is given
-away again only together with a new list of names: whoever holds the old list reads the old names.
+A member has a number, and one slot of the index per region. Notifications hold numbers and look up keys later, so a
+number is used again only with a new list of names: notifications that hold the old list read the old names.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.spaces.errors import DuplicateKey, KeyKindError, UnknownKey
+from whimbrel.spaces.errors import KeyExists, KeyKindError, UnknownKey
+from whimbrel.spaces.index.capacity import resized
 from whimbrel.spaces.index.dimension_index import DimensionIndex
-from whimbrel.spaces.index.room import resized
-from whimbrel.spaces.layout import Int32s, Regions
-from whimbrel.spaces.notices import Key
+from whimbrel.spaces.index.layout import Int32s, Regions
+from whimbrel.spaces.notifications import Key
 
-TOLD_OF_LEAVES, COMPLEX, STICKY, HIDDEN = 1, 2, 4, 8
-"""Flags: told of leaves; several regions or a filter; pairs are kept (hysteresis, dwell); only an outer region."""
+WANTS_LEAVES, COMPLEX, REMEMBERED, HIDDEN = 1, 2, 4, 8
+"""Flags of a member: it is told of leaves; it has several regions or a filter; its pairs are stored (hysteresis or
+dwell); it only holds the outer region of a subscription."""
 
 _FEW = 1_024
+"""Removed members whose numbers wait for a new list of names."""
 
 
 class Members:
@@ -34,8 +36,8 @@ class Members:
         self._single = np.zeros(0, np.int32)
         self._several: dict[int, Int32s] = {}
         self._free: list[int] = []
-        self._limbo: list[int] = []
-        self._flagged = dict.fromkeys((TOLD_OF_LEAVES, COMPLEX, STICKY, HIDDEN), 0)
+        self._removed: list[int] = []
+        self._flagged = dict.fromkeys((WANTS_LEAVES, COMPLEX, REMEMBERED, HIDDEN), 0)
 
     def __len__(self) -> int:
         return len(self.number_of)
@@ -46,13 +48,13 @@ class Members:
 
     def all_with(self, flag: int) -> bool:
         """Whether all members, hidden ones included, have a flag."""
-        return self._flagged.get(flag, 0) == len(self.names) - len(self._free) - len(self._limbo)
+        return self._flagged.get(flag, 0) == len(self.names) - len(self._free) - len(self._removed)
 
     def check_new(self, key: object) -> Key:
-        """The key, if it may be added."""
+        """Return the key if it may be added, else raise KeyExists or KeyKindError."""
         valid = check_key(key)
         if valid in self.number_of:
-            raise DuplicateKey(self.role, valid)
+            raise KeyExists(self.role, valid)
         return valid
 
     def find(self, key: object) -> int:
@@ -63,7 +65,10 @@ class Members:
             raise UnknownKey(self.role, key) from None
 
     def add(self, keys: list[Key | None], regions: Regions, counts: list[int] | None = None, flags: int = 0) -> Int32s:
-        """Add members with their regions, one each or `counts`; a key of None is hidden. Returns their numbers."""
+        """Add members with one region each, or with `counts` regions. A key of None makes a hidden member.
+
+        Returns their numbers.
+        """
         numbers = self._take(keys)
         slots = self.regions.take(len(regions.start) - 1)
         if len(self.owner) < len(self.regions.rows.heads):
@@ -88,7 +93,7 @@ class Members:
         self.filters.pop(number, None)
         if self.number_of.get(self.names[number]) == number:
             del self.number_of[self.names[number]]
-        self._limbo.append(number)
+        self._removed.append(number)
 
     def slots(self, number: int) -> Int32s:
         """The slots of a member's regions."""
@@ -104,11 +109,11 @@ class Members:
         return self.regions.read(self._single[numbers])
 
     def write_singles(self, numbers: Int32s, regions: Regions) -> None:
-        """Give members that have one region each another one."""
+        """Give members that have one region each a new one."""
         self.regions.write(self._single[numbers], regions)
 
     def write(self, number: int, regions: Regions) -> None:
-        """Give a member other regions, of any number."""
+        """Give a member new regions, however many."""
         old, count = self.slots(number), len(regions.start) - 1
         flags = int(self.flags[number])
         if count == len(old):
@@ -129,7 +134,7 @@ class Members:
         return not self.flags[number] & COMPLEX
 
     def set_flags(self, number: int, flags: int) -> None:
-        """Give a member other flags."""
+        """Replace the flags of a member."""
         self._flag(np.array([number], np.int32), flags)
 
     def _place(self, number: int, slots: Int32s) -> None:
@@ -151,9 +156,9 @@ class Members:
         self.regions.rows.flags[self._single[single]] = flags
 
     def _take(self, keys: list[Key | None]) -> Int32s:
-        if len(self._limbo) > max(_FEW, len(self.names) // 2):
+        if len(self._removed) > max(_FEW, len(self.names) // 2):
             self.names = self.names.copy()
-            self._free, self._limbo = self._free + self._limbo, []
+            self._free, self._removed = self._free + self._removed, []
         count = len(keys)
         reused = self._free[len(self._free) - min(count, len(self._free)) :]
         del self._free[len(self._free) - len(reused) :]
@@ -179,7 +184,7 @@ class Members:
 
 
 def check_key(key: object) -> Key:
-    """The key, if it is one."""
+    """Return the key as text or integer; KeyKindError if it is neither."""
     if isinstance(key, str):
         try:
             key.encode()

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from whimbrel.spaces.layout import HIGH, LOW, Regions
+from whimbrel.spaces.index.layout import HIGH, LOW, Regions
 
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]

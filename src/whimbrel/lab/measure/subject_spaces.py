@@ -24,7 +24,7 @@ from whimbrel.lab.measure.region_scan import scan
 from whimbrel.lab.measure.timing import Times
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.spaces import Columns, SubjectSpaces
-from whimbrel.spaces.layout import Regions
+from whimbrel.spaces.index.layout import Regions
 
 Progress = Callable[[str], None]
 DIMENSIONS = 50

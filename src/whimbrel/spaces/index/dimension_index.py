@@ -1,9 +1,9 @@
-"""The regions of one role with their ordered lists: write them, and ask which of them match.
+"""The regions of one role with their ordered lists: write them, and search for those that match.
 
-Writes go to rows only. Lists are brought up to date when somebody searches: few entries one by one through the tail,
-many by a merge that leaves out the old ones. So a stream of writes without searches costs next to nothing.
+A write changes rows only. The next search brings the lists up to date: few changed entries one by one through the
+tail, many by a merge that leaves out the old ones. So a stream of writes without searches is cheap.
 
-One writer at a time and no searches beside it; searches may run beside each other, each with its own questions.
+One thread writes at a time, and none searches meanwhile. Searches may run in parallel, each with its own query batch.
 """
 
 from __future__ import annotations
@@ -15,18 +15,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whimbrel.compiled.cold_start import tell_if_cold
-from whimbrel.spaces.index import row_kernels
-from whimbrel.spaces.index.consistency import check_lists
-from whimbrel.spaces.index.questions import empty_questions
-from whimbrel.spaces.index.room import empty_index, empty_pending, pending_with, with_cells, with_dimensions, with_slots
-from whimbrel.spaces.index.search import flat, search, split
-from whimbrel.spaces.index.upkeep import is_sparse, merged, updated
-from whimbrel.spaces.layout import FEW_DIMENSIONS, HIGH, LOW, Dimensions, Index, Int32s, Int64s, Regions, Rows
+from whimbrel.spaces.index import rows as row_kernels
+from whimbrel.spaces.index.capacity import (
+    empty_index,
+    empty_pending,
+    pending_with,
+    with_cells,
+    with_dimensions,
+    with_slots,
+)
+from whimbrel.spaces.index.layout import (
+    CELLS_USED,
+    CUT,
+    FEW_DIMENSIONS,
+    HIGH,
+    LOW,
+    OTHER,
+    PEER,
+    PEER_HIGH,
+    PEER_LOW,
+    TAG,
+    DimensionSpaces,
+    IndexArrays,
+    Int32s,
+    Int64s,
+    RegionRows,
+    Regions,
+)
+from whimbrel.spaces.index.maintenance import check_lists, is_sparse, merged, updated
+from whimbrel.spaces.index.query import empty_queries
+from whimbrel.spaces.index.search import flat_arrays, search, unpack_results
 
 _THREADS = 2
 _WORTH_A_THREAD = 256
+"""Queries per thread below which a second thread costs more than it saves."""
 _KEPT = 1 << 23
-"""So many findings have room that is kept."""
+"""Results for which buffers are kept between calls; larger buffers are freed."""
 _ONE = np.zeros(1, np.int64)
 
 
@@ -38,34 +62,34 @@ class DimensionIndex:
         self.slots = 0
         self._pending = empty_pending()
         self._small = 0
-        """How many dimensions are in small spaces."""
+        """The number of dimensions in spaces of few dimensions."""
         self._free: list[int] = []
-        self._questions = [empty_questions(0, 0) for _ in range(_THREADS)]
+        self._queries = [empty_queries(0, 0) for _ in range(_THREADS)]
         self._found = [np.empty(1_024, np.int64) for _ in range(_THREADS)]
-        """Room for findings, used again: fresh memory would cost more than to fill it."""
-        self._flat: tuple[Index, tuple[Any, ...]] = self.index, flat(self.index)
+        """Buffers for results, used again: new memory would cost more than to fill it."""
+        self._flat: tuple[IndexArrays, tuple[Any, ...]] = self.index, flat_arrays(self.index)
 
     def __len__(self) -> int:
         return self.slots - len(self._free)
 
     @property
-    def rows(self) -> Rows:
-        """The rows."""
+    def rows(self) -> RegionRows:
+        """The arrays of the rows."""
         return self.index.rows
 
     def define(self, spaces: list[list[int]], dimensions: int) -> None:
-        """The spaces, each as its dimensions by number. No region may say anything of a dimension that is new."""
+        """Set the spaces, each as the numbers of its dimensions. No region may constrain a dimension that is new."""
         masks, small = np.zeros(dimensions, np.int64), np.zeros(dimensions, np.int64)
         for position, members in enumerate(spaces):
             masks[members] |= 1 << position
             if len(members) <= FEW_DIMENSIONS:
                 small[members] |= 1 << position
-        self.index = with_dimensions(self.index, Dimensions(masks, small))
+        self.index = with_dimensions(self.index, DimensionSpaces(masks, small))
         self._small = int(np.count_nonzero(small))
-        self._questions = [empty_questions(dimensions, 0) for _ in range(_THREADS)]
+        self._queries = [empty_queries(dimensions, 0) for _ in range(_THREADS)]
 
     def take(self, count: int) -> Int32s:
-        """Slots for so many new regions."""
+        """Reserve slots for `count` new regions."""
         reused = min(count, len(self._free))
         first = self._free[len(self._free) - reused :]
         del self._free[len(self._free) - reused :]
@@ -76,7 +100,7 @@ class DimensionIndex:
         return np.array([*first, *fresh], np.int32)
 
     def free(self, slots: Int32s) -> None:
-        """Empty slots, to be used again."""
+        """Delete the regions of slots, which may then be taken again."""
         self.write(slots, Regions.none(len(slots)))
         self.rows.flags[slots] = 0
         self._free += slots.tolist()
@@ -95,11 +119,13 @@ class DimensionIndex:
         return Regions(*row_kernels.read_rows(self.rows.heads, self.rows.cells, slots))
 
     def search(
-        self, olds: Regions, news: Regions, need: int = 0, regions: Int32s | None = None, slots: Int32s | None = None
-    ) -> tuple[Int32s, Int32s]:
-        """For each region the slots that match its new content and did not match its old, side by side in any order.
+        self, olds: Regions, news: Regions, required: int = 0, regions: Int32s | None = None,
+        slots: Int32s | None = None,
+    ) -> tuple[Int32s, Int32s]:  # fmt: skip
+        """For each region the slots that match its new content and did not match its old content.
 
-        With `regions` and `slots` these arrays say how regions and slots are called.
+        Returns two arrays of equal length, regions and slots, unsorted. `regions` and `slots`, if given, are the
+        names that replace the numbers of regions and slots. Only slots with all flags of `required` count.
         """
         tell_if_cold(search)
         self.update()
@@ -108,22 +134,22 @@ class DimensionIndex:
         slot_names = np.arange(self.slots, dtype=np.int32) if slots is None else slots
         if count < 2 * _WORTH_A_THREAD:
             order = np.arange(count) if count > 1 else _ONE[:count]
-            parts = [self._search(olds, news, order, names, need, 0)]
+            parts = [self._search(olds, news, order, names, required, 0)]
         else:
             order = _by_place(news)
             with ThreadPoolExecutor(1) as other:
-                later = other.submit(self._search, olds, news, order[count // 2 :], names, need, 1)
-                parts = [self._search(olds, news, order[: count // 2], names, need, 0), later.result()]
+                later = other.submit(self._search, olds, news, order[count // 2 :], names, required, 1)
+                parts = [self._search(olds, news, order[: count // 2], names, required, 0), later.result()]
         total = sum(found for _, found in parts)
         own, others = np.empty(total, np.int32), np.empty(total, np.int32)
         at = 0
         for rows, found in parts:
-            split(rows, slot_names, own[at : at + found], others[at : at + found])
+            unpack_results(rows, slot_names, own[at : at + found], others[at : at + found])
             at += found
         return own, others
 
     def matrix(self, regions: Regions, slots: Int32s) -> NDArray[np.bool_]:
-        """Which of some regions match which of some slots."""
+        """A matrix (region, slot) that says which regions match which slots."""
         rows = self.rows
         return row_kernels.matrix(rows.heads, rows.cells, self.index.dimensions.spaces, *regions, slots)
 
@@ -132,39 +158,73 @@ class DimensionIndex:
         self.index = updated(self.index, self._pending, self.slots)
 
     def merge(self) -> None:
-        """Bring everything into the base."""
+        """Bring the lists up to date and merge all levels into the base."""
         self.update()
         self.index = merged(self.index, self.slots)
 
+    def cuts_in_use(self, dimension: int) -> Int64s:
+        """All cuts of a dimension that some row has, or has had since the cells were packed."""
+        used = self.rows.cells[: self.rows.counts[CELLS_USED]]
+        return np.unique(used[used[:, 0] == dimension, 1:])
+
+    def replace_cuts(self, dimension: int, old: Int64s, new: Int64s) -> None:
+        """Replace the cuts of a dimension by others in the same order, when the labels of strings have changed."""
+        self.merge()  # dead entries would keep their old cuts: leave them out
+        cells = self.rows.cells
+        chosen = np.flatnonzero(cells[:, 0] == dimension)
+        for part in (1, 2):
+            _replace(cells[:, part], chosen, old, new)
+        for ordered in (self.index.lows, self.index.highs):
+            own = slice(*ordered.start[0, dimension : dimension + 2])
+            for column in (CUT, OTHER):
+                _replace(ordered.entries[own, column], None, old, new)
+            peers = np.flatnonzero(ordered.entries[:, TAG] & PEER == dimension)
+            for column in (PEER_LOW, PEER_HIGH):
+                _replace(ordered.entries[:, column], peers, old, new)
+            zones = ordered.zones[slice(*ordered.start[1, dimension : dimension + 2])]
+            for column in range(3):
+                _replace(zones[:, column], None, old, new)
+
     def _search(
-        self, olds: Regions, news: Regions, order: Int64s, names: Int32s, need: int, thread: int
+        self, olds: Regions, news: Regions, order: Int64s, names: Int32s, required: int, thread: int
     ) -> tuple[Int64s, int]:
-        questions = self._questions[thread]
-        if len(questions.disjoint) < self.slots:
-            questions = questions._replace(disjoint=np.zeros(len(self.rows.heads), np.int64))
-            self._questions[thread] = questions
+        """Run the kernel with the query batch and the buffer of one thread."""
+        queries = self._queries[thread]
+        if len(queries.disjoint) < self.slots:
+            queries = queries._replace(disjoint=np.zeros(len(self.rows.heads), np.int64))
+            self._queries[thread] = queries
         index, arrays = self._flat
         if index is not self.index:
-            arrays = flat(self.index)
+            arrays = flat_arrays(self.index)
             self._flat = self.index, arrays
-        room = self._found[thread]
-        out, found = search(arrays, self.slots, *olds, *news, order, names, need, tuple(questions), room)
-        if len(room) < len(out) <= _KEPT:
+        buffer = self._found[thread]
+        out, found = search(arrays, self.slots, *olds, *news, order, names, required, tuple(queries), buffer)
+        if len(buffer) < len(out) <= _KEPT:
             self._found[thread] = out
         return out, found
 
     def _check(self) -> None:
-        """Assert that rows, lists and counts say the same."""
+        """Assert that rows, lists and counts agree."""
         self.update()
         assert not self.rows.dirty.any()
         check_lists(self.index, self.slots, set(self._free))
-        for questions in self._questions:
-            assert not questions.disjoint.any() and (questions.head == -1).all()
-            assert (questions.spread == (LOW, HIGH, LOW, HIGH)).all()
+        for queries in self._queries:
+            assert not queries.disjoint.any() and (queries.head == -1).all()
+            assert (queries.bounds == (LOW, HIGH, LOW, HIGH)).all()
 
 
 def _by_place(regions: Regions) -> Int64s:
-    """Regions in an order in which neighbours touch the same entries: by their first constraint."""
+    """An order in which neighbouring regions scan the same entries: by their first constraint."""
     first = np.minimum(regions.start[:-1], max(len(regions.cells) - 1, 0))
     cells = regions.cells[first] if len(regions.cells) else np.zeros((len(first), 3), np.int64)
     return np.lexsort((cells[:, 1], cells[:, 0]))
+
+
+def _replace(values: Int64s, places: NDArray[np.int64] | None, old: Int64s, new: Int64s) -> None:
+    """Replace values of `old` by those of `new`, at some places or all. Others stay: they are unbounded ends."""
+    if places is None:
+        places = np.arange(len(values))
+    found = np.searchsorted(old, values[places])
+    known = found < len(old)
+    known[known] = old[found[known]] == values[places[known]]
+    values[places[known]] = new[found[known]]

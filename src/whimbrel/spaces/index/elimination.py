@@ -1,21 +1,14 @@
-"""All regions minus those that are disjoint in some dimension, space by space (ALGORITHMS 19.2, ERR-19c)."""
+"""Elimination: all regions except those that are disjoint in some dimension, space by space (ERR-19c).
+
+It marks every entry outside the new region, then reads off the slots that are left. It is the cheapest strategy where
+most regions match.
+"""
 
 from __future__ import annotations
 
 from whimbrel.compiled.jit import kernel
-from whimbrel.spaces.index.places import disjoint_places
-from whimbrel.spaces.index.questions import (
-    NEW_HIGH,
-    NEW_LOW,
-    NEW_VALID,
-    OLD_HIGH,
-    OLD_LOW,
-    OLD_VALID,
-    TOUCHES,
-    Questions,
-)
-from whimbrel.spaces.index.verification import grown
-from whimbrel.spaces.layout import (
+from whimbrel.spaces.index.bounds import disjoint_places
+from whimbrel.spaces.index.layout import (
     AT,
     CUT,
     DEAD,
@@ -26,15 +19,27 @@ from whimbrel.spaces.layout import (
     TAG,
     TAIL_USED,
     VALID,
-    Ends,
-    Index,
+    IndexArrays,
     Int64s,
-    Rows,
+    OrderedList,
+    RegionRows,
+)
+from whimbrel.spaces.index.query import (
+    NEW_HIGH,
+    NEW_LOW,
+    NEW_VALID,
+    OLD_HIGH,
+    OLD_LOW,
+    OLD_VALID,
+    TOUCHES,
+    QueryBatch,
+    with_capacity,
 )
 
 
 @kernel
 def _mark(entries: Int64s, spaces: int, disjoint: Int64s) -> None:
+    """Mark the slots of live entries as disjoint in `spaces`."""
     for place in range(len(entries)):
         tag = entries[place, TAG]
         if tag & DEAD == 0:
@@ -42,50 +47,50 @@ def _mark(entries: Int64s, spaces: int, disjoint: Int64s) -> None:
 
 
 @kernel
-def _mark_disjoint(lows: Ends, highs: Ends, questions: Questions, at: int, spaces: Int64s) -> None:
-    """Note with each slot the spaces of the dimensions in which it is disjoint from the new region."""
-    for touch in range(questions.facts[at, TOUCHES]):
-        d = questions.touched[at, touch]
-        spread = questions.spread[at, d]
-        above, below = disjoint_places(lows, highs, d, spread[NEW_LOW], spread[NEW_HIGH])
-        _mark(lows.entries[above : lows.start[0, d + 1]], spaces[d], questions.disjoint)
-        _mark(highs.entries[highs.start[0, d] : below], spaces[d], questions.disjoint)
+def _mark_disjoint(lows: OrderedList, highs: OrderedList, queries: QueryBatch, at: int, spaces: Int64s) -> None:
+    """Mark each slot with the spaces of the dimensions in which it is disjoint from the new region of query `at`."""
+    for touch in range(queries.header[at, TOUCHES]):
+        d = queries.touched[at, touch]
+        bounds = queries.bounds[at, d]
+        above, below = disjoint_places(lows, highs, d, bounds[NEW_LOW], bounds[NEW_HIGH])
+        _mark(lows.entries[above : lows.start[0, d + 1]], spaces[d], queries.disjoint)
+        _mark(highs.entries[highs.start[0, d] : below], spaces[d], queries.disjoint)
 
 
 @kernel
-def _matched(rows: Rows, slot: int, shared: int, spread: Int64s, spaces: Int64s) -> bool:
-    """Whether a region matches the old one in one of the shared spaces."""
+def _matched(rows: RegionRows, slot: int, shared: int, bounds: Int64s, spaces: Int64s) -> bool:
+    """Whether a stored region matches the old region of a query in one of the `shared` spaces."""
     at = rows.heads[slot, AT]
     for cell in range(at, at + rows.heads[slot, REAL]):
         d = rows.cells[cell, 0]
-        if rows.cells[cell, 1] >= spread[d, OLD_HIGH] or spread[d, OLD_LOW] >= rows.cells[cell, 2]:
+        if rows.cells[cell, 1] >= bounds[d, OLD_HIGH] or bounds[d, OLD_LOW] >= rows.cells[cell, 2]:
             shared &= ~spaces[d]
     return shared != 0
 
 
 @kernel
-def find_all(
-    index: Index, slots: int, questions: Questions, at: int, need: int, number: int, out: Int64s, found: int
+def eliminate(
+    index: IndexArrays, slots: int, queries: QueryBatch, at: int, required: int, number: int, out: Int64s, found: int
 ) -> tuple[Int64s, int]:
-    """All slots that no entry shows to be disjoint, and that did not match before."""
-    rows, tail, spaces, disjoint = index.rows, index.tail, index.dimensions.spaces, questions.disjoint
-    _mark_disjoint(index.lows, index.highs, questions, at, spaces)
-    _mark_disjoint(index.run_lows, index.run_highs, questions, at, spaces)
-    spread = questions.spread[at]
+    """Report all slots that no entry shows to be disjoint and that did not match before; clears the marks."""
+    rows, tail, spaces, disjoint = index.rows, index.tail, index.dimensions.spaces, queries.disjoint
+    _mark_disjoint(index.lows, index.highs, queries, at, spaces)
+    _mark_disjoint(index.run_lows, index.run_highs, queries, at, spaces)
+    bounds = queries.bounds[at]
     for place in range(rows.counts[TAIL_USED]):
         tag, d = tail[place, TAG], tail[place, DIMENSION]
-        if tag & DEAD == 0 and (tail[place, CUT] >= spread[d, NEW_HIGH] or spread[d, NEW_LOW] >= tail[place, OTHER]):
+        if tag & DEAD == 0 and (tail[place, CUT] >= bounds[d, NEW_HIGH] or bounds[d, NEW_LOW] >= tail[place, OTHER]):
             disjoint[tag >> SLOT_SHIFT] |= spaces[d]
-    out = grown(out, found, found + slots)
-    old_valid, new_valid = questions.facts[at, OLD_VALID], questions.facts[at, NEW_VALID]
+    out = with_capacity(out, found, found + slots)
+    old_valid, new_valid = queries.header[at, OLD_VALID], queries.header[at, NEW_VALID]
     for slot in range(slots):
         valid = rows.heads[slot, VALID]
         left = valid & new_valid & ~disjoint[slot]
         disjoint[slot] = 0
-        if left == 0 or rows.flags[slot] & need != need:
+        if left == 0 or rows.flags[slot] & required != required:
             continue
         shared = valid & old_valid
-        if shared == 0 or not _matched(rows, slot, shared, spread, spaces):
+        if shared == 0 or not _matched(rows, slot, shared, bounds, spaces):
             out[found] = slot << SLOT_SHIFT | number
             found += 1
     return out, found

@@ -1,13 +1,18 @@
-"""The searches of ALGORITHMS 19.2 and 19.3, compiled: all regions that match one, and those that begin to.
+"""Search: which stored regions match a region's new content and did not match its old content.
 
-Both are one question: which stored regions match `new` and did not match `old`? With no old region it is
-findAllMatched, with old and new exchanged it is newly unmatched. Spaces are bits: a pair matches iff a bit is left of
-the spaces in which both are valid after removing, for each dimension in which they are disjoint, the spaces that have
-it. So the subtraction is per space (ERR-19c), and what matches already through another space is no news (ERR-19d).
+With no old content this finds all matches; with old and new exchanged it finds the regions that cease to match. Spaces
+are bits. A pair matches iff some bit is left of the spaces in which both are valid, after the spaces of every dimension
+in which the two are disjoint were removed. So the subtraction is per space (ERR-19c), and a pair that already matches
+through another space is not reported (ERR-19d).
 
-Of the three ways to the candidates the cheapest is taken, and the way never matters to the answer. Questions that go by
-flips are asked some dozens at a time, dimension by dimension, so that the lists of a dimension are in the cache for
-all of them.
+Each query takes the strategy that scans the fewest entries. All give the same answer:
+
+    crossing scan   the entries between old and new ends: a pair that begins to match stops being disjoint somewhere
+    overlap scan    the entries of one dimension that overlap the new interval, for each space its most selective one
+    elimination     all regions, minus those that an entry of any dimension shows to be disjoint
+
+Queries with a crossing scan run in batches, dimension by dimension, so that the lists of a dimension are in the cache
+for all of them.
 """
 
 from __future__ import annotations
@@ -17,135 +22,232 @@ from typing import Any
 import numpy as np
 
 from whimbrel.compiled.jit import kernel
-from whimbrel.spaces.index.around import find_around
-from whimbrel.spaces.index.elimination import find_all
-from whimbrel.spaces.index.flips import find_flips
-from whimbrel.spaces.index.in_tail import find_in_tail
-from whimbrel.spaces.index.questions import (
+from whimbrel.spaces.index.bounds import crossed_downward, crossed_upward, disjoint_places, overlap_count
+from whimbrel.spaces.index.crossing_scan import crossing_scan
+from whimbrel.spaces.index.elimination import eliminate
+from whimbrel.spaces.index.layout import (
+    HIGH,
+    LOW,
+    SLOT_SHIFT,
+    TAIL_USED,
+    DimensionSpaces,
+    IndexArrays,
+    Int32s,
+    Int64s,
+    OrderedList,
+    RegionRows,
+)
+from whimbrel.spaces.index.overlap_scan import overlap_scan
+from whimbrel.spaces.index.query import (
+    NEW_HIGH,
+    NEW_LOW,
     NEW_VALID,
+    OLD_HIGH,
+    OLD_LOW,
     OLD_VALID,
     TOUCHES,
-    Questions,
-    ask,
-    forget,
+    QueryBatch,
+    clear_query,
+    set_query,
+    with_capacity,
 )
-from whimbrel.spaces.index.verification import grown
-from whimbrel.spaces.index.ways import cost_around, cost_of_all, cost_of_flips
-from whimbrel.spaces.layout import HIGH, SLOT_SHIFT, TAIL_USED, Dimensions, Ends, Index, Int32s, Int64s, Rows
+from whimbrel.spaces.index.tail_scan import tail_scan
 
 _FEW = 256
-"""So few entries are passed without asking for a better way."""
+"""A crossing scan of at most this many entries is taken without pricing the other strategies."""
+CROSSING, OVERLAP, ELIMINATION = range(3)
+"""The strategies."""
 
 
-def flat(index: Index) -> tuple[Any, ...]:
-    """The arrays of an index as one plain tuple, which costs a third of nested ones to hand over."""
+def flat_arrays(index: IndexArrays) -> tuple[Any, ...]:
+    """The arrays of an index as one flat tuple, which costs a third of nested tuples to pass to a kernel."""
     lists = (*index.lows, *index.highs, *index.run_lows, *index.run_highs)
     return (*index.rows, *lists, index.tail, *index.dimensions)
 
 
 @kernel
-def _nested(a: Any) -> Index:
-    return Index(
-        Rows(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]),
-        Ends(a[8], a[9], a[10]),
-        Ends(a[11], a[12], a[13]),
-        Ends(a[14], a[15], a[16]),
-        Ends(a[17], a[18], a[19]),
+def _unflattened(a: Any) -> IndexArrays:
+    """The arrays that `flat_arrays` put into one tuple."""
+    return IndexArrays(
+        RegionRows(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]),
+        OrderedList(a[8], a[9], a[10]),
+        OrderedList(a[11], a[12], a[13]),
+        OrderedList(a[14], a[15], a[16]),
+        OrderedList(a[17], a[18], a[19]),
         a[20],
-        Dimensions(a[21], a[22]),
+        DimensionSpaces(a[21], a[22]),
     )
 
 
 @kernel
-def _link(questions: Questions, at: int) -> None:
-    """Note with each dimension that a question passes entries of it."""
-    dimensions = questions.head.size
-    for touch in range(questions.facts[at, TOUCHES]):
-        d, item = questions.touched[at, touch], at * dimensions + touch
-        flips = 0
+def _link(queries: QueryBatch, at: int) -> None:
+    """Add a query to the chain of each dimension whose entries its crossing scan reads."""
+    dimensions = queries.head.size
+    for touch in range(queries.header[at, TOUCHES]):
+        d, item = queries.touched[at, touch], at * dimensions + touch
+        count = 0
         for level in range(4):
-            flips += questions.flips[at, touch, level, 1] - questions.flips[at, touch, level, 0]
-        if flips:
-            questions.link[item] = questions.head[d]
-            questions.head[d] = item
+            count += queries.crossings[at, touch, level, 1] - queries.crossings[at, touch, level, 0]
+        if count:
+            queries.link[item] = queries.head[d]
+            queries.head[d] = item
 
 
 @kernel
 def search(
     arrays: Any, slots: int, old_start: Int64s, old_cells: Int64s, new_start: Int64s, new_cells: Int64s,
-    order: Int64s, names: Int32s, need: int, scratch: Any, out: Int64s,
+    order: Int64s, names: Int32s, required: int, scratch: Any, out: Int64s,
 ) -> tuple[Int64s, int]:  # fmt: skip
-    """For each of the regions numbered in `order` the slots that match its new and did not match its old content.
+    """For each region numbered in `order`: the slots that match its new content and did not match its old content.
 
-    Returns slots << 32 | names of regions, in any order, and how many there are: in `out`, or in a larger array if that
-    is too small. Only slots with all flags of `need` count.
+    Returns slot << 32 | name of the region, unsorted, and the number of results; in `out`, or in a larger array if
+    that is too small. Only slots with all flags of `required` count.
     """
-    index = _nested(arrays)
-    questions = Questions(
-        scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[5], scratch[6], scratch[7]
-    )
+    index = _unflattened(arrays)
+    queries = QueryBatch(scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[5], scratch[6], scratch[7])
     spaces, tail = index.dimensions.spaces, index.rows.counts[TAIL_USED]
-    plain = need == 0 and spaces.size > 0 and spaces.max() == 1
+    one_space = required == 0 and spaces.size > 0 and spaces.max() == 1
     lows, highs = index.lows.entries, index.highs.entries
     run_lows, run_highs = index.run_lows.entries, index.run_highs.entries
-    found, together = 0, len(questions.facts)
-    numbers = np.empty(together, np.int64)
-    for first in range(0, order.size, together):
-        count = min(together, order.size - first)
+    found, batch_size = 0, len(queries.header)
+    numbers = np.empty(batch_size, np.int64)
+    for first in range(0, order.size, batch_size):
+        count = min(batch_size, order.size - first)
         linked = 0
         for at in range(count):
             region = order[first + at]
-            ask(
-                questions, at, spaces, old_cells, old_start[region], old_start[region + 1], new_cells,
+            set_query(
+                queries, at, spaces, old_cells, old_start[region], old_start[region + 1], new_cells,
                 new_start[region], new_start[region + 1],
             )  # fmt: skip
             number = numbers[at] = names[region]
-            if questions.facts[at, NEW_VALID] == 0:
+            if queries.header[at, NEW_VALID] == 0:
                 continue
-            flips = around = everything = HIGH
-            width = 0
-            if questions.facts[at, NEW_VALID] & ~questions.facts[at, OLD_VALID] == 0:
-                flips = cost_of_flips(index.lows, index.highs, questions, at, 0)
-                flips += cost_of_flips(index.run_lows, index.run_highs, questions, at, 2)
-            if flips > _FEW:
-                around, width = cost_around(index, questions, at)
-                if min(flips, around) > slots // 2:
-                    everything = cost_of_all(index.lows, index.highs, questions, at)
-                    everything += cost_of_all(index.run_lows, index.run_highs, questions, at)
-                    everything = (everything + slots) // 2  # to mark is cheaper than to verify
-            if everything < flips and everything < around:
-                out, found = find_all(index, slots, questions, at, need, number, out, found)
+            strategy, cost, width = _cheapest(index, queries, at, slots)
+            if strategy == ELIMINATION:
+                out, found = eliminate(index, slots, queries, at, required, number, out, found)
                 continue
-            width = 0 if flips <= around else width
             if tail:
-                out, found = find_in_tail(index, width, questions, at, need, number, out, found)
-            if flips <= around:
-                _link(questions, at)
-                linked += flips
+                out, found = tail_scan(index, width, queries, at, required, number, out, found)
+            if strategy == CROSSING:
+                _link(queries, at)
+                linked += cost
             else:
-                for ends in (index.lows, index.run_lows):
-                    out, found = find_around(
-                        index.rows, spaces, ends, width, questions, at, need, plain, number, out, found
+                for level in (index.lows, index.run_lows):
+                    out, found = overlap_scan(
+                        index.rows, spaces, level, width, queries, at, required, one_space, number, out, found
                     )
         if linked:
-            out = grown(out, found, found + linked + 1)
-            for d in range(questions.head.size):
-                if questions.head[d] >= 0:
-                    found = find_flips(
-                        index.rows, spaces, lows, highs, 0, d, questions, numbers, need, plain, out, found
+            out = with_capacity(out, found, found + linked + 1)
+            for d in range(queries.head.size):
+                if queries.head[d] < 0:
+                    continue
+                found = crossing_scan(
+                    index.rows, spaces, lows, highs, 0, d, queries, numbers, required, one_space, out, found
+                )
+                if len(run_lows):
+                    found = crossing_scan(
+                        index.rows, spaces, run_lows, run_highs, 2, d, queries, numbers, required, one_space, out, found
                     )
-                    if len(run_lows):
-                        found = find_flips(
-                            index.rows, spaces, run_lows, run_highs, 2, d, questions, numbers, need, plain, out, found
-                        )
-                    questions.head[d] = -1
+                queries.head[d] = -1
         for at in range(count):
-            forget(questions, at)
+            clear_query(queries, at)
     return out, found
 
 
 @kernel
-def split(found: Int64s, slots: Int32s, regions: Int32s, named_slots: Int32s) -> None:
-    """What was found as two arrays, with the names of slots."""
+def unpack_results(found: Int64s, slots: Int32s, regions: Int32s, named_slots: Int32s) -> None:
+    """Split results into two arrays: the names of regions, and the names of slots."""
     for row in range(len(regions)):
         regions[row], named_slots[row] = found[row], slots[found[row] >> SLOT_SHIFT]
+
+
+@kernel
+def _cheapest(index: IndexArrays, queries: QueryBatch, at: int, slots: int) -> tuple[int, int, int]:
+    """The strategy for query `at`, the number of entries that it scans, and of dimensions if it is an overlap scan."""
+    crossing = HIGH
+    if queries.header[at, NEW_VALID] & ~queries.header[at, OLD_VALID] == 0:
+        crossing = _crossing_cost(index.lows, index.highs, queries, at, 0)
+        crossing += _crossing_cost(index.run_lows, index.run_highs, queries, at, 2)
+    if crossing <= _FEW:
+        return CROSSING, crossing, 0
+    overlap, width = _overlap_cost(index, queries, at)
+    if min(crossing, overlap) > slots // 2:
+        elimination = _elimination_cost(index.lows, index.highs, queries, at)
+        elimination += _elimination_cost(index.run_lows, index.run_highs, queries, at)
+        elimination = (elimination + slots) // 2  # to mark an entry is cheaper than to check a row
+        if elimination < crossing and elimination < overlap:
+            return ELIMINATION, elimination, 0
+    return (CROSSING, crossing, 0) if crossing <= overlap else (OVERLAP, overlap, width)
+
+
+@kernel
+def _crossing_cost(lows: OrderedList, highs: OrderedList, queries: QueryBatch, at: int, level: int) -> int:
+    """The number of entries in the zones between old and new ends. Stores their ranges in `queries.crossings`."""
+    cost, crossings = 0, queries.crossings
+    for touch in range(queries.header[at, TOUCHES]):
+        d = queries.touched[at, touch]
+        low, high = queries.bounds[at, d, NEW_LOW], queries.bounds[at, d, NEW_HIGH]
+        up, up_end = crossed_upward(lows, d, queries.bounds[at, d, OLD_HIGH], low, high)
+        down, down_end = crossed_downward(highs, d, queries.bounds[at, d, OLD_LOW], low, high)
+        crossings[at, touch, level, 0], crossings[at, touch, level, 1] = up, up_end
+        crossings[at, touch, level + 1, 0], crossings[at, touch, level + 1, 1] = down, down_end
+        cost += up_end - up + down_end - down
+    return cost
+
+
+@kernel
+def _overlap_cost(index: IndexArrays, queries: QueryBatch, at: int) -> tuple[int, int]:
+    """Choose the most selective dimension for each space of the new region, and store it in `queries.chosen`.
+
+    Returns the number of entries to scan, HIGH if some space has no usable dimension, and the number of dimensions.
+    """
+    cost = width = position = 0
+    rest = queries.header[at, NEW_VALID]
+    while rest != 0:
+        if rest & 1:
+            best, least = _most_selective(index, queries, at, position)
+            if best < 0:
+                return HIGH, 0
+            is_new = True
+            for choice in range(width):
+                is_new = is_new and queries.chosen[choice] != best
+            if is_new:
+                cost += least
+                queries.chosen[width] = best
+                width += 1
+        rest >>= 1
+        position += 1
+    return cost, width
+
+
+@kernel
+def _most_selective(index: IndexArrays, queries: QueryBatch, at: int, position: int) -> tuple[int, int]:
+    """The dimension in which all regions of a space have an entry and the fewest overlap, or -1, and their number."""
+    spaces, small, rows = index.dimensions.spaces, index.dimensions.small, index.rows
+    space = 1 << position
+    best, least = -1, HIGH
+    for touch in range(queries.header[at, TOUCHES]):
+        d = queries.touched[at, touch]
+        low, high = queries.bounds[at, d, NEW_LOW], queries.bounds[at, d, NEW_HIGH]
+        if spaces[d] & space == 0 or (low == LOW and high == HIGH):
+            continue
+        if small[d] & space == 0 and rows.constrains[d] < rows.valid_in[position]:
+            continue  # some region of the space has no entry there
+        count = overlap_count(index.lows, index.highs, d, low, high)
+        count += overlap_count(index.run_lows, index.run_highs, d, low, high)
+        if count < least:
+            best, least = d, count
+    return best, least
+
+
+@kernel
+def _elimination_cost(lows: OrderedList, highs: OrderedList, queries: QueryBatch, at: int) -> int:
+    """The number of entries that show some region to be disjoint."""
+    cost = 0
+    for touch in range(queries.header[at, TOUCHES]):
+        d = queries.touched[at, touch]
+        bounds: Int64s = queries.bounds[at, d]
+        above, below = disjoint_places(lows, highs, d, bounds[NEW_LOW], bounds[NEW_HIGH])
+        cost += lows.start[0, d + 1] - above + below - highs.start[0, d]
+    return cost

@@ -1,9 +1,9 @@
-"""Where in an ordered list something begins: binary searches, by zones first."""
+"""Binary searches in ordered lists. They search the zones first, which are few enough to stay in the cache."""
 
 from __future__ import annotations
 
 from whimbrel.compiled.jit import kernel
-from whimbrel.spaces.layout import CUT, FIRST_CUT, LOW, REACH, ZONE, Ends, Int64s
+from whimbrel.spaces.index.layout import CUT, FIRST_CUT, LOW, REACH, ZONE, Int64s, OrderedList
 
 
 @kernel
@@ -13,14 +13,14 @@ def lower_bound(table: Int64s, column: int, begin: int, end: int, cut: int) -> i
     while length > 0:
         half = length >> 1
         below = table[begin + half, column] < cut
-        begin = begin + half + 1 if below else begin  # no branches: half of them would go wrong
+        begin = begin + half + 1 if below else begin  # no branches: half of them would be predicted wrong
         length = length - half - 1 if below else half
     return begin
 
 
 @kernel
-def first_place(ends: Ends, d: int, cut: int) -> int:
-    """The first entry of dimension d whose cut is not below `cut`; zones are few enough to stay in the cache."""
+def first_place(ends: OrderedList, d: int, cut: int) -> int:
+    """The first entry of dimension d whose cut is not below `cut`."""
     begin, end = int(ends.start[0, d]), int(ends.start[0, d + 1])
     if begin == end:
         return begin
@@ -32,8 +32,11 @@ def first_place(ends: Ends, d: int, cut: int) -> int:
 
 
 @kernel
-def flips_up(lows: Ends, d: int, old_high: int, new_low: int, new_high: int) -> tuple[int, int]:
-    """Zones that hold the entries with old high <= low < new high and high > new low, as places from and to."""
+def crossed_upward(lows: OrderedList, d: int, old_high: int, new_low: int, new_high: int) -> tuple[int, int]:
+    """The range of entries that a high end crosses when it moves up, rounded to zones.
+
+    It holds all entries with old high <= low cut < new high whose high cut is above the new low end.
+    """
     start, stop = lows.start[0, d], lows.start[0, d + 1]
     if old_high >= new_high or start == stop:
         return 0, 0
@@ -45,8 +48,11 @@ def flips_up(lows: Ends, d: int, old_high: int, new_low: int, new_high: int) -> 
 
 
 @kernel
-def flips_down(highs: Ends, d: int, old_low: int, new_low: int, new_high: int) -> tuple[int, int]:
-    """Zones that hold the entries with new low < high <= old low and low < new high, as places from and to."""
+def crossed_downward(highs: OrderedList, d: int, old_low: int, new_low: int, new_high: int) -> tuple[int, int]:
+    """The range of entries that a low end crosses when it moves down, rounded to zones.
+
+    It holds all entries with new low < high cut <= old low whose low cut is below the new high end.
+    """
     start, stop = highs.start[0, d], highs.start[0, d + 1]
     if new_low >= old_low or start == stop:
         return 0, 0
@@ -59,7 +65,7 @@ def flips_down(highs: Ends, d: int, old_low: int, new_low: int, new_high: int) -
 
 @kernel
 def between(entries: Int64s, begin: int, end: int, low: int, high: int) -> tuple[int, int]:
-    """The entries with low <= cut < high, of which all those are in zones from `begin` to `end` that count."""
+    """The entries with low <= cut < high within a range that was rounded to zones."""
     if end - begin <= 2 * ZONE:
         begin = lower_bound(entries, CUT, begin, end, low)
         return begin, lower_bound(entries, CUT, begin, end, high)
@@ -70,15 +76,15 @@ def between(entries: Int64s, begin: int, end: int, low: int, high: int) -> tuple
 
 
 @kernel
-def disjoint_places(lows: Ends, highs: Ends, d: int, low: int, high: int) -> tuple[int, int]:
-    """Where the low cuts from `high` on begin, and where the high cuts up to `low` end."""
+def disjoint_places(lows: OrderedList, highs: OrderedList, d: int, low: int, high: int) -> tuple[int, int]:
+    """The entries disjoint from [low, high): low cuts from the first place on, and high cuts before the second."""
     above = first_place(lows, d, high)
     below = int(highs.start[0, d]) if low == LOW else first_place(highs, d, low + 1)
     return above, below
 
 
 @kernel
-def overlap_count(lows: Ends, highs: Ends, d: int, low: int, high: int) -> int:
-    """How many entries of dimension d overlap an interval."""
+def overlap_count(lows: OrderedList, highs: OrderedList, d: int, low: int, high: int) -> int:
+    """The number of entries of dimension d that overlap an interval."""
     above, below = disjoint_places(lows, highs, d, low, high)
     return int((above - lows.start[0, d]) - (below - highs.start[0, d]))

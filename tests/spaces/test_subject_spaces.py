@@ -14,19 +14,19 @@ from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.values import Timestamp
 from whimbrel.spaces import (
     Columns,
-    DuplicateKey,
     EmptyRegion,
     Interval,
+    KeyExists,
     KeyKindError,
     Notification,
-    OptionError,
     RegionError,
     SpaceConflict,
+    SpaceOptionError,
     SubjectSpaces,
     UnknownDimension,
     UnknownKey,
     UnknownSpace,
-    labels,
+    strings,
 )
 
 
@@ -163,9 +163,9 @@ def test_other_bad_input_is_a_typed_error_and_changes_nothing() -> None:
         (RegionError, lambda: spaces.publish("q", [5])),
         (RegionError, lambda: spaces.update_publication("two", {"x": 1})),
         (RegionError, lambda: spaces.update_many([("two", {"x": 1})])),
-        (DuplicateKey, lambda: spaces.publish("p", region)),
-        (DuplicateKey, lambda: spaces.subscribe("s", region)),
-        (DuplicateKey, lambda: spaces.publish_many([("a", region), ("a", region)])),
+        (KeyExists, lambda: spaces.publish("p", region)),
+        (KeyExists, lambda: spaces.subscribe("s", region)),
+        (KeyExists, lambda: spaces.publish_many([("a", region), ("a", region)])),
         (UnknownKey, lambda: spaces.update_publication("nobody", {"x": 1})),
         (UnknownKey, lambda: spaces.update_many([("p", {"x": 50}), ("nobody", {"x": 1})])),
         (UnknownKey, lambda: spaces.delete_publication("s")),
@@ -177,10 +177,10 @@ def test_other_bad_input_is_a_typed_error_and_changes_nothing() -> None:
         (KeyKindError, lambda: spaces.publish(1.5, region)),
         (KeyKindError, lambda: spaces.publish(2**63, region)),
         (KeyKindError, lambda: spaces.publish("\ud800", region)),
-        (OptionError, lambda: spaces.subscribe("q", region, filter="most")),
-        (OptionError, lambda: spaces.subscribe("q", region, dwell=-1)),
-        (OptionError, lambda: spaces.subscribe("q", region, hysteresis={"x": math.inf})),
-        (OptionError, lambda: SubjectSpaces(filters={"all": lambda *_: True})),
+        (SpaceOptionError, lambda: spaces.subscribe("q", region, filter="most")),
+        (SpaceOptionError, lambda: spaces.subscribe("q", region, dwell=-1)),
+        (SpaceOptionError, lambda: spaces.subscribe("q", region, hysteresis={"x": math.inf})),
+        (SpaceOptionError, lambda: SubjectSpaces(filters={"all": lambda *_: True})),
         (RegionError, lambda: spaces.update_many(Columns(["p", "p"], {"x": [1.0, 2.0]}))),
         (RegionError, lambda: spaces.publish_many(Columns(["q"], {"x": [1.0, 2.0]}))),
         (RegionError, lambda: spaces.publish_many(Columns(["q"], {"x": ["1"]}))),
@@ -282,7 +282,7 @@ def test_hysteresis_of_integers_and_instants() -> None:
         leave("n", "p"),
         leave("at", "p"),
     }
-    with pytest.raises(OptionError):
+    with pytest.raises(SpaceOptionError):
         made({"t": "string"}).subscribe("t", [{"t": "x"}], hysteresis={"t": 1})
 
 
@@ -320,8 +320,8 @@ def test_columns() -> None:
 
 
 def test_labels_of_strings_are_spread_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(labels, "_STRIDE", 4)
-    monkeypatch.setattr(labels, "_FEW", 8)
+    monkeypatch.setattr(strings, "_STRIDE", 4)
+    monkeypatch.setattr(strings, "_FEW", 8)
     spaces = made({"name": "string", "x": "number"})
     spaces.subscribe("s", [{"name": ("b", "c"), "x": (0, 9)}])
     for number in range(120):
@@ -331,7 +331,7 @@ def test_labels_of_strings_are_spread_and_forgotten(monkeypatch: pytest.MonkeyPa
             assert spaces.delete_publication(number - 5) == [Notification("s", number - 5, "delete")]
         spaces._check()
     ((_, domain),) = spaces._state.definitions.strings
-    assert domain.labels.spread > 3 and len(domain.labels) < 60
+    assert domain.labels.relabelings > 3 and len(domain.labels) < 60
 
 
 def test_notifications_keep_their_names() -> None:

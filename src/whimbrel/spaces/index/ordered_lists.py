@@ -1,12 +1,13 @@
-"""Ordered lists, compiled: bring them up to date with the rows, and merge them."""
+"""Kernels on ordered lists: enter and retire the entries of changed rows, and merge lists."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from whimbrel.compiled.jit import kernel
-from whimbrel.spaces.layout import (
+from whimbrel.spaces.index.layout import (
     AT,
+    COMPLETE,
     CUT,
     DEAD,
     DIMENSION,
@@ -24,20 +25,19 @@ from whimbrel.spaces.layout import (
     SLOT_SHIFT,
     TAG,
     TAIL_USED,
-    WHOLE,
     ZONE,
     Bytes,
-    Ends,
-    Index,
+    IndexArrays,
     Int64s,
-    Pending,
-    Rows,
+    OrderedList,
+    PendingWrites,
+    RegionRows,
 )
 
 
 @kernel
-def _retire(ends: Ends, d: int, cut: int, slot: int) -> bool:
-    """Mark a live entry dead; False if it is not in this list."""
+def _retire(ends: OrderedList, d: int, cut: int, slot: int) -> bool:
+    """Mark the live entry of a slot dead; False if it is not in this list."""
     entries, begin, end = ends.entries, ends.start[0, d], ends.start[0, d + 1]
     while begin < end:
         middle = (begin + end) >> 1
@@ -55,8 +55,8 @@ def _retire(ends: Ends, d: int, cut: int, slot: int) -> bool:
 
 
 @kernel
-def _retire_cell(index: Index, slot: int, cell: Int64s, place: int) -> None:
-    """Take the entries of a cell out of the tail or the lists."""
+def _retire_cell(index: IndexArrays, slot: int, cell: Int64s, place: int) -> None:
+    """Mark the entries of a cell dead, in the tail or in the lists."""
     if place >= 0:
         index.tail[place, TAG] |= DEAD
         return
@@ -69,34 +69,35 @@ def _retire_cell(index: Index, slot: int, cell: Int64s, place: int) -> None:
 
 @kernel
 def _peer(cell: int, real: int) -> int:
-    """The cell whose content goes with the entry of a cell."""
+    """The cell that is the peer of a cell, in a row with `real` cells of the user."""
     return (cell + 1) % real if cell < real else 0
 
 
 @kernel
 def _same(cells: Int64s, at: int, others: Int64s, other: int) -> bool:
+    """Whether two cells are equal."""
     return bool(
         cells[at, 0] == others[other, 0] and cells[at, 1] == others[other, 1] and cells[at, 2] == others[other, 2]
     )
 
 
 @kernel
-def _enter(rows: Rows, tail: Int64s, slot: int, cell: int) -> None:
+def _enter(rows: RegionRows, tail: Int64s, slot: int, cell: int) -> None:
     """Put the entry of a cell into the tail."""
     at, real, place = rows.heads[slot, AT], rows.heads[slot, REAL], rows.counts[TAIL_USED]
     rows.counts[TAIL_USED] += 1
     rows.place[at + cell] = place
     peer = at + _peer(cell, real)
-    whole = WHOLE if real == 1 or (real == 2 and cell < real) else 0
+    complete = COMPLETE if real == 1 or (real == 2 and cell < real) else 0
     tail[place, DIMENSION] = rows.cells[at + cell, 0]
     tail[place, CUT], tail[place, OTHER] = rows.cells[at + cell, 1], rows.cells[at + cell, 2]
-    tail[place, TAG] = slot << SLOT_SHIFT | whole | rows.cells[peer, 0]
+    tail[place, TAG] = slot << SLOT_SHIFT | complete | rows.cells[peer, 0]
     tail[place, PEER_LOW], tail[place, PEER_HIGH] = rows.cells[peer, 1], rows.cells[peer, 2]
 
 
 @kernel
-def enter_pending(index: Index, pending: Pending) -> None:
-    """Bring the lists up to date, entry by entry: for few slots. There must be room in the tail."""
+def enter_pending(index: IndexArrays, pending: PendingWrites) -> None:
+    """Bring the lists up to date, entry by entry: for few slots. The tail must have the capacity."""
     rows, tail = index.rows, index.tail
     for number in range(rows.counts[PENDING_USED]):
         slot, old_real, begin = pending.slots[number, 0], pending.slots[number, 1], pending.slots[number, 2]
@@ -123,8 +124,8 @@ def enter_pending(index: Index, pending: Pending) -> None:
 
 
 @kernel
-def replace_pending(rows: Rows, tail: Int64s, pending: Pending) -> None:
-    """Enter all pending slots anew: for many slots, whose old entries a merge leaves out while they are dirty."""
+def replace_pending(rows: RegionRows, tail: Int64s, pending: PendingWrites) -> None:
+    """Enter all pending slots anew: for many slots. The merge that must follow leaves out entries of dirty slots."""
     for place in range(rows.counts[TAIL_USED]):
         if rows.dirty[tail[place, TAG] >> SLOT_SHIFT]:
             tail[place, TAG] |= DEAD
@@ -135,16 +136,16 @@ def replace_pending(rows: Rows, tail: Int64s, pending: Pending) -> None:
 
 
 @kernel
-def clear_pending(rows: Rows, pending: Pending) -> None:
-    """Note that the lists are up to date."""
+def clear_pending(rows: RegionRows, pending: PendingWrites) -> None:
+    """Mark all pending slots as up to date."""
     for number in range(rows.counts[PENDING_USED]):
         rows.dirty[pending.slots[number, 0]] = 0
     rows.counts[PENDING_USED] = 0
 
 
 @kernel
-def settle(rows: Rows, entries: Int64s) -> None:
-    """Note that these entries are no longer in the tail."""
+def settle(rows: RegionRows, entries: Int64s) -> None:
+    """Mark the cells of these entries as no longer in the tail."""
     for place in range(len(entries)):
         slot = entries[place, TAG] >> SLOT_SHIFT
         at = rows.heads[slot, AT]
@@ -152,13 +153,8 @@ def settle(rows: Rows, entries: Int64s) -> None:
 
 
 @kernel
-def _is_before(a: Int64s, i: int, b: Int64s, j: int) -> bool:
-    return bool(a[i, CUT] < b[j, CUT] or (a[i, CUT] == b[j, CUT] and a[i, TAG] < b[j, TAG]))
-
-
-@kernel
-def merge(left: Ends, right: Ends, dirty: Bytes, by_low: bool) -> Ends:
-    """The live entries of two lists as one, without those of dirty slots in the left one."""
+def merge(left: OrderedList, right: OrderedList, dirty: Bytes, by_low: bool) -> OrderedList:
+    """One list of the live entries of two, without the entries of dirty slots in the left one."""
     dimensions = left.start.shape[1] - 1
     a, b = left.entries, right.entries
     start = np.zeros((2, dimensions + 1), np.int64)
@@ -187,12 +183,12 @@ def merge(left: Ends, right: Ends, dirty: Bytes, by_low: bool) -> Ends:
         start[0, d + 1] = at
         start[1, d + 1] = start[1, d] + (at - start[0, d] + ZONE - 1) // ZONE
     kept = entries if at == len(entries) else entries[:at].copy()
-    return Ends(start, kept, _zones(start, kept, by_low))
+    return OrderedList(start, kept, _zones(start, kept, by_low))
 
 
 @kernel
 def _zones(start: Int64s, entries: Int64s, by_low: bool) -> Int64s:
-    """The notes on zones: see the columns of a zone."""
+    """The summaries of zones; their columns are described in `layout`."""
     dimensions = start.shape[1] - 1
     zones = np.empty((start[1, dimensions], 3), np.int64)
     for d in range(dimensions):

@@ -1,26 +1,34 @@
-"""The whole state as arrays and back: what a snapshot holds."""
+"""The whole state as arrays, and back: what a snapshot of the journal and a saved file hold."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from whimbrel.spaces.filters import ALL
-from whimbrel.spaces.layout import Regions
-from whimbrel.spaces.members import TOLD_OF_LEAVES, Members
-from whimbrel.spaces.notices import Collected
-from whimbrel.spaces.operations import State
-from whimbrel.spaces.preparation import Preparation
-from whimbrel.spaces.sticky import Options
+from whimbrel.spaces.dwell import SubscriptionOptions
+from whimbrel.spaces.index.layout import Regions
+from whimbrel.spaces.matching import ALL
+from whimbrel.spaces.members import WANTS_LEAVES, Members
+from whimbrel.spaces.notifications import NotificationBuilder
+from whimbrel.spaces.state import SpaceState
+from whimbrel.spaces.validation import CallValidator
+from whimbrel.storage.array_file import open_file, write_file
+from whimbrel.storage.errors import ForeignFile, NewerFormat
+from whimbrel.storage.facts import Facts
+
+_FORMAT = "whimbrel spaces"
+_VERSION = 1
+_THING = "file of saved spaces"
 
 
-def dump_state(state: State, sequence: int, moment: float) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The arrays and the description of everything."""
+def dump_state(state: SpaceState, sequence: int, moment: float) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays and the description of the whole state. They share no memory with it."""
     definitions = state.definitions
     labels = [domain.labels.dump() for _, domain in definitions.strings]
-    sticky = state.sticky
+    dwell = state.dwell
     content = {
         "spaces": [(name, definitions.dimensions(name)) for name in definitions.spaces],
         "labels": labels,
@@ -30,9 +38,9 @@ def dump_state(state: State, sequence: int, moment: float) -> tuple[dict[str, np
                 options.leave,
                 dict(options.hysteresis),
                 options.dwell,
-                [(state.publications.names[each], due) for each, due in sticky.inside[number].items()],
+                [(state.publications.names[each], due) for each, due in dwell.pairs.inside(number).items()],
             )
-            for number, options in sticky.options.items()
+            for number, options in dwell.options.items()
         ],
     }
     arrays = {"content": np.frombuffer(msgspec.msgpack.encode(content), np.uint8)}
@@ -42,9 +50,9 @@ def dump_state(state: State, sequence: int, moment: float) -> tuple[dict[str, np
 
 
 def load_state(
-    state: State, preparation: Preparation, arrays: dict[str, np.ndarray], description: dict[str, Any]
+    state: SpaceState, validator: CallValidator, arrays: dict[str, np.ndarray], description: dict[str, Any]
 ) -> tuple[int, float]:
-    """Fill an empty state with a snapshot; gives its sequence number and moment."""
+    """Fill an empty state from what `dump_state` returned. Returns its sequence number and time."""
     content = msgspec.msgpack.decode(arrays["content"].tobytes())
     for name, dimensions in content["spaces"]:
         state.define(name, dimensions)
@@ -58,18 +66,18 @@ def load_state(
             _restore(state, state.subscriptions, key, regions, filter, flags)
             continue
         _, leave, hysteresis, dwell, inside = kept[key]
-        options = Options(leave, hysteresis, dwell)
+        options = SubscriptionOptions(leave, hysteresis, dwell)
         state.filters.check(filter)
-        outer = preparation.outer(regions, options)
-        number = state.add_subscription(key, regions, filter, options, outer, Collected())
-        pairs = {state.publications.number_of[publication]: due for publication, due in inside}
-        state.sticky.restore(number, pairs)
+        outer = validator.outer(regions, options)
+        number = state.add_subscription(key, regions, filter, options, outer, NotificationBuilder())
+        number_of = state.publications.number_of
+        state.dwell.restore(number, {number_of[publication]: due for publication, due in inside})
     moment = description["moment"]
     return description["sequence"], -np.inf if moment is None else moment
 
 
 def _dump(members: Members) -> dict[str, np.ndarray]:
-    """Keys, numbers of regions, regions, flags and filters; hidden members are made again."""
+    """Keys, filters, counts of regions, flags and regions of all members. Hidden members are made again by a load."""
     numbers = list(members.number_of.values())
     slots = [members.slots(number) for number in numbers]
     regions = members.regions.read(np.concatenate([np.zeros(0, np.int32), *slots]))
@@ -77,14 +85,14 @@ def _dump(members: Members) -> dict[str, np.ndarray]:
     return {
         "keys": np.frombuffer(msgspec.msgpack.encode(keys), np.uint8),
         "counts": np.array([len(each) for each in slots], np.int32),
-        "told": members.flags[np.array(numbers, np.int32)] & TOLD_OF_LEAVES,
+        "told": members.flags[np.array(numbers, np.int32)] & WANTS_LEAVES,
         "start": regions.start,
         "cells": regions.cells,
     }
 
 
 def _load(arrays: dict[str, np.ndarray], members: Members) -> list[tuple[Any, Regions, str, int]]:
-    """Groups of simple members with the same flags, as lists of keys, then the others one by one."""
+    """First the simple members in groups of equal flags, each with a list of keys; then the others one by one."""
     part = {name: arrays[f"{members.role}.{name}"] for name in ("counts", "told", "start", "cells")}
     keys = msgspec.msgpack.decode(arrays[f"{members.role}.keys"].tobytes())
     is_kept = _kept_keys(arrays) if members.role == "subscription" else set()
@@ -107,11 +115,29 @@ def _load(arrays: dict[str, np.ndarray], members: Members) -> list[tuple[Any, Re
 
 
 def _kept_keys(arrays: dict[str, np.ndarray]) -> set[Any]:
+    """The keys of subscriptions with hysteresis or dwell."""
     return {row[0] for row in msgspec.msgpack.decode(arrays["content"].tobytes())["inside"]}
 
 
-def _restore(state: State, members: Members, key: Any, regions: Regions, filter: str, flags: int) -> None:
+def _restore(state: SpaceState, members: Members, key: Any, regions: Regions, filter: str, flags: int) -> None:
+    """Add one member, or a group of simple ones, without a search for matches."""
     keys = key if isinstance(key, list) else [key]
     counts = [1] * len(keys) if isinstance(key, list) else [len(regions.start) - 1]
     state.filters.check(filter)
     state.add(members, keys, regions, counts, filter, flags)
+
+
+def write_saved(path: Path, arrays: dict[str, np.ndarray], description: dict[str, Any], facts: Facts) -> None:
+    """Write a state and the caller's facts to one file, atomically."""
+    own = {"format": _FORMAT, "version": _VERSION, "facts": dict(facts)}
+    write_file(path, arrays, {**description, **own})
+
+
+def read_saved(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any], dict[str, object]]:
+    """The arrays, the description and the facts of a file that `write_saved` wrote; a SavedIndexError for any other."""
+    arrays, description = open_file(path, thing=_THING)
+    if description.get("format") != _FORMAT:
+        raise ForeignFile(path, "an array file of something else", _THING)
+    if description["version"] > _VERSION:
+        raise NewerFormat(path, description["version"], _VERSION)
+    return arrays, description, description["facts"]

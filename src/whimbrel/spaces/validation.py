@@ -1,4 +1,4 @@
-"""What a call asks for, checked and turned into regions before anything is journalled or changed."""
+"""Validation of calls: their arguments are checked and encoded before anything is journalled or changed."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 from whimbrel.spaces.columns import Columns, encode_columns
 from whimbrel.spaces.definitions import Cells, Region
 from whimbrel.spaces.domains import widened
-from whimbrel.spaces.errors import DuplicateKey, EmptyRegion, OptionError, RegionError
-from whimbrel.spaces.index import row_kernels
-from whimbrel.spaces.layout import Int32s, Regions
+from whimbrel.spaces.dwell import SubscriptionOptions
+from whimbrel.spaces.errors import EmptyRegion, KeyExists, RegionError, SpaceOptionError
+from whimbrel.spaces.index.layout import Int32s, Regions
+from whimbrel.spaces.index.rows import changed
 from whimbrel.spaces.members import COMPLEX, Members
-from whimbrel.spaces.notices import Key
-from whimbrel.spaces.operations import State
-from whimbrel.spaces.sticky import Options
+from whimbrel.spaces.notifications import Key
+from whimbrel.spaces.state import SpaceState
 
 Change: TypeAlias = Region | Sequence[Region]
 Items: TypeAlias = list[tuple[Key, Sequence[Region]]] | Columns
@@ -27,22 +27,22 @@ Changes: TypeAlias = list[tuple[Key, Change]] | Columns
 _ONE = Regions.none(1)
 
 
-class Preparation:
-    """Reads the state, never changes it."""
+class CallValidator:
+    """Checks and encodes the arguments of calls. It reads the state and never changes it."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: SpaceState) -> None:
         self._state = state
         self._definitions = state.definitions
         self._publications = state.publications
 
     def regions(self, regions: Sequence[Region], path: str = "regions") -> Regions:
-        """Regions as a user gave them."""
+        """Encode regions as a user gave them."""
         return Regions.of(self._definitions.stable(lambda: self._definitions.encode_all(regions, path)))
 
     def changed(
         self, members: Members, number: int, change: Change, old: Regions | None = None, path: str = "change"
     ) -> Regions:
-        """The regions of a member, or other `old` ones, after a change."""
+        """The regions of a member after a change, which is applied to `old` if that is given."""
         if not isinstance(change, Mapping):
             return self.regions(change, path)
         olds = members.read(number) if old is None else old
@@ -55,9 +55,10 @@ class Preparation:
         return new
 
     def encode_new(self, members: Members, items: Items) -> tuple[list[Key], list[int], Regions]:
+        """The keys of new members, the number of regions of each, and all regions."""
         keys = [members.check_new(key) for key in (items.keys if isinstance(items, Columns) else _keys(items))]
         if len(set(keys)) < len(keys):
-            raise DuplicateKey(members.role, next(key for key, count in Counter(keys).items() if count > 1))
+            raise KeyExists(members.role, next(key for key, count in Counter(keys).items() if count > 1))
         if isinstance(items, Columns):
             return keys, [1] * len(keys), encode_columns(items, self._definitions, partial=False)
         rows = self._definitions.stable(
@@ -66,7 +67,10 @@ class Preparation:
         return keys, [len(regions) for regions in rows], Regions.of([cells for regions in rows for cells in regions])
 
     def steps(self, changes: Changes) -> list[tuple[Int32s | int, Regions]]:
-        """A batch of changes as steps: many simple publications, each once, or a single one of any kind."""
+        """Split a batch of changes into steps: each changes several simple publications once, or one of any kind.
+
+        The steps are in the order of the changes, so that a publication may change several times in a batch.
+        """
         members = self._publications
         if isinstance(changes, Columns):
             numbers = np.array([members.find(key) for key in changes.keys], np.int32)
@@ -104,7 +108,7 @@ class Preparation:
         return steps
 
     def _points(self, changes: list[tuple[Key, Change]]) -> tuple[Int32s, Regions] | None:
-        """A batch in which each publication is simple, comes once, and goes to plain numbers; None for any other."""
+        """One step for a batch in which each publication is simple, occurs once, and gets plain numbers; else None."""
         members = self._publications
         numbers = np.array([members.find(key) for key, _ in changes], np.int32)
         if len(np.unique(numbers)) < len(numbers) or (members.flags[numbers] & COMPLEX).any():
@@ -113,7 +117,7 @@ class Preparation:
         return None if regions is None else (numbers, self._merged(numbers, regions, None))
 
     def _merged(self, numbers: Int32s, changes: Regions, newest: dict[int, Regions] | None) -> Regions:
-        """The regions of simple publications after partial changes, on top of `newest` where that has them."""
+        """The regions of simple publications after partial changes, which apply to `newest` where it has them."""
         olds = self._publications.read_singles(numbers)
         if newest:
             rows = [newest[n].row(0) if n in newest else olds.row(place) for place, n in enumerate(numbers.tolist())]
@@ -127,18 +131,19 @@ class Preparation:
 
     def options(
         self, leave: bool, hysteresis: Mapping[str, float | timedelta] | None, dwell: float | timedelta
-    ) -> Options:
+    ) -> SubscriptionOptions:
+        """The options of a subscription; SpaceOptionError if one makes no sense."""
         margins = {name: _seconds(margin, f"hysteresis.{name}") for name, margin in (hysteresis or {}).items()}
         for name in margins:
             number = self._definitions.number(name, "hysteresis")
             if self._definitions.domains[number].name == "string":
-                raise OptionError(f"hysteresis.{name}", "a dimension with distances", "a string")
-        return Options(
+                raise SpaceOptionError(f"hysteresis.{name}", "a dimension with distances", "a string")
+        return SubscriptionOptions(
             bool(leave), {name: margin for name, margin in margins.items() if margin}, _seconds(dwell, "dwell")
         )
 
-    def outer(self, rows: Regions, options: Options) -> Regions | None:
-        """The regions widened by hysteresis."""
+    def outer(self, rows: Regions, options: SubscriptionOptions) -> Regions | None:
+        """The regions widened by hysteresis; None without hysteresis."""
         if not options.hysteresis:
             return None
         cells = rows.cells.copy()
@@ -155,12 +160,12 @@ def _keys(items: list[tuple[Key, Sequence[Region]]]) -> list[Key]:
 
 
 def _changed_regions(olds: Regions, changes: Regions) -> Regions:
-    return Regions(*row_kernels.changed(*olds, *changes))
+    return Regions(*changed(*olds, *changes))
 
 
 def _seconds(span: float | timedelta, option: str) -> float:
-    """A distance or a time, not negative."""
+    """A distance or a time in seconds; SpaceOptionError if it is negative or infinite."""
     number = span.total_seconds() if isinstance(span, timedelta) else span
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < float("inf"):
-        raise OptionError(option, "a number from 0 on", span)
+        raise SpaceOptionError(option, "a number from 0 on", span)
     return float(number)

@@ -1,4 +1,7 @@
-"""Notifications: who is told what, kept as arrays and named when somebody looks."""
+"""Notifications: which subscription is told what of which publication.
+
+A call returns them as arrays of numbers. Keys and contents are looked up when a notification is read.
+"""
 
 from __future__ import annotations
 
@@ -25,41 +28,41 @@ Bytes = NDArray[np.uint8]
 Content: TypeAlias = list[dict[str, Interval]]
 
 
-class Contents(Protocol):
-    """The regions of publications when somebody was told of them."""
+class ContentSource(Protocol):
+    """Gives the regions that publications had at the time of a call."""
 
     def of(self, number: int) -> Content:
-        """The regions of one."""
+        """The regions of one publication."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """The subscription is told that the publication entered, left, or was deleted.
+    """The publication entered the subscription, left it, or was deleted.
 
-    `sequence` is the number of the call that caused it: a notification that comes again after a crash has the same.
+    `sequence` is the number of the call that caused it. A notification that is repeated after a crash has the same.
     """
 
     subscription: Key
     publication: Key
     kind: str
     sequence: int = field(default=0, compare=False)
-    _content: Content | tuple[Contents, int] | None = field(default=None, compare=False, repr=False)
+    _content: Content | tuple[ContentSource, int] | None = field(default=None, compare=False, repr=False)
 
     @property
     def content(self) -> Content | None:
-        """The regions of the publication as that call left them; None with `delete`, which is a notice and no more."""
+        """The regions of the publication after that call; None with `delete`."""
         if isinstance(self._content, tuple):
             contents, number = self._content
             return contents.of(number)
         return self._content
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickles take the content along."""
+        """Pickle with the content."""
         return Notification, (self.subscription, self.publication, self.kind, self.sequence, self.content)
 
 
 class Notifications(Sequence[Notification]):
-    """The notifications of one call, in no particular order, as arrays of numbers that are named one by one."""
+    """The notifications of one call, unsorted. They are arrays of numbers; items are made when they are read."""
 
     def __init__(
         self,
@@ -68,7 +71,7 @@ class Notifications(Sequence[Notification]):
         kinds: Bytes,
         names: tuple[list[Key], list[Key]],
         sequence: int,
-        contents: tuple[list[int], list[Contents | None]],
+        contents: tuple[list[int], list[ContentSource | None]],
         places: range,
     ) -> None:
         self.subscriptions = subscriptions
@@ -116,28 +119,28 @@ class Notifications(Sequence[Notification]):
         return f"[{', '.join(shown)}{f', ... {len(self) - 10:,} more' if len(self) > 10 else ''}]"
 
 
-class Collected:
-    """Notifications while a call gathers them."""
+class NotificationBuilder:
+    """Collects the notifications of a call."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[Int32s, Int32s, Bytes]] = []
-        self._contents: list[Contents | None] = []
-        self.contents: Contents | None = None
-        """Of the publications that are told of from now on."""
+        self._contents: list[ContentSource | None] = []
+        self.contents: ContentSource | None = None
+        """The contents of the publications of later `add` calls."""
 
     def add(self, subscriptions: Int32s, publications: Int32s, kind: int) -> None:
-        """Some of one kind."""
+        """Add pairs of a subscription and a publication, all of one kind."""
         if len(subscriptions):
             self._parts.append((subscriptions, publications, np.full(len(subscriptions), kind, np.uint8)))
             self._contents.append(self.contents)
 
     def add_pairs(self, pairs: Iterable[tuple[int, int]], kind: int) -> None:
-        """Some of one kind, as pairs of subscription and publication."""
+        """Add (subscription, publication) pairs of one kind."""
         both = np.array(list(pairs), np.int32).reshape(-1, 2)
         self.add(both[:, 0], both[:, 1], kind)
 
     def finish(self, names: tuple[list[Key], list[Key]], sequence: int) -> Notifications:
-        """All of them."""
+        """The notifications collected so far, with the keys by number and the sequence number of the call."""
         ends = list(accumulate(len(part[0]) for part in self._parts))
         contents = ends, self._contents
         if len(self._parts) == 1:

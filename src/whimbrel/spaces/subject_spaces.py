@@ -1,7 +1,7 @@
-"""Subject spaces: publications that stay, subscriptions that stay, and news only of what changes between them.
+"""Subject spaces: publications and subscriptions stay, and a pair is notified when it begins or ceases to match.
 
-The model of Leung and Jacobsen (state-persistent publish/subscribe, CASCON 2003), corrected (ALGORITHMS 18-19).
-What matches follows from the stored regions; nothing else is stored, but for subscriptions with hysteresis or dwell.
+The model of Leung and Jacobsen (state-persistent publish/subscribe, CASCON 2003), corrected; see docs/papers.md. What
+matches follows from the stored regions. Pairs are stored only for subscriptions with hysteresis or dwell.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ import numpy as np
 from whimbrel.spaces.columns import Columns
 from whimbrel.spaces.contents import read_all
 from whimbrel.spaces.definitions import Region
-from whimbrel.spaces.filters import ALL, Filters, RegionFilter
-from whimbrel.spaces.journal import Journal
+from whimbrel.spaces.dwell import SubscriptionOptions
+from whimbrel.spaces.journal import Journal, from_plain, to_plain
+from whimbrel.spaces.matching import ALL, RegionFilter, RegionFilters
 from whimbrel.spaces.members import Members
-from whimbrel.spaces.notices import Collected, Content, Key, Notifications
-from whimbrel.spaces.operations import State
-from whimbrel.spaces.plain import flatten, restore
-from whimbrel.spaces.preparation import Change, Changes, Preparation
-from whimbrel.spaces.snapshot import dump_state, load_state
-from whimbrel.spaces.sticky import Options
+from whimbrel.spaces.notifications import Content, Key, NotificationBuilder, Notifications
+from whimbrel.spaces.saved_state import dump_state, load_state, read_saved, write_saved
+from whimbrel.spaces.state import SpaceState
+from whimbrel.spaces.validation import CallValidator, Change, Changes
+from whimbrel.storage.facts import Facts, checked_facts
 
-Apply: TypeAlias = Callable[[float, Collected], None]
+Apply: TypeAlias = Callable[[float, NotificationBuilder], None]
 
 
 class SubjectSpaces:
-    """Publications and subscriptions as regions of spaces, and who begins or ceases to match whom.
+    """Publications and subscriptions as regions of spaces. Calls return who begins or ceases to match.
 
     >>> spaces = SubjectSpaces()
     >>> spaces.define("map", {"x": "number", "y": "number"})
@@ -41,7 +41,10 @@ class SubjectSpaces:
     >>> spaces.publish("taxi-7", [{"x": 3, "y": "[6, 7]"}])
     [Notification(subscription='zone-1', publication='taxi-7', kind='enter', sequence=3)]
 
-    Each call is done whole or, with an error, not at all. Calls from several threads take turns.
+    A call takes effect as a whole or, with an error, not at all. Calls from several threads are serialised.
+
+    There are three ways to keep the state: `open` journals every call in a directory; `save` and `load` write and read
+    one file, for an owner that has a log of its own; without them the state is in memory only.
     """
 
     def __init__(self, filters: Mapping[str, RegionFilter] | None = None) -> None:
@@ -49,30 +52,31 @@ class SubjectSpaces:
         """The number of the last call that changed something."""
         self.last: Notifications
         """The notifications of that call."""
-        self._state = State(Filters(filters))
-        self._preparation = Preparation(self._state)
+        self.facts: dict[str, object] = {}
+        """The facts of the file that the spaces were loaded from."""
+        self._state = SpaceState(RegionFilters(filters))
+        self._validator = CallValidator(self._state)
         self._moment = -np.inf
         self._journal: Journal | None = None
         self._lock = self._state.lock
-        self.last = Collected().finish(self._state.names, 0)
+        self.last = NotificationBuilder().finish(self._state.names, 0)
 
     @classmethod
     def open(cls, path: str | Path, filters: Mapping[str, RegionFilter] | None = None) -> SubjectSpaces:
-        """The spaces in a directory, created if there are none. Every call is on disk before it returns.
+        """Open the spaces in a directory, which is created if it is missing. Every call is on disk before it returns.
 
-        After a crash `sequence` and `last` are those of the last call on disk. It is the last that returned, or the one
-        that was under way: compare with the last sequence number that you have seen.
+        After a crash `sequence` and `last` belong to the last call on disk. That is the last call that returned, or
+        the one that was running: compare with the last sequence number that you have seen.
         """
         journal = Journal(Path(path))
         try:
             spaces = cls(filters)
             snapshot = journal.snapshot()
             if snapshot is not None:
-                spaces.sequence, spaces._moment = load_state(spaces._state, spaces._preparation, *snapshot)
-                spaces.last = Collected().finish(spaces._state.names, spaces.sequence)
+                spaces._restore(*snapshot)
             for sequence, moment, method, arguments in journal.calls():
                 assert sequence == spaces.sequence + 1
-                positional, named = restore(arguments[0]), dict(arguments[1])
+                positional, named = from_plain(arguments[0]), dict(arguments[1])
                 getattr(spaces, method)(*positional, **named, **({} if method == "define" else {"now": moment}))
         except BaseException:
             journal.close()
@@ -81,15 +85,43 @@ class SubjectSpaces:
         return spaces
 
     def close(self) -> None:
-        """Let go of the directory; nothing needs to be saved."""
+        """Release the directory. Nothing needs to be saved."""
         if self._journal is not None:
             self._journal.close()
 
     def compact(self) -> None:
-        """Replace journal and snapshot by a new snapshot; happens by itself when the journal gets long."""
+        """Replace journal and snapshot by a new snapshot. A call does it by itself when the journal is long."""
         with self._lock:
             if self._journal is not None:
                 self._journal.replace(self.sequence, *dump_state(self._state, self.sequence, float(self._moment)))
+
+    def save(self, path: str | Path, facts: Facts | None = None) -> None:
+        """Write the whole state to one file, atomically. Calls may continue while the file is written.
+
+        `facts` are stored with the state and come back as `facts` of the loaded spaces: a small JSON object (at most
+        64 KiB), such as the offset of the log that the state reflects.
+        """
+        checked = checked_facts(facts)
+        with self._lock:
+            arrays, description = dump_state(self._state, self.sequence, float(self._moment))
+        write_saved(Path(path), arrays, description, checked)
+
+    @classmethod
+    def load(cls, path: str | Path, filters: Mapping[str, RegionFilter] | None = None) -> SubjectSpaces:
+        """Read a file that `save` wrote. The spaces are in memory only: they have no journal, and the file is not kept.
+
+        Raises a SavedIndexError if the file is missing, damaged, or not a file of saved spaces.
+        """
+        arrays, description, facts = read_saved(Path(path))
+        spaces = cls(filters)
+        spaces._restore(arrays, description)
+        spaces.facts = facts
+        return spaces
+
+    def _restore(self, arrays: dict[str, np.ndarray], description: dict[str, Any]) -> None:
+        """Fill these spaces, which must be empty, from arrays that `dump_state` returned."""
+        self.sequence, self._moment = load_state(self._state, self._validator, arrays, description)
+        self.last = NotificationBuilder().finish(self._state.names, self.sequence)
 
     def __enter__(self) -> SubjectSpaces:
         return self
@@ -102,11 +134,11 @@ class SubjectSpaces:
     def define(self, space: str, dimensions: Mapping[str, str]) -> None:
         """Define a space: its dimensions and their types (number, integer, string, timestamp).
 
-        A dimension of the same name is the same one in every space, and must not be constrained by a region yet.
+        A dimension of the same name is the same dimension in every space. No region may constrain one yet.
         """
         with self._lock:
             self._state.definitions.check(space, dimensions, self._state.constrained())
-            self._note("define", [flatten([space, dict(dimensions)]), {}], 0.0)
+            self._note("define", [space, dict(dimensions)], {}, 0.0)
             self._state.define(space, dimensions)
 
     def dimensions(self, space: str) -> dict[str, str]:
@@ -116,13 +148,13 @@ class SubjectSpaces:
     def publish(
         self, key: Key, regions: Sequence[Region], *, filter: str = ALL, now: float | None = None
     ) -> Notifications:
-        """Add a publication; every subscription that it matches is told that it entered."""
+        """Add a publication, and notify every subscription that it matches (enter)."""
         with self._lock:
             key = self._state.publications.check_new(key)
             self._state.filters.check(filter)
-            rows = self._preparation.regions(regions)
+            rows = self._validator.regions(regions)
 
-            def apply(moment: float, to: Collected) -> None:
+            def apply(moment: float, to: NotificationBuilder) -> None:
                 self._state.add_publications([key], rows, [len(regions)], filter, to)
 
             return self._run("publish", [key, regions], {"filter": filter}, now, apply)
@@ -134,27 +166,27 @@ class SubjectSpaces:
         quiet: bool = False,
         now: float | None = None,
     ) -> Notifications:
-        """Add many publications in one call; `quiet` looks for no matches and tells nobody."""
+        """Add many publications in one call. With `quiet` nobody is notified, and no matches are searched."""
         with self._lock:
             kept = items if isinstance(items, Columns) else list(items)
-            keys, counts, rows = self._preparation.encode_new(self._state.publications, kept)
+            keys, counts, rows = self._validator.encode_new(self._state.publications, kept)
 
-            def apply(moment: float, to: Collected) -> None:
+            def apply(moment: float, to: NotificationBuilder) -> None:
                 self._state.add_publications(keys, rows, counts, ALL, to, quiet)
 
             return self._run("publish_many", [kept], {"quiet": quiet}, now, apply)
 
     def update_publication(self, key: Key, change: Change, *, now: float | None = None) -> Notifications:
-        """Change a publication: subscriptions that begin to match it are told, and those that cease to, on request.
+        """Change a publication. Notifies subscriptions that begin to match it, and on request those that cease to.
 
         A mapping changes only the dimensions that it names (None removes a constraint) of a publication with one
         region; a list replaces all regions.
         """
         with self._lock:
             number = self._state.publications.find(key)
-            new = self._preparation.changed(self._state.publications, number, change)
+            new = self._validator.changed(self._state.publications, number, change)
 
-            def apply(moment: float, to: Collected) -> None:
+            def apply(moment: float, to: NotificationBuilder) -> None:
                 self._state.change_publication(number, new, moment, to)
 
             return self._run("update_publication", [key, change], {}, now, apply)
@@ -169,9 +201,9 @@ class SubjectSpaces:
                 kept = changes
             else:
                 kept = list(changes.items() if isinstance(changes, Mapping) else changes)
-            steps = self._state.definitions.stable(lambda: self._preparation.steps(kept))
+            steps = self._state.definitions.stable(lambda: self._validator.steps(kept))
 
-            def apply(moment: float, to: Collected) -> None:
+            def apply(moment: float, to: NotificationBuilder) -> None:
                 for numbers, news in steps:
                     if isinstance(numbers, int):
                         self._state.change_publication(numbers, news, moment, to)
@@ -181,11 +213,11 @@ class SubjectSpaces:
             return self._run("update_many", [kept], {}, now, apply)
 
     def delete_publication(self, key: Key, *, now: float | None = None) -> Notifications:
-        """Delete a publication; every subscription that matched it is told."""
+        """Delete a publication, and notify every subscription that matched it (delete)."""
         with self._lock:
             number = self._state.publications.find(key)
 
-            def apply(moment: float, to: Collected) -> None:
+            def apply(moment: float, to: NotificationBuilder) -> None:
                 self._state.delete_publication(number, to)
 
             return self._run("delete_publication", [key], {}, now, apply)
@@ -201,19 +233,19 @@ class SubjectSpaces:
         dwell: float | timedelta = 0.0,
         now: float | None = None,
     ) -> Notifications:
-        """Add a subscription; it is told of every publication that matches.
+        """Add a subscription, and notify it of every publication that matches (enter).
 
-        With `leave` it is also told when one ceases to match; with `hysteresis` only when it has left by a margin per
-        dimension; with `dwell` only when it has been out for so many seconds.
+        With `leave` it is also notified when one ceases to match. With `hysteresis` a publication leaves only when it
+        is out by a margin per dimension; with `dwell` only when it has been out for that many seconds.
         """
         with self._lock:
             key = self._state.subscriptions.check_new(key)
             self._state.filters.check(filter)
-            options = self._preparation.options(leave, hysteresis, dwell)
-            rows = self._preparation.regions(regions)
-            outer = self._preparation.outer(rows, options)
+            options = self._validator.options(leave, hysteresis, dwell)
+            rows = self._validator.regions(regions)
+            outer = self._validator.outer(rows, options)
 
-            def apply(moment: float, to: Collected) -> None:
+            def apply(moment: float, to: NotificationBuilder) -> None:
                 self._state.add_subscription(key, rows, filter, options, outer, to)
 
             seconds = {name: float(margin) for name, margin in options.hysteresis.items()}
@@ -228,35 +260,35 @@ class SubjectSpaces:
         quiet: bool = False,
         now: float | None = None,
     ) -> Notifications:
-        """Add many subscriptions in one call; `quiet` looks for no matches and tells nobody."""
+        """Add many subscriptions in one call. With `quiet` nobody is notified, and no matches are searched."""
         with self._lock:
             kept = items if isinstance(items, Columns) else list(items)
-            keys, counts, rows = self._preparation.encode_new(self._state.subscriptions, kept)
+            keys, counts, rows = self._validator.encode_new(self._state.subscriptions, kept)
 
-            def apply(moment: float, to: Collected) -> None:
+            def apply(moment: float, to: NotificationBuilder) -> None:
                 self._state.add_subscriptions(keys, rows, counts, leave, to, quiet)
 
             return self._run("subscribe_many", [kept], {"leave": leave, "quiet": quiet}, now, apply)
 
     def update_subscription(self, key: Key, change: Change, *, now: float | None = None) -> Notifications:
-        """Change the regions of a subscription; it is told of publications that begin to match, or cease to."""
+        """Change the regions of a subscription, and notify it of publications that begin to match, or cease to."""
         with self._lock:
             number = self._state.subscriptions.find(key)
-            new = self._preparation.changed(self._state.subscriptions, number, change)
-            options = self._state.sticky.options.get(number, Options())
-            outer = self._preparation.outer(new, options)
+            new = self._validator.changed(self._state.subscriptions, number, change)
+            options = self._state.dwell.options.get(number, SubscriptionOptions())
+            outer = self._validator.outer(new, options)
 
-            def apply(moment: float, to: Collected) -> None:
+            def apply(moment: float, to: NotificationBuilder) -> None:
                 self._state.change_subscription(number, new, outer, moment, to)
 
             return self._run("update_subscription", [key, change], {}, now, apply)
 
     def unsubscribe(self, key: Key, *, now: float | None = None) -> Notifications:
-        """Remove a subscription; nobody is told."""
+        """Remove a subscription. Nobody is notified."""
         with self._lock:
             number = self._state.subscriptions.find(key)
 
-            def apply(moment: float, to: Collected) -> None:
+            def apply(moment: float, to: NotificationBuilder) -> None:
                 self._state.unsubscribe(number)
 
             return self._run("unsubscribe", [key], {}, now, apply)
@@ -282,36 +314,34 @@ class SubjectSpaces:
         return self._shown(self._state.subscriptions, key)
 
     def counts(self) -> dict[str, int]:
-        """How many publications and subscriptions there are."""
+        """The numbers of publications and subscriptions."""
         return {"publications": len(self._state.publications), "subscriptions": len(self._state.subscriptions)}
 
     def advance(self, now: float | None = None) -> Notifications:
-        """Let time pass: those leave whose dwell is over. Every other call does it first, too."""
+        """Let publications leave whose dwell is over. Every other call does this first, too."""
         with self._lock:
             return self._run("advance", [], {}, now, lambda moment, to: None)
 
     def _run(
         self, method: str, positional: list[Any], named: dict[str, Any], now: float | None, apply: Apply
     ) -> Notifications:
-        """Journal a call that was checked, do it, and give its notifications."""
+        """Journal a validated call, apply it, and return its notifications."""
         moment = max(time.time() if now is None else float(now), self._moment)
-        if self._journal is not None:
-            self._note(method, [flatten(positional), named], moment)
-        else:
-            self.sequence += 1
+        self._note(method, positional, named, moment)
         self._moment = moment
-        to = Collected()
+        to = NotificationBuilder()
         self._state.advance(moment, to)
         apply(moment, to)
         self._state.prune()
         self.last = to.finish(self._state.names, self.sequence)
         return self.last
 
-    def _note(self, method: str, arguments: list[Any], moment: float) -> None:
+    def _note(self, method: str, positional: list[Any], named: dict[str, Any], moment: float) -> None:
+        """Write a call to the journal, if there is one, and count it."""
         if self._journal is not None:
             if self._journal.is_long:
                 self.compact()
-            self._journal.append([self.sequence + 1, moment, method, arguments])
+            self._journal.append([self.sequence + 1, moment, method, [to_plain(positional), named]])
         self.sequence += 1
 
     def _shown(self, members: Members, key: Key) -> Content:

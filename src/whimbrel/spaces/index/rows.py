@@ -1,4 +1,4 @@
-"""Rows, compiled: write and read them, apply partial updates, match them one by one."""
+"""Kernels on rows: write and read regions, apply partial updates, compare regions one by one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whimbrel.compiled.jit import kernel
-from whimbrel.spaces.layout import (
+from whimbrel.spaces.index.layout import (
     AT,
+    CAPACITY,
     CELLS_LOST,
     CELLS_USED,
     HIGH,
@@ -17,12 +18,11 @@ from whimbrel.spaces.layout import (
     LOW,
     PENDING_USED,
     REAL,
-    ROOM,
     VALID,
     Int32s,
     Int64s,
-    Pending,
-    Rows,
+    PendingWrites,
+    RegionRows,
 )
 
 
@@ -38,10 +38,10 @@ def _valid(cells: Int64s, begin: int, end: int, spaces: Int64s) -> int:
 @kernel
 def _fill(cells: Int64s, at: int, real: int, small: Int64s, valid: int) -> None:
     """Add unbounded cells for the small spaces in which a region is valid."""
-    length, said = real, 0
+    length, given = real, 0
     for d in range(small.size):
-        if said < real and cells[at + said, 0] == d:
-            said += 1
+        if given < real and cells[at + given, 0] == d:
+            given += 1
         elif small[d] & valid != 0:
             cells[at + length, 0], cells[at + length, 1], cells[at + length, 2] = d, LOW, HIGH
             length += 1
@@ -49,7 +49,7 @@ def _fill(cells: Int64s, at: int, real: int, small: Int64s, valid: int) -> None:
 
 @kernel
 def _fillers(cells: Int64s, begin: int, end: int, small: Int64s, valid: int) -> int:
-    """How many cells that adds."""
+    """The number of cells that `_fill` adds."""
     count = 0
     for d in range(small.size):
         count += small[d] & valid != 0
@@ -59,8 +59,8 @@ def _fillers(cells: Int64s, begin: int, end: int, small: Int64s, valid: int) -> 
 
 
 @kernel
-def _count(rows: Rows, slot: int, by: int) -> None:
-    """Note that a region is valid in spaces and says something of dimensions, or that it no longer does."""
+def _count(rows: RegionRows, slot: int, by: int) -> None:
+    """Add `by` to the counts of the spaces in which a region is valid and of the dimensions that it constrains."""
     position, valid = 0, rows.heads[slot, VALID]
     while valid != 0:
         if valid & 1:
@@ -73,8 +73,8 @@ def _count(rows: Rows, slot: int, by: int) -> None:
 
 
 @kernel
-def _remember(rows: Rows, pending: Pending, slot: int) -> None:
-    """Keep the cells of a slot, of which its entries are."""
+def _remember(rows: RegionRows, pending: PendingWrites, slot: int) -> None:
+    """Copy the cells of a slot to the pending writes: its entries in the lists are made of them."""
     number = rows.counts[PENDING_USED]
     rows.counts[PENDING_USED] += 1
     rows.dirty[slot] = 1
@@ -92,9 +92,9 @@ def write_rows(
     row_arrays: Any, pending_arrays: Any, spaces: Int64s, small: Int64s, has_small: bool, slots: Int32s, start: Int64s,
     cells: Int64s,
 ) -> None:  # fmt: skip
-    """Give slots new regions; none empties a slot. There must be room for all cells in rows and pending."""
+    """Give slots new regions; one without cells empties its slot. Rows and pending writes must have the capacity."""
     a, b = row_arrays, pending_arrays
-    rows, pending = Rows(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]), Pending(b[0], b[1], b[2])
+    rows, pending = RegionRows(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]), PendingWrites(b[0], b[1], b[2])
     heads, counts = rows.heads, rows.counts
     for number in range(slots.size):
         slot, begin, end = slots[number], start[number], start[number + 1]
@@ -103,9 +103,9 @@ def write_rows(
         _count(rows, slot, -1)
         valid = _valid(cells, begin, end, spaces)
         length = end - begin + (_fillers(cells, begin, end, small, valid) if has_small else 0)
-        if length > heads[slot, ROOM]:
-            counts[CELLS_LOST] += heads[slot, ROOM]
-            heads[slot, AT], heads[slot, ROOM] = counts[CELLS_USED], length
+        if length > heads[slot, CAPACITY]:
+            counts[CELLS_LOST] += heads[slot, CAPACITY]
+            heads[slot, AT], heads[slot, CAPACITY] = counts[CELLS_USED], length
             counts[CELLS_USED] += length
         heads[slot, REAL], heads[slot, LENGTH], heads[slot, VALID] = end - begin, length, valid
         at = heads[slot, AT]
@@ -119,7 +119,7 @@ def write_rows(
 
 @kernel
 def read_rows(heads: Int64s, cells: Int64s, slots: Int32s) -> tuple[Int64s, Int64s]:
-    """The regions of slots, as users gave them: where their cells begin, and the cells."""
+    """The regions of slots, as users gave them: the two arrays of `Regions`."""
     start = np.zeros(slots.size + 1, np.int64)
     for number in range(slots.size):
         start[number + 1] = start[number] + heads[slots[number], REAL]
@@ -134,7 +134,7 @@ def read_rows(heads: Int64s, cells: Int64s, slots: Int32s) -> tuple[Int64s, Int6
 
 @kernel
 def changed(old_start: Int64s, old_cells: Int64s, change_start: Int64s, change_cells: Int64s) -> tuple[Int64s, Int64s]:
-    """Regions after partial updates: a change with low > high removes the constraint, others replace or add it."""
+    """Apply partial updates to regions: a change with low > high removes the constraint, others replace or add it."""
     count = old_start.size - 1
     start = np.zeros(count + 1, np.int64)
     cells = np.empty((len(old_cells) + len(change_cells), 3), np.int64)
@@ -164,7 +164,7 @@ def changed(old_start: Int64s, old_cells: Int64s, change_start: Int64s, change_c
 def matrix(
     heads: Int64s, row_cells: Int64s, spaces: Int64s, start: Int64s, cells: Int64s, slots: Int32s
 ) -> NDArray[np.bool_]:
-    """Which of some regions match which of some slots."""
+    """A matrix (region, slot) that says which regions match which slots."""
     count = start.size - 1
     held = np.zeros((count, slots.size), np.bool_)
     low, high = np.full(spaces.size, LOW, np.int64), np.full(spaces.size, HIGH, np.int64)

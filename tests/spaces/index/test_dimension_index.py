@@ -1,13 +1,13 @@
-"""The index of one role against brute force, by every way to the candidates."""
+"""The index of one role against brute force, by every strategy."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from whimbrel.spaces.index import upkeep
+from whimbrel.spaces.index import maintenance
 from whimbrel.spaces.index.dimension_index import DimensionIndex
-from whimbrel.spaces.layout import HIGH, LOW, Regions
+from whimbrel.spaces.index.layout import HIGH, LOW, Regions
 
 SPACES = {
     "one narrow": [[0, 1]],
@@ -46,7 +46,7 @@ def match(a: list[tuple[int, ...]], b: list[tuple[int, ...]], spaces: list[list[
 @pytest.mark.parametrize("name", SPACES)
 @pytest.mark.parametrize("width", [0, 8, 40])
 def test_searches_find_what_begins_to_match(name: str, tail: int, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "TAIL", tail)
+    monkeypatch.setattr(maintenance, "TAIL", tail)
     rng = np.random.default_rng(width)
     spaces = SPACES[name]
     dimensions = 1 + max(d for space in spaces for d in space)
@@ -88,18 +88,18 @@ def test_a_large_batch_is_shared_by_two_threads() -> None:
         assert sorted(found[found[:, 0] == place, 1].tolist()) == sorted(alone.tolist())
 
 
-def test_flags_choose_who_is_asked() -> None:
+def test_flags_choose_which_slots_are_searched() -> None:
     index = DimensionIndex()
     index.define([[0]], 1)
     slots = index.take(3)
     index.write(slots, Regions.of([[(0, 0, 10)]] * 3))
     index.rows.flags[slots] = [1, 0, 3]
-    found = index.search(Regions.none(1), Regions.of([[(0, 5, 6)]]), need=1)[1]
+    found = index.search(Regions.none(1), Regions.of([[(0, 5, 6)]]), required=1)[1]
     assert sorted(found.tolist()) == [0, 2]
 
 
 def test_free_slots_are_used_again_and_lost_cells_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "TAIL", 4)
+    monkeypatch.setattr(maintenance, "TAIL", 4)
     index = DimensionIndex()
     index.define([list(range(9))], 9)
     rng = np.random.default_rng(0)

@@ -1,0 +1,150 @@
+"""Pairs that are remembered: subscriptions with hysteresis or dwell.
+
+For most subscriptions the current state of a publication says whether it matches, and nothing else is kept. Two options
+need a memory of each (subscription, publication) pair:
+
+- hysteresis: a publication enters when it matches the filter, and is out when it no longer matches a wider filter;
+- dwell: a publication leaves only after it has been out for some seconds without a break.
+
+`DwellPairs` is that memory. It knows nothing of filters: the caller says what a publication matches now, and gets back
+whether that is an enter or a leave.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Generic, TypeVar
+
+SubscriptionT = TypeVar("SubscriptionT", bound="int | str")
+PublicationT = TypeVar("PublicationT", bound="int | str")
+
+
+class DwellPairs(Generic[SubscriptionT, PublicationT]):
+    """Which publications are inside which subscriptions, and when those that are out will leave.
+
+    >>> pairs = DwellPairs[str, str]()
+    >>> pairs.add("near", dwell=10)
+    >>> pairs.enter("near", "car"), pairs.enter("near", "car")
+    (True, False)
+    >>> pairs.exit("near", "car", now=100), pairs.next_due
+    (False, 110)
+    >>> pairs.expire(109), pairs.expire(110), pairs.next_due
+    ([], [('near', 'car')], None)
+    """
+
+    def __init__(self) -> None:
+        self._dwell: dict[SubscriptionT, float] = {}
+        self._inside: dict[SubscriptionT, dict[PublicationT, float | None]] = {}
+        """By subscription, the publications inside: when each leaves, None if it is not out."""
+        self._heap: list[tuple[float, SubscriptionT, PublicationT]] = []
+        """Times at which pairs leave, the earliest first. An entry counts only if `_inside` has the same time."""
+
+    def __contains__(self, subscription: object) -> bool:
+        return subscription in self._dwell
+
+    def __len__(self) -> int:
+        return len(self._dwell)
+
+    def add(self, subscription: SubscriptionT, dwell: float = 0.0) -> None:
+        """Remember the pairs of a subscription; `dwell` is in seconds, 0 for none."""
+        self._dwell[subscription] = dwell
+        self._inside[subscription] = {}
+
+    def remove(self, subscription: SubscriptionT) -> None:
+        """Forget a subscription and its pairs."""
+        del self._dwell[subscription], self._inside[subscription]
+
+    def inside(self, subscription: SubscriptionT) -> Mapping[PublicationT, float | None]:
+        """The publications inside a subscription: when each leaves, None if it is not out."""
+        return self._inside[subscription]
+
+    def containing(self, publication: PublicationT) -> list[SubscriptionT]:
+        """The subscriptions that a publication is inside of."""
+        return [subscription for subscription, inside in self._inside.items() if publication in inside]
+
+    def enter(self, subscription: SubscriptionT, publication: PublicationT) -> bool:
+        """The publication matches the filter. Return whether it was not inside before."""
+        inside = self._inside[subscription]
+        is_new = publication not in inside
+        inside[publication] = None
+        return is_new
+
+    def stay(self, subscription: SubscriptionT, publication: PublicationT) -> None:
+        """The publication matches the wider filter: if it is inside, it stays, and does not leave when it was due."""
+        inside = self._inside[subscription]
+        if publication in inside:
+            inside[publication] = None
+
+    def exit(self, subscription: SubscriptionT, publication: PublicationT, now: float) -> bool:
+        """The publication matches neither filter. Return whether it leaves now; with dwell it leaves later."""
+        inside = self._inside[subscription]
+        if publication not in inside or inside[publication] is not None:
+            return False
+        dwell = self._dwell[subscription]
+        if dwell > 0:
+            self._wait(subscription, publication, now + dwell)
+            return False
+        del inside[publication]
+        return True
+
+    def delete(self, publication: PublicationT) -> list[SubscriptionT]:
+        """Forget a publication and return the subscriptions that it was inside of."""
+        found = self.containing(publication)
+        for subscription in found:
+            del self._inside[subscription][publication]
+        return found
+
+    def expire(self, now: float) -> list[tuple[SubscriptionT, PublicationT]]:
+        """Remove the pairs whose dwell is over and return them, in the order in which they leave."""
+        found: list[tuple[SubscriptionT, PublicationT]] = []
+        while (due := self.next_due) is not None and due <= now:
+            _, subscription, publication = heapq.heappop(self._heap)
+            del self._inside[subscription][publication]
+            found.append((subscription, publication))
+        return found
+
+    def expire_one(self, subscription: SubscriptionT, publication: PublicationT, now: float) -> bool:
+        """Remove one pair if its dwell is over; return whether it was."""
+        due = self._inside[subscription].get(publication)
+        if due is None or due > now:
+            return False
+        del self._inside[subscription][publication]
+        return True
+
+    @property
+    def next_due(self) -> float | None:
+        """When the next pair leaves; None if no pair is out."""
+        while self._heap:
+            due, subscription, publication = self._heap[0]
+            if self._inside.get(subscription, {}).get(publication) == due:
+                return due
+            heapq.heappop(self._heap)
+        return None
+
+    def __iter__(self) -> Iterator[tuple[SubscriptionT, PublicationT, float | None]]:
+        """All pairs, each with the time at which it leaves."""
+        for subscription, inside in self._inside.items():
+            for publication, due in inside.items():
+                yield subscription, publication, due
+
+    def restore(self, pairs: Iterable[tuple[SubscriptionT, PublicationT, float | None]]) -> None:
+        """Take over pairs that iteration gave before; pairs of subscriptions that were not added are left out."""
+        for subscription, publication, due in pairs:
+            if subscription not in self._inside:
+                continue
+            if due is None:
+                self._inside[subscription][publication] = None
+            else:
+                self._wait(subscription, publication, due)
+
+    def _wait(self, subscription: SubscriptionT, publication: PublicationT, due: float) -> None:
+        self._inside[subscription][publication] = due
+        heapq.heappush(self._heap, (due, subscription, publication))
+
+    def _check(self) -> None:
+        """Assert that every pair that is out has an entry in the heap."""
+        entries = {(subscription, publication, due) for due, subscription, publication in self._heap}
+        assert self._dwell.keys() == self._inside.keys()
+        for pair in self:
+            assert pair[2] is None or pair in entries
