@@ -13,7 +13,7 @@ from whimbrel.model import expression as x
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.filter import Filter
 from whimbrel.model.intervals import IntervalSet, compare_set
-from whimbrel.model.normal import key_of
+from whimbrel.model.normal_form import key_of
 from whimbrel.model.values import SortKey, Timestamp
 
 NAMES = ["a", "b", "c", "d", "d.x", "d.y", "d.e.x"]

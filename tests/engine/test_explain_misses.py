@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.strategies import events, filters
 from whimbrel import Filter, Index
 from whimbrel.model.event import Event
-from whimbrel.model.explain import explain, near_misses
+from whimbrel.model.explain import explain
+from whimbrel.model.near_misses import near_misses
 from whimbrel.model.subscription import Subscription
 
 

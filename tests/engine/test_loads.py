@@ -22,10 +22,10 @@ from whimbrel.model.errors import WhimbrelError
 
 @pytest.fixture(autouse=True, scope="module")
 def _scan_all() -> Iterator[None]:
-    before = loads.SCANNED_FROM, loads.CHUNK, scan.RARE, scan.LONGEST, scan.PREDICATE_BYTES
-    loads.SCANNED_FROM, loads.CHUNK, scan.RARE, scan.LONGEST, scan.PREDICATE_BYTES = 1, 7, 1, 1 << 12, 1 << 14
+    before = loads.SCANNED_FROM, loads.CHUNK, scan.RARE, scan.LONGEST, scan.SKELETON_BYTES
+    loads.SCANNED_FROM, loads.CHUNK, scan.RARE, scan.LONGEST, scan.SKELETON_BYTES = 1, 7, 1, 1 << 12, 1 << 14
     yield
-    loads.SCANNED_FROM, loads.CHUNK, scan.RARE, scan.LONGEST, scan.PREDICATE_BYTES = before
+    loads.SCANNED_FROM, loads.CHUNK, scan.RARE, scan.LONGEST, scan.SKELETON_BYTES = before
 
 
 _names = st.sampled_from(["a", "b", "c", "d.x"])

@@ -20,7 +20,8 @@ from whimbrel import Filter, Index
 from whimbrel.engine.live import segment_set as engine
 from whimbrel.model.errors import DuplicateId, IdKindError, UnknownId
 from whimbrel.model.event import Event
-from whimbrel.model.explain import explain, near_misses
+from whimbrel.model.explain import explain
+from whimbrel.model.near_misses import near_misses
 from whimbrel.model.subscription import Subscription
 
 IDS: list[list[Id]] = [

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.model import domain_semantics as direct
+from tests.model.schema import domain_semantics as direct
 from whimbrel import Filter, Index, Schema
 from whimbrel.engine.intake.subscriptions import BadSubscriptions
 from whimbrel.engine.matching.typed_events import coded_table
 from whimbrel.matchers import MATCHERS, make
 from whimbrel.matchers.bulk import BulkMatcher
 from whimbrel.model.errors import FilterError, UnsupportedEvent, UnsupportedFilter
+from whimbrel.model.event_tables import read_events
 from whimbrel.model.schema import FilterTypeError, InvalidEvent
-from whimbrel.model.tables import read_events
 
 SLOW = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]

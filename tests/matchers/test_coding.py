@@ -14,7 +14,7 @@ from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.constraint import NULL_KEY, Constraint
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
-from whimbrel.model.normal import key_of
+from whimbrel.model.normal_form import key_of
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.strategies import numbers, strings
 from whimbrel.matchers.hanson.ibs_tree import IbsNode, IbsTree, nodes_of, rotate_left, rotate_right
 from whimbrel.model.intervals import IntervalSet, compare_set
-from whimbrel.model.normal import key_of
+from whimbrel.model.normal_form import key_of
 from whimbrel.model.values import NUMBER, STRING
 
 operators = st.sampled_from(["=", "<", "<=", ">", ">="])

@@ -15,7 +15,7 @@ from whimbrel.matchers.sgim import Sgim
 from whimbrel.matchers.sgim.predicate_groups import PredicateTable, group_count
 from whimbrel.model.filter import Filter
 from whimbrel.model.intervals import compare_set
-from whimbrel.model.normal import key_of
+from whimbrel.model.normal_form import key_of
 from whimbrel.model.values import NUMBER
 
 GROUPINGS = ["equal_width", "dynamic"]

@@ -14,7 +14,7 @@ from whimbrel.model import expression as x
 from whimbrel.model.constraint import NULL_KEY, UNCONSTRAINED, Constraint, unite
 from whimbrel.model.filter import Filter
 from whimbrel.model.intervals import ALL, EMPTY, STRINGS, IntervalSet, compare_set
-from whimbrel.model.normal import key_of
+from whimbrel.model.normal_form import key_of
 from whimbrel.model.patterns import Cidr, Substring, Suffix
 from whimbrel.model.values import SortKey, Value
 

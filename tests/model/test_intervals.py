@@ -22,7 +22,7 @@ from whimbrel.model.intervals import (
     compare_set,
     edge,
 )
-from whimbrel.model.normal import key_of
+from whimbrel.model.normal_form import key_of
 from whimbrel.model.values import BOOLEAN, NUMBER, STRING, TIMESTAMP, SortKey, Value
 
 LARGEST = 10**1000 - 1

@@ -15,7 +15,7 @@ from tests import oracle
 from whimbrel.model import patterns
 from whimbrel.model.errors import FilterError, LimitExceeded, MissingExtra
 from whimbrel.model.intervals import STRINGS, IntervalSet
-from whimbrel.model.patterns import Cidr, Like, Pattern, Regex, Substring, Suffix, parse_like, pattern_key
+from whimbrel.model.patterns import Cidr, LikePattern, Pattern, Regex, Substring, Suffix, parse_like, pattern_key
 from whimbrel.model.values import STRING
 
 texts = st.text(alphabet="ab%_\\\n\U0001f600", max_size=7)
@@ -104,10 +104,10 @@ def test_patterns_of_the_same_strings_are_the_same_pattern() -> None:
         ("%%", STRINGS, None),
         ("%ab", STRINGS, Suffix("ab")),
         ("%ab%", STRINGS, Substring("ab")),
-        ("a%b", IntervalSet.prefix("a"), Like((("a",), ("b",)))),
-        ("a_", IntervalSet.prefix("a"), Like((("a", ""),))),
-        ("%_x", STRINGS, Like((("", ""), ("x",)))),
-        ("%_%", STRINGS, Like((("", ""), ("",)))),
+        ("a%b", IntervalSet.prefix("a"), LikePattern((("a",), ("b",)))),
+        ("a_", IntervalSet.prefix("a"), LikePattern((("a", ""),))),
+        ("%_x", STRINGS, LikePattern((("", ""), ("x",)))),
+        ("%_%", STRINGS, LikePattern((("", ""), ("",)))),
     ],
 )
 def test_a_pattern_reduces_to_the_simplest_form(pattern: str, values: IntervalSet, rest: Pattern | None) -> None:
@@ -155,10 +155,10 @@ def test_a_pattern_covers_what_it_surely_accepts() -> None:
     assert not Suffix("bc").covers(Suffix("c"))
     assert Substring("b").covers(Suffix("abc"))
     assert Substring("b").covers(Substring("abc"))
-    assert Substring("b").covers(Like((("x",), ("abc", "y"))))
-    assert not Substring("ab").covers(Like((("xa",), ("b",))))
+    assert Substring("b").covers(LikePattern((("x",), ("abc", "y"))))
+    assert not Substring("ab").covers(LikePattern((("xa",), ("b",))))
     assert not Suffix("c").covers(Substring("c"))
-    assert Like((("a",), ("b",))).covers(Like((("a",), ("b",))))
+    assert LikePattern((("a",), ("b",))).covers(LikePattern((("a",), ("b",))))
     assert Regex("a+").covers(Regex("a+"))
     assert not Regex("a+").covers(Suffix("a"))
 
@@ -218,5 +218,5 @@ def test_a_regular_expression_needs_the_linear_time_engine(monkeypatch: pytest.M
 
 
 def test_patterns_of_all_kinds_have_one_order() -> None:
-    kinds: list[Pattern] = [Suffix("a"), Regex("a"), Cidr("::/0"), Like((("a",), ("b",))), Substring("a")]
+    kinds: list[Pattern] = [Suffix("a"), Regex("a"), Cidr("::/0"), LikePattern((("a",), ("b",))), Substring("a")]
     assert sorted(kinds, key=pattern_key) == [kinds[i] for i in (2, 3, 1, 4, 0)]

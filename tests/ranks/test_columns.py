@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests import strategies as ws
 from tests.ranks.reference import FLOATS, Ranks, constants, entries, make, same
 from whimbrel.model.errors import EventError
-from whimbrel.model.tables import read_events
+from whimbrel.model.event_tables import read_events
 from whimbrel.model.values import Timestamp
 
 COLUMNS: list[tuple[pa.DataType, list[Any]]] = [

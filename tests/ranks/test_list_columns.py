@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.ranks.reference import entries, make, same
 from whimbrel.model.errors import EventError
-from whimbrel.model.tables import read_events
+from whimbrel.model.event_tables import read_events
 
 
 @given(st.data())

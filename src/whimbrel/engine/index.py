@@ -34,7 +34,8 @@ from whimbrel.model.subscription import Id, Subscription
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from whimbrel.model.explain import Explanation, NearMiss
+    from whimbrel.model.explain import Explanation
+    from whimbrel.model.near_misses import NearMiss
     from whimbrel.model.schema import Schema
 
 FILTERS_KEPT = 16_384

@@ -17,9 +17,9 @@ from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.errors import DuplicateId, FilterError, IdKindError, UnknownId
 from whimbrel.model.event import Event
+from whimbrel.model.event_tables import read_events, read_typed_events
 from whimbrel.model.filter import Filter
 from whimbrel.model.subscription import Id, Subscription, id_kind
-from whimbrel.model.tables import read_events, read_typed_events
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,7 +16,7 @@ import numpy as np
 from whimbrel.matchers.coding import MISSING, AttributeRanks, Codes, Int32s, Int64s
 from whimbrel.matchers.runs import offsets
 from whimbrel.model.event import Event
-from whimbrel.model.tables import needed_columns, read_events
+from whimbrel.model.event_tables import needed_columns, read_events
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -24,7 +24,7 @@ from whimbrel.matchers.row_holders import RowHolders
 from whimbrel.matchers.runs import offsets, take_runs
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event
-from whimbrel.model.tables import as_arrow, rows_of
+from whimbrel.model.event_tables import as_arrow, rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

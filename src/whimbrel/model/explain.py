@@ -1,23 +1,24 @@
-"""Why a filter matches an event or not, constraint by constraint, and which subscriptions almost match.
+"""Why a filter matches an event or not, constraint by constraint.
 
-Each constraint of the normal form is judged alone on the values that the event has. Where all of them hold and the
+Each constraint of the normal form is checked alone on the values that the event has. Where all of them hold and the
 conjunction does not, comparisons of two attributes or arrays of objects couple them, and the explanation says so.
+Texts are in the canonical dialect of `model/dialects.py`.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable
+import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from whimbrel.model import dialects
 from whimbrel.model.conjunction import Conjunction
-from whimbrel.model.distance import constraint_distance, json_number, link_distance
+from whimbrel.model.constraint import Constraint
 from whimbrel.model.event import Event
+from whimbrel.model.expression import Comparison
 from whimbrel.model.filter import Filter
-from whimbrel.model.subscription import Id, Subscription
-from whimbrel.model.values import Timestamp, Value
+from whimbrel.model.values import NUMBER, TIMESTAMP, SortKey, Timestamp, Value
 
 if TYPE_CHECKING:
     from whimbrel.model.event_schema import EventSchema
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
 Seen = tuple[Value | None, ...]
 
 _SHOWN = 8
+"""Values of an attribute that the text shows."""
 _WIDTH = 200
+"""Characters of a constraint or value that the text shows."""
+_NANOSECONDS = 1_000_000_000
 _COUPLED = "each holds alone, but no one choice of values makes all hold together"
 
 
@@ -33,8 +37,9 @@ _COUPLED = "each holds alone, but no one choice of values makes all hold togethe
 class ConstraintExplanation:
     """One constraint: its canonical text, whether it held, and the values `seen` (empty: the attribute is missing).
 
-    `distance` is how far the nearest number, or timestamp in seconds, lies outside; None where it held or where
-    there is none. A comparison of two attributes has the second one and its values in `other` and `other_seen`.
+    `distance` says how far the nearest number, or timestamp in seconds, lies outside. It is None if the constraint held
+    or the event has neither. A comparison of two attributes has the second one in `other` and its values in
+    `other_seen`.
     """
 
     attribute: str
@@ -52,7 +57,7 @@ class ConstraintExplanation:
             "constraint": self.text,
             "held": self.held,
             "seen": [_json_value(value) for value in self.seen],
-            "distance": None if self.distance is None else json_number(self.distance),
+            "distance": None if self.distance is None else _json_number(self.distance),
         }
         if self.other is not None:
             out |= {"other": self.other, "other_seen": [_json_value(value) for value in self.other_seen]}
@@ -68,7 +73,7 @@ class ConstraintExplanation:
 
 @dataclass(frozen=True, slots=True)
 class ConjunctionExplanation:
-    """One way for the filter to hold: whether it does, and each of its constraints."""
+    """One conjunction of a filter: whether it holds, and each of its constraints."""
 
     matched: bool
     constraints: tuple[ConstraintExplanation, ...]
@@ -80,7 +85,7 @@ class ConjunctionExplanation:
 
     @property
     def failed(self) -> int:
-        """How many constraints do not hold; 1 where they only do not hold together."""
+        """The number of constraints that do not hold; 1 if each holds alone but not all together."""
         return sum(not constraint.held for constraint in self.constraints) or int(self.coupled)
 
     def to_dict(self) -> dict[str, object]:
@@ -111,29 +116,13 @@ class Explanation:
         if not self.conjunctions:
             return f"{verdict}: the filter is unsatisfiable"
         if len(self.conjunctions) == 1:
-            return "\n".join([verdict, _indented(str(self.conjunctions[0]))])
+            return "\n".join([verdict, indented(str(self.conjunctions[0]))])
         lines = [
             f"{verdict}: {sum(c.matched for c in self.conjunctions)} of {len(self.conjunctions)} alternatives hold"
         ]
         for number, conjunction in enumerate(self.conjunctions, 1):
-            lines += [f"  {'+' if conjunction.matched else '-'} alternative {number}", _indented(str(conjunction), 4)]
+            lines += [f"  {'+' if conjunction.matched else '-'} alternative {number}", indented(str(conjunction), 4)]
         return "\n".join(lines)
-
-
-@dataclass(frozen=True, slots=True)
-class NearMiss:
-    """A subscription that does not match: its id, how many constraints `failed`, and its best conjunction."""
-
-    id: Id
-    failed: int
-    explanation: ConjunctionExplanation
-
-    def to_dict(self) -> dict[str, object]:
-        """The near miss as JSON-ready data."""
-        return {"subscription": self.id, "failed": self.failed, **self.explanation.to_dict()}
-
-    def __str__(self) -> str:
-        return f"{self.id}: {self.failed} failed\n{_indented(str(self.explanation))}"
 
 
 def explain(filter: Filter, event: Event) -> Explanation:
@@ -144,76 +133,80 @@ def explain(filter: Filter, event: Event) -> Explanation:
       + category = 'Toy'  [category: 'Toy']
       - price < 5  [price: 7, off by 2]
     """
-    conjunctions = tuple(_explain_conjunction(c, event, filter.schema) for c in filter.conjunctions)
+    conjunctions = tuple(explain_conjunction(c, event, filter.schema) for c in filter.conjunctions)
     return Explanation(any(conjunction.matched for conjunction in conjunctions), conjunctions)
 
 
-def near_misses(subscriptions: Iterable[Subscription], event: Event, limit: int = 10) -> list[NearMiss]:
-    """The subscriptions that almost match: fewest failed constraints first, then in the order given.
-
-    Checks every subscription, with constraints counted only while it can still be among the best.
-    """
-    best: list[tuple[int, int, Subscription, Conjunction]] = []  # a heap whose first entry is the worst that is kept
-    for place, subscription in enumerate(subscriptions):
-        if limit < 1:
-            break
-        worst = -best[0][0] if len(best) == limit else None
-        found = nearest_conjunction(subscription.filter, event, worst)
-        if found is None:
-            continue
-        entry = (-found[0], -place, subscription, found[1])
-        if worst is None:
-            heapq.heappush(best, entry)
-        else:
-            heapq.heapreplace(best, entry)
-    ranked = sorted(best, key=lambda entry: entry[:2], reverse=True)
-    return [NearMiss(s.id, -failed, _explain_conjunction(c, event, s.filter.schema)) for failed, _, s, c in ranked]
-
-
-def nearest_conjunction(filter: Filter, event: Event, below: int | None) -> tuple[int, Conjunction] | None:
-    """The conjunction with the fewest failures, if they are fewer than `below`; None if one matches."""
-    best: tuple[int, Conjunction] | None = None
-    for conjunction in filter.conjunctions:
-        failed = _count_failed(conjunction, event, below)
-        if failed == 0:
-            if conjunction.matches(event):
-                return None
-            failed = 1
-        if below is None or failed < below:
-            best, below = (failed, conjunction), failed
-    return best
-
-
-def _count_failed(conjunction: Conjunction, event: Event, enough: int | None) -> int:
-    failed = 0
-    for name, constraint in conjunction.constraints:
-        failed += not constraint.admits(event.keys(name))
-        if failed == enough:
-            return failed
-    for link in conjunction.links:
-        failed += not Conjunction((), (link,)).matches(event)
-    return failed
-
-
-def _explain_conjunction(conjunction: Conjunction, event: Event, schema: EventSchema | None) -> ConjunctionExplanation:
+def explain_conjunction(conjunction: Conjunction, event: Event, schema: EventSchema | None) -> ConjunctionExplanation:
+    """Each constraint and each comparison of two attributes of a conjunction, held or not."""
+    printer = dialects.printer()
     explained = []
     for name, constraint in conjunction.constraints:
         alone = Conjunction(((name, constraint),))
         keys = event.keys(name)
         held = constraint.admits(keys)
         coded = schema is not None and schema.order_of(name) is not None
-        distance = None if held or coded else constraint_distance(constraint, keys)
-        text = dialects.printer().print_conjunction(alone, schema)
+        distance = None if held or coded else _constraint_distance(constraint, keys)
+        text = printer.print_conjunction(alone, schema)
         explained.append(ConstraintExplanation(name, text, held, event.values(name), distance))
     for link in conjunction.links:
         alone = Conjunction((), (link,))
         held = alone.matches(event)
         coded = schema is not None and schema.order_of(link.left) is not None
-        distance = None if held or coded else link_distance(link.op, event.keys(link.left), event.keys(link.right))
+        distance = None if held or coded else _link_distance(link.op, event.keys(link.left), event.keys(link.right))
         left, right = event.values(link.left), event.values(link.right)
-        text = dialects.printer().print_conjunction(alone)
+        text = printer.print_conjunction(alone)
         explained.append(ConstraintExplanation(link.left, text, held, left, distance, link.right, right))
     return ConjunctionExplanation(conjunction.matches(event), tuple(explained))
+
+
+def _constraint_distance(constraint: Constraint, keys: Collection[SortKey]) -> float | None:
+    """The least distance between a value and an end of an interval of its type.
+
+    None if there is no such pair, or if some value is inside, so that something else failed.
+    """
+    if any(constraint.admits_value(key) for key in keys):
+        return None
+    distances = [
+        _gap(rank, value, bound)
+        for rank, value in keys
+        if rank in (NUMBER, TIMESTAMP)
+        for cut in constraint.values.cuts
+        if cut[0] == rank and (bound := cut[2]) is not None
+    ]
+    return min(distances, default=None)
+
+
+def _link_distance(op: Comparison, left: Collection[SortKey], right: Collection[SortKey]) -> float | None:
+    """The least distance between two values of one type that a comparison of two attributes failed on."""
+    if op == "!=":
+        return None
+    distances = [
+        _gap(rank, value, other)
+        for rank, value in left
+        if rank in (NUMBER, TIMESTAMP)
+        for other_rank, other in right
+        if other_rank == rank
+    ]
+    return min(distances, default=None)
+
+
+def _json_number(number: float) -> float | str:
+    """The number, or its name where JSON has none for it."""
+    if math.isinf(number):
+        return "Infinity" if number > 0 else "-Infinity"
+    return number
+
+
+def _gap(rank: int, one: object, two: object) -> float:
+    assert isinstance(one, int | float) and isinstance(two, int | float)
+    if one == two:
+        return 0.0
+    try:
+        gap = float(abs(one - two))
+    except OverflowError:  # integers of many digits
+        return math.inf
+    return gap / _NANOSECONDS if rank == TIMESTAMP else gap
 
 
 def _seen_text(seen: Seen) -> str:
@@ -232,8 +225,9 @@ def _short(text: str) -> str:
 def _json_value(value: Value | None) -> object:
     if isinstance(value, Timestamp):
         return dialects.printer().print_value(value)[len("TIMESTAMP '") : -1]
-    return json_number(value) if isinstance(value, float) else value
+    return _json_number(value) if isinstance(value, float) else value
 
 
-def _indented(text: str, width: int = 2) -> str:
+def indented(text: str, width: int = 2) -> str:
+    """The text with that many spaces before each line."""
     return "\n".join(" " * width + line for line in text.split("\n"))

@@ -1,6 +1,6 @@
 """The expression tree of a filter: predicates over attributes joined by AND, OR and NOT.
 
-The tree is what a dialect's parser returns. It says nothing about evaluation: `normal.py` turns it into
+The tree is what a dialect's parser returns. It says nothing about evaluation: `normal_form.py` turns it into
 an OR of conjunctions, which is what everything else works on.
 """
 

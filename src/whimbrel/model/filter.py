@@ -14,7 +14,7 @@ from whimbrel.model import dialects
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event
 from whimbrel.model.expression import Expression
-from whimbrel.model.normal import normal_form
+from whimbrel.model.normal_form import normal_form
 
 if TYPE_CHECKING:
     from whimbrel.model.event_schema import EventSchema

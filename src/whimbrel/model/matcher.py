@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from whimbrel.model.event import Event
-from whimbrel.model.explain import Explanation, NearMiss
+from whimbrel.model.explain import Explanation
+from whimbrel.model.near_misses import NearMiss
 from whimbrel.model.subscription import Id, Subscription
 
 if TYPE_CHECKING:

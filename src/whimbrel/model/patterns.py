@@ -49,11 +49,13 @@ class Substring:
         """Whether every string of other is surely in self (False may mean: not known)."""
         if isinstance(other, Suffix | Substring):
             return self.text in other.text
-        return isinstance(other, Like) and any(self.text in piece for segment in other.segments for piece in segment)
+        return isinstance(other, LikePattern) and any(
+            self.text in piece for segment in other.segments for piece in segment
+        )
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Like:
+class LikePattern:
     """A LIKE pattern: segments joined by %; within a segment, literal pieces joined by _ (one code point)."""
 
     segments: tuple[tuple[str, ...], ...]
@@ -129,7 +131,7 @@ class Cidr:
         return outer.network_address <= inner.network_address and inner.broadcast_address <= outer.broadcast_address  # type: ignore[operator]
 
 
-Pattern: TypeAlias = Suffix | Substring | Like | Regex | Cidr
+Pattern: TypeAlias = Suffix | Substring | LikePattern | Regex | Cidr
 
 
 def pattern_key(pattern: Pattern) -> tuple[str, str]:
@@ -183,7 +185,7 @@ def _reduce(segments: tuple[tuple[str, ...], ...]) -> tuple[IntervalSet, Pattern
     if len(segments) == 1:
         if len(segments[0]) == 1:
             return IntervalSet.points([(STRING, head)]), None
-        return IntervalSet.prefix(head), Like(segments)
+        return IntervalSet.prefix(head), LikePattern(segments)
     if all(len(segment) == 1 for segment in segments):
         texts = [segment[0] for segment in segments]
         if len(texts) == 2 and not texts[1]:
@@ -192,7 +194,7 @@ def _reduce(segments: tuple[tuple[str, ...], ...]) -> tuple[IntervalSet, Pattern
             return IntervalSet.prefix(""), Suffix(texts[1])
         if len(texts) == 3 and not head and not texts[2]:
             return IntervalSet.prefix(""), Substring(texts[1])
-    return IntervalSet.prefix(head), Like(segments)
+    return IntervalSet.prefix(head), LikePattern(segments)
 
 
 def _length(segment: tuple[str, ...]) -> int:

@@ -1,13 +1,11 @@
-"""The rules of lint: what a subscription's filter is found to be, by itself and beside the others."""
+"""Lint of a file of subscriptions: what cannot be read, and what the rules of `language/lint.py` say about the rest."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
-from whimbrel.language import suspicious_names
-from whimbrel.model.covering import CoverIndex
+from whimbrel.language.lint import Rule, lint_filter, lint_together
 from whimbrel.model.errors import DuplicateId, IdKindError, WhimbrelError
 from whimbrel.model.filter import Filter
 from whimbrel.model.schema import Schema
@@ -16,12 +14,13 @@ from whimbrel.readers.errors import InputError, InputPlace, RefusedInput
 from whimbrel.readers.source import Format
 from whimbrel.readers.subscriptions import SubscriptionRow, read_subscriptions
 
-Rule = Literal["error", "unsatisfiable", "always-true", "duplicate", "covered", "suspicious-name"]
+_WIDTH = 100
+"""Characters of another filter that a finding shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One remark on a subscription; `other` is the id of the one that it duplicates or that covers it."""
+    """One remark on a subscription; `other` is the id of a subscription that it duplicates or that covers it."""
 
     place: InputPlace
     id: Id | None
@@ -96,14 +95,8 @@ class _Linter:
         self.known.add(row.id)
         self.rows.append((place, row.id))
         self.filters.append(filter)
-        if not filter.is_satisfiable():
-            self.write(Finding(place, row.id, "unsatisfiable", "no event can match"))
-        elif filter.is_always_true():
-            self.write(Finding(place, row.id, "always-true", "every event matches"))
-        if row.dialect == "sql" and isinstance(row.filter, str) and '"' in row.filter:
-            for found in suspicious_names(row.filter):
-                message = f'"{found.name}" is the name of an attribute; {found}'
-                self.write(Finding(place, row.id, "suspicious-name", message))
+        for remark in lint_filter(filter):
+            self.write(Finding(place, row.id, remark.rule, remark.message))
 
     def _accept(self, row: SubscriptionRow) -> Filter:
         if self.kind not in (None, id_kind(row.id)):
@@ -117,28 +110,13 @@ class _Linter:
 
     def check_together(self, tick: Callable[[int, str], None]) -> None:
         """Look for equal filters and for those that another one covers."""
-        first: dict[Filter, int] = {}
-        for number, filter in enumerate(self.filters):
-            if not filter.is_satisfiable():
-                continue
-            same = first.setdefault(filter, number)
-            if same != number:
-                self._write_pair(number, same, "duplicate", "the same filter as")
-        places = [number for filter, number in first.items() if not filter.is_always_true()]  # those cover every filter
-        covers = CoverIndex(self.filters, places)
-        for count, number in enumerate(places, 1):
-            wider = covers.covering(number)
-            if wider is not None:
-                self._write_pair(number, wider, "covered", "every event that matches also matches")
-            if count % 1_000 == 0:
-                tick(count, "compared")
-
-    def _write_pair(self, number: int, other: int, rule: Rule, relation: str) -> None:
-        place, id = self.rows[number]
-        other_id = self.rows[other][1]
-        message = f"{relation} {other_id!r}: {_short(self.filters[other].text or str(self.filters[other]))}"
-        self.write(Finding(place, id, rule, message, other_id))
+        for number, remark in lint_together(self.filters, lambda count: tick(count, "compared")):
+            place, id = self.rows[number]
+            assert remark.other is not None
+            other_id, other = self.rows[remark.other][1], self.filters[remark.other]
+            message = f"{remark.message} {other_id!r}: {_short(other.text or str(other))}"
+            self.write(Finding(place, id, remark.rule, message, other_id))
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= 100 else f"{text[:97]}..."
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import IO, TYPE_CHECKING
 
-from whimbrel.model.tables import needed_columns
+from whimbrel.model.event_tables import needed_columns
 from whimbrel.readers.errors import FileTruncated, FileUnreadable, InputError, InputPlace
 
 if TYPE_CHECKING:

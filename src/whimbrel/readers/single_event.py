@@ -6,7 +6,7 @@ from collections.abc import Collection
 from io import BufferedReader, BytesIO
 from typing import cast
 
-from whimbrel.model import tables as shapes
+from whimbrel.model import event_tables as shapes
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.event import Event
 from whimbrel.model.limits import EVENT_BYTES

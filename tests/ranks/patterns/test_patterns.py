@@ -21,9 +21,9 @@ from whimbrel.model import expression as x
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.event import Event
-from whimbrel.model.explain import near_misses
 from whimbrel.model.intervals import STRINGS
 from whimbrel.model.limits import EVENT_VALUES
+from whimbrel.model.near_misses import near_misses
 from whimbrel.model.patterns import Substring, Suffix
 from whimbrel.model.subscription import Subscription
 from whimbrel.ranks.encoding import event_encoder as encoder

@@ -118,7 +118,7 @@ def _read_events(
     file: str, fallback: Format | None, attributes: Collection[str], timestamps: tuple[str, ...], report: RejectReport
 ) -> list[Event]:
     from whimbrel.model.errors import WhimbrelError
-    from whimbrel.model.tables import read_events as to_events
+    from whimbrel.model.event_tables import read_events as to_events
     from whimbrel.readers.errors import InputError, RefusedInput
     from whimbrel.readers.events import read_events
 

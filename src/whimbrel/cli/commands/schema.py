@@ -195,7 +195,7 @@ def _batches(files: list[str], fallback: Format | None, report: RejectReport) ->
 
 
 def _rows(batch: EventBatch) -> Iterator[Event | dict[str, object]]:
-    from whimbrel.model.tables import read_events
+    from whimbrel.model.event_tables import read_events
 
     if isinstance(batch.events, list):
         return iter(batch.events)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from whimbrel.engine.index import Index
-    from whimbrel.model.explain import NearMiss
+    from whimbrel.model.near_misses import NearMiss
     from whimbrel.model.subscription import Id
 
 _AT_ONCE = 60

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from whimbrel.language.columnar import Columnar, ParsedMany, parse_many
-from whimbrel.language.columns import Int64s
+from whimbrel.language.columnar import Columnar, Int64s, ParsedMany, parse_many
 from whimbrel.model import dialects
 from whimbrel.ranks.arrow import large_strings
 

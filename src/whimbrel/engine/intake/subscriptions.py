@@ -12,11 +12,11 @@ from whimbrel.engine.intake.parsing import chosen, parse_in_parallel, parse_load
 from whimbrel.engine.intake.typed_filters import parse_typed
 from whimbrel.language.columnar import ParsedMany
 from whimbrel.model.errors import FilterError, UnknownDialect, WhimbrelError
+from whimbrel.model.event_tables import as_arrow
 from whimbrel.model.expression import And, Compare, EndsWith, Expression, In, IsMissing, IsNull, StartsWith
 from whimbrel.model.filter import Filter
 from whimbrel.model.limits import FILTER_BYTES
 from whimbrel.model.subscription import Id
-from whimbrel.model.tables import as_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa

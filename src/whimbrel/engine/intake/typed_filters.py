@@ -15,7 +15,7 @@ import numpy as np
 from whimbrel.language.columnar import Operand, ParsedMany, ShapeGroup, parse_many
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.filter import Filter
-from whimbrel.model.normal import key_of
+from whimbrel.model.normal_form import key_of
 from whimbrel.model.values import BOOLEAN, TIMESTAMP, SortKey
 
 if TYPE_CHECKING:

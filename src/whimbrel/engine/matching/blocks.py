@@ -25,7 +25,7 @@ from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.engine.matching.workspace import PAIRS, Workspace
 from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.model.event import Event
-from whimbrel.model.tables import as_arrow, read_events, rows_of
+from whimbrel.model.event_tables import as_arrow, read_events, rows_of
 from whimbrel.ranks.encoding.event_encoder import EncodedEvents
 
 UNIT = 4_096

@@ -20,8 +20,8 @@ from whimbrel.engine.access.shared.items import holds
 from whimbrel.engine.access.shared.packing import ATTR_MASK, KIND_SHIFT, SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.model.event import Event
-from whimbrel.model.explain import NearMiss, near_misses, nearest_conjunction
 from whimbrel.model.filter import Filter
+from whimbrel.model.near_misses import NearMiss, near_misses, nearest_conjunction
 from whimbrel.model.subscription import Id, Subscription
 from whimbrel.ranks.clauses.clauses import RANGE
 from whimbrel.ranks.patterns.event_fragments import SEVERAL

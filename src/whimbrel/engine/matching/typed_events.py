@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whimbrel.model.event import Event
+from whimbrel.model.event_tables import as_arrow, read_typed_events
 from whimbrel.model.schema import Boolean, Domain, Enumeration, Instant, Number, Ordered, String
-from whimbrel.model.tables import as_arrow, read_typed_events
 
 if TYPE_CHECKING:
     from whimbrel.model.schema import Schema, Use

@@ -14,7 +14,7 @@ from operator import itemgetter
 import numpy as np
 
 from whimbrel.language.columnar import ColumnarShape, Conjunctions, ParsedMany, ShapeGroup
-from whimbrel.language.columns import Column, Int64s, joined
+from whimbrel.language.columnar.columns import Column, Int64s, joined
 from whimbrel.language.sql.conjunction_rows import ConjunctionRows
 from whimbrel.language.sql.lexer import check_text
 from whimbrel.language.sql.literal_columns import numbers_column, strings_column, timestamps_column

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from whimbrel.language.columns import Column, Int64s
+from whimbrel.language.columnar.columns import Column, Int64s
 from whimbrel.language.sql.literal_columns import numbers_column
 from whimbrel.language.sql.skeletons import MOST_PREDICATES, ParsedSkeleton, read_predicate, split_skeleton
 

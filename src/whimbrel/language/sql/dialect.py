@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from whimbrel.language.columnar import ParsedMany
-    from whimbrel.language.columns import Int64s
+    from whimbrel.language.columnar.columns import Int64s
+    from whimbrel.language.sql.hints import SuspiciousName
     from whimbrel.model.conjunction import Conjunction
     from whimbrel.model.event_schema import EventSchema
     from whimbrel.model.values import Value
@@ -55,6 +56,12 @@ class SqlDialect:
         from whimbrel.language.sql.locate import locate
 
         return locate(text, number, part, value)
+
+    def suspicious_names(self, text: str) -> list[SuspiciousName]:
+        """The double-quoted names of a text that stand where a literal usually does."""
+        from whimbrel.language.sql.hints import suspicious_names
+
+        return suspicious_names(text) if '"' in text else []
 
     def parse_columns(self, texts: Sequence[str], split: bool = False) -> ParsedMany:
         """The columnar form of many texts."""

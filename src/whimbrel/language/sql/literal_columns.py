@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from whimbrel.language.columns import EXACT_INTEGERS, Numbers, exact
+from whimbrel.language.columnar.columns import EXACT_INTEGERS, Numbers, exact
 from whimbrel.language.sql.lexer import number_value
 from whimbrel.model.values import Timestamp, canonical_number
 

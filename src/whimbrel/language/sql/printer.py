@@ -9,20 +9,40 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from whimbrel.language.sql.coded import coded_tests, in_words
-from whimbrel.language.sql.expression import expression_text
-from whimbrel.language.sql.literals import name_text, pattern_text
-from whimbrel.language.sql.value_sets import Text, all_of, any_of, chunks, set_text
+from whimbrel.language.sql.literals import name_text, pattern_text, string_text, value_text
+from whimbrel.language.sql.value_sets import Text, all_of, any_of, chunks, coded_tests, in_words, set_text
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.constraint import NULL_KEY, Constraint
 from whimbrel.model.errors import LimitExceeded
+from whimbrel.model.expression import (
+    And,
+    Compare,
+    CompareAttributes,
+    Constant,
+    Contains,
+    EndsWith,
+    Expression,
+    In,
+    InCidr,
+    IsMissing,
+    IsNull,
+    Like,
+    Not,
+    Or,
+    Predicate,
+    RLike,
+    StartsWith,
+)
 from whimbrel.model.filter import Filter
 from whimbrel.model.intervals import ALL, STRINGS, IntervalSet
 from whimbrel.model.limits import FILTER_BYTES, FILTER_PREDICATES
-from whimbrel.model.patterns import Like
+from whimbrel.model.patterns import LikePattern
+from whimbrel.model.values import Value
 
 if TYPE_CHECKING:
     from whimbrel.model.event_schema import CodedDomain, EventSchema
+
+_CONSTANTS = {True: "TRUE", False: "FALSE", None: "NULL"}
 
 
 def print_filter(filter: Filter) -> str:
@@ -95,7 +115,7 @@ def _value_tests(name: str, constraint: Constraint) -> list[Text]:
     """The tests of the value that a binding picks."""
     implied = STRINGS if constraint.include else ALL
     for pattern in constraint.include:
-        if isinstance(pattern, Like):
+        if isinstance(pattern, LikePattern):
             implied = implied.intersect(IntervalSet.prefix(pattern.segments[0][0]))
     tests = [Text(f"{name} {pattern_text(pattern)}") for pattern in constraint.include]
     tests += [Text(f"{name} NOT {pattern_text(pattern)}") for pattern in constraint.exclude]
@@ -116,3 +136,56 @@ def _member_tests(name: str, constraint: Constraint) -> list[Text]:
         tests.append(Text(f"{name} CONTAINS ANY ({', '.join(literals)})"))
     tests += [Text(f"{name} CONTAINS NONE ({', '.join(literals)})") for literals in chunks(constraint.forbidden)]
     return tests
+
+
+def expression_text(expression: Expression) -> str:
+    """The text of an expression, which parses to an equal filter.
+
+    >>> expression_text(And((Compare("a", "<", 5), Not(Or((IsNull("b"), In("c", (1, "x"))))))))
+    "a < 5 AND NOT (b IS NULL OR c IN (1, 'x'))"
+    """
+    return _expression(expression).text
+
+
+def _expression(node: Expression) -> Text:
+    if isinstance(node, And):
+        return all_of([_expression(term) for term in node.terms]) if node.terms else Text("TRUE")
+    if isinstance(node, Or):
+        return any_of([_expression(term) for term in node.terms]) if node.terms else Text("FALSE")
+    if isinstance(node, Not):
+        inner = _expression(node.term)
+        return Text(f"NOT {inner.text}" if isinstance(node.term, Predicate) else f"NOT ({inner.text})")
+    return Text(_predicate_text(node))
+
+
+def _predicate_text(node: Predicate) -> str:
+    if isinstance(node, Constant):
+        return _CONSTANTS[node.value]
+    if isinstance(node, CompareAttributes):
+        return f"{name_text(node.left)} {node.op} {name_text(node.right)}"
+    name = name_text(node.attribute)
+    match node:
+        case Compare(_, op, value):
+            return f"{name} {op} {value_text(value)}"
+        case In(_, values):
+            return f"{name} IN {_literals(values)}"
+        case Contains(_, quantifier, values):
+            return f"{name} CONTAINS {quantifier} {_literals(values)}"
+        case Like(_, pattern, escape):
+            return f"{name} LIKE {string_text(pattern)}" + ("" if escape == "\\" else f" ESCAPE {string_text(escape)}")
+        case StartsWith(_, text):
+            return f"{name} STARTS WITH {string_text(text)}"
+        case EndsWith(_, text):
+            return f"{name} ENDS WITH {string_text(text)}"
+        case RLike(_, regex):
+            return f"{name} RLIKE {string_text(regex)}"
+        case InCidr(_, network):
+            return f"{name} IN CIDR {string_text(network)}"
+        case IsNull():
+            return f"{name} IS NULL"
+        case IsMissing():
+            return f"{name} IS MISSING"
+
+
+def _literals(values: Sequence[Value | None]) -> str:
+    return f"({', '.join(map(value_text, values))})"

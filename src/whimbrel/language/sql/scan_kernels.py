@@ -1,44 +1,91 @@
-"""The loops over the bytes of many texts: cutting them into predicates and literals, and telling equal strings apart.
+"""The loops over the bytes of many texts: they cut texts into predicates and literals, and number equal strings alike.
 
-What is unusual in a text (a quoted name, a doubled quote, a positive exponent, a letter outside ASCII that is not in a
-string) makes it a row that is left to the parser: the loops know the plain case only.
+The loops know the plain case only. Whatever is unusual in a text (a quoted name, a doubled quote, a positive exponent,
+a letter outside ASCII that is not in a string) makes them leave that text to the parser.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from whimbrel.compiled.helpers import load_word, shared
-from whimbrel.compiled.jit import helper, kernel
+from whimbrel.compiled.jit import helper, inlined, kernel
 
 SPACE, DOUBLE_QUOTE, QUOTE, PLUS, MINUS, POINT, ZERO, NINE = b" \"'+-.09"
 LETTER_A, LETTER_D, LETTER_N, UNDERSCORE, BACKTICK, SMALL_E = b"ADN_`e"
 _OTHER, _ODD, _STRING, _LETTER, _DIGIT, _POINT = range(6)
 _KIND = np.zeros(256, np.uint8)
-"""What each byte is; those from `_LETTER` on make words."""
+"""The kind of each byte; the kinds from `_LETTER` on make words."""
 _KIND[128:] = _KIND[[DOUBLE_QUOTE, BACKTICK]] = _ODD
 _KIND[QUOTE], _KIND[POINT], _KIND[ZERO : NINE + 1] = _STRING, _POINT, _DIGIT
 _KIND[65:91] = _KIND[97:123] = _KIND[UNDERSCORE] = _LETTER
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _HALF, _BYTE = np.uint64(32), np.uint64(8)
 _EXACT = 900_719_925_474_098
-"""With one digit more, still below 2^53."""
+"""An integer up to this one stays below 2^53 with one digit more."""
 _TENS = 10.0 ** np.arange(23)
 """The powers of ten that are exact: dividing an exact integer by one rounds once, as reading the number should."""
 _MOST_CHARACTERS = 64
-"""Of a number: with an exponent of two digits, it is far from the smallest that there are."""
+"""Characters of a plain number; with an exponent of two digits it is far from the smallest float."""
 _DIGITS = 15
-"""Digits before the point, at most: such integers are exact as binary64."""
+"""Digits before the point of a plain number; such integers are exact as binary64."""
+
+
+class TextBytes(NamedTuple):
+    """Many texts: text i is `data[offsets[i]:offsets[i + 1]]`, in UTF-8."""
+
+    offsets: np.ndarray
+    data: np.ndarray
+
+
+class SkeletonPool(NamedTuple):
+    """The different skeletons that were met: skeleton c is `data[starts[c]:starts[c + 1]]`.
+
+    `table` finds them by hash, with open addressing: an entry is c + 1, and 0 is empty.
+    """
+
+    data: np.ndarray
+    starts: np.ndarray
+    table: np.ndarray
+
+
+class TextCuts(NamedTuple):
+    """What the texts were cut into, text after text.
+
+    `counts` has the number of predicates of each text, 0 for one that is left to the parser. `codes` has the skeleton
+    of each predicate, `numbers` each number, `string_begin` and `string_end` the bytes of each string. A number with
+    too many digits for the loops is read again: `long_number` is its place in `numbers`, `long_begin` and `long_end`
+    its bytes.
+    """
+
+    counts: np.ndarray
+    codes: np.ndarray
+    numbers: np.ndarray
+    long_number: np.ndarray
+    long_begin: np.ndarray
+    long_end: np.ndarray
+    string_begin: np.ndarray
+    string_end: np.ndarray
+
+
+class PredicateFacts(NamedTuple):
+    """For each skeleton the number of its attribute, or -1 if it is not plain, and how many literals it has."""
+
+    attribute: np.ndarray
+    numbers: np.ndarray
+    strings: np.ndarray
 
 
 @helper
-def _is_digit(c):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _is_digit(c: int) -> bool:  # pragma: no cover
     return ZERO <= c <= NINE
 
 
 @helper
-def _hash(data, start, end):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Eight bytes at a time, then the others."""
+def _hash(data: np.ndarray, start: int, end: int) -> np.int64:  # pragma: no cover
+    """The hash of some bytes: eight at a time, then the rest."""
     h = np.uint64(end - start)
     while start + 8 <= end:
         h = (h ^ load_word(data, start)) * _FACTOR
@@ -52,33 +99,34 @@ def _hash(data, start, end):  # type: ignore[no-untyped-def]  # pragma: no cover
     return np.int64((h ^ (h >> _HALF)) & np.uint64(0x7FFFFFFF))
 
 
-@helper
-def _code(rest, begin, end, pool, pool_start, table, known):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """The number of a predicate among those that are known, which may be the next one; -1 if there is no room."""
-    mask = table.size - 1
+@inlined
+def _code(rest: np.ndarray, begin: int, end: int, pool: SkeletonPool, known: int) -> np.int64:  # pragma: no cover
+    """The number of a skeleton in the pool, which becomes the next number if it is new; -1 if the pool is full."""
+    mask = pool.table.size - 1
     slot = _hash(rest, begin, end) & mask
     size = end - begin
-    while table[slot] != 0:
-        code = table[slot] - 1
-        start = pool_start[code]
-        if pool_start[code + 1] - start == size and shared(pool, start, rest, begin, size) == size:
+    while pool.table[slot] != 0:
+        code = pool.table[slot] - 1
+        start = pool.starts[code]
+        if pool.starts[code + 1] - start == size and shared(pool.data, start, rest, begin, size) == size:
             return np.int64(code)
         slot = (slot + 1) & mask
-    start = pool_start[known]
-    if known + 1 >= pool_start.size or start + size > pool.size:
+    start = pool.starts[known]
+    if known + 1 >= pool.starts.size or start + size > pool.data.size:
         return np.int64(-1)
     for i in range(size):
-        pool[start + i] = rest[begin + i]
-    pool_start[known + 1] = start + size
-    table[slot] = known + 1
+        pool.data[start + i] = rest[begin + i]
+    pool.starts[known + 1] = start + size
+    pool.table[slot] = known + 1
     return np.int64(known)
 
 
 @helper
-def _number(data, at, end):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Reads a number that starts with a digit: where it ends, its value, if it is plain, if more digits must be read.
+def _number(data: np.ndarray, at: int, end: int) -> tuple[int, float, bool, bool]:  # pragma: no cover
+    """Read a number that starts with a digit. Return its end, its value, whether it is plain, and whether it is long.
 
-    Plain are those below 2^53, without an exponent or with a negative one of two digits at most.
+    A plain number is below 2^53 and has no exponent, or a negative one of at most two digits. A long one has digits
+    that this function does not read: its value must be read again.
     """
     start = at
     value = np.int64(0)
@@ -108,8 +156,8 @@ def _number(data, at, end):  # type: ignore[no-untyped-def]  # pragma: no cover
 
 
 @helper
-def _after_string(data, at, end):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Where the string that begins here ends, and whether it does, and with no other quote behind it."""
+def _after_string(data: np.ndarray, at: int, end: int) -> tuple[int, bool]:  # pragma: no cover
+    """The end of the string that begins here, and whether it has a closing quote without another quote behind it."""
     at += 1
     while at < end and data[at] != QUOTE:
         at += 1
@@ -117,8 +165,8 @@ def _after_string(data, at, end):  # type: ignore[no-untyped-def]  # pragma: no 
 
 
 @helper
-def _is_cut(rest, begin, size, data, at, end):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Whether ` AND ` was just written, and not between two literals, where it is, or may be, that of BETWEEN."""
+def _is_cut(rest: np.ndarray, begin: int, size: int, data: np.ndarray, at: int, end: int) -> bool:  # pragma: no cover
+    """Whether to cut here: ` AND ` was just written, and not between two literals, where BETWEEN may have it."""
     if size - begin < 5 or rest[size - 5] != SPACE:
         return False
     if rest[size - 4] != LETTER_A or rest[size - 3] != LETTER_N or rest[size - 2] != LETTER_D:
@@ -130,45 +178,44 @@ def _is_cut(rest, begin, size, data, at, end):  # type: ignore[no-untyped-def]  
 
 
 @kernel
-def cut_texts(  # type: ignore[no-untyped-def]  # pragma: no cover
-    offsets, data, whole, most_bytes, most_pieces, pool, pool_start, table,
-    counts, codes, numbers, long_number, long_begin, long_end, string_begin, string_end,
-):  # fmt: skip
-    """Cuts the literals out of every text, and cuts it at AND, outside of BETWEEN, unless it is to stay whole.
+def cut_texts(
+    texts: TextBytes, whole: bool, most_bytes: int, most_predicates: int, pool: SkeletonPool, cuts: TextCuts
+) -> tuple[int, int, int, int, int]:  # pragma: no cover
+    """Cut the literals out of every text, and cut the rest at AND outside of BETWEEN, unless it is to stay `whole`.
 
-    Per row the number of predicates, 0 for one that is left; of all rows, one after the other, the number of each
-    predicate (its text with a mark for each literal is in `pool`), the numbers, those of them that must be read with
-    more digits, and where strings begin and end. Returns how many there are of each, and of different predicates.
+    Writes to `pool` and `cuts`. A text with more than `most_bytes` or `most_predicates` is left to the parser. Returns
+    how many predicates, numbers, long numbers, strings and skeletons there are.
     """
-    known = pieces = number = long = string = 0
+    data = texts.data
+    known = predicate = number = long = string = 0
     rest = np.empty(most_bytes + 2, np.uint8)
-    for row in range(offsets.size - 1):
-        at, end = offsets[row], offsets[row + 1]
+    for row in range(texts.offsets.size - 1):
+        at, end = texts.offsets[row], texts.offsets[row + 1]
         good = end - at <= most_bytes
-        first_piece, first_number, first_long, first_string = pieces, number, long, string
+        first_predicate, first_number, first_long, first_string = predicate, number, long, string
         size = begin = 0
-        literal_end = np.int64(-1)
+        literal_end = at - 1
         while good and at < end:
             kind = _KIND[data[at]]
             if kind == _STRING:
-                string_begin[string] = at + 1
+                cuts.string_begin[string] = at + 1
                 good = literal_end != at
                 at, is_string = _after_string(data, at, end)
                 good &= is_string
-                string_end[string] = at - 1
+                cuts.string_end[string] = at - 1
                 string += 1
                 rest[size] = rest[size + 1] = QUOTE
                 size += 2
                 literal_end = at
             elif kind == _DIGIT:
                 good = literal_end != at
-                long_begin[long] = at
+                cuts.long_begin[long] = at
                 at, value, is_number, is_long = _number(data, at, end)
                 good &= is_number
-                long_number[long] = number
-                long_end[long] = at
+                cuts.long_number[long] = number
+                cuts.long_end[long] = at
                 long += is_long
-                numbers[number] = value
+                cuts.numbers[number] = value
                 number += 1
                 rest[size] = QUOTE
                 size += 1
@@ -179,80 +226,79 @@ def cut_texts(  # type: ignore[no-untyped-def]  # pragma: no cover
                     size += 1
                     at += 1
             elif kind == _OTHER:
-                c = data[at]
-                rest[size] = c
+                rest[size] = data[at]
                 size += 1
                 at += 1
-                if c == SPACE and not whole and _is_cut(rest, begin, size, data, at, end):
-                    code = _code(rest, begin, size - 5, pool, pool_start, table, known)
-                    good = code >= 0 and pieces - first_piece < most_pieces
+                if rest[size - 1] == SPACE and not whole and _is_cut(rest, begin, size, data, at, end):
+                    code = _code(rest, begin, size - 5, pool, known)
+                    good = code >= 0 and predicate - first_predicate < most_predicates
                     known += code == known
-                    codes[pieces] = code
-                    pieces += 1
+                    cuts.codes[predicate] = code
+                    predicate += 1
                     begin = size
             else:
                 good = False
         if good:
-            code = _code(rest, begin, size, pool, pool_start, table, known)
-            good = code >= 0 and pieces - first_piece < most_pieces
+            code = _code(rest, begin, size, pool, known)
+            good = code >= 0 and predicate - first_predicate < most_predicates
             known += code == known
-            codes[pieces] = code
-            pieces += 1
-        if good:
-            counts[row] = pieces - first_piece
-        else:
-            counts[row] = 0
-            pieces, number, long, string = first_piece, first_number, first_long, first_string
-    return pieces, number, long, string, known
+            cuts.codes[predicate] = code
+            predicate += 1
+        cuts.counts[row] = predicate - first_predicate if good else 0
+        if not good:
+            predicate, number, long, string = first_predicate, first_number, first_long, first_string
+    return predicate, number, long, string, known
 
 
 @kernel
-def keep_plain(  # type: ignore[no-untyped-def]  # pragma: no cover
-    counts, codes, numbers, string_begin, string_end, attribute, number_count, string_count, attributes
-):
-    """Leaves the rows that have a predicate without an attribute, or two with the same: the others move up.
+def keep_plain(cuts: TextCuts, facts: PredicateFacts) -> tuple[int, int, int]:  # pragma: no cover
+    """Leave texts that have a predicate that is not plain, or two on one attribute, to the parser; close the gaps.
 
-    Writes 0 as the count of a row that is left. Returns how many predicates, numbers and strings stay.
+    Writes 0 as the count of such a text. Returns how many predicates, numbers and strings stay.
     """
-    seen = np.full(attributes, -1, np.int64)
-    piece = number = string = 0  # read
-    pieces_kept = numbers_kept = strings_kept = 0
-    for row in range(counts.size):
+    seen = np.full(facts.attribute.size, -1, np.int64)
+    predicate = number = string = 0  # read
+    predicates_kept = numbers_kept = strings_kept = 0
+    for row in range(cuts.counts.size):
+        count = cuts.counts[row]
         good = True
         its_numbers = its_strings = 0
-        for i in range(piece, piece + counts[row]):
-            code = codes[i]
-            attr = attribute[code]
+        for i in range(predicate, predicate + count):
+            code = cuts.codes[i]
+            attr = facts.attribute[code]
             if attr < 0 or seen[attr] == row:
                 good = False
             else:
                 seen[attr] = row
-            its_numbers += number_count[code]
-            its_strings += string_count[code]
+            its_numbers += facts.numbers[code]
+            its_strings += facts.strings[code]
         if good:
-            for i in range(counts[row]):
-                codes[pieces_kept + i] = codes[piece + i]
+            for i in range(count):
+                cuts.codes[predicates_kept + i] = cuts.codes[predicate + i]
             for i in range(its_numbers):
-                numbers[numbers_kept + i] = numbers[number + i]
+                cuts.numbers[numbers_kept + i] = cuts.numbers[number + i]
             for i in range(its_strings):
-                string_begin[strings_kept + i] = string_begin[string + i]
-                string_end[strings_kept + i] = string_end[string + i]
-            pieces_kept += counts[row]
+                cuts.string_begin[strings_kept + i] = cuts.string_begin[string + i]
+                cuts.string_end[strings_kept + i] = cuts.string_end[string + i]
+            predicates_kept += count
             numbers_kept += its_numbers
             strings_kept += its_strings
-        piece += counts[row]
+        else:
+            cuts.counts[row] = 0
+        predicate += count
         number += its_numbers
         string += its_strings
-        if not good:
-            counts[row] = 0
-    return pieces_kept, numbers_kept, strings_kept
+    return predicates_kept, numbers_kept, strings_kept
 
 
 @kernel
-def number_strings(data, begin, end, table, codes, first):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Numbers strings, equal ones alike; `first` is where each of the different ones occurs first. How many there are.
+def number_strings(
+    data: np.ndarray, begin: np.ndarray, end: np.ndarray, table: np.ndarray, codes: np.ndarray, first: np.ndarray
+) -> int:  # pragma: no cover
+    """Number strings, equal ones alike, and return how many different ones there are.
 
-    The table, all zeros, has at least twice as many places as there are strings.
+    Writes the number of each string to `codes`, and the first string of each number to `first`. The table is all zeros
+    and at least twice as large as the number of strings.
     """
     mask = table.size - 1
     known = 0
@@ -276,8 +322,10 @@ def number_strings(data, begin, end, table, codes, first):  # type: ignore[no-un
 
 
 @kernel
-def copy_spans(data, begin, end, offsets, out):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Copies spans of bytes to where the offsets say."""
+def copy_spans(
+    data: np.ndarray, begin: np.ndarray, end: np.ndarray, offsets: np.ndarray, out: np.ndarray
+) -> None:  # pragma: no cover
+    """Copy span i of the bytes to `out[offsets[i]:]`."""
     for i in range(begin.size):
         for j in range(end[i] - begin[i]):
             out[offsets[i] + j] = data[begin[i] + j]

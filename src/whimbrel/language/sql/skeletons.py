@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from whimbrel.language.columnar import ColumnarShape, Kind, Operand, SlotType, Term
+from whimbrel.language.columnar.shapes import ColumnarShape, Kind, Operand, SlotType, Term
 from whimbrel.language.sql.parser import parse_template
 from whimbrel.language.sql.template import (
     CONSTANTS,

@@ -1,20 +1,27 @@
-"""Sets of values as SQL text: the shortest familiar predicate whose true-set is exactly the set.
+"""Sets of values as SQL text: the shortest familiar predicate that holds for exactly the values of the set.
 
 `NOT` complements only membership (=, IN, STARTS WITH), because an order comparison is unknown outside its type.
-So a set is written as points, as everything but points and prefixes, or type by type as ranges joined by OR.
+So a set is written as points, as everything but points and prefixes, or type by type as ranges joined by OR. A set of
+codes, which stand for the values of an ordered domain, is written in the words of the domain.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from whimbrel.language.sql.literals import string_text, value_text
-from whimbrel.model.constraint import NULL_KEY
+from whimbrel.model.constraint import NULL_KEY, Constraint, Group
 from whimbrel.model.intervals import ALL, Cut, IntervalSet, edge
 from whimbrel.model.limits import IN_MEMBERS
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP, SortKey, Timestamp, from_key
 
+if TYPE_CHECKING:
+    from whimbrel.model.event_schema import CodedDomain
+
+_FEW = 3
+"""Values up to which a list is easier to read than the negation of a comparison."""
 _OR, _AND, _ATOM = 1, 2, 3
 _EPOCH = value_text(Timestamp(0))
 
@@ -148,3 +155,50 @@ def _prefix(low: Cut, high: Cut) -> str | None:
         return None
     text = low[2] + "\0" if low[3] else low[2]
     return text if IntervalSet.prefix(text).cuts == (low, high) else None
+
+
+def coded_tests(name: str, constraint: Constraint, order: CodedDomain) -> list[Text]:
+    """The tests of the value that a binding picks."""
+    if constraint.values == ALL:
+        return [Text(f"{name} = {name}")] if constraint.bound else []
+    return [_coded_set(name, constraint.values, order)]
+
+
+def in_words(constraint: Constraint, order: CodedDomain) -> Constraint:
+    """The constraint with words in the place of the codes of its members."""
+
+    def words(group: Group) -> Group:
+        return frozenset(order.word(key) if key != NULL_KEY and key[0] == NUMBER else key for key in group)
+
+    return replace(
+        constraint, required=frozenset(map(words, constraint.required)), forbidden=words(constraint.forbidden)
+    )
+
+
+def _coded_set(name: str, values: IntervalSet, order: CodedDomain) -> Text:
+    """The test that holds for exactly these codes: one value, all but one, a comparison, its opposite, or a list."""
+    runs, holes = order.code_runs(values), order.code_runs(values.complement())
+    size, left_out = _count(runs), _count(holes)
+    for op, codes, count in (("=", runs, size), ("!=", holes, left_out)):
+        if count == 1:
+            return Text(f"{name} {op} {string_text(order.words[codes[0][0]])}")
+    comparison = order.described(runs)
+    if comparison is not None:
+        return Text(f"{name} {comparison[0]} {string_text(order.words[comparison[1]])}")
+    opposite = order.described(holes) if min(size, left_out) > _FEW else None
+    if opposite is not None:
+        return Text(f"NOT {name} {opposite[0]} {string_text(order.words[opposite[1]])}")
+    if size <= left_out:
+        return any_of([Text(f"{name} IN ({literals})") for literals in _word_lists(runs, order)])
+    return all_of([Text(f"{name} NOT IN ({literals})") for literals in _word_lists(holes, order)])
+
+
+def _count(runs: Sequence[tuple[int, int]]) -> int:
+    return sum(last - first + 1 for first, last in runs)
+
+
+def _word_lists(runs: Sequence[tuple[int, int]], order: CodedDomain) -> list[str]:
+    """The words of codes, in lists of an allowed length."""
+    words = [string_text(order.words[code]) for first, last in runs for code in range(first, last + 1)]
+    size = IN_MEMBERS.value
+    return [", ".join(words[start : start + size]) for start in range(0, len(words), size)]

@@ -33,7 +33,7 @@ from whimbrel.model.expression import (
     StartsWith,
 )
 from whimbrel.model.limits import FILTER_CONJUNCTIONS
-from whimbrel.model.normal import check_size, key_of
+from whimbrel.model.normal_form import check_size, key_of
 from whimbrel.model.schema.domains import Domain
 from whimbrel.model.schema.errors import FilterTypeError, Reason, did_you_mean
 from whimbrel.model.schema.events import key_text

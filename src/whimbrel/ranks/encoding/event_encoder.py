@@ -19,8 +19,8 @@ from whimbrel.compiled.python_objects import KINDS
 from whimbrel.compiled.views import read_only
 from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.model.event import Event
+from whimbrel.model.event_tables import read_events
 from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_VALUES
-from whimbrel.model.tables import read_events
 from whimbrel.model.values import SortKey
 from whimbrel.ranks.column_layout import ColumnLayout, Leaf, layout, leaf_array
 from whimbrel.ranks.columns import rank_column

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.intervals import ALL, STRINGS, IntervalSet
-from whimbrel.model.patterns import Cidr, Like, Pattern, Substring, Suffix
+from whimbrel.model.patterns import Cidr, LikePattern, Pattern, Substring, Suffix
 from whimbrel.ranks.patterns.networks import EVERY_NETWORK, SOME_NETWORK, network_fragment
 from whimbrel.ranks.patterns.pattern_trie import EVERY_END, EVERY_INSIDE, SOME_END, SOME_INSIDE
 
@@ -55,7 +55,7 @@ def _wanted(pattern: Pattern, values: IntervalSet) -> tuple[list[tuple[str, ...]
         return ([(pattern.text + SOME_INSIDE,)] if pattern.text else []), True
     if isinstance(pattern, Cidr):
         return [(network_fragment(pattern) + SOME_NETWORK,)], True
-    if isinstance(pattern, Like):
+    if isinstance(pattern, LikePattern):
         return _of_like(pattern, values)
     return _of_regex(pattern.regex), False
 
@@ -70,7 +70,7 @@ def _unwanted(pattern: Pattern) -> list[str]:
     return []
 
 
-def _of_like(pattern: Like, values: IntervalSet) -> tuple[list[tuple[str, ...]], bool]:
+def _of_like(pattern: LikePattern, values: IntervalSet) -> tuple[list[tuple[str, ...]], bool]:
     """The prefix is in the values already; with nothing but a suffix more, all is said unless the two may overlap."""
     texts = [text for segment in pattern.segments for text in segment]
     head, last = texts[0], texts[-1]

@@ -17,8 +17,8 @@ import pyarrow as pa
 from whimbrel.engine.matching.typed_events import coded_table
 from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.model.event import Event
+from whimbrel.model.event_tables import read_events
 from whimbrel.model.schema import Schema, Violation
-from whimbrel.model.tables import read_events
 
 FEW = 64
 """Rows that are judged one by one, because a look at whole columns would cost as much."""

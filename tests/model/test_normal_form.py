@@ -23,7 +23,7 @@ from whimbrel.model.limits import (
     FILTER_PREDICATES,
     IN_MEMBERS,
 )
-from whimbrel.model.normal import ABSORB_UP_TO
+from whimbrel.model.normal_form import ABSORB_UP_TO
 
 
 def shuffled(expression: x.Expression, order: random.Random) -> x.Expression:

@@ -19,7 +19,7 @@ from whimbrel import Filter
 from whimbrel.matchers import make
 from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.model.event import Event
-from whimbrel.model.tables import needed_columns, read_events
+from whimbrel.model.event_tables import needed_columns, read_events
 from whimbrel.model.values import Timestamp
 
 NAN, INF = math.nan, math.inf
@@ -353,7 +353,7 @@ def test_a_limit_says_which_event_it_is_in(shape: str) -> None:
 
 
 def test_a_slice_of_a_long_column_of_lists_reads_only_its_members(monkeypatch: pytest.MonkeyPatch) -> None:
-    from whimbrel.model import tables as events
+    from whimbrel.model import event_tables as events
 
     seen: list[int] = []
     real = events._scalar_cells

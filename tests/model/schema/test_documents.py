@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.model import domain_semantics as direct
+from tests.model.schema import domain_semantics as direct
 from whimbrel import Index, Schema
 from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.schema import InvalidSchema, SchemaError

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.model.domain_semantics import orders, trees
+from tests.model.schema.domain_semantics import orders, trees
 from whimbrel import Schema
 from whimbrel.model.errors import LimitExceeded, WhimbrelError
 from whimbrel.model.event import Event

@@ -10,10 +10,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tests.matchers.test_events import DAY, NAN, T, read
+from tests.model.test_event_tables import DAY, NAN, T, read
 from whimbrel.model.errors import EventError
 from whimbrel.model.event import Event
-from whimbrel.model.tables import as_arrow, read_events
+from whimbrel.model.event_tables import as_arrow, read_events
 
 
 def test_objects_are_read_one_by_one() -> None:

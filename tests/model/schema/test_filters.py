@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.model import domain_semantics as direct
+from tests.model.schema import domain_semantics as direct
 from whimbrel import Filter, Schema
 from whimbrel.model import expression as x
 from whimbrel.model.event import Event

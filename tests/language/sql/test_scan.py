@@ -15,18 +15,18 @@ from tests.language.test_columnar import check
 from whimbrel.engine.intake import parsing as loads
 from whimbrel.engine.intake.parsing import parse_load, scan_load
 from whimbrel.lab.workloads import mixed
-from whimbrel.language.columns import DictionaryStrings
+from whimbrel.language.columnar.columns import DictionaryStrings
 from whimbrel.language.sql import scan
 from whimbrel.model.errors import UnknownDialect
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _scan_all() -> Iterator[None]:
-    before = loads.SCANNED_FROM, scan.RARE, scan.LONGEST, scan.PREDICATE_BYTES
+    before = loads.SCANNED_FROM, scan.RARE, scan.LONGEST, scan.SKELETON_BYTES
     loads.SCANNED_FROM, scan.RARE = 1, 1
-    scan.LONGEST, scan.PREDICATE_BYTES = 1 << 12, 1 << 14  # small ones are made faster
+    scan.LONGEST, scan.SKELETON_BYTES = 1 << 12, 1 << 14  # small ones are made faster
     yield
-    loads.SCANNED_FROM, scan.RARE, scan.LONGEST, scan.PREDICATE_BYTES = before
+    loads.SCANNED_FROM, scan.RARE, scan.LONGEST, scan.SKELETON_BYTES = before
 
 
 def agrees(batch: list[str]) -> None:
@@ -152,10 +152,10 @@ def test_rare_wholes_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_texts_beyond_the_room_for_predicates_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = [f"a{n} = 1 AND b = 2" for n in range(20)]
-    monkeypatch.setattr(scan, "PREDICATES", 8)
+    monkeypatch.setattr(scan, "SKELETONS", 8)
     assert scanned(*batch) == (list(range(7)), list(range(7, 15)))
-    monkeypatch.setattr(scan, "PREDICATES", 1 << 15)
-    monkeypatch.setattr(scan, "PREDICATE_BYTES", 20)
+    monkeypatch.setattr(scan, "SKELETONS", 1 << 15)
+    monkeypatch.setattr(scan, "SKELETON_BYTES", 20)
     assert scanned(*batch) == ([0, 1], [2])
 
 

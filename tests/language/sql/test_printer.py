@@ -6,7 +6,7 @@ from hypothesis import given
 from tests import strategies as model
 from tests.language import texts as sql
 from whimbrel.language import parse
-from whimbrel.language.sql.expression import expression_text
+from whimbrel.language.sql.printer import expression_text
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.expression import And, Compare, EndsWith, In, Like, Not, Or, StartsWith
 from whimbrel.model.filter import Filter
