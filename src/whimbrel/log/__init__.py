@@ -1,7 +1,7 @@
 """The durable log: events as exact bytes with their match lists, in one order, on one host.
 
-One process writes (`LogWriter`), any number read (`LogReader`). An acknowledged entry survives kill -9 and, as far as
-the disk keeps what it has synced, loss of power. Retention is by offset: `truncate` raises the floor for good.
+One process writes (`LogWriter`), any number read (`LogReader`). An acknowledged entry survives kill -9 and, if the disk
+keeps what it has synced, loss of power. Retention is by offset: `truncate` raises the floor for good.
 """
 
 from whimbrel.log.errors import (

@@ -1,4 +1,4 @@
-"""Why the log refuses: not there, not ours, damaged, newer, in use, truncated below, or broken under the writer."""
+"""The errors of a log: missing, foreign, damaged, newer, locked, closed, failed, or asked for an offset it lacks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MissingLog(LogError, FileNotFoundError):
 
 
 class ForeignLog(LogError):
-    """Something is at `path`, but it is not a log of Whimbrel: what was `found`."""
+    """Something is at `path`, but it is not a log of Whimbrel; `found` says what it is."""
 
     def __init__(self, path: str | Path, found: str) -> None:
         self.found = found
@@ -40,7 +40,7 @@ class NewerLog(LogError):
 
 
 class CorruptLog(LogError):
-    """A log that is torn or changed: what the `problem` is."""
+    """A log that is torn or changed; `problem` says what was found."""
 
     def __init__(self, path: str | Path, problem: str) -> None:
         self.problem = problem
@@ -48,7 +48,7 @@ class CorruptLog(LogError):
 
 
 class LogLocked(LogError):
-    """Another writer has the log: the process `owner`, where that is known."""
+    """Another writer has the log; `owner` is its process id if known."""
 
     def __init__(self, path: str | Path, owner: int | None) -> None:
         self.owner = owner
@@ -57,9 +57,9 @@ class LogLocked(LogError):
 
 
 class LogFailed(LogError):
-    """A write did not reach the disk, so the writer takes no more; the `problem` as the system told it.
+    """A write did not reach the disk, so the writer stopped; `problem` is the message of the system.
 
-    What was acknowledged before is safe. Entries that were not may be there or not when the log is opened again.
+    What was acknowledged before is safe. Other entries may or may not be there when the log is opened again.
     """
 
     def __init__(self, path: str | Path, problem: str) -> None:

@@ -1,11 +1,11 @@
 """The file of a log: one SQLite database in WAL mode, `log.sqlite` in the log's directory.
 
-    log     one row: the `id` drawn when the log was made, when that was, and the `floor`
+    log     one row: a random `id`, the time of creation, and the `floor`, the lowest offset that can be read
     entry   offset (from 0, no gaps above the floor), time of the append in microseconds since 1970 UTC, kind,
             the event's exact bytes, its match list (NULL: not matched when it was appended), and a checksum
 
-`kind` 0 is an event; other kinds belong to the owner of the log, for what else must take its place in the order.
-SQLite guards the pages that are on their way to the file; the checksum guards the bytes from then on.
+`kind` 0 is an event. Other kinds belong to the owner of the log, for other changes that must be ordered with events.
+SQLite guards pages until they are in the file; the checksum guards the bytes from then on.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ FORMAT_VERSION = 1
 FILE_NAME = "log.sqlite"
 EVENT = 0
 
-_APPLICATION_ID = 0x57484D4C  # "WHML", where SQLite keeps who a file belongs to
+_APPLICATION_ID = 0x57484D4C  # "WHML", in the field in which SQLite files name their application
 _SCHEMA = (
     "CREATE TABLE log (one INTEGER PRIMARY KEY CHECK (one = 1), id TEXT NOT NULL, created INTEGER NOT NULL,"
     " floor INTEGER NOT NULL)",
     "CREATE TABLE entry (offset INTEGER PRIMARY KEY, time INTEGER NOT NULL, kind INTEGER NOT NULL,"
     " event BLOB NOT NULL, matches BLOB, checksum INTEGER NOT NULL)",
 )
-_BUSY_SECONDS = 30.0  # a reader waits only while another recovers the file after a crash
+_BUSY_SECONDS = 30.0  # a reader waits only while another process recovers the file after a crash
 
 
 def open_for_writing(directory: Path) -> sqlite3.Connection:
-    """The one read-write connection, the log made if it is not there. The caller holds the writer's lock."""
+    """A read-write connection; creates the log if it is missing. The caller must hold the writer's lock."""
     path = directory / FILE_NAME
     connection = _connect(path, f"file:{quote(str(path.absolute()))}?mode=rwc")
     try:
         connection.execute("PRAGMA synchronous = FULL")
-        if not _is_made(path, connection):
+        if not _is_log(path, connection):
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("BEGIN IMMEDIATE")
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
@@ -61,13 +61,13 @@ def open_for_writing(directory: Path) -> sqlite3.Connection:
 
 
 def open_for_reading(directory: Path) -> sqlite3.Connection:
-    """A read-only connection to a log that is there."""
+    """A read-only connection to an existing log; MissingLog if there is none."""
     path = directory / FILE_NAME
     if not path.exists():
         raise MissingLog(directory)
     connection = _connect(path, f"file:{quote(str(path.absolute()))}?mode=ro")
     try:
-        if not _is_made(path, connection):
+        if not _is_log(path, connection):
             raise MissingLog(directory)
     except sqlite3.Error as error:
         connection.close()
@@ -79,17 +79,17 @@ def open_for_reading(directory: Path) -> sqlite3.Connection:
 
 
 def checksum(event: bytes, matches: bytes | None) -> int:
-    """The part of an entry's checksum that does not depend on its place; the offset is added to it."""
+    """The part of an entry's checksum that does not depend on its offset."""
     return zlib.crc32(event) if matches is None else zlib.crc32(matches, zlib.crc32(event) ^ 1)
 
 
 def placed(offset: int, unplaced: int) -> int:
-    """The checksum of an entry at its offset."""
+    """The checksum of an entry at its offset, so that an entry at another place is noticed."""
     return (unplaced + offset) & 0xFFFFFFFF
 
 
 def refusal(path: Path, error: sqlite3.Error) -> LogError:
-    """The error of the log for one of SQLite while opening or reading."""
+    """Translate an error of SQLite while opening or reading."""
     code = getattr(error, "sqlite_errorcode", None)
     if code == sqlite3.SQLITE_NOTADB:
         return ForeignLog(path, "a file that is not an SQLite database")
@@ -105,8 +105,8 @@ def _connect(path: Path, uri: str) -> sqlite3.Connection:
         raise refusal(path, error) from error
 
 
-def _is_made(path: Path, connection: sqlite3.Connection) -> bool:
-    """Whether the file is a log; False for an empty database, which a crash while making one leaves behind."""
+def _is_log(path: Path, connection: sqlite3.Connection) -> bool:
+    """Whether the file is a log; False for an empty database, which a crash during creation leaves behind."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}

@@ -1,11 +1,10 @@
-"""Match lists as bytes: ascending numbers, each stored as its distance to the one before.
+"""Match lists as bytes: ascending int64 numbers, each stored as the difference to its predecessor.
 
-The first number is zigzag-coded (the sign in the lowest bit), the others as the difference to their predecessor;
-each of these uint64 is a varint: seven bits per byte, lowest first, the high bit set on all bytes but the last.
-A thousand matches among a million subscriptions take about two bytes each.
+The first number is zigzag-coded (the sign in the lowest bit), the others are differences. Each is stored as a varint:
+seven bits per byte, lowest first, the high bit set on all bytes but the last. A thousand matches among a million
+subscriptions take about two bytes each.
 
-A list holds int64 numbers. Who has string ids numbers them and keeps that numbering beside the log: the log never
-needs to know what a number stands for.
+The log does not know what a number stands for. An owner with string ids numbers them and keeps the numbering elsewhere.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-_SMALL = 24  # below this a loop is faster than a dozen array operations
+_SMALL = 24  # numbers up to which a loop is faster than a dozen array operations
 _LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
 
 
 def encode(numbers: Iterable[int] | NDArray[np.int64]) -> bytes:
-    """The bytes of a set of int64 numbers, given in any order.
+    """Encode a set of int64 numbers, given in any order.
 
     >>> encode([7, 300, 8])
     b'\\x0e\\x01\\xa4\\x02'
@@ -49,7 +48,7 @@ def encode(numbers: Iterable[int] | NDArray[np.int64]) -> bytes:
 
 
 def decode(coded: bytes) -> list[int]:
-    """The ascending numbers of a list; ValueError if these are not its bytes.
+    """The numbers of a list, ascending; ValueError if the bytes are not a list.
 
     >>> decode(encode([7, 300, 8]))
     [7, 8, 300]
@@ -75,7 +74,7 @@ def decode(coded: bytes) -> list[int]:
 
 
 def decode_all(lists: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Many lists at once, as Arrow lays lists out: offsets (one more than lists) into their numbers."""
+    """Decode many lists at once. Returns offsets and numbers, as in an Arrow list array."""
     coded = np.frombuffer(b"".join(lists), np.uint8)
     ends = np.cumsum([0, *map(len, lists)])
     last = coded < 0x80
@@ -94,7 +93,7 @@ def decode_all(lists: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.in
     rests = np.add.reduceat((coded & 0x7F).astype(np.uint64) << shifts, starts)
     firsts = offsets[:-1][np.diff(offsets) > 0]
     signed = (rests[firsts] >> np.uint64(1)) ^ (np.uint64(0) - (rests[firsts] & np.uint64(1)))
-    # A running sum over everything, in arithmetic modulo 2^64, minus what it was before each list.
+    # A running sum over all lists, modulo 2^64, minus its value before each list.
     rests[firsts] = signed
     sums = np.cumsum(rests, dtype=np.uint64)
     before = sums[firsts] - signed

@@ -1,4 +1,4 @@
-"""Read a log, while it is written, from any process of the same host."""
+"""Read a log from any process of the same host, while it is written."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeAlias
 
 from whimbrel.log import file, match_list
 from whimbrel.log.errors import BelowFloor, BeyondEnd, CorruptLog, LogClosed
 
-CHUNK = 4_096  # entries fetched at once: bounds memory and how long a snapshot holds back SQLite's checkpoints
+CHUNK = 4_096
+"""Entries fetched at once. It bounds memory, and how long a snapshot delays the checkpoints of SQLite."""
 
-Row = tuple[int, int, int, bytes, bytes | None]
+Row: TypeAlias = tuple[int, int, int, bytes, bytes | None]
 """An entry as stored: offset, time, kind, event, coded match list (see `match_list`)."""
 
 
 class Entry(NamedTuple):
-    """One entry: `time` in microseconds since 1970 UTC; `matches` is None where it was not matched on append."""
+    """One entry. `time` is in microseconds since 1970 UTC; `matches` is None if it was not matched when appended."""
 
     offset: int
     time: int
@@ -31,9 +32,9 @@ class Entry(NamedTuple):
 class LogReader:
     """The entries of the log in `directory`, from `floor` up to but not including `end`.
 
-    Reading never waits for the writer nor holds it up. A reader sees only what has been acknowledged or is about to
-    be: entries that are on disk. It has its own read-only connection, may be used from several threads (one at a
-    time gets through), and must not be carried over a fork.
+    Readers and the writer never wait for each other. A reader sees only entries that are on disk: acknowledged, or
+    about to be. It has its own read-only connection. Several threads may share it, which serialises them; a forked
+    child must open its own.
     """
 
     def __init__(self, directory: str | Path) -> None:
@@ -54,11 +55,11 @@ class LogReader:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """`floor` and `end` of one moment."""
+        """`floor` and `end` at the same moment."""
         return self._state()[:2]
 
     def read(self, start: int, end: int | None = None) -> Iterator[Entry]:
-        """The entries with `start <= offset < end`, by default up to the end that the log has now."""
+        """The entries with `start <= offset < end`. By default `end` is the present end of the log."""
         for row in self.rows(start, end):
             offset, time, kind, event, coded = row
             try:
@@ -68,15 +69,15 @@ class LogReader:
             yield Entry(offset, time, kind, event, matches)
 
     def rows(self, start: int, end: int | None = None) -> Iterator[Row]:
-        """As `read`, with match lists left in bytes."""
+        """As `read`, with match lists as bytes."""
         for chunk in self.chunks(start, end):
             yield from chunk
 
     def chunks(self, start: int, end: int | None = None, size: int = CHUNK) -> Iterator[list[Row]]:
-        """As `rows`, in lists of at most `size`. An error is raised for entries that are not there (any more).
+        """As `rows`, in lists of at most `size`. Raises BelowFloor or BeyondEnd for offsets that the log does not have.
 
-        Each chunk is read in a snapshot of its own, together with the floor: should the log be truncated meanwhile,
-        the next chunk raises BelowFloor rather than skip entries.
+        Each chunk is read in its own snapshot, together with the floor. If the log is truncated meanwhile, the next
+        chunk raises BelowFloor instead of skipping entries.
         """
         last = self.end if end is None else end
         while True:
@@ -88,7 +89,7 @@ class LogReader:
                 return
 
     def close(self) -> None:
-        """Give up the connection; a second call does nothing."""
+        """Close the connection; a second call does nothing."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()

@@ -1,7 +1,7 @@
-"""Append to a log: one writer, and one sync of the disk for all that came while the last one ran.
+"""Append to a log: one writer, with group commit.
 
-Callers put entries in a queue and get a future; one thread takes all that is there, writes it in one transaction, and
-fulfils the futures when SQLite has synced it to disk. Under load groups grow by themselves, so that the rate of
+Callers put entries into a queue and get a future. One thread takes all waiting entries, writes them in one transaction,
+and completes the futures when SQLite has synced it to disk. While a sync runs the next group gathers, so the rate of
 appends does not depend on the rate of syncs.
 """
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import time_ns
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from whimbrel.log import file
 from whimbrel.log.errors import BeyondEnd, LogClosed, LogFailed, LogLocked
@@ -27,16 +27,20 @@ from whimbrel.storage.atomic import sync
 from whimbrel.storage.errors import Locked
 from whimbrel.storage.lock import OwnerLock
 
-Matches = Iterable[int] | None
+Matches: TypeAlias = Iterable[int] | None
 LOCK_NAME = "writer.lock"
 
-_Row = tuple[int, int, int, bytes, bytes | None, int]
-_DELETED_AT_ONCE = 4_096  # entries; appends wait for one such chunk at most
+_Row: TypeAlias = tuple[int, int, int, bytes, bytes | None, int]
+"""Offset, time, kind, event, match list, checksum: the columns of the table `entry`."""
+_Encoded: TypeAlias = tuple[int, int, bytes, bytes | None, int]
+"""A row without its offset, and a checksum without it."""
+_DELETED_AT_ONCE = 4_096
+"""Entries that a truncation deletes at once; an append waits for one such chunk at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """Entries that become durable together, and the promise to say so with the first offset or the range."""
+    """Entries that become durable together, and the future that then gets their offset or range of offsets."""
 
     rows: list[_Row]
     future: Future[Any]
@@ -45,13 +49,13 @@ class _Request:
 
 
 class LogWriter:
-    """The one writer of the log in `directory`, which is made if it is not there.
+    """The one writer of the log in `directory`, which is created if it is missing.
 
-    An entry is acknowledged when its future is done: then it is on disk and every reader sees it. Offsets are given
-    in the order of the calls, without gaps. `group_rows` is how many entries one transaction takes at most (entries
-    given together stay together), `group_ms` how long the first may wait for others (0: only while the disk is busy).
-    Once `pending_bytes` wait, further calls wait too. When a write fails (disk full, failed sync) the writer stops for
-    good: all that was not acknowledged, and every later call, gets LogFailed.
+    An entry is acknowledged when its future is done: then it is on disk and every reader sees it. Offsets follow the
+    order of the calls, without gaps. One transaction takes at most `group_rows` entries (those of one call stay
+    together); its first entry waits up to `group_ms` for others (0: only while the disk is busy). While `pending_bytes`
+    are waiting, further calls block. When a write fails (disk full, failed sync) the writer stops for good: entries
+    that were not acknowledged, and all later calls, get LogFailed.
 
     All methods may be called from any thread. Callbacks of futures run in the writing thread: keep them short.
     """
@@ -104,27 +108,27 @@ class LogWriter:
 
     @property
     def end(self) -> int:
-        """The offset that the next entry will get; those below it may still be on their way to the disk."""
+        """The offset that the next entry will get. Entries below it may not be on disk yet."""
         return self._end
 
     def append(self, event: bytes, matches: Matches = None, *, kind: int = file.EVENT) -> Future[int]:
-        """Append one entry; the future gives its offset once it is on disk.
+        """Append one entry. The future gives its offset once it is on disk.
 
-        `matches` are the numbers of the subscriptions that it matched, None if it was not matched yet.
+        `matches` are the numbers of the subscriptions that it matched; None if it was not matched yet.
         """
-        row = _prepared(event, matches, kind)
+        row = _encoded(event, matches, kind)
         return self._submit([row], single=True)
 
     def append_many(self, entries: Iterable[tuple[bytes, Matches]], *, kind: int = file.EVENT) -> Future[range]:
-        """Append (event, matches) pairs that become durable together; the future gives their offsets."""
-        rows = [_prepared(event, matches, kind) for event, matches in entries]
+        """Append (event, matches) pairs that become durable together. The future gives their offsets."""
+        rows = [_encoded(event, matches, kind) for event, matches in entries]
         return self._submit(rows, single=False)
 
     def truncate(self, before: int) -> Future[int]:
-        """Delete all entries below `before`, which becomes the floor; the future gives how many there were.
+        """Delete all entries below `before`, which becomes the floor. The future gives the number of deleted entries.
 
-        The floor is on disk before the first entry goes, and entries go in chunks, between the appends of others. If
-        that is interrupted, the next writer finishes it. A floor never sinks: truncating below it does nothing.
+        The floor is on disk before the first entry is deleted. Entries are deleted in chunks, between appends; if that
+        is interrupted, the next writer finishes it. The floor never falls: truncating below it does nothing.
         """
         future: Future[int] = Future()
         self._check_process()
@@ -137,7 +141,7 @@ class LogWriter:
         return future
 
     def close(self) -> None:
-        """Write what waits, then give up the log; a second call does nothing."""
+        """Write all waiting entries, then release the log; a second call does nothing."""
         if os.getpid() != self._process:
             return
         with self._changed:
@@ -160,12 +164,12 @@ class LogWriter:
             raise LogClosed(self.directory)
 
     def _check_process(self) -> None:
-        if os.getpid() != self._process:  # before any lock is taken: a fork copies locks as they are
+        if os.getpid() != self._process:  # checked before any lock is taken, as a fork copies locks in their state
             raise LogClosed(self.directory)
 
-    def _submit(self, prepared: list[tuple[int, int, bytes, bytes | None, int]], single: bool) -> Future[Any]:
+    def _submit(self, encoded: list[_Encoded], single: bool) -> Future[Any]:
         future: Future[Any] = Future()
-        size = _size(prepared)
+        size = _size(encoded)
         self._check_process()
         with self._changed:
             self._check()
@@ -175,7 +179,7 @@ class LogWriter:
             first = self._end
             rows = [
                 (first + place, time, kind, event, coded, file.placed(first + place, checksum))
-                for place, (time, kind, event, coded, checksum) in enumerate(prepared)
+                for place, (time, kind, event, coded, checksum) in enumerate(encoded)
             ]
             self._end += len(rows)
             if not rows:
@@ -188,8 +192,8 @@ class LogWriter:
         return future
 
     def _run(self) -> None:
-        """The writing thread: groups of appends, and between them a chunk of what is to be deleted."""
-        self._deleting = (self._floor, Future())  # what an interrupted truncation left
+        """The writing thread: write groups of appends, and between them delete chunks of truncated entries."""
+        self._deleting = (self._floor, Future())  # finish an interrupted truncation
         try:
             while self._next_group():
                 if self._group:
@@ -202,7 +206,7 @@ class LogWriter:
             self._lock.release()
 
     def _next_group(self) -> bool:
-        """Wait for something to do and take a group from the queue; False when all is done and the log closes."""
+        """Wait for work and take a group from the queue; False when the writer closes and no work is left."""
         with self._changed:
             while not (self._queue or self._deleting or self._truncations or self._closing):
                 self._changed.wait()
@@ -233,7 +237,7 @@ class LogWriter:
             _settle(request.future, request.result)
 
     def _truncate(self) -> None:
-        """One chunk of the oldest truncation, which starts once all entries below its floor are written."""
+        """Delete one chunk for the oldest truncation, which starts when all entries below its floor are written."""
         if self._deleting is None and self._truncations and self._truncations[0][0] <= self._durable:
             self._deleting, self._deleted = self._truncations.popleft(), 0
             self._raise_floor(self._deleting[0])
@@ -268,8 +272,8 @@ class LogWriter:
             _settle(future, LogFailed(self.directory, problem))
 
 
-def _prepared(event: bytes, matches: Matches, kind: int) -> tuple[int, int, bytes, bytes | None, int]:
-    """An entry without its place: all that can be done outside the lock."""
+def _encoded(event: bytes, matches: Matches, kind: int) -> _Encoded:
+    """An entry without its offset: the work that needs no lock."""
     if not isinstance(event, bytes):
         raise TypeError(f"Expected the bytes of an event, but got {type(event).__name__}")
     if isinstance(kind, bool) or not isinstance(kind, int) or not 0 <= kind < 256:
@@ -279,11 +283,12 @@ def _prepared(event: bytes, matches: Matches, kind: int) -> tuple[int, int, byte
     return time_ns() // 1000, kind, event, coded, file.checksum(event, coded)
 
 
-def _size(rows: list[tuple[int, int, bytes, bytes | None, int]]) -> int:
+def _size(rows: list[_Encoded]) -> int:
     return sum(len(event) + len(coded or b"") + 64 for _, _, event, coded, _ in rows)
 
 
 def _settle(future: Future[Any], result: object) -> None:
+    """Complete a future with a result or with the error LogFailed."""
     if future.set_running_or_notify_cancel():
         if isinstance(result, LogFailed):
             future.set_exception(result)
