@@ -8,12 +8,15 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import strategies as st
 
 from tests import strategies as ws
 from whimbrel.model.constraint import NULL_KEY
 from whimbrel.model.values import STRING, SortKey, canonical_number
-from whimbrel.ranks.dictionary import build_dictionary
+from whimbrel.ranks import constants as ranks_constants
+from whimbrel.ranks.dictionary import Dictionary
+from whimbrel.ranks.dictionary_builder import build_dictionary
 from whimbrel.ranks.encoding.event_encoder import EncodedEvents, EventEncoder
 
 Constants = dict[str, Any]
@@ -58,12 +61,25 @@ constants = st.fixed_dictionaries(
 )
 
 
+def dictionary_of(named: dict[str, Constants], ordered: Sequence[str] = ()) -> Dictionary:
+    gathered = []
+    for name, own in named.items():
+        given = ranks_constants.Constants(ordered=name in ordered)
+        numbers, strings, times = (own.get(kind, []) for kind in ("numbers", "strings", "times"))
+        (given.arrays if isinstance(numbers, np.ndarray) else given.numbers).extend(
+            [numbers] if isinstance(numbers, np.ndarray) else numbers
+        )
+        given.strings.append(strings if isinstance(strings, list) else strings.cast(pa.large_string()))
+        given.times.append(times)
+        gathered.append(given)
+    return build_dictionary(list(named), gathered)
+
+
 def make(named: dict[str, Constants], ordered: Sequence[str] = ()) -> EventEncoder:
-    names = list(named)
-    arrays, meta = build_dictionary(dict(enumerate(named.values())), names, [names.index(name) for name in ordered])
-    for array in arrays.values():
+    dictionary = dictionary_of(named, ordered)
+    for array in dictionary.arrays.values():
         array.flags.writeable = False  # as a memory map is
-    return EventEncoder(arrays, meta)
+    return EventEncoder(dictionary)
 
 
 def entries(encoded: EncodedEvents) -> list[dict[int, set[int]]]:

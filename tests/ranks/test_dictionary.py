@@ -13,11 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies as ws
-from tests.ranks.reference import FLOATS, INT64, NUMBERS, Constants, Ranks, constants, make
+from tests.ranks.reference import FLOATS, INT64, NUMBERS, Constants, Ranks, constants, dictionary_of, make
 from whimbrel.model.constraint import NULL_KEY
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP, SortKey, Timestamp, canonical_number, sort_key, to_value
-from whimbrel.ranks.dictionary import build_dictionary, ranks_of_numbers, ranks_of_strings, ranks_of_times
-from whimbrel.ranks.encoding.event_encoder import EventEncoder
 from whimbrel.ranks.lookup import LISTED
 
 
@@ -25,8 +23,8 @@ from whimbrel.ranks.lookup import LISTED
 def test_rank_counts_the_constants_below(own: Constants, ordered: bool, value: Any) -> None:
     encoder = make({"a": own}, ["a"] if ordered else [])
     key = sort_key(to_value(value))  # type: ignore[arg-type]
-    assert encoder.rank(0, key) == Ranks(own, ordered).of(key)
-    assert encoder.rank(0, NULL_KEY) == 0
+    assert encoder.dictionary.rank(0, key) == Ranks(own, ordered).of(key)
+    assert encoder.dictionary.rank(0, NULL_KEY) == 0
 
 
 @given(constants)
@@ -35,59 +33,58 @@ def test_value_is_the_inverse_of_rank(own: Constants) -> None:
     keys: list[SortKey] = [(0, False), (0, True)]
     for kind, name in ((NUMBER, "numbers"), (STRING, "strings"), (TIMESTAMP, "times")):
         keys += [(kind, value) for value in sorted(set(own.get(name, [])))]
-    ranks = [encoder.rank(0, key) for key in keys]
+    ranks = [encoder.dictionary.rank(0, key) for key in keys]
     assert ranks == sorted(set(ranks))
-    assert [encoder.value(0, rank) for rank in ranks] == keys
+    assert [encoder.dictionary.value(0, rank) for rank in ranks] == keys
     gaps = set(range(-1, max(ranks) + 4)) - set(ranks)
-    assert all(encoder.value(0, rank) is None for rank in gaps)
+    assert all(encoder.dictionary.value(0, rank) is None for rank in gaps)
 
 
 @given(constants)
 def test_ranks_of_constants_are_found_in_bulk(own: Constants) -> None:
-    arrays, meta = build_dictionary({1: own}, ["other", "a"], [])
-    encoder = EventEncoder(arrays, meta)
+    encoder = make({"other": {}, "a": own})
+    ranks_of = encoder.dictionary.ranks_of
     numbers, strings, times = (own.get(name, []) for name in ("numbers", "strings", "times"))
     if numbers:
-        expected = [encoder.rank(1, (NUMBER, n)) for n in numbers]
-        assert ranks_of_numbers(arrays, meta, 1, numbers).tolist() == expected
+        expected = [encoder.dictionary.rank(1, (NUMBER, n)) for n in numbers]
+        assert ranks_of(1, NUMBER, numbers).tolist() == expected
     if strings:
-        expected = [encoder.rank(1, (STRING, s)) for s in strings]
-        assert ranks_of_strings(arrays, meta, 1, strings).tolist() == expected
-        assert ranks_of_strings(arrays, meta, 1, pa.chunked_array([strings, strings])).tolist() == expected * 2
+        expected = [encoder.dictionary.rank(1, (STRING, s)) for s in strings]
+        assert ranks_of(1, STRING, strings).tolist() == expected
+        assert ranks_of(1, STRING, pa.chunked_array([strings, strings])).tolist() == expected * 2
     if times:
-        assert ranks_of_times(arrays, meta, 1, times).tolist() == [encoder.rank(1, (TIMESTAMP, t)) for t in times]
+        assert ranks_of(1, TIMESTAMP, times).tolist() == [encoder.dictionary.rank(1, (TIMESTAMP, t)) for t in times]
 
 
 def test_ranks_of_values_that_are_no_constants_are_refused() -> None:
-    arrays, meta = build_dictionary({0: {"numbers": [1, 2], "strings": ["x"]}}, ["a"], [])
+    dictionary = dictionary_of({"a": {"numbers": [1, 2], "strings": ["x"]}})
     with pytest.raises(ValueError, match="constants of attribute 'a'"):
-        ranks_of_numbers(arrays, meta, 0, [1, 3])
+        dictionary.ranks_of(0, NUMBER, [1, 3])
     with pytest.raises(ValueError, match="constants of attribute 'a'"):
-        ranks_of_strings(arrays, meta, 0, ["y"])
+        dictionary.ranks_of(0, STRING, ["y"])
     with pytest.raises(ValueError, match="constants of attribute 'a'"):
-        ranks_of_times(arrays, meta, 0, [1])
+        dictionary.ranks_of(0, TIMESTAMP, [1])
 
 
 def test_large_integers_beside_fractions_are_kept_exactly() -> None:
-    arrays, meta = build_dictionary({0: {"numbers": [2**53 + 1, 0.5, 10**30 + 1]}}, ["a"], [])
-    assert arrays["number_kind"].tolist() == [3]
-    assert meta["exact_numbers"] == {"0": ["0.5", str(2**53 + 1), str(10**30 + 1)]}
-    encoder = EventEncoder(arrays, meta)
+    encoder = make({"a": {"numbers": [2**53 + 1, 0.5, 10**30 + 1]}})
+    assert encoder.dictionary.arrays["number_kind"].tolist() == [3]
+    assert encoder.dictionary.meta.exact_numbers == {"0": ["0.5", str(2**53 + 1), str(10**30 + 1)]}
     values = [0.5, 2**53, 2**53 + 1, float(2**53 + 2), 10**30, 10**30 + 1, 1e30, math.inf]
-    assert [encoder.rank(0, (NUMBER, v)) - 6 for v in values] == [1, 2, 3, 4, 4, 5, 6, 6]
-    assert ranks_of_numbers(arrays, meta, 0, [10**30 + 1, 0.5]).tolist() == [11, 7]
+    assert [encoder.dictionary.rank(0, (NUMBER, v)) - 6 for v in values] == [1, 2, 3, 4, 4, 5, 6, 6]
+    assert encoder.dictionary.ranks_of(0, NUMBER, [10**30 + 1, 0.5]).tolist() == [11, 7]
 
 
 def test_the_kind_of_numbers_is_the_simplest_that_is_exact() -> None:
     sets = [[1, 2], np.array([1.0, 2.0]), [1, 2.5], [2**53 + 1, 0.5], [2**63, 1], [1, 2**60, 4.0], np.array([1.5]), []]
-    arrays, _ = build_dictionary({i: {"numbers": s} for i, s in enumerate(sets)}, list("abcdefgh"), [])
+    arrays = dictionary_of({name: {"numbers": s} for name, s in zip("abcdefgh", sets, strict=True)}).arrays
     assert arrays["number_kind"].tolist() == [1, 1, 2, 3, 2, 1, 2, 0]
 
 
 @given(st.lists(st.text(alphabet="ab\0é\U0001f600", max_size=24), max_size=300), st.integers(0, 20))
 def test_strings_are_sorted_and_distinct(texts: list[str], prefix: int) -> None:
     texts = ["x" * prefix + text for text in texts]
-    arrays, _ = build_dictionary({0: {"strings": pa.array(texts, pa.string())}}, ["a"], [])
+    arrays = dictionary_of({"a": {"strings": pa.array(texts, pa.string())}}).arrays
     offsets, data = arrays["string_offset"].tolist(), arrays["string_bytes"].tobytes()
     assert [data[s:e].decode() for s, e in pairwise(offsets)] == sorted(set(texts))
 
@@ -107,7 +104,7 @@ def test_numbers_compare_by_exact_value(numbers: list[int | float]) -> None:
         expected = [ranks.of((NUMBER, value)) for value in values]
         assert encoder.encode_table(pa.table({"a": pa.array(values, kind)})).ranks.tolist() == expected
         assert encoder.encode_events([{"a": value} for value in values]).ranks.tolist() == expected
-        assert [encoder.rank(0, (NUMBER, value)) for value in values] == expected
+        assert [encoder.dictionary.rank(0, (NUMBER, value)) for value in values] == expected
 
 
 SPREADS = {
@@ -144,7 +141,7 @@ def test_big_dictionaries_have_the_same_ranks(spread: str) -> None:
         expected = [ranks.of(key) for key in keys]
         assert encoder.encode_table(pa.table({"a": pa.array(values, values_type)})).ranks.tolist() == expected
         assert encoder.encode_events([{"a": scalar(v)} for v in values]).ranks.tolist() == expected
-        assert [encoder.rank(0, key) for key in keys] == expected
+        assert [encoder.dictionary.rank(0, key) for key in keys] == expected
 
 
 @given(
@@ -152,5 +149,5 @@ def test_big_dictionaries_have_the_same_ranks(spread: str) -> None:
     st.integers(1, 4),
 )
 def test_integers_are_sorted_and_distinct_however_dense(numbers: list[int], times: int) -> None:
-    arrays, _ = build_dictionary({0: {"numbers": np.array(numbers * times, np.int64)}}, ["a"], ())
+    arrays = dictionary_of({"a": {"numbers": np.array(numbers * times, np.int64)}}).arrays
     assert arrays["numbers"].tolist() == sorted(set(numbers))

@@ -7,12 +7,14 @@ fifth of a second of the start of a process.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+Strings: TypeAlias = "pa.Array | pa.ChunkedArray | Sequence[str]"
 
 FEW = 1 << 16
 """Texts up to which the start counts for more than what Arrow does faster."""
@@ -64,3 +66,25 @@ def widened(array: pa.Array) -> pa.LargeStringArray:
     return pa.Array.from_buffers(
         pa.large_string(), len(array), [valid, pa.py_buffer(wide), data], array.null_count, array.offset
     )
+
+
+def one_array(values: Strings) -> pa.Array:
+    """One array of strings with 64-bit offsets and no nulls."""
+    import pyarrow as pa
+
+    if not isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return large_strings(values)
+    if values.type != pa.large_string():
+        values = values.cast(pa.large_string())
+    if isinstance(values, pa.ChunkedArray):
+        values = pa.concat_arrays(values.chunks) if values.num_chunks else large_strings([])
+    return values.drop_null() if values.null_count else values
+
+
+def string_buffers(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """The offsets (from the first row of a slice on) and the bytes of strings with 64-bit offsets."""
+    _, offsets, data = array.buffers()
+    if not len(array) or offsets is None:
+        return np.zeros(1, np.int64), np.empty(0, np.uint8)
+    found = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+    return found, np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)

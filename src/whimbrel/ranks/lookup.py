@@ -23,8 +23,6 @@ from whimbrel.ranks.rank_kernels import rank_by_search, rank_by_table
 from whimbrel.ranks.search import Buckets, Table
 from whimbrel.ranks.string_kernels import rank_strings
 
-__all__ = ["EXACT", "EXACT_FLOAT", "FLOATS", "INTEGERS", "LISTED", "NO_NUMBERS", "Lookup", "parse_number", "read_only"]
-
 NO_NUMBERS, INTEGERS, FLOATS, EXACT = 0, 1, 2, 3
 """How an attribute's numbers are kept: `number_kind`."""
 
@@ -38,21 +36,25 @@ LISTED = 1 << 14
 class Lookup:
     """The ranks of one attribute. What it needs is built on first use and kept; building twice does no harm."""
 
-    def __init__(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, object], attr: int) -> None:
+    def __init__(
+        self,
+        arrays: Mapping[str, np.ndarray],
+        attr: int,
+        name: str,
+        exact_numbers: list[str] | None = None,
+        exact_times: list[int] | None = None,
+    ) -> None:
         self.attr = attr
-        self.name = cast(Sequence[str], meta["attributes"])[attr]
+        self.name = name
         self._arrays = arrays
-        self._meta = meta
+        self._exact_numbers = exact_numbers
+        self.exact_times = exact_times
         self.number_kind = int(arrays["number_kind"][attr])
         bases: list[int] = arrays["rank_base"][attr].tolist()
         self.number_base, self.string_base, self.time_base, self.total = bases[1:]
         self.string_first = int(arrays["string_start"][attr])
         self.string_count = int(arrays["string_start"][attr + 1]) - self.string_first
         self.ordered = int(arrays["ordered_strings"][attr])
-
-    def _exact(self, kind: str) -> list[str] | list[int] | None:
-        table = cast(Mapping[str, list[str]], self._meta.get(kind) or {})
-        return table.get(str(self.attr))
 
     @cached_property
     def number_array(self) -> np.ndarray:
@@ -67,18 +69,27 @@ class Lookup:
         start, end = self._arrays["time_start"][self.attr : self.attr + 2].tolist()
         return read_only(self._arrays["times"][start:end])
 
+    @property
+    def number_constants(self) -> np.ndarray | list[int | float]:
+        """The constants as an array of int64 or float64, or as a list where they are kept exactly."""
+        return list(self.numbers) if self.number_kind == EXACT else self.number_array
+
+    @property
+    def time_constants(self) -> np.ndarray | list[int]:
+        """The constants as an array of int64, or as a list where they are kept exactly."""
+        return self.time_array if self.exact_times is None else self.exact_times
+
     @cached_property
     def numbers(self) -> Sequence[int | float]:
         """The constants as Python numbers, which compare exactly: listed, or read one by one if there are many."""
         if self.number_kind == EXACT:
-            return [parse_number(text) for text in cast(list[str], self._exact("exact_numbers"))]
+            return [_parse_number(text) for text in self._exact_numbers or ()]
         return _numbers_of(self.number_array)
 
     @cached_property
     def times(self) -> Sequence[int | float]:
         """The constants as Python integers."""
-        exact = self._exact("exact_times")
-        return cast(list[int], exact) if exact is not None else _numbers_of(self.time_array)
+        return self.exact_times if self.exact_times is not None else _numbers_of(self.time_array)
 
     @cached_property
     def listed_texts(self) -> list[str] | None:
@@ -166,7 +177,7 @@ class Lookup:
 
     def rank_times(self, values: np.ndarray, out: np.ndarray) -> None:
         """Ranks of int64 nanoseconds."""
-        if self._exact("exact_times") is not None:
+        if self.exact_times is not None:
             out[:] = [self.rank_time(value) for value in values.tolist()]
         else:
             rank_by_search(read_only(values), *self._times, self.time_base, 0, out)
@@ -261,7 +272,7 @@ class _Texts(dict[str, float]):
         return cell
 
 
-def parse_number(text: str) -> int | float:
+def _parse_number(text: str) -> int | float:
     """The number of its repr."""
     return int(text) if text.lstrip("-").isdigit() else float(text)
 

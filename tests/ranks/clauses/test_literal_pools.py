@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from whimbrel.language.columnar.columns import DictionaryStrings
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
-from whimbrel.ranks.clauses.compiler import Ranks
 from whimbrel.ranks.clauses.literal_pools import Pool
 from whimbrel.ranks.constants import Constants
-from whimbrel.ranks.dictionary import build_dictionary
+from whimbrel.ranks.dictionary_builder import build_dictionary
 
 _integers = st.lists(st.integers(-4, 4), min_size=1, max_size=4)
 _wide = st.lists(st.one_of(st.integers(-(2**70), 2**70), st.floats(-9, 9)), min_size=1, max_size=3)
@@ -40,9 +39,7 @@ def agrees(columns: list[Any], type: int) -> None:
     begins = [pool.add(column) for column in columns]
     constants = Constants()
     pool.give(constants)
-    own = {"numbers": constants.all_numbers(), "strings": constants.all_strings(), "times": constants.all_times()}
-    dictionary, meta = build_dictionary({0: own}, ["a"], ())
-    found = pool.ranks(Ranks(dictionary, meta, {"a": 0})).tolist()
+    found = pool.ranks(build_dictionary(["a"], [constants])).tolist()
     values = [value for column in columns for value in (column.tolist() if isinstance(column, np.ndarray) else column)]
     order = {value: place for place, value in enumerate(sorted(set(values)))}
     assert begins == [sum(map(len, columns[:n])) for n in range(len(columns))]

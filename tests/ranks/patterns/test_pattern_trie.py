@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.ranks.reference import dictionary_of
 from whimbrel.compiled.views import read_only
-from whimbrel.ranks.dictionary import build_dictionary
 from whimbrel.ranks.patterns import pattern_trie as tries
 from whimbrel.ranks.patterns.pattern_trie import (
     EVERY_END,
@@ -32,7 +32,7 @@ class Shelf:
     """The tries of one attribute and the constants that its ranks stand for."""
 
     def __init__(self, fragments: list[str]) -> None:
-        arrays, _ = build_dictionary({0: {"strings": fragments}}, ["x"], [])
+        arrays = dict(dictionary_of({"x": {"strings": fragments}}).arrays)
         self.constants = sorted(set(fragments), key=str.encode)
         self.base = int(arrays["rank_base"][0, 2])
         arrays |= build_tries(arrays, [0])

@@ -59,7 +59,7 @@ def _sorted_arrays(clauses: Clauses, plan: Plan, slot: np.ndarray) -> Arrays:
     attr, low, high = clauses.attr[k], clauses.low[k], clauses.high[k]
     has_other = other >= 0
     second = np.where(has_other, clauses.attr[other], -1)
-    blocks = clauses.dictionary["rank_base"][attr]
+    blocks = clauses.dictionary.rank_base[attr]
     is_upper = (low[:, None] == blocks[:, :4]).any(axis=1)  # bounded above only
     bound, fixed = np.where(is_upper, high, low), np.where(is_upper, low, high)
     order = np.lexsort((np.where(is_upper, -bound, bound), second, fixed, is_upper, attr))

@@ -18,12 +18,11 @@ from whimbrel.engine.access.hash.table import table_entries
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.shared.packing import ATTR_MASK, KIND_SHIFT, SHARED_BIT, SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.access.shared.records import COUNT, HEAD, record_starts
+from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.clauses.clauses import SHARED, VERIFY
-from whimbrel.ranks.clauses.compiler import Part, Ranks, Sets, attribute_number
+from whimbrel.ranks.clauses.compiler import ClauseItems, Sets, attribute_number
 from whimbrel.ranks.constants import Constants
-from whimbrel.ranks.dictionary import ranks_of_numbers, ranks_of_strings, ranks_of_times
-from whimbrel.ranks.lookup import EXACT, FLOATS, parse_number
-from whimbrel.ranks.patterns.pattern_trie import derived_key
+from whimbrel.ranks.dictionary import Dictionary, derived_key
 
 
 @dataclass(slots=True)
@@ -172,10 +171,10 @@ class SegmentSource:
             into.ordered = into.ordered or bool(a["ordered_strings"][attr])
             into.times.append(times)
 
-    def parts(self, ranks: Ranks, sets: Sets) -> list[Part]:
+    def parts(self, dictionary: Dictionary, sets: Sets) -> list[ClauseItems]:
         """The items in the new ranks."""
         a, d = self._segment.arrays, self._decoded
-        lows, highs, start = self._rank_maps(ranks)
+        lows, highs, start = self._rank_maps(dictionary)
         old = d.attr.astype(np.int64)
         is_set = (d.kind & 1) == 1
         low = np.where(is_set, 0, lows[start[old] + np.where(is_set, 0, d.low)])
@@ -194,32 +193,33 @@ class SegmentSource:
         )
         low[is_set] = first + inverse
         attr = np.array(self._numbers, np.int32)[old] if len(old) else old.astype(np.int32)
-        return [Part(d.slot, d.flags, d.counts, attr, d.kind, low.astype(np.int32), high.astype(np.int32))]
+        return [ClauseItems(d.slot, d.flags, d.counts, attr, d.kind, low.astype(np.int32), high.astype(np.int32))]
 
-    def _rank_maps(self, ranks: Ranks) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _rank_maps(self, dictionary: Dictionary) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Old rank to new, as the first rank of an interval and as its last: gaps widen as constants come between."""
         lows, highs, start = [], [], [0]
         strings = string_column(self._segment.arrays)
         for attr, number in enumerate(self._numbers):
-            low, high = self._rank_map(attr, number, ranks, strings)
+            low, high = self._rank_map(attr, number, dictionary, strings)
             lows.append(low)
             highs.append(high)
             start.append(start[-1] + len(low))
         empty = [np.zeros(1, np.int32)]
         return np.concatenate(lows or empty), np.concatenate(highs or empty), np.array(start, np.int64)
 
-    def _rank_map(self, attr: int, number: int, ranks: Ranks, strings: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    def _rank_map(
+        self, attr: int, number: int, dictionary: Dictionary, strings: pa.Array
+    ) -> tuple[np.ndarray, np.ndarray]:
         numbers, texts, times = _constants_of(self._segment, attr, strings)
-        dictionary, meta = ranks.dictionary, ranks.meta
         blocks = [
             np.array([2, 4], np.int32),
-            ranks_of_numbers(dictionary, meta, number, numbers),
-            ranks_of_strings(dictionary, meta, number, texts),
-            ranks_of_times(dictionary, meta, number, times),
+            dictionary.ranks_of(number, NUMBER, numbers),
+            dictionary.ranks_of(number, STRING, texts),
+            dictionary.ranks_of(number, TIMESTAMP, times),
         ]
         low, high = [np.zeros(1, np.int32)], [np.zeros(1, np.int32)]  # null stays null
         for type, constants in enumerate(blocks):
-            first, last = ranks.base(number, type), ranks.base(number, type + 1) - 1
+            first, last = dictionary.base(number, type), dictionary.base(number, type + 1) - 1
             lows = np.empty(2 * len(constants) + 1, np.int32)
             highs = np.empty_like(lows)
             lows[1::2] = highs[1::2] = constants
@@ -234,18 +234,9 @@ def _constants_of(
     segment: Segment, attr: int, strings: pa.Array
 ) -> tuple[np.ndarray | list[int | float], pa.Array, np.ndarray | list[int]]:
     """The numbers, strings and timestamps of one attribute."""
-    a, meta = segment.arrays, segment.meta
-    exact_numbers, exact_times = meta["exact_numbers"], meta["exact_times"]
-    assert isinstance(exact_numbers, dict) and isinstance(exact_times, dict)
-    numbers: np.ndarray | list[int | float]
-    if a["number_kind"][attr] == EXACT:
-        numbers = [parse_number(text) for text in exact_numbers[str(attr)]]
-    else:
-        numbers = a["numbers"][a["number_start"][attr] : a["number_start"][attr + 1]]
-        numbers = numbers.view(np.float64) if a["number_kind"][attr] == FLOATS else numbers
-    times = exact_times.get(str(attr), a["times"][a["time_start"][attr] : a["time_start"][attr + 1]])
-    begin, end = a["string_start"][attr : attr + 2].tolist()
-    return numbers, strings.slice(begin, end - begin), times
+    lookup = segment.dictionary.lookup(attr)
+    texts = strings.slice(lookup.string_first, lookup.string_count)
+    return lookup.number_constants, texts, lookup.time_constants
 
 
 def string_column(arrays: object) -> pa.Array:

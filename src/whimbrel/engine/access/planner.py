@@ -74,7 +74,7 @@ def make_plan(clauses: Clauses, weights: Weights, shares: np.ndarray) -> Plan:
     cost = np.full(m, np.inf)
     _sort_and_rare(
         clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, clauses.flags,
-        clauses.dictionary["rank_base"], weights.present, weights.total, weights.start, weights.cumulative,
+        clauses.dictionary.rank_base, weights.present, weights.total, weights.start, weights.cumulative,
         kind, keys, cost,
     )  # fmt: skip
     mine = np.flatnonzero(kind != SORTED)

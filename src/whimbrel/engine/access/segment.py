@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
 
 import numpy as np
+from msgspec import to_builtins
 
 from whimbrel.compiled.cold_start import tell_if_cold
 from whimbrel.compiled.views import read_only, words_of
@@ -17,6 +17,7 @@ from whimbrel.engine.access.planner import KINDS, make_plan
 from whimbrel.engine.access.shared.arrays import SEGMENT, SegmentArrays
 from whimbrel.engine.access.shared.weights import guess_weights, item_shares, sample_weights
 from whimbrel.ranks.clauses.clauses import Clauses
+from whimbrel.ranks.dictionary import Dictionary
 from whimbrel.ranks.distinct import distinct
 from whimbrel.ranks.encoding.event_encoder import EventEncoder
 from whimbrel.ranks.kernel_arrays import NUMBERS, READING
@@ -35,7 +36,8 @@ class Segment:
     def __init__(self, arrays: Mapping[str, np.ndarray], meta: dict[str, object]) -> None:
         self.arrays = arrays
         self.meta = meta
-        self.encoder = EventEncoder(arrays, meta)
+        self.dictionary = Dictionary.stored(arrays, meta)
+        self.encoder = EventEncoder(self.dictionary)
         compact = np.full(len(self.attributes) + 1, -1, np.int32)
         compact[arrays["bits_attrs"]] = np.arange(len(arrays["bits_attrs"]), dtype=np.int32)
         derived = {
@@ -59,17 +61,17 @@ class Segment:
         tell_if_cold(match)
         weights = guess_weights(clauses)
         if sample is not None:
-            encoder = EventEncoder(clauses.dictionary, clauses.meta)
+            encoder = EventEncoder(clauses.dictionary)
             encoded = encoder.encode_events(sample) if isinstance(sample, list) else encoder.encode_table(sample)
             weights = sample_weights(clauses, encoded.count, encoded.attrs, encoded.ranks)
         shares = item_shares(clauses, weights)
         plan = make_plan(clauses, weights, shares)
-        arrays = {**clauses.dictionary, **lay_out(clauses, plan, weights, shares)}
+        arrays = {**clauses.dictionary.arrays, **lay_out(clauses, plan, weights, shares)}
         slots = distinct(np.concatenate([clauses.row, clauses.always]))
         arrays["slots"] = slots.astype(np.int32)
         kinds = np.bincount(plan.kind, minlength=len(KINDS)).tolist()
         meta = {
-            **clauses.meta,
+            **to_builtins(clauses.dictionary.meta),
             "subscriptions": len(slots),
             "conjunctions": len(clauses.row),
             "verified": bool((clauses.flags & 1).any()),
@@ -79,16 +81,13 @@ class Segment:
 
     @property
     def attributes(self) -> list[str]:
-        """The attributes that its filters mention; a derived one has the name of the one whose pieces it has."""
-        names = self.meta["attributes"]
-        assert isinstance(names, list)
-        return names
+        """The attributes that its filters mention; a derived one has the name of the one whose fragments it has."""
+        return self.dictionary.names
 
     @property
     def derived(self) -> dict[int, tuple[int, bool]]:
-        """The derived attributes: the attribute whose pieces each has, and whether tests of it are joined."""
-        rows = cast("list[tuple[int, int, bool]]", self.meta.get("derived", []))
-        return {attr: (source, is_joined) for attr, source, is_joined in rows}
+        """The derived attributes: the attribute whose fragments each has, and whether tests of it are joined."""
+        return {attr: (source, is_joined) for attr, source, is_joined in self.dictionary.meta.derived}
 
     @property
     def slots(self) -> np.ndarray:

@@ -12,7 +12,7 @@ from whimbrel.engine.intake.parsing import parse_load
 from whimbrel.engine.live.snapshot import HeadEntry
 from whimbrel.language.columnar import ParsedMany
 from whimbrel.model.filter import Filter
-from whimbrel.ranks.clauses.column_source import PieceSource, bulk_sources
+from whimbrel.ranks.clauses.column_source import PredicateSource, column_sources
 from whimbrel.ranks.clauses.compiler import FilterSource, Source, compile_clauses
 
 
@@ -50,10 +50,10 @@ def merge(
 
 def parsed_sources(parsed: ParsedMany, rows: np.ndarray) -> tuple[list[Source], list[int]]:
     """The sources of parsed texts, and the always-true rows."""
-    bulk, always = bulk_sources(parsed.groups, rows)
+    bulk, always = column_sources(parsed.groups, rows)
     sources: list[Source] = [*bulk]
     if parsed.conjunctions:
-        sources.append(PieceSource(parsed.conjunctions, rows))
+        sources.append(PredicateSource(parsed.conjunctions, rows))
     for one in bulk:
         if isinstance(one, FilterSource):
             always = always + one.always

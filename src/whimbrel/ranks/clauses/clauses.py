@@ -1,10 +1,10 @@
 """Clauses: the conjunctions of many filters as flat arrays of rank intervals, ready to plan and lay out.
 
-A conjunction becomes a list of *items*, each a test of the set of ranks that an event has for one attribute:
-RANGE and SET ask for some rank inside, NO_RANGE and NO_SET for none. That is the whole language of sets of values,
-null and missing (rank 0 is null, no rank at all is missing). Patterns are items of a derived attribute (see books.py).
-What items cannot say (comparisons between attributes, LIKE with several wildcards, regular expressions) marks the
-conjunction VERIFY: the items are then necessary, and the filter itself has the last word.
+A conjunction becomes a list of *items*. An item tests the set of ranks that an event has for one attribute: RANGE and
+SET want some rank inside, NO_RANGE and NO_SET want none. Rank 0 is null, and a missing attribute has no rank at all,
+so items express every test of sets of values, null and missing. Patterns are items of a derived attribute
+(`ranks.patterns`). Comparisons between attributes, LIKE with several wildcards and regular expressions are more than
+items can express. They mark the conjunction VERIFY: its items are necessary, and the filter itself decides.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.constraint import NULL_KEY, Constraint
 from whimbrel.model.intervals import ALL, STRINGS, IntervalSet
 from whimbrel.model.values import STRING, SortKey
+from whimbrel.ranks.dictionary import Dictionary, DictionaryMeta, derived_key
 from whimbrel.ranks.patterns.pattern_fragments import PatternFragments, look
-from whimbrel.ranks.patterns.pattern_trie import derived_key
 
 RANGE, SET, NO_RANGE, NO_SET = 0, 1, 2, 3
 VERIFY, SHARED = 1, 2
@@ -58,8 +58,7 @@ class Clauses:
     set_low: np.ndarray  # int32
     set_high: np.ndarray  # int32
     always: np.ndarray  # int32: the subscriptions that every event matches
-    dictionary: dict[str, np.ndarray] = field(default_factory=dict)
-    meta: dict[str, object] = field(default_factory=dict)
+    dictionary: Dictionary = field(default_factory=lambda: Dictionary({}, DictionaryMeta([])))
 
 
 def split(conjunction: Conjunction) -> tuple[list[list[Item]], bool]:

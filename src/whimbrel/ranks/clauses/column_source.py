@@ -16,9 +16,10 @@ from whimbrel.compiled.jit import helper, kernel
 from whimbrel.language.columnar import Conjunctions, Operand, ShapeGroup, Term
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.clauses.clauses import RANGE, SET, SHARED
-from whimbrel.ranks.clauses.compiler import FilterSource, Part, Ranks, Sets, attribute_number
+from whimbrel.ranks.clauses.compiler import ClauseItems, FilterSource, Sets, attribute_number
 from whimbrel.ranks.clauses.literal_pools import Pool
 from whimbrel.ranks.constants import Constants
+from whimbrel.ranks.dictionary import Dictionary
 
 _TYPES = {"number": NUMBER, "string": STRING, "timestamp": TIMESTAMP}
 _BLOCK_END, _CONSTANT = -1, -2
@@ -30,11 +31,11 @@ Items = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """Attribute, kind, low and high of each item."""
 
 
-def bulk_sources(
+def column_sources(
     groups: Sequence[ShapeGroup], index_rows: np.ndarray
-) -> tuple[list[BulkSource | FilterSource], list[int]]:
+) -> tuple[list[ColumnSource | FilterSource], list[int]]:
     """The sources of parsed groups (row r of the input is index_rows[r]), and the always-true rows."""
-    sources: list[BulkSource | FilterSource] = []
+    sources: list[ColumnSource | FilterSource] = []
     always: list[int] = []
     plain: list[ShapeGroup] = []
     for group in groups:
@@ -46,11 +47,11 @@ def bulk_sources(
         else:
             plain.append(group)
     if plain:
-        sources.append(BulkSource(plain, index_rows))
+        sources.append(ColumnSource(plain, index_rows))
     return sources, always
 
 
-class BulkSource:
+class ColumnSource:
     """Rows of many shapes."""
 
     def __init__(self, groups: Sequence[ShapeGroup], index_rows: np.ndarray) -> None:
@@ -120,19 +121,21 @@ class BulkSource:
         self._items.append((block, width, attr, kind, begin, len(term.operands), 0, 0, 0, 0))
         return 1
 
-    def parts(self, ranks: Ranks, sets: Sets) -> list[Part]:
+    def parts(self, dictionary: Dictionary, sets: Sets) -> list[ClauseItems]:
         """The items, once ranks exist."""
         blocks = np.array(self._blocks, np.int64).reshape(-1, 4)
-        items, _ = self._assembled(blocks, ranks, sets, np.empty(0, np.int32))
+        items, _ = self._assembled(blocks, dictionary, sets, np.empty(0, np.int32))
         rows = self._index_rows[np.concatenate(self._rows)].astype(np.int32, copy=False)
         return [_satisfiable(blocks, rows, items)]
 
-    def _assembled(self, blocks: np.ndarray, ranks: Ranks, sets: Sets, places: np.ndarray) -> tuple[Items, int]:
+    def _assembled(
+        self, blocks: np.ndarray, dictionary: Dictionary, sets: Sets, places: np.ndarray
+    ) -> tuple[Items, int]:
         """The items of all groups, at their places or one after the other, and how many of them are empty."""
         base = np.cumsum([0, *(pool.size for pool in self._pools)])
         pooled = np.empty(int(base[-1]), np.int32)
         for pool, begin in zip(self._pools, base.tolist(), strict=False):
-            pooled[begin : begin + pool.size] = pool.ranks(ranks)
+            pooled[begin : begin + pool.size] = pool.ranks(dictionary)
         items = np.array(self._items, np.int64).reshape(-1, 10)
         members = np.array(self._members, np.int64).reshape(-1, 2)
         sizes = blocks[:, 1] * blocks[:, 2]
@@ -144,14 +147,14 @@ class BulkSource:
         set_start = np.zeros(int(blocks[in_lists[:, 0], 1].sum()) + 1, np.int64)
         set_low, set_high = np.empty(spans, np.int32), np.empty(spans, np.int32)
         used, empty = _assemble(
-            blocks, np.cumsum(sizes) - sizes, items, members, base, pooled, ranks.dictionary["rank_base"], places,
+            blocks, np.cumsum(sizes) - sizes, items, members, base, pooled, dictionary.rank_base, places,
             sets.count, attr, kind, low, high, set_start, set_low, set_high,
         )  # fmt: skip
         sets.add_ragged(set_start, set_low[:used], set_high[:used])
         return (attr, kind, low, high), empty
 
 
-class PieceSource(BulkSource):
+class PredicateSource(ColumnSource):
     """Rows that are one conjunction each, given predicate by predicate."""
 
     def __init__(self, conjunctions: Sequence[Conjunctions], index_rows: np.ndarray) -> None:
@@ -160,14 +163,14 @@ class PieceSource(BulkSource):
         self._subscriptions = [one.rows for one in conjunctions]
         self._predicates = [len(one.groups) for one in conjunctions]
 
-    def parts(self, ranks: Ranks, sets: Sets) -> list[Part]:
+    def parts(self, dictionary: Dictionary, sets: Sets) -> list[ClauseItems]:
         """The items, once ranks exist: assembled predicate by predicate, each in its place."""
         blocks = np.array(self._blocks, np.int64).reshape(-1, 4)
-        items, empty = self._assembled(blocks, ranks, sets, self._places())
+        items, empty = self._assembled(blocks, dictionary, sets, self._places())
         counts = np.concatenate(self._counts)
         rows = self._index_rows[np.concatenate(self._subscriptions)].astype(np.int32, copy=False)
         if not empty:
-            return [Part(rows, np.zeros(len(rows), np.uint8), counts, *items)]
+            return [ClauseItems(rows, np.zeros(len(rows), np.uint8), counts, *items)]
         each = np.stack([np.arange(len(rows)), np.ones_like(rows), counts, np.zeros_like(rows)], axis=1)
         return [_satisfiable(each.astype(np.int64), rows, items)]
 
@@ -184,7 +187,7 @@ class PieceSource(BulkSource):
         return places
 
 
-def _satisfiable(blocks: np.ndarray, rows: np.ndarray, items: Items) -> Part:
+def _satisfiable(blocks: np.ndarray, rows: np.ndarray, items: Items) -> ClauseItems:
     """The conjunctions of blocks that have no empty range."""
     conjunctions = int(blocks[:, 1].sum())
     kept_rows = np.empty(conjunctions, np.int32)
@@ -192,7 +195,7 @@ def _satisfiable(blocks: np.ndarray, rows: np.ndarray, items: Items) -> Part:
     counts = np.empty(conjunctions, np.int64)
     attr, kind, low, high = items
     kept, kept_items = _keep_satisfiable(blocks, rows, attr, kind, low, high, kept_rows, flags, counts)
-    return Part(kept_rows[:kept], flags[:kept], counts[:kept], *(array[:kept_items] for array in items))
+    return ClauseItems(kept_rows[:kept], flags[:kept], counts[:kept], *(array[:kept_items] for array in items))
 
 
 @helper

@@ -10,52 +10,15 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
+from msgspec.structs import replace
 
 from whimbrel.compiled.jit import kernel
 from whimbrel.model.filter import Filter
-from whimbrel.model.intervals import Cut
 from whimbrel.ranks.clauses.clauses import NO_RANGE, NO_SET, RANGE, SET, SHARED, VERIFY, Clauses, Item, split
 from whimbrel.ranks.constants import Constants
-from whimbrel.ranks.dictionary import build_dictionary
-from whimbrel.ranks.lookup import Lookup
-from whimbrel.ranks.patterns.pattern_trie import build_tries, source_name
-
-
-class Ranks:
-    """The ranks of constants, while a segment is compiled."""
-
-    def __init__(self, dictionary: dict[str, np.ndarray], meta: dict[str, object], attributes: dict[str, int]) -> None:
-        self.dictionary, self.meta = dictionary, meta
-        self.attributes = attributes
-        self._base = dictionary["rank_base"]
-        self._lookups: dict[int, Lookup] = {}
-
-    def base(self, attr: int, type: int) -> int:
-        """The first rank of a type, or past the last type the number of ranks."""
-        return int(self._base[attr, type])
-
-    def lookup(self, attr: int) -> Lookup:
-        """The constants of an attribute."""
-        found = self._lookups.get(attr)
-        if found is None:
-            found = self._lookups[attr] = Lookup(self.dictionary, self.meta, attr)
-        return found
-
-    def low(self, attr: int, cut: Cut) -> int:
-        """The first rank above a cut."""
-        rank, finite, value, after = cut
-        if not finite:
-            return self.base(attr, rank)
-        assert value is not None
-        return self.lookup(attr).rank((rank, value)) + after
-
-    def high(self, attr: int, cut: Cut) -> int:
-        """The last rank below a cut."""
-        rank, finite, value, after = cut
-        if not finite:
-            return self.base(attr, rank) - 1
-        assert value is not None
-        return self.lookup(attr).rank((rank, value)) - (1 - after)
+from whimbrel.ranks.dictionary import Dictionary, source_name
+from whimbrel.ranks.dictionary_builder import build_dictionary
+from whimbrel.ranks.patterns.pattern_trie import build_tries
 
 
 class Sets:
@@ -99,7 +62,7 @@ class Sets:
         return np.cumsum(lengths), _concat(self.lows, np.int32), _concat(self.highs, np.int32)
 
 
-class Part:
+class ClauseItems:
     """The items of some conjunctions, in rank space."""
 
     def __init__(
@@ -122,7 +85,7 @@ class Source(Protocol):
     def constants(self, attributes: dict[str, int], gathered: list[Constants]) -> None:
         """Number the attributes and give the constants."""
 
-    def parts(self, ranks: Ranks, sets: Sets) -> list[Part]:
+    def parts(self, dictionary: Dictionary, sets: Sets) -> list[ClauseItems]:
         """The items, once ranks exist."""
 
 
@@ -135,20 +98,13 @@ def compile_clauses(sources: Sequence[Source], always: Sequence[int] | np.ndarra
     named = {attr: name for key, attr in attributes.items() if (name := source_name(key)) is not None}
     derived = {attr: attribute_number(name, attributes, gathered) for attr, name in named.items()}
     names = [named.get(attr, key) for key, attr in attributes.items()]
-    dictionary, meta = build_dictionary(
-        {
-            attr: {"numbers": c.all_numbers(), "strings": c.all_strings(), "times": c.all_times()}
-            for attr, c in enumerate(gathered)
-        },
-        names,
-        [attr for attr, c in enumerate(gathered) if c.ordered],
-    )
+    dictionary = build_dictionary(names, gathered)
     if derived:
-        dictionary |= build_tries(dictionary, list(derived))
-        meta["derived"] = [[attr, source, gathered[attr].joined] for attr, source in derived.items()]
-    ranks = Ranks(dictionary, meta, attributes)
+        joined = [(attr, source, gathered[attr].joined) for attr, source in derived.items()]
+        tries = build_tries(dictionary.arrays, list(derived))
+        dictionary = Dictionary({**dictionary.arrays, **tries}, replace(dictionary.meta, derived=joined))
     sets = Sets()
-    parts = [part for source in sources for part in source.parts(ranks, sets)]
+    parts = [part for source in sources for part in source.parts(dictionary, sets)]
     counts = _concat([part.counts for part in parts], np.int64)
     kind = _concat([part.kind for part in parts], np.uint8)
     low = _concat([part.low for part in parts], np.int32)
@@ -172,7 +128,6 @@ def compile_clauses(sources: Sequence[Source], always: Sequence[int] | np.ndarra
         set_high=set_high,
         always=np.asarray(always, dtype=np.int32),
         dictionary=dictionary,
-        meta=meta,
     )
 
 
@@ -273,14 +228,14 @@ class FilterSource:
                 constants.add(item.values)
                 constants.joined = constants.joined or item.is_joined
 
-    def parts(self, ranks: Ranks, sets: Sets) -> list[Part]:
+    def parts(self, dictionary: Dictionary, sets: Sets) -> list[ClauseItems]:
         """The items, once ranks exist."""
         if not self._conjunctions:
             return []
-        flat = [_item_ranks(ranks, item, sets) for _, _, items in self._conjunctions for item in items]
+        flat = [_item_ranks(dictionary, item, sets) for _, _, items in self._conjunctions for item in items]
         columns = np.array(flat, dtype=np.int32).reshape(-1, 4)
         return [
-            Part(
+            ClauseItems(
                 np.array([row for row, _, _ in self._conjunctions], dtype=np.int32),
                 np.array([flags for _, flags, _ in self._conjunctions], dtype=np.uint8),
                 np.array([len(items) for _, _, items in self._conjunctions], dtype=np.int64),
@@ -292,9 +247,9 @@ class FilterSource:
         ]
 
 
-def _item_ranks(ranks: Ranks, item: Item, sets: Sets) -> tuple[int, int, int, int]:
-    attr = ranks.attributes[item.attribute]
-    spans = [(ranks.low(attr, low), ranks.high(attr, high)) for low, high in item.values.pairs()]
+def _item_ranks(dictionary: Dictionary, item: Item, sets: Sets) -> tuple[int, int, int, int]:
+    attr = dictionary.attributes[item.attribute]
+    spans = dictionary.spans(attr, item.values)
     if item.null:
         if spans and spans[0][0] == 1:
             spans[0] = (0, spans[0][1])

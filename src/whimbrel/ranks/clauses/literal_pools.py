@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,18 +10,15 @@ import pyarrow as pa
 from whimbrel.language.columnar.columns import DictionaryStrings
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.arrow import large_strings, numbers
-from whimbrel.ranks.clauses.compiler import Ranks
 from whimbrel.ranks.constants import Constants
-from whimbrel.ranks.dictionary import ranks_of_numbers, ranks_of_strings, ranks_of_times
+from whimbrel.ranks.dictionary import Dictionary
 from whimbrel.ranks.distinct import float_places
 
 Column = Any
 """A column of literals: an int64 or float64 array, `DictionaryStrings`, an Arrow array of strings, or a list."""
-Finder = Callable[[dict[str, np.ndarray], dict[str, object], int, Column], np.ndarray]
 
 _MANY = 4_096
 """Numbers from which they are sorted and placed at once."""
-_FINDERS: dict[int, Finder] = {NUMBER: ranks_of_numbers, STRING: ranks_of_strings, TIMESTAMP: ranks_of_times}
 
 
 class Pool:
@@ -60,9 +56,9 @@ class Pool:
             into.numbers += self._distinct
         self._columns = []
 
-    def ranks(self, ranks: Ranks) -> np.ndarray:
+    def ranks(self, dictionary: Dictionary) -> np.ndarray:
         """The rank of every literal; they are let go of."""
-        found = _FINDERS[self.type](ranks.dictionary, ranks.meta, self.attr, self._distinct)
+        found = dictionary.ranks_of(self.attr, self.type, self._distinct)
         if self._places is None:
             return found
         is_sorted = self.type == NUMBER and len(found) > 0

@@ -10,7 +10,6 @@ from array import array
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -21,13 +20,12 @@ from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.model.event import Event
 from whimbrel.model.event_tables import read_events
 from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_VALUES
-from whimbrel.model.values import SortKey
 from whimbrel.ranks.column_layout import ColumnLayout, Leaf, layout, leaf_array
 from whimbrel.ranks.columns import rank_column
+from whimbrel.ranks.dictionary import Dictionary
 from whimbrel.ranks.encoding.single_events import SingleEventEncoder
 from whimbrel.ranks.kernel_arrays import Numbers, Reading
 from whimbrel.ranks.list_columns import ListRanks, rank_lists, rank_map, rank_objects
-from whimbrel.ranks.lookup import Lookup
 from whimbrel.ranks.patterns.event_fragments import EventFragments, Seen
 from whimbrel.ranks.rank_kernels import number_buckets, pack, rank_cells
 
@@ -50,26 +48,20 @@ class EncodedEvents:
 class EventEncoder:
     """Gives the values of events their ranks in one segment. Safe to use from many threads.
 
-    >>> from whimbrel.ranks.dictionary import build_dictionary
-    >>> from whimbrel.ranks.dictionary import build_dictionary
-    >>> arrays, meta = build_dictionary({0: {"numbers": [3, 5]}}, ["price"], [])
-    >>> encoder = EventEncoder(arrays, meta)
-    >>> encoder.encode_event({"price": 4, "color": "red"}).ranks, encoder.value(0, 9)
+    >>> from whimbrel.ranks.constants import Constants
+    >>> from whimbrel.ranks.dictionary_builder import build_dictionary
+    >>> dictionary = build_dictionary(["price"], [Constants(numbers=[3, 5])])
+    >>> EventEncoder(dictionary).encode_event({"price": 4, "color": "red"}).ranks, dictionary.value(0, 9)
     (array([8], dtype=int32), (1, 5))
     """
 
-    def __init__(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, object]) -> None:
-        self._arrays = arrays
-        self._meta = meta
-        self._fragments = EventFragments(arrays, meta) if meta.get("derived") else None
-        self._lookups: dict[int, Lookup] = {}
+    def __init__(self, dictionary: Dictionary) -> None:
+        self.dictionary = dictionary
+        self._arrays = dictionary.arrays
+        self._fragments = EventFragments(dictionary) if dictionary.meta.derived else None
+        self._lookup = dictionary.lookup
+        self._ids = dictionary.sources
         self._layout: tuple[pa.Schema, frozenset[str], ColumnLayout] | None = None
-
-    @cached_property
-    def _ids(self) -> dict[str, int]:
-        names = cast(Sequence[str], self._meta["attributes"])
-        derived = frozenset() if self._fragments is None else self._fragments.attrs
-        return {name: attr for attr, name in enumerate(names) if attr not in derived}
 
     @cached_property
     def _above(self) -> set[str]:
@@ -96,20 +88,6 @@ class EventEncoder:
     def single_events(self) -> SingleEventEncoder:
         """How single events are read."""
         return SingleEventEncoder(self._ids, self._lookup, self._arrays["number_kind"], self._fragments)
-
-    def _lookup(self, attr: int) -> Lookup:
-        found = self._lookups.get(attr)
-        if found is None:
-            found = self._lookups[attr] = Lookup(self._arrays, self._meta, attr)
-        return found
-
-    def rank(self, attr: int, key: SortKey) -> int:
-        """The rank of a value, or of null, exactly."""
-        return self._lookup(attr).rank(key)
-
-    def value(self, attr: int, rank: int) -> SortKey | None:
-        """The constant that has this rank; None for null and for the gaps between constants."""
-        return self._lookup(attr).value(rank)
 
     def encode_table(self, table: pa.Table | pa.RecordBatch, timestamps: Collection[str] = ()) -> EncodedEvents:
         """The rows of a table or a slice of one; texts of the attributes in `timestamps` are read as timestamps."""

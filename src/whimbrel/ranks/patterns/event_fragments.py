@@ -12,7 +12,7 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,7 @@ from whimbrel.ranks.arrow import values_of
 from whimbrel.ranks.cells import RANK
 from whimbrel.ranks.column_layout import Leaf, storage
 from whimbrel.ranks.columns import is_text, text_buffers
+from whimbrel.ranks.dictionary import Dictionary
 from whimbrel.ranks.list_columns import ListRanks
 from whimbrel.ranks.patterns.networks import Networks4, Networks6, open_networks
 from whimbrel.ranks.patterns.pattern_trie import PatternTrie, is_every, open_tries
@@ -151,12 +152,12 @@ class DerivedAttribute:
 class EventFragments:
     """The derived attributes of a segment. Safe to use from many threads."""
 
-    def __init__(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, object]) -> None:
-        names = cast(Sequence[str], meta["attributes"])
+    def __init__(self, dictionary: Dictionary) -> None:
+        names, arrays = dictionary.names, dictionary.arrays
         tries = open_tries(arrays)
         self._by_attr: dict[int, DerivedAttribute] = {}
         self._by_name: dict[str, DerivedAttribute] = {}
-        for attr, source, is_joined in cast(Sequence[tuple[int, int, bool]], meta["derived"]):
+        for attr, source, is_joined in dictionary.meta.derived:
             derived = DerivedAttribute(arrays, attr, names[source], tries.get(attr, []), is_joined)
             self._by_attr[source] = self._by_name[names[source]] = derived
         self.attrs = frozenset(derived.attr for derived in self._by_attr.values())

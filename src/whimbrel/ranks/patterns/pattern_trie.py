@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from whimbrel.compiled.views import read_only, words_of
 from whimbrel.model.values import STRING
-from whimbrel.ranks.arrow import numbers, values_of
-from whimbrel.ranks.dictionary import sorted_distinct, string_buffers
+from whimbrel.ranks.arrow import numbers, string_buffers, values_of
+from whimbrel.ranks.distinct import distinct_strings
 from whimbrel.ranks.patterns.networks import EVERY_NETWORK
 from whimbrel.ranks.patterns.trie_build_kernels import connect, grow, measure
 from whimbrel.ranks.patterns.trie_search_kernels import DEPTH, LENGTH, SOME, START, TRIE, TrieArrays, find_fragments
@@ -34,18 +34,6 @@ _DENSE_AT_LEAST, _DENSE_CELLS = 256, 1 << 17
 """Nodes of a trie that have a dense row: an eighth of them, but so many at least, and so many cells at most, which stay
 in the cache."""
 _ANY_TAIL = np.iinfo(np.int32).max
-_MARK = "\udc00"
-"""What the keys of derived attributes begin with: no name has a lone surrogate."""
-
-
-def derived_key(name: str) -> str:
-    """The key of the attribute that holds the fragments of another; no attribute of users can have it."""
-    return _MARK + name
-
-
-def source_name(key: str) -> str | None:
-    """The attribute whose fragments an attribute holds, if it is a derived one."""
-    return key[1:] if key.startswith(_MARK) else None
 
 
 class PatternTrie:
@@ -151,7 +139,7 @@ def _gather(
     letters = data[np.repeat(starts, lengths) + step if is_inside else np.repeat(ends - 1, lengths) - step]
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(letters)]
     coded = pa.Array.from_buffers(pa.large_binary(), len(own), buffers).dictionary_encode()
-    order = sorted_distinct(*map(read_only, string_buffers(coded.dictionary)))
+    order = distinct_strings(*map(read_only, string_buffers(coded.dictionary)))
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     at = place[values_of(coded.indices)]

@@ -30,14 +30,14 @@ class Weights:
 def guess_weights(clauses: Clauses) -> Weights:
     """Weights from the filters alone: all attributes are equally frequent in events."""
     count = len(clauses.attributes)
-    total = clauses.dictionary["rank_base"][:, 4].astype(np.int64)
+    total = clauses.dictionary.rank_base[:, 4].astype(np.int64)
     present = np.full(count, min(1.0, ATTRIBUTES_PER_EVENT / max(1, count)))
     return Weights(present, total, np.zeros(count + 1, np.int64), np.empty(0, np.float32))
 
 
 def sample_weights(clauses: Clauses, count: int, attrs: np.ndarray, ranks: np.ndarray) -> Weights:
     """Weights from `count` sample events, given as the (attribute, rank) entries of all of them."""
-    total = clauses.dictionary["rank_base"][:, 4].astype(np.int64)
+    total = clauses.dictionary.rank_base[:, 4].astype(np.int64)
     start = np.concatenate([np.zeros(1, np.int64), np.cumsum(total + 1)])
     real = ranks > 0
     hits = np.bincount(start[attrs[real]] + ranks[real] + 1, minlength=int(start[-1])).astype(np.float64)

@@ -1,0 +1,169 @@
+"""Building the dictionary of a set of filters: the constants of every attribute, sorted and laid out as flat arrays.
+
+Everything works on whole arrays: a segment has millions of constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from whimbrel.compiled.views import read_only
+from whimbrel.ranks.arrow import Strings, numbers, one_array, string_buffers
+from whimbrel.ranks.constants import Constants
+from whimbrel.ranks.dictionary import Dictionary, DictionaryMeta, NumberColumn
+from whimbrel.ranks.distinct import distinct, distinct_strings
+from whimbrel.ranks.lookup import EXACT, EXACT_FLOAT, FLOATS, INTEGERS, NO_NUMBERS
+from whimbrel.ranks.string_kernels import fill_hash_table
+
+_FEW = 256
+_SAMPLE = 2_048
+
+
+def build_dictionary(names: Sequence[str], constants: Sequence[Constants]) -> Dictionary:
+    """The dictionary of some attributes, given the constants of each in any order, with repetitions.
+
+    >>> toys, prices = Constants(), Constants()
+    >>> toys.strings.append(["bear", "ant"])
+    >>> prices.numbers += [5, 3, 5]
+    >>> dictionary = build_dictionary(["toy", "price"], [toys, prices])
+    >>> dictionary.lookup(1).numbers, dictionary.lookup(1).rank_number(4)
+    ([3, 5], 8)
+    """
+    count = len(names)
+    kinds = np.zeros(count, np.uint8)
+    sizes = np.ones((count, 5), np.int64)
+    sizes[:, 1] = 5  # the boolean block
+    all_numbers: list[np.ndarray] = []
+    times: list[np.ndarray] = []
+    offsets: list[np.ndarray] = []
+    data: list[np.ndarray] = []
+    tables: list[np.ndarray] = []
+    exact_numbers: dict[str, list[str]] = {}
+    exact_times: dict[str, list[int]] = {}
+    for attr, own in enumerate(constants):
+        kinds[attr], its_numbers = _sort_numbers(own.all_numbers())
+        its_times = _sort_times(own.all_times())
+        its_offsets, its_data = _sort_strings(own.all_strings())
+        sizes[attr, 2:] += [2 * len(its_numbers), 2 * (len(its_offsets) - 1), 2 * len(its_times)]
+        if isinstance(its_numbers, list):
+            exact_numbers[str(attr)] = [repr(number) for number in its_numbers]
+            its_numbers = np.empty(0, np.int64)
+        if isinstance(its_times, list):
+            exact_times[str(attr)] = its_times
+            its_times = np.empty(0, np.int64)
+        all_numbers.append(its_numbers.view(np.int64))
+        times.append(its_times)
+        offsets.append(its_offsets)
+        data.append(its_data)
+        tables.append(_hash_table(its_offsets, its_data))
+    bases = np.cumsum(sizes, axis=1)
+    if bases.max(initial=0) > np.iinfo(np.int32).max:
+        raise OverflowError("Expected fewer than 2**30 constants of an attribute in one segment")
+    arrays = {
+        "number_kind": kinds,
+        "number_start": _starts(map(len, all_numbers)),
+        "numbers": _joined(all_numbers, np.int64),
+        "string_start": _starts(len(one) - 1 for one in offsets),
+        "string_offset": _joined([np.zeros(1, np.int64), *_shifted(offsets, data)], np.int64),
+        "string_bytes": _joined(data, np.uint8),
+        "string_hash_start": _starts(map(len, tables)),
+        "string_hash": _joined(tables, np.int32),
+        "time_start": _starts(map(len, times)),
+        "times": _joined(times, np.int64),
+        "ordered_strings": np.array([own.ordered for own in constants], np.uint8),
+        "rank_base": bases.astype(np.int32),
+    }
+    return Dictionary(arrays, DictionaryMeta(list(names), exact_numbers, exact_times))
+
+
+def _sort_numbers(values: NumberColumn) -> tuple[int, np.ndarray | list[int | float]]:
+    """How to keep the numbers, and their sorted distinct values."""
+    if len(values) == 0:
+        return NO_NUMBERS, np.empty(0, np.int64)
+    if isinstance(values, np.ndarray):
+        if values.dtype.kind == "f":
+            integers, floats = np.empty(0, np.int64), values.astype(np.float64, copy=False)
+        else:
+            integers, floats = values.astype(np.int64, copy=False), np.empty(0)
+    else:
+        try:
+            integers = np.array([v for v in values if not isinstance(v, float)], np.int64)
+        except OverflowError:
+            return _exactly(values)
+        floats = np.array([v for v in values if isinstance(v, float)], np.float64)
+    if not len(floats):
+        return INTEGERS, distinct(integers)
+    if _are_whole(floats[:_FEW]) and _are_whole(floats):
+        return INTEGERS, distinct(np.concatenate([integers, floats.astype(np.int64)]))
+    if len(integers) and max(-int(integers.min()), int(integers.max())) > EXACT_FLOAT:
+        return _exactly([*integers.tolist(), *floats.tolist()])
+    found = distinct(np.concatenate([integers.astype(np.float64), floats]) if len(integers) else floats)
+    zero = int(np.searchsorted(found, 0.0))
+    if zero < len(found) and found[zero] == 0.0 and np.signbit(found[zero]):
+        found = found + 0.0  # no negative zero
+    return FLOATS, found
+
+
+def _are_whole(floats: np.ndarray) -> bool:
+    return bool(((np.floor(floats) == floats) & (np.abs(floats) < 2.0**63)).all())
+
+
+def _exactly(values: Sequence[int | float]) -> tuple[int, np.ndarray | list[int | float]]:
+    """Python's numbers, unless a sorted array of floats says the same."""
+    found = sorted(set(values))
+    try:
+        floats = np.array([float(value) for value in found])
+    except OverflowError:
+        return EXACT, found
+    if floats.tolist() == found:
+        return FLOATS, floats + 0.0
+    return EXACT, found
+
+
+def _sort_times(values: np.ndarray | Sequence[int]) -> np.ndarray | list[int]:
+    if len(values) == 0:
+        return np.empty(0, np.int64)
+    try:
+        return distinct(np.asarray(values, np.int64))
+    except OverflowError:
+        return sorted({int(value) for value in values})
+
+
+def _sort_strings(values: Strings) -> tuple[np.ndarray, np.ndarray]:
+    """The offsets and bytes of the sorted distinct strings."""
+    if len(values) == 0:
+        return np.zeros(1, np.int64), np.empty(0, np.uint8)
+    if len(values) <= _FEW:
+        listed = values if isinstance(values, Sequence) else values.to_pylist()
+        texts = [text.encode() for text in sorted(set(listed) - {None})]
+        return _starts(map(len, texts)), np.frombuffer(b"".join(texts), np.uint8)
+    array = one_array(values)
+    if len(array) > _SAMPLE and 2 * len(array.slice(0, _SAMPLE).unique()) < _SAMPLE:
+        array = array.unique()
+    offsets, data = string_buffers(array)
+    offsets, data = string_buffers(array.take(numbers(distinct_strings(read_only(offsets), read_only(data)))))
+    return offsets - offsets[0], data[offsets[0] : offsets[-1]]
+
+
+def _hash_table(offsets: np.ndarray, data: np.ndarray) -> np.ndarray:
+    count = len(offsets) - 1
+    table = np.zeros(1 << (2 * count - 1).bit_length() if count else 0, np.int32)
+    if count:
+        fill_hash_table(read_only(offsets), read_only(data), 0, count, table)
+    return table
+
+
+def _starts(sizes: Iterable[int]) -> np.ndarray:
+    return np.cumsum([0, *sizes], dtype=np.int64)
+
+
+def _joined(parts: list[np.ndarray], dtype: type) -> np.ndarray:
+    return np.concatenate(parts).astype(dtype, copy=False) if parts else np.empty(0, dtype)
+
+
+def _shifted(offsets: list[np.ndarray], data: list[np.ndarray]) -> Iterable[np.ndarray]:
+    """The offsets of each attribute's strings in the bytes of all."""
+    for own, first in zip(offsets, _starts(map(len, data))[:-1], strict=True):
+        yield own[1:] + first
