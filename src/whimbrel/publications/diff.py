@@ -1,23 +1,23 @@
-"""Matches of many states as arrays, and what begins and ceases between two of them."""
+"""The matches of many states as arrays, and the differences between old and new ones."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from whimbrel.compiled.jit import kernel
-from whimbrel.publications.keys import room
+from whimbrel.publications.keys import with_capacity
 
-Rows = NDArray[np.int64]
-Codes = NDArray[np.int32]
+Rows: TypeAlias = NDArray[np.int64]
+Codes: TypeAlias = NDArray[np.int32]
 
 
 class Changes(NamedTuple):
-    """Pairs of a row and a subscription's code; whether the row has left it, else it has entered."""
+    """Pairs of a new state and a subscription's code; `left` says whether the state left it or entered it."""
 
     rows: Rows
     codes: Codes
@@ -26,9 +26,10 @@ class Changes(NamedTuple):
 
 @dataclass
 class Matches:
-    """For each state the codes of the subscriptions that it matches; a length of -1 is not known.
+    """For each state the codes of the subscriptions that it matches; a length of -1 means not matched yet.
 
-    The arrays may have room for more: `count` states and `used` codes count. All codes are below `bound`.
+    The arrays may be longer than needed: the first `count` states and the first `used` codes are in use. All codes are
+    below `bound`.
     """
 
     starts: Rows
@@ -40,17 +41,17 @@ class Matches:
 
     @staticmethod
     def unknown(count: int) -> Matches:
-        """States of which nothing is known."""
+        """States that were not matched yet."""
         return Matches(np.zeros(count, np.int64), np.full(count, -1, np.int64), np.zeros(0, np.int32), count, 0, 0)
 
     @staticmethod
     def of_runs(offsets: Rows, codes: Codes, bound: int) -> Matches:
-        """From the codes of one state after another, and where each begins and the last ends."""
+        """From the codes of all states; those of state i are from offsets[i] to offsets[i + 1]."""
         return Matches(offsets[:-1], np.diff(offsets), codes, len(offsets) - 1, len(codes), bound)
 
     @staticmethod
     def of_lists(lists: pa.ListArray, bound: int) -> Matches:
-        """From lists of codes; a null is not known."""
+        """From lists of codes; null is a state that was not matched yet."""
         offsets = lists.offsets.to_numpy()
         lengths = np.where(lists.is_valid().to_numpy(zero_copy_only=False), np.diff(offsets), -1)
         return Matches(
@@ -58,7 +59,7 @@ class Matches:
         )
 
     def to_lists(self) -> pa.ListArray:
-        """The lists that `of_lists` takes; the codes must lie one state after another, as `take` gives them."""
+        """The inverse of `of_lists`, for matches whose codes lie one state after the other, as `take` gives them."""
         ends = np.append(self.starts[: self.count], self.used).astype(np.int32)
         unknown = self.lengths[: self.count] < 0
         return pa.ListArray.from_arrays(ends, self.codes[: self.used], mask=pa.array(unknown))
@@ -69,21 +70,21 @@ class Matches:
         return self.codes[start : start + max(self.lengths[row], 0)]
 
     def without(self, chosen: NDArray[np.bool_]) -> Matches:
-        """Some states match nothing."""
+        """The same matches, but the chosen states match nothing."""
         if not chosen.any():
             return self
         return replace(self, lengths=np.where(chosen, 0, self.lengths[: self.count]))
 
     def append(self, others: Matches, rows: Rows) -> None:
-        """Some of other states after these."""
+        """Append some rows of other matches."""
         first, self.count = self.count, self.count + len(rows)
-        self.starts, self.lengths = room(self.starts, self.count), room(self.lengths, self.count)
+        self.starts, self.lengths = with_capacity(self.starts, self.count), with_capacity(self.lengths, self.count)
         self.starts[first : self.count] = others.starts[rows]
         self.lengths[first : self.count] = others.lengths[rows]
         self._add_codes(others, slice(first, self.count))
 
     def learn(self, rows: Rows, found: Matches) -> None:
-        """The codes of some states."""
+        """Set the matches of some states."""
         self.starts[rows] = found.starts[: found.count]
         self.lengths[rows] = found.lengths[: found.count]
         self._add_codes(found, rows)
@@ -91,12 +92,12 @@ class Matches:
     def _add_codes(self, others: Matches, where: Rows | slice) -> None:
         self.starts[where] += self.used
         end = self.used + others.used
-        self.codes = room(self.codes, end)
+        self.codes = with_capacity(self.codes, end)
         self.codes[self.used : end] = others.codes[: others.used]
         self.used, self.bound = end, max(self.bound, others.bound)
 
     def take(self, rows: Rows) -> Matches:
-        """Some of the states, with their codes only."""
+        """The matches of some states, without unused codes."""
         lengths = self.lengths[rows]
         ends = np.cumsum(np.maximum(lengths, 0))
         codes = np.empty(int(ends[-1]) if len(ends) else 0, np.int32)
@@ -105,15 +106,18 @@ class Matches:
 
 
 class Differ:
-    """Finds differences between matches, with a mark for every code that it has seen."""
+    """Finds differences between matches. It keeps an array of marks, one for each code, between calls."""
 
     def __init__(self) -> None:
         self._marks = np.zeros(0, np.int64)
         self._mark = 1
 
     def changes(self, old: Matches, new: Matches, previous: Rows) -> Changes:
-        """What each new state has entered and left since the one before: an old state, a new one after them, or -1."""
-        self._marks = room(self._marks, max(old.bound, new.bound))
+        """What each new state entered and left.
+
+        `previous` gives the state before each: below `old.count` a row of `old`, from there on a row of `new`, -1 none.
+        """
+        self._marks = with_capacity(self._marks, max(old.bound, new.bound))
         most = _most(old.lengths, old.count, new.lengths, previous)
         rows, codes, left = np.empty(most, np.int64), np.empty(most, np.int32), np.empty(most, np.bool_)
         olds = old.starts, old.lengths, old.codes, old.count
@@ -124,7 +128,8 @@ class Differ:
 
 
 @kernel
-def _gather(starts, lengths, codes, rows, out):  # type: ignore[no-untyped-def]
+def _gather(starts: Rows, lengths: Rows, codes: Codes, rows: Rows, out: Codes) -> None:
+    """Copy the codes of some states."""
     at = 0
     for row in rows:
         for i in range(starts[row], starts[row] + lengths[row]):
@@ -133,8 +138,8 @@ def _gather(starts, lengths, codes, rows, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _most(old_lengths, old_count, new_lengths, previous):  # type: ignore[no-untyped-def]
-    """No more changes than all codes of both."""
+def _most(old_lengths: Rows, old_count: int, new_lengths: Rows, previous: Rows) -> int:
+    """A bound for the number of changes: all codes of the states before and after."""
     most = 0
     for row in range(previous.size):
         before = previous[row]
@@ -147,11 +152,14 @@ def _most(old_lengths, old_count, new_lengths, previous):  # type: ignore[no-unt
 
 
 @kernel
-def _changes(  # type: ignore[no-untyped-def]
-    old_starts, old_lengths, old_codes, old_count, new_starts, new_lengths, new_codes, previous, marks, mark,
-    rows, codes, left,
-):  # fmt: skip
-    """A code of the old state gets the mark of the row, one of both the next mark."""
+def _changes(
+    old_starts: Rows, old_lengths: Rows, old_codes: Codes, old_count: int, new_starts: Rows, new_lengths: Rows,
+    new_codes: Codes, previous: Rows, marks: Rows, mark: int, rows: Rows, codes: Codes, left: NDArray[np.bool_],
+) -> int:  # fmt: skip
+    """Write the changes of all states and return how many there are.
+
+    Each state has two marks of its own: codes of the state before get the first, codes that both have the second.
+    """
     found = 0
     for row in range(previous.size):
         before = previous[row]

@@ -1,62 +1,91 @@
-"""A version of an index as a worker uses it: subscriptions are codes, small integers, the same in every process."""
+"""A version of an index: subscriptions are codes, small integers that are the same in every process.
+
+A version does not change. Its shards are indexes that each hold a part of the subscriptions; the code of a subscription
+is its row in its shard plus the rows of all shards before.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from whimbrel.engine.index import Index
+from whimbrel.model.subscription import Id
 from whimbrel.publications.diff import Codes, Matches
-from whimbrel.publications.rules import Rules
+from whimbrel.publications.rules import TransitionRules
+
+if TYPE_CHECKING:
+    from whimbrel.engine.index import Index
 
 
-class Version:
-    """The shards of a version. The code of a subscription is its place among the slots of all shards."""
+@dataclass(frozen=True, slots=True)
+class RuleCodes:
+    """The subscriptions of `TransitionRules` as codes of one version."""
 
-    def __init__(self, number: int, shards: Sequence[Index], kind: str, rules: Rules) -> None:
+    leave: bool | Codes
+    """Who is told of leaves: everyone, nobody, or these."""
+    silent: Codes
+    """The subscriptions whose matches alone are no transitions."""
+    silent_ids: Mapping[int, Id]
+    """Their ids, by code."""
+
+
+class IndexVersion:
+    """The shards of one version of an index, which nobody changes while it is in use."""
+
+    def __init__(self, number: int, shards: Sequence[Index], id_kind: str) -> None:
+        """`number` grows from version to version, from 1 on; `id_kind` is int64 or string."""
         self.number = number
+        self.id_type = pa.string() if id_kind == "string" else pa.int64()
         self._shards = shards
         self._firsts = np.cumsum([0, *(shard.rows for shard in shards)])
-        self._type = pa.string() if kind == "string" else pa.int64()
         self._translations: dict[int, Codes] = {}
-        self.leave = rules.leave if isinstance(rules.leave, bool) else self._codes_of(rules.leave)
-        """Who is told of leaves: all, nobody, or these codes."""
-        self.quiet = self._codes_of(rules.named)
-        """Those that are not told of by their matches alone."""
-        self.named: dict[int, Any] = dict(zip(self.quiet.tolist(), self.ids(self.quiet).to_pylist(), strict=True))
-        """Their ids."""
+        self._rule_codes: tuple[TransitionRules, RuleCodes] | None = None
 
     def __len__(self) -> int:
+        """The number of codes, those of removed subscriptions included."""
         return int(self._firsts[-1])
 
-    def code_of(self, id: Any) -> int:
+    def code_of(self, id: Id) -> int:
         """The code of an id; -1 if it is not in this version."""
         for shard, first in zip(self._shards, self._firsts.tolist(), strict=False):
-            slot = shard.row(id)
-            if slot >= 0:
-                return int(first + slot)
+            row = shard.row(id)
+            if row >= 0:
+                return int(first + row)
         return -1
 
-    def ids(self, codes: NDArray[Any]) -> pa.Array:
+    def rule_codes(self, rules: TransitionRules) -> RuleCodes:
+        """The subscriptions of rules as codes; those of the rules that were asked for last are kept."""
+        if self._rule_codes is None or (self._rule_codes[0] is not rules and self._rule_codes[0] != rules):
+            silent = self._codes_of(rules.silent)
+            leave = rules.leave if isinstance(rules.leave, bool) else self._codes_of(rules.leave)
+            ids = dict(zip(silent.tolist(), self.ids(silent).to_pylist(), strict=True))
+            found = RuleCodes(leave, silent, ids)
+        else:
+            found = self._rule_codes[1]
+        self._rule_codes = rules, found
+        return found
+
+    def ids(self, codes: NDArray[np.integer]) -> pa.Array:
         """The ids of codes."""
         if len(self._shards) == 1:
-            return pa.array(self._shards[0].ids(codes)).cast(self._type)
+            return pa.array(self._shards[0].ids(codes)).cast(self.id_type)
         homes = np.searchsorted(self._firsts, codes, side="right") - 1
-        parts = [pa.array([], self._type)]
+        parts = [pa.array([], self.id_type)]
         places = [np.zeros(0, np.int64)]
         for number, shard in enumerate(self._shards):
             own = np.flatnonzero(homes == number)
             if len(own):
                 places.append(own)
-                parts.append(pa.array(shard.ids(codes[own] - self._firsts[number])).cast(self._type))
+                parts.append(pa.array(shard.ids(codes[own] - self._firsts[number])).cast(self.id_type))
         return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(places))))
 
-    def translated(self, old: Version, codes: Codes) -> Codes:
-        """Codes of an older version as they are here; the number of codes for those that are gone."""
+    def translated(self, old: IndexVersion, codes: Codes) -> Codes:
+        """Codes of an older version as codes of this one; `len(self)` for subscriptions that are gone."""
         known = self._translations.setdefault(old.number, np.full(len(old), -1, np.int32))
         new = np.unique(codes[known[codes] < 0])
         if len(new):
@@ -66,7 +95,7 @@ class Version:
         return out
 
     def match(self, states: pa.Table) -> Matches:
-        """The matches of states."""
+        """Match every row of a table of attributes."""
         found = [self._matched(number, states) for number in range(len(self._shards))] if len(states) else []
         if len(found) == 1:
             return Matches.of_runs(*found[0], len(self))
@@ -80,7 +109,8 @@ class Version:
             last += len(rows)
         return np.concatenate(offsets), np.concatenate(codes)
 
-    def _codes_of(self, ids: Any) -> Codes:
+    def _codes_of(self, ids: Iterable[Id]) -> Codes:
+        """The codes of those ids that are in this version, ascending."""
         found = np.array([self.code_of(id) for id in ids], np.int32)
         return np.sort(found[found >= 0])
 

@@ -1,12 +1,12 @@
 """Keys of publications as numbers from 0 on: an open-addressing hash table over the bytes of all keys.
 
-The seed of the hash is secret, so that nobody can choose keys that collide.
+The seed of the hash is random and secret, so that nobody can choose keys that collide.
 """
 
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -14,13 +14,17 @@ from numpy.typing import NDArray
 
 from whimbrel.compiled.jit import kernel
 
+Bytes: TypeAlias = NDArray[np.uint8]
+Int32s: TypeAlias = NDArray[np.int32]
+Int64s: TypeAlias = NDArray[np.int64]
+
 _WIDTH = 8  # bytes of an integer key
 
 
-class Keys:
-    """The keys that were seen, text or integers, in the order in which they came.
+class KeyNumbers:
+    """Numbers keys, text or integers, in the order in which they come.
 
-    >>> keys = Keys()
+    >>> keys = KeyNumbers()
     >>> keys.numbers(pa.array(["b", "a", "b"])).tolist(), keys.numbers(pa.array(["c", "a"])).tolist()
     ([0, 1, 0], [2, 1])
     """
@@ -35,12 +39,12 @@ class Keys:
     def __len__(self) -> int:
         return self._count
 
-    def numbers(self, keys: pa.Array) -> NDArray[np.int64]:
+    def numbers(self, keys: pa.Array) -> Int64s:
         """The number of each key; new keys get the next ones. About 30 ns for a key."""
         content, ends = _content(keys)
         most = self._count + len(keys)
-        self._bytes = room(self._bytes, int(self._ends[self._count] + ends[-1] - ends[0]))
-        self._ends = room(self._ends, most + 1)
+        self._bytes = with_capacity(self._bytes, int(self._ends[self._count] + ends[-1] - ends[0]))
+        self._ends = with_capacity(self._ends, most + 1)
         if most * 2 > self._table.size:
             self._table = np.zeros(most * 3, np.int32)
             _enter(self._bytes, self._ends, self._count, self._table, self._seed)
@@ -49,8 +53,8 @@ class Keys:
         return out
 
 
-def room(array: NDArray[Any], size: int, fill: int = 0) -> NDArray[Any]:
-    """The array, or a copy with room for so many values and as many again."""
+def with_capacity(array: NDArray[Any], size: int, fill: int = 0) -> NDArray[Any]:
+    """The array if it has `size` values, else a copy with twice as many, filled up."""
     if size <= len(array):
         return array
     out = np.full(2 * size, fill, array.dtype)
@@ -58,8 +62,8 @@ def room(array: NDArray[Any], size: int, fill: int = 0) -> NDArray[Any]:
     return out
 
 
-def _content(keys: pa.Array) -> tuple[NDArray[np.uint8], NDArray[Any]]:
-    """The bytes of keys without nulls, and where each begins and the last ends."""
+def _content(keys: pa.Array) -> tuple[Bytes, NDArray[Any]]:
+    """The bytes of all keys and the bounds of each: key i is from bounds[i] to bounds[i + 1]. Keys have no nulls."""
     count, offset = len(keys), keys.offset
     if not pa.types.is_string(keys.type):
         return np.asarray(keys).astype(np.int64, copy=False).view(np.uint8), np.arange(count + 1) * _WIDTH
@@ -70,8 +74,10 @@ def _content(keys: pa.Array) -> tuple[NDArray[np.uint8], NDArray[Any]]:
 
 
 @kernel
-def _place(content, start, stop, own, ends, table, seed):  # type: ignore[no-untyped-def]
-    """Where a key is in the hash table, or the free place where it belongs."""
+def _place(
+    content: Bytes, start: int | np.int64, stop: int | np.int64, own: Bytes, ends: Int64s, table: Int32s, seed: int
+) -> int | np.int64:
+    """The place of a key in the hash table, or the free place where it belongs."""
     h = np.uint64(0xCBF29CE484222325) ^ np.uint64(seed)
     for i in range(start, stop):  # FNV-1a
         h = (h ^ np.uint64(content[i])) * np.uint64(0x100000001B3)
@@ -93,13 +99,17 @@ def _place(content, start, stop, own, ends, table, seed):  # type: ignore[no-unt
 
 
 @kernel
-def _enter(own, ends, count, table, seed):  # type: ignore[no-untyped-def]
+def _enter(own: Bytes, ends: Int64s, count: int, table: Int32s, seed: int) -> None:
+    """Enter all keys into an empty table."""
     for entry in range(count):
         table[_place(own, ends[entry], ends[entry + 1], own, ends, table, seed)] = entry + 1
 
 
 @kernel
-def _number(content, bounds, own, ends, count, table, seed, out):  # type: ignore[no-untyped-def]
+def _number(
+    content: Bytes, bounds: NDArray[Any], own: Bytes, ends: Int64s, count: int, table: Int32s, seed: int, out: Int64s
+) -> int:
+    """Write the number of each key, enter new ones, and return how many keys there are."""
     for row in range(out.size):
         start, stop = np.int64(bounds[row]), np.int64(bounds[row + 1])
         at = _place(content, start, stop, own, ends, table, seed)

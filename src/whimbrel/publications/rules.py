@@ -1,99 +1,99 @@
-"""Subscriptions whose pairs are kept: hysteresis and dwell.
+"""What subscriptions ask for beyond their filter: notifications of leaves, hysteresis, dwell.
 
-A publication enters a subscription when it matches its filter. It is out when it does not match the filter of `outer`,
-another subscription of the same index that is wider and told of nothing. With dwell it leaves only after it has been
-out for so many seconds without a break.
+Hysteresis names, for a subscription, a second one of the same index with a wider filter. A publication enters when it
+matches the narrow filter and leaves when it no longer matches the wide one. The wide subscription gets no notifications
+of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
-from whimbrel.publications.notifications import DELETE, ENTER, LEAVE, News
+from whimbrel.model.subscription import Id
+from whimbrel.publications.dwell import DwellPairs
+from whimbrel.publications.transitions import DELETE, ENTER, LEAVE, Transitions
+
+Key: TypeAlias = int | str
+"""The key of a publication."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """What subscriptions ask for, by id. `leave` is for all, or for some."""
+class TransitionRules:
+    """Options of subscriptions, by id."""
 
-    leave: bool | frozenset[Any] = False
-    outer: Mapping[Any, Any] | None = None
-    dwell: Mapping[Any, float] | None = None
+    leave: bool | frozenset[Id] = False
+    """Who is told of leaves: everyone, nobody, or these."""
+    outer: Mapping[Id, Id] | None = None
+    """Hysteresis: by subscription, the id of the wider one."""
+    dwell: Mapping[Id, float] | None = None
+    """By subscription, the seconds that a publication must be out before it leaves."""
 
     @property
-    def kept(self) -> list[Any]:
-        """The ids whose pairs are kept."""
+    def remembered(self) -> list[Id]:
+        """The subscriptions with hysteresis or dwell."""
         return list(dict.fromkeys([*(self.outer or {}), *(self.dwell or {})]))
 
     @property
-    def named(self) -> list[Any]:
-        """The ids whose matches pairs follow from: they are not told of by their matches alone."""
-        return list(dict.fromkeys([*self.kept, *(self.outer or {}).values()]))
+    def silent(self) -> list[Id]:
+        """The subscriptions whose matches alone are no transitions: those above and their wider ones."""
+        return list(dict.fromkeys([*self.remembered, *(self.outer or {}).values()]))
 
-    def tells_leaves(self, id: Any) -> bool:
+    def tells_leaves(self, id: Id) -> bool:
         """Whether a subscription is told of leaves."""
         return self.leave if isinstance(self.leave, bool) else id in self.leave
 
 
-class Sticky:
-    """The pairs of one bucket, and what they wait for."""
+class RememberedPairs:
+    """The pairs of subscriptions with hysteresis or dwell, and the transitions that follow from new states."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: TransitionRules) -> None:
         self._rules = rules
-        outer = rules.outer or {}
-        self._outer = {id: outer.get(id, id) for id in rules.kept}
-        self._dwell = {id: float(span) for id, span in (rules.dwell or {}).items()}
-        self.pairs: dict[tuple[Any, Any], float | None] = {}
-        """Who is inside what; when it leaves, if it is out already."""
+        outer, dwell = rules.outer or {}, rules.dwell or {}
+        self._outer = {id: outer.get(id, id) for id in rules.remembered}
+        self.pairs: DwellPairs[Id, Key] = DwellPairs()
+        for id in self._outer:
+            self.pairs.add(id, float(dwell.get(id, 0)))
         self.now = -float("inf")
+        """The latest time that was seen."""
 
     def __bool__(self) -> bool:
         return bool(self._outer)
 
-    def seen(self, key: Any, matched: set[Any], now: float, sequence: int | None, news: News) -> None:
-        """A publication has a new state, which matches these."""
+    def reset(self, pairs: Iterable[tuple[Id, Key, float | None]], now: float) -> None:
+        """Replace all pairs by saved ones (subscription, publication, when it leaves if it is out)."""
+        self.pairs = RememberedPairs(self._rules).pairs
+        self.pairs.restore(pairs)
+        self.now = now
+
+    def update(
+        self, key: Key, matched: Collection[Id], now: float, sequence: int | None, transitions: Transitions
+    ) -> None:
+        """A publication has a new state, which matches these subscriptions."""
         self.now = max(self.now, now)
         for id, outer in self._outer.items():
-            pair = key, id
-            self._leave_if_due(pair, now, news)
+            if self.pairs.expire_one(id, key, now):
+                self._leave(id, key, None, transitions)
             if id in matched:
-                if pair not in self.pairs:
-                    news.add(key, id, ENTER, sequence)
-                self.pairs[pair] = None
-            elif pair in self.pairs:
-                if outer in matched:
-                    self.pairs[pair] = None
-                elif self.pairs[pair] is None and id in self._dwell:
-                    self.pairs[pair] = now + self._dwell[id]
-                elif self.pairs[pair] is None:
-                    self._leaves(pair, sequence, news)
+                if self.pairs.enter(id, key):
+                    transitions.add(key, id, ENTER, sequence)
+            elif outer in matched:
+                self.pairs.stay(id, key)
+            elif self.pairs.exit(id, key, now):
+                self._leave(id, key, sequence, transitions)
 
-    def gone(self, key: Any, sequence: int | None, news: News) -> None:
+    def delete(self, key: Key, sequence: int | None, transitions: Transitions) -> None:
         """A publication was deleted."""
-        for id in self._outer:
-            if (key, id) in self.pairs:
-                del self.pairs[key, id]
-                news.add(key, id, DELETE, sequence)
+        for id in self.pairs.delete(key):
+            transitions.add(key, id, DELETE, sequence)
 
-    def advance(self, now: float, news: News) -> None:
-        """Let those leave whose time has come."""
+    def advance(self, now: float, transitions: Transitions) -> None:
+        """Let publications leave whose dwell is over."""
         self.now = max(self.now, now)
-        for pair in [pair for pair, due in self.pairs.items() if due is not None and due <= now]:
-            self._leaves(pair, None, news)
+        for id, key in self.pairs.expire(now):
+            self._leave(id, key, None, transitions)
 
-    @property
-    def next_due(self) -> float | None:
-        """When somebody leaves next."""
-        return min((due for due in self.pairs.values() if due is not None), default=None)
-
-    def _leave_if_due(self, pair: tuple[Any, Any], now: float, news: News) -> None:
-        due = self.pairs.get(pair)
-        if due is not None and due <= now:
-            self._leaves(pair, None, news)
-
-    def _leaves(self, pair: tuple[Any, Any], sequence: int | None, news: News) -> None:
-        del self.pairs[pair]
-        if self._rules.tells_leaves(pair[1]):
-            news.add(*pair, LEAVE, sequence)
+    def _leave(self, id: Id, key: Key, sequence: int | None, transitions: Transitions) -> None:
+        if self._rules.tells_leaves(id):
+            transitions.add(key, id, LEAVE, sequence)

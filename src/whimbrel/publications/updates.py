@@ -1,6 +1,13 @@
-"""The states after updates, column by column."""
+"""The columns of updates and of states, and the states after partial updates.
+
+Columns are told apart by number, because attributes may have any name, also that of another column.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -9,20 +16,85 @@ from numpy.typing import NDArray
 
 from whimbrel.publications.diff import Rows
 
-Flags = NDArray[np.bool_]
+KEY, SEQUENCE, ALIVE, FIRST_OF_STATE = range(4)
+"""The columns of states; those of attributes begin with the last number."""
+DELETED, TIME, UNSET, FIRST_OF_UPDATE = range(2, 6)
+"""The columns of updates after key and sequence; those of attributes begin with the last number."""
+
+Flags: TypeAlias = NDArray[np.bool_]
+
+
+class Update(NamedTuple):
+    """A change of one publication.
+
+    `attributes` holds its values by name; `unset` names attributes to remove, for partial updates; `time` is in
+    seconds, for dwell.
+    """
+
+    key: int | str
+    attributes: Mapping[str, object] = {}
+    sequence: int | None = None
+    deleted: bool = False
+    time: float | None = None
+    unset: Collection[str] = ()
+
+
+@dataclass(frozen=True)
+class UpdateFormat:
+    """What updates consist of.
+
+    - `key`: the type of keys, text or int64; `attributes`: the columns of the attributes.
+    - `ordered`: updates have sequence numbers. An update whose number is not above the newest one of its key is left
+      out. Deleted publications are kept for their numbers. Without it updates count in the order of rows.
+    - `partial`: a null leaves the attribute as it was. Without it the update is the whole state.
+    """
+
+    key: pa.DataType
+    attributes: pa.Schema
+    ordered: bool = True
+    partial: bool = False
+
+    @property
+    def updates(self) -> pa.Schema:
+        """The columns of updates: key, sequence, deleted, time, unset, attributes."""
+        head = {
+            "key": self.key,
+            "sequence": pa.int64(),
+            "deleted": pa.bool_(),
+            "time": pa.float64(),
+            "unset": pa.list_(pa.string()),
+        }
+        return pa.schema([*(pa.field(name, kind) for name, kind in head.items()), *self.attributes])
+
+    @property
+    def states(self) -> pa.Schema:
+        """The columns of states: key, sequence, alive, attributes."""
+        head = {"key": self.key, "sequence": pa.int64(), "alive": pa.bool_()}
+        return pa.schema([*(pa.field(name, kind) for name, kind in head.items()), *self.attributes])
+
+    def table(self, updates: Iterable[Update]) -> pa.Table:
+        """A table of updates."""
+        rows = [
+            (u.key, u.sequence, u.deleted, u.time, list(u.unset), *map(u.attributes.get, self.attributes.names))
+            for u in updates
+        ]
+        schema = self.updates
+        arrays = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(schema)]
+        return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def blanked(own: pa.Array, blank: Flags) -> pa.Array:
-    """The column with null where it is blank."""
+    """Return the column with nulls where `blank` is set."""
     if not blank.any():
         return own
     return own.take(pa.array(np.arange(len(own)), mask=blank))
 
 
 def merged(stored: pa.ChunkedArray, own: pa.Array, blank: Flags, first: Flags, previous: Rows) -> pa.Array:
-    """What an update does not say is as it was: as the updates before it say, or as the stored state does.
+    """Return an attribute after partial updates: a null in `own` means the value before, `blank` means null.
 
-    Updates are by publication and in order; `first` are those with a stored state, or -1, as `previous`.
+    Updates are grouped by publication, in order. `first` marks the first update of each; for those, `previous` is the
+    row of the stored state, -1 without one. The value before is that of the previous update or of the stored state.
     """
     says = blank | own.is_valid().to_numpy(zero_copy_only=False)
     source = np.maximum.accumulate(np.where(says | first, np.arange(len(own)), 0))
@@ -36,7 +108,7 @@ def merged(stored: pa.ChunkedArray, own: pa.Array, blank: Flags, first: Flags, p
 
 
 def removed(unset: pa.Array, name: str) -> Flags:
-    """Which updates remove the attribute of this name."""
+    """Return which updates remove the attribute of this name."""
     out = np.zeros(len(unset), np.bool_)
     parents = pc.list_parent_indices(unset).to_numpy(zero_copy_only=False)
     out[parents[pc.fill_null(pc.equal(pc.list_flatten(unset), name), False).to_numpy(zero_copy_only=False)]] = True

@@ -1,7 +1,7 @@
-"""Updates on their way to their buckets: all rows of a task for one bucket travel as one cell.
+"""Updates on their way to their buckets: all rows of a task for one bucket travel as one cell of bytes.
 
-Spark takes rows apart and puts them together again in Python on both ends of a stateful operator, at some microseconds
-each. A cell that holds a batch of Arrow costs that once for a thousand rows.
+A stateful operator of Spark converts each row in Python, at some microseconds a row. A cell that holds a batch of Arrow
+costs that once for a thousand rows.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 from whimbrel.pipeline.spark.transfer import HandOver
 
 ROWS_AT_ONCE = 1 << 18
-"""Rows that a task holds before it sends them on."""
+"""Rows that a task collects before it writes cells."""
 BYTES_AT_ONCE = 1 << 27
 
 _SEED = 42  # of Spark's own partitioning by hash
 
 
 def bucket_numbers(buckets: int) -> NDArray[np.int32]:
-    """The numbers that buckets have in Spark, chosen so that partitions get equally many of them.
+    """The numbers that buckets have in Spark, chosen so that all partitions get the same number of buckets.
 
-    Spark sends a number to the partition that its Murmur3 hash gives. The hash of bucket b's number is b modulo
-    `buckets`, so each number of partitions that divides `buckets` gets equal shares.
+    Spark sends a number to the partition that its Murmur3 hash gives. Here the hash of bucket b's number is b modulo
+    `buckets`, so shares are equal for every number of partitions that divides `buckets`.
     """
     out = np.full(buckets, -1, np.int32)
     first = 0
@@ -40,21 +40,21 @@ def bucket_numbers(buckets: int) -> NDArray[np.int32]:
 
 
 @dataclass(frozen=True, slots=True)
-class Gather:
-    """Sent to the workers: rows in, for each bucket one cell with its rows out.
+class CellWriter:
+    """Sent to the workers: rows in, one cell of updates for each bucket out.
 
-    A row has bucket, key, sequence, whether it is deleted, then time and what it unsets, if there are such columns, and
-    then the attributes.
+    The columns of a row are bucket, key, sequence, deleted, then time and unset where `has_time` and `has_unset`, then
+    the attributes. A cell has the columns of `UpdateFormat.updates`.
     """
 
     numbers: NDArray[np.int32]
     handed: HandOver
     schema: pa.Schema
-    timed: bool
-    unsets: bool
+    has_time: bool
+    has_unset: bool
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The cells of a task."""
+        """The cells of one task."""
         held: list[pa.RecordBatch] = []
         for batch in batches:
             held.append(batch)
@@ -81,8 +81,8 @@ class Gather:
     def _updates(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         key, sequence, deleted, *others = rows.columns[1:]
         count = rows.num_rows
-        time = others.pop(0) if self.timed else pa.nulls(count, pa.float64())
-        unset = others.pop(0) if self.unsets else pa.nulls(count, pa.list_(pa.string()))
+        time = others.pop(0) if self.has_time else pa.nulls(count, pa.float64())
+        unset = others.pop(0) if self.has_unset else pa.nulls(count, pa.list_(pa.string()))
         attributes = self.handed.table(others, count).columns[:-1]
         columns = [key, sequence, deleted, time, unset, *(column.combine_chunks() for column in attributes)]
         return pa.RecordBatch.from_arrays(
@@ -90,20 +90,13 @@ class Gather:
         )
 
 
-def updates_schema(key: pa.DataType, attributes: pa.Schema) -> pa.Schema:
-    """The columns of updates, as `transitions_bucket` numbers them."""
-    unset = pa.list_(pa.string())
-    head = {"key": key, "sequence": pa.int64(), "deleted": pa.bool_(), "time": pa.float64(), "unset": unset}
-    return pa.schema([*(pa.field(name, kind) for name, kind in head.items()), *attributes])
-
-
 def read_cells(cells: Iterable[bytes], schema: pa.Schema) -> pa.Table:
-    """The updates in cells."""
+    """The updates of cells, as one table."""
     return pa.Table.from_batches([pa.ipc.read_record_batch(pa.py_buffer(cell), schema) for cell in cells], schema)
 
 
 def _murmur3(numbers: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Murmur3, 32 bits, of integers, as Spark computes it."""
+    """The 32-bit Murmur3 hashes of integers, as Spark computes them."""
     k = numbers.astype(np.uint32) * np.uint32(0xCC9E2D51)
     k = (k << np.uint32(15) | k >> np.uint32(17)) * np.uint32(0x1B873593)
     h = np.uint32(_SEED) ^ k

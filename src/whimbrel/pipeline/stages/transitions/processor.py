@@ -1,12 +1,4 @@
-"""The stateful processor: a bucket's rows in, its notifications out, its state in Spark's state store.
-
-    meta    one value: version, token, tokens of the parts, pairs that are kept, the timer and its clock
-    base    one value: the first part, states as an Arrow file
-    delta   a list: the other parts, what has changed since, one for each micro-batch
-
-The token is new with every write, so that what an executor keeps (`transitions_kept`) of a batch that failed, or that
-ran elsewhere since, is not taken for what the store has.
-"""
+"""The stateful operator: the rows of a bucket in, its transitions out, its state in Spark's state store."""
 
 from __future__ import annotations
 
@@ -24,50 +16,52 @@ from pyspark import SparkFiles
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from whimbrel.pipeline.spark.transfer import HandOver
-from whimbrel.pipeline.stages.transitions.cells import read_cells, updates_schema
-from whimbrel.pipeline.stages.transitions.export import read_table, write_table
+from whimbrel.pipeline.stages.transitions.cells import read_cells
+from whimbrel.pipeline.stages.transitions.stored_state import BucketMeta
 from whimbrel.pipeline.stages.transitions.worker_cache import (
-    Kept,
+    CachedBucket,
     drop_parts,
-    keep,
+    keep_bucket,
     read_part,
-    take,
-    versions,
+    take_bucket,
+    version_opener,
     write_part,
 )
-from whimbrel.publications.notifications import News
-from whimbrel.publications.rules import Rules
-from whimbrel.publications.state import KEY, Bucket
+from whimbrel.publications.publications import Publications, table_from_bytes, table_to_bytes
+from whimbrel.publications.rules import TransitionRules
+from whimbrel.publications.updates import KEY, UpdateFormat
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
 
 CONTROL, CELL = "version", "content"
+"""The columns of input rows beside the bucket: a new version of the index, or updates."""
 
 
 @dataclass(frozen=True)
-class Job:
-    """What the processor has to know; `name` tells the buckets of queries in one worker apart."""
+class TransitionsJob:
+    """What the workers of a query have to know; `name` is unique, for the caches of workers."""
 
     name: str
-    path: Path
-    kind: str
-    key: pa.DataType
-    attributes: pa.Schema
+    index: Path
+    id_kind: str
+    format: UpdateFormat
     handed: HandOver
-    rules: Rules
-    ordered: bool
-    partial: bool
-    timed: bool
-    clock: bool
-    """Whether there are timers."""
+    rules: TransitionRules
+    has_time: bool
+    """Whether dwell follows a column of times and not the clock."""
     timestamps: tuple[str, ...]
+
+    @property
+    def has_timers(self) -> bool:
+        """Whether somebody may leave without an update."""
+        return bool(self.rules.dwell)
 
 
 class TransitionsProcessor(StatefulProcessor):
-    """Calls the buckets of a task one after the other."""
+    """Called by Spark for the buckets of a task, one after the other."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: TransitionsJob) -> None:
         self._job = job
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -77,8 +71,7 @@ class TransitionsProcessor(StatefulProcessor):
         self._base = handle.getValueState("base", "content binary")
         self._delta = handle.getListState("delta", "content binary")
         job = self._job
-        self._open_version = versions(job.name, job.path, job.kind, job.handed, job.rules, job.timestamps)
-        self._schema = updates_schema(job.key, job.attributes)
+        self._open_version = version_opener(job.name, job.index, job.id_kind, job.handed, job.timestamps)
 
     def handleInputRows(  # noqa: N802
         self,
@@ -86,20 +79,22 @@ class TransitionsProcessor(StatefulProcessor):
         rows: Iterator[pd.DataFrame],
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
-        """Take the rows of a micro-batch in."""
+        """Take the rows of a micro-batch in: first a new version of the index, then updates."""
         number = int(key[0])
-        kept, timer = self._open(number)
-        news = self._news()
-        control, cells = 0, []
+        bucket, timer = self._open(number)
+        publications = bucket.publications
+        control, cells, found = 0, [], []
         for frame in rows:
             control = max(control, int(frame[CONTROL].max()))
             cells += [cell for cell in frame[CELL] if cell is not None]
         if control:
-            kept.bucket.change_version(control, news)
+            found.append(publications.change_version(control))
         if cells:
-            kept.bucket.apply(read_cells(cells, self._schema), self._now(timerValues), news)
-        self._write(number, kept, timer)
-        yield self._told(news, kept.bucket.version)
+            updates = read_cells(cells, self._job.format.updates)
+            found.append(publications.apply(updates, self._now(timerValues)))
+        self._write(number, bucket, timer)
+        if found:
+            yield _frame(pa.concat_tables(found), publications.version)
 
     def handleExpiredTimer(  # noqa: N802
         self,
@@ -107,93 +102,102 @@ class TransitionsProcessor(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
-        """Let those leave whose dwell is over."""
+        """Let publications leave whose dwell is over."""
         number = int(key[0])
-        kept, timer = self._open(number)
-        news = self._news()
+        bucket, timer = self._open(number)
         fired = expiredTimerInfo.getExpiryTimeInMs()
-        kept.bucket.sticky.advance(fired / 1_000, news)
-        self._write(number, kept, None if timer is not None and timer <= fired else timer)
-        yield self._told(news, kept.bucket.version)
+        found = bucket.publications.advance(fired / 1_000)
+        self._write(number, bucket, None if timer is not None and timer <= fired else timer)
+        yield _frame(found, bucket.publications.version)
 
     def handleInitialState(self, key: Any, initialState: pd.DataFrame, timerValues: TimerValues) -> None:  # noqa: N802, N803
-        """Begin with what another query has left."""
+        """Begin with publications that another query has left."""
         number = int(key[0])
-        kept, timer = self._open(number)
-        states = [read_table(content) for content in initialState["content"]]
-        kept.bucket.take_over(int(initialState["version"].max()), pa.concat_tables(states))
+        bucket, timer = self._open(number)
+        publications = bucket.publications
+        states = [table_from_bytes(content) for content in initialState["content"]]
+        publications.take_over(int(initialState["version"].max()), pa.concat_tables(states))
         for state, pairs in zip(states, initialState["pairs"], strict=True):
-            for id, due in msgspec.msgpack.decode(pairs):
-                kept.bucket.sticky.pairs[state[KEY][0].as_py(), id] = due
-        self._write(number, kept, timer)
+            own = state[KEY][0].as_py()
+            publications.remembered.pairs.restore((id, own, due) for id, due in msgspec.msgpack.decode(pairs))
+        self._write(number, bucket, timer)
 
     def close(self) -> None:
-        """Nothing is to be let go of."""
+        """Nothing is to be closed."""
 
-    def _open(self, number: int) -> tuple[Kept, int | None]:
-        """The bucket as the store has it, and its timer."""
-        kept = take(self._job.name, number)
-        meta = self._meta.get()
-        if meta is None:
-            return Kept(self._new(), "", []), None
-        version, token, parts, pairs, timer, now = msgspec.msgpack.decode(meta[0])
-        if kept is None or kept.token != token:
-            kept = self._caught_up(kept, version, parts)
-            kept.bucket.sticky.pairs = {(key, id): due for key, id, due in pairs}
-            kept.bucket.sticky.now = -float("inf") if now is None else now
-        return kept, timer
+    def _open(self, number: int) -> tuple[CachedBucket, int | None]:
+        """The bucket as the state store has it, and its timer."""
+        bucket = take_bucket(self._job.name, number)
+        stored = self._meta.get()
+        if stored is None:
+            return CachedBucket(self._new(), "", []), None
+        meta = msgspec.msgpack.decode(stored[0], type=BucketMeta)
+        if bucket is None or bucket.token != meta.token:
+            bucket = self._brought_up_to(bucket, meta)
+        return bucket, meta.timer
 
-    def _caught_up(self, kept: Kept | None, version: int, parts: list[str]) -> Kept:
-        """The bucket of these parts: what is kept already, then what is on the disk, else all from the store."""
-        is_older = kept is not None and kept.bucket.version == version and kept.parts == parts[: len(kept.parts)]
-        if kept is None or not is_older:
-            kept = Kept(self._new(), "", [])
-        bound = len(self._open_version(version))
-        found = [read_part(self._folder, token, bound) for token in parts[len(kept.parts) :]]
+    def _brought_up_to(self, cached: CachedBucket | None, meta: BucketMeta) -> CachedBucket:
+        """The stored bucket: what the cache has of it, then parts from the disk; else all from the state store."""
+        bucket = cached
+        if (
+            bucket is None
+            or bucket.publications.version != meta.version
+            or bucket.parts != meta.parts[: len(bucket.parts)]
+        ):
+            bucket = CachedBucket(self._new(), "", [])
+        bound = len(self._open_version(meta.version))
+        found = [read_part(self._folder, token, bound) for token in meta.parts[len(bucket.parts) :]]
         if None in found:
-            kept = Kept(self._new(), "", [])
+            bucket = CachedBucket(self._new(), "", [])
             base = self._base.get()
             contents = [] if base is None else [base[0]]
             contents += [content[0] for content in self._delta.get()]
-            kept.bucket.load(version, ((read_table(content), None) for content in contents))
+            bucket.publications.load(meta.version, ((table_from_bytes(content), None) for content in contents))
         else:
-            kept.bucket.load(version, (part for part in found if part is not None))
-        kept.bucket.version, kept.parts = version, parts
-        return kept
+            bucket.publications.load(meta.version, (part for part in found if part is not None))
+        bucket.parts = meta.parts
+        bucket.publications.remembered.reset(
+            ((id, key, due) for key, id, due in meta.pairs), -float("inf") if meta.now is None else meta.now
+        )
+        return bucket
 
-    def _write(self, number: int, kept: Kept, timer: int | None) -> None:
-        bucket = kept.bucket
-        written = bucket.dump()
-        if written is not None:
+    def _write(self, number: int, bucket: CachedBucket, timer: int | None) -> None:
+        publications = bucket.publications
+        part = publications.save()
+        if part is not None:
             token = secrets.token_hex(8)
-            content = (write_table(written.states),)
-            if written.is_base:
+            content = (table_to_bytes(part.states),)
+            if part.is_base:
                 self._base.update(content)
                 self._delta.clear()
-                drop_parts(self._folder, kept.parts)
-                kept.parts = []
+                drop_parts(self._folder, bucket.parts)
+                bucket.parts = []
             else:
                 self._delta.appendValue(content)
-            write_part(self._folder, token, written.states, written.matches)
-            kept.parts.append(token)
-        timer = self._set_timer(bucket, timer)
-        kept.token = secrets.token_hex(8)
-        pairs = [(key, id, due) for (key, id), due in bucket.sticky.pairs.items()]
-        now = bucket.sticky.now
-        meta = [bucket.version, kept.token, kept.parts, pairs, timer, now if np.isfinite(now) else None]
+            write_part(self._folder, token, part.states, part.matches)
+            bucket.parts.append(token)
+        bucket.token = secrets.token_hex(8)
+        now = publications.remembered.now
+        meta = BucketMeta(
+            version=publications.version,
+            token=bucket.token,
+            parts=bucket.parts,
+            pairs=[(key, id, due) for id, key, due in publications.remembered.pairs],
+            timer=self._set_timer(publications.next_due, timer),
+            now=now if np.isfinite(now) else None,
+        )
         self._meta.update((msgspec.msgpack.encode(meta),))
-        keep(self._job.name, number, kept)
+        keep_bucket(self._job.name, number, bucket)
 
     @property
     def _folder(self) -> Path:
-        """Of this query, in the directory of the executor, which Spark removes."""
+        """The folder of this query in the directory of the executor, which Spark removes."""
         return Path(SparkFiles.getRootDirectory()) / "whimbrel-transitions" / self._job.name
 
-    def _set_timer(self, bucket: Bucket, timer: int | None) -> int | None:
-        """One timer for the bucket, at the next time that somebody leaves."""
-        if not self._job.clock:
+    def _set_timer(self, due: float | None, timer: int | None) -> int | None:
+        """Set the one timer of the bucket to the next time that somebody leaves, and return it."""
+        if not self._job.has_timers:
             return None
-        due = bucket.sticky.next_due
         wanted = None if due is None else int(np.ceil(due * 1_000))
         if wanted != timer:
             if timer is not None:
@@ -203,18 +207,17 @@ class TransitionsProcessor(StatefulProcessor):
         return wanted
 
     def _now(self, timers: TimerValues) -> float:
-        return timers.getCurrentProcessingTimeInMs() / 1_000 if self._job.clock and not self._job.timed else 0.0
+        by_clock = self._job.has_timers and not self._job.has_time
+        return timers.getCurrentProcessingTimeInMs() / 1_000 if by_clock else 0.0
 
-    def _new(self) -> Bucket:
-        job = self._job
-        return Bucket(job.attributes, job.key, job.rules, self._open_version, job.ordered, job.partial)
+    def _new(self) -> Publications:
+        return Publications(self._job.format, self._job.rules, self._open_version)
 
-    def _news(self) -> News:
-        return News(self._job.key, pa.string() if self._job.kind == "string" else pa.int64())
 
-    def _told(self, news: News, version: int) -> pd.DataFrame:
-        columns = news.columns()
-        columns.append(pa.array(np.full(len(columns[0]), version, np.int64)))
-        names = "k", "subscription", "kind", "sequence", "index_version"
-        arrays = [pd.arrays.ArrowExtensionArray(column) for column in columns]
-        return pd.DataFrame(dict(zip(names, arrays, strict=True)), copy=False)
+def _frame(transitions: pa.Table, version: int) -> pd.DataFrame:
+    """Transitions as Spark takes them, without a copy."""
+    columns = [column.combine_chunks() for column in transitions.columns]
+    columns.append(pa.array(np.full(len(transitions), version, np.int64)))
+    names = "k", "subscription", "kind", "sequence", "index_version"
+    arrays = [pd.arrays.ArrowExtensionArray(column) for column in columns]
+    return pd.DataFrame(dict(zip(names, arrays, strict=True)), copy=False)

@@ -1,7 +1,7 @@
-"""The versions of an index as a stream: when a new one is there, one control row for every bucket.
+"""The versions of an index as a stream: one control row for each bucket when a new version was published.
 
-The offset of the stream is the newest version, so the checkpoint of the query says which version a micro-batch begins
-to use, and a replay uses the same.
+The offset of the stream is the newest version. Thus the checkpoint of the query says from which micro-batch on a
+version is used, and a replay uses the same one.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"version": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """All that is there: the newest version."""
+        """No limit: a micro-batch goes to the newest version."""
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
@@ -78,13 +78,13 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return newest
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The newest version; those between are skipped."""
+        """One task, for the newest version; those between are skipped."""
         return [_Version(end["version"])] if end["version"] > start["version"] else []
 
     def read(self, partition: InputPartition) -> Iterator[tuple[int, int]]:
-        """A row for every bucket."""
+        """One row for each bucket."""
         assert isinstance(partition, _Version)
         return iter([(bucket, partition.version) for bucket in bucket_numbers(self._buckets).tolist()])
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing is to be let go of."""
+        """Nothing is to be freed."""

@@ -1,14 +1,15 @@
-"""What an executor keeps of buckets beside the state store, as a cache: each worker in memory, all of them on disk.
+"""What Python workers keep of buckets beside the state store, as a cache: in memory, and for all workers on disk.
 
-The state of a bucket is a list of parts that never change, a base and deltas, each with a token of its own. Whichever
-worker gets the bucket next has it in memory, or some of its parts, and reads the others from the disk, where they are
-with what they matched. The state store is read only where that fails: it hands bytes over at a few megabytes a second.
+The state of a bucket is a list of parts that never change, a base and deltas, each with a token of its own. A worker
+that gets a bucket has it in memory, or some of its parts, and reads the others from the disk of the executor, where
+they are stored with their matches. Only if that fails it reads the state store, which gives a few megabytes a second.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,43 +17,59 @@ import pyarrow as pa
 from whimbrel.pipeline.index.workers import open_version
 from whimbrel.pipeline.spark.transfer import HandOver
 from whimbrel.publications.diff import Matches
-from whimbrel.publications.index_version import Version
-from whimbrel.publications.rules import Rules
-from whimbrel.publications.state import Bucket
+from whimbrel.publications.index_version import IndexVersion
+from whimbrel.publications.publications import Publications
 
 BUCKETS_KEPT = 4_096
-
 _VERSIONS_KEPT = 8
 
 _MATCHES = "matches"
 
-_kept: dict[tuple[str, int], Kept] = {}
-_opened: dict[tuple[str, int], Version] = {}
+_buckets: dict[tuple[str, int], CachedBucket] = {}
+_versions: dict[tuple[str, int], IndexVersion] = {}
 
 
-class Kept:
-    """A bucket with the token of what was written last, and the tokens of the parts that it was made of."""
+@dataclass
+class CachedBucket:
+    """A bucket of publications, the token of the last write, and the tokens of the parts that it was made of."""
 
-    def __init__(self, bucket: Bucket, token: str, parts: list[str]) -> None:
-        self.bucket = bucket
-        self.token = token
-        self.parts = parts
-
-
-def take(job: str, number: int) -> Kept | None:
-    """The bucket as this process has it; it is the caller's alone now."""
-    return _kept.pop((job, number), None)
+    publications: Publications
+    token: str
+    parts: list[str]
 
 
-def keep(job: str, number: int, kept: Kept) -> None:
-    """Put a bucket back; the one that was not used for longest goes if there are many."""
-    while len(_kept) >= BUCKETS_KEPT:
-        _kept.pop(next(iter(_kept)))
-    _kept[job, number] = kept
+def take_bucket(job: str, number: int) -> CachedBucket | None:
+    """Take a bucket out of the memory of this process; None if it is not there."""
+    return _buckets.pop((job, number), None)
+
+
+def keep_bucket(job: str, number: int, bucket: CachedBucket) -> None:
+    """Put a bucket back; if there are too many, the least recently used one goes."""
+    while len(_buckets) >= BUCKETS_KEPT:
+        _buckets.pop(next(iter(_buckets)))
+    _buckets[job, number] = bucket
+
+
+def version_opener(
+    job: str, path: Path, id_kind: str, handed: HandOver, timestamps: tuple[str, ...]
+) -> Callable[[int], IndexVersion]:
+    """A function that opens a version of the index for a job; this process keeps some."""
+
+    def opened(number: int) -> IndexVersion:
+        found = _versions.get((job, number))
+        if found is None:
+            manifest, shards = open_version(path, number, timestamps)
+            handed.check(manifest.attributes)
+            while len(_versions) >= _VERSIONS_KEPT:
+                _versions.pop(next(iter(_versions)))
+            found = _versions[job, number] = IndexVersion(number, shards, id_kind)
+        return found
+
+    return opened
 
 
 def write_part(folder: Path, token: str, states: pa.Table, matches: Matches) -> None:
-    """Write a part, if the disk takes it."""
+    """Write a part to the disk. A full disk is no error: the state store has the part too."""
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         table = states.append_column(_MATCHES, matches.to_lists()).combine_chunks()
@@ -62,7 +79,7 @@ def write_part(folder: Path, token: str, states: pa.Table, matches: Matches) -> 
 
 
 def read_part(folder: Path, token: str, bound: int) -> tuple[pa.Table, Matches] | None:
-    """States and matches of a part; None if it is not on this disk. All codes are below `bound`."""
+    """Read the states and matches of a part; None if it is not on this disk. All codes are below `bound`."""
     try:
         with pa.memory_map(str(folder / token)) as file:
             table = pa.ipc.open_stream(file).read_all()
@@ -75,25 +92,7 @@ def read_part(folder: Path, token: str, bound: int) -> tuple[pa.Table, Matches] 
 
 
 def drop_parts(folder: Path, tokens: Iterable[str]) -> None:
-    """Remove parts that are no longer part of anything."""
+    """Delete parts from the disk."""
     for token in tokens:
         with suppress(OSError):
             (folder / token).unlink(missing_ok=True)
-
-
-def versions(
-    name: str, path: Path, kind: str, handed: HandOver, rules: Rules, timestamps: tuple[str, ...]
-) -> Callable[[int], Version]:
-    """A function that opens a version for a job of this name; the process keeps some."""
-
-    def opened(number: int) -> Version:
-        found = _opened.get((name, number))
-        if found is None:
-            manifest, shards = open_version(path, number, timestamps)
-            handed.check(manifest.attributes)
-            while len(_opened) >= _VERSIONS_KEPT:
-                _opened.pop(next(iter(_opened)))
-            found = _opened[name, number] = Version(number, shards, kind, rules)
-        return found
-
-    return opened

@@ -16,7 +16,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
 from tests.pipeline.publishing import publish
-from tests.pipeline.transitions_model import ARROW, FILTERS, LATER, SCHEMA, Model, history
+from tests.publications.model import ARROW, FILTERS, LATER, SCHEMA, Model, history
 from whimbrel.pipeline.errors import ColumnError, KeyMissing, OptionError
 from whimbrel.pipeline.stages.transitions.cells import bucket_numbers
 from whimbrel.pipeline.stages.transitions.transitions import export_publications, transitions

@@ -1,6 +1,6 @@
 """A driver of its own for the kill tests: the log through `match_stream` into files, on a cluster of processes.
 
-    python -m tests.pipeline.stream_driver FOLDER EVENTS_PER_BATCH EXECUTORS
+    python -m tests.pipeline.stages.match.stream_driver FOLDER EVENTS_PER_BATCH EXECUTORS
 
 reads FOLDER/log, matches against FOLDER/index, writes to FOLDER/out with FOLDER/checkpoint, and ends when it has read
 all that the log held when it started.

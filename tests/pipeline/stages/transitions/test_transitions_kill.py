@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.pipeline.killing import EXECUTOR, WORKER, KilledDriver, committed
 from tests.pipeline.publishing import publish
-from tests.pipeline.test_kill import EXECUTOR, WORKER, Scene, _committed, _kill, _kill_the_driver
-from tests.pipeline.transitions_model import ARROW, FILTERS, LATER, Model, Told, history
+from tests.publications.model import ARROW, FILTERS, LATER, Model, Told, history
 
 pytestmark = pytest.mark.spark
 
@@ -29,11 +28,12 @@ def _filters(version: int) -> dict[str, str]:
     return LATER if version % 2 == 0 else FILTERS
 
 
-class Keyed(Scene):
-    """Files of updates, one for each micro-batch, an index, and a driver process that is watched and hurt."""
+class TransitionsDriver(KilledDriver):
+    """`transitions` over files of updates, one for each micro-batch."""
 
     def __init__(self, folder: Path, batches: int, master: str) -> None:
-        self.folder, self.master = folder, master
+        super().__init__(folder)
+        self.program = "tests.pipeline.stages.transitions.transitions_driver", master
         rows = history(batches, batches * PER_BATCH, keys=25)
         self.batches = [rows[first : first + PER_BATCH] for first in range(0, len(rows), PER_BATCH)]
         (folder / "in").mkdir()
@@ -41,24 +41,14 @@ class Keyed(Scene):
             file = folder / "in" / f"{number:03}.parquet"
             pq.write_table(pa.Table.from_pylist(batch, ARROW), file)
             os.utime(file, (number + 1.0, number + 1.0))
-        self.versions = 0
-        self.publish()
-        self.driver: subprocess.Popen[bytes] | None = None
 
     def publish(self) -> None:
-        """Another version of the index."""
         self.versions += 1
         assert publish(self.folder / "index", _filters(self.versions)) == self.versions
 
-    def start(self) -> None:
-        """Start the driver in a process group of its own, with its words in a file."""
-        command = [sys.executable, "-m", "tests.pipeline.transitions_driver", str(self.folder), self.master]
-        with (self.folder / "driver.txt").open("ab") as words:
-            self.driver = subprocess.Popen(command, stdout=words, stderr=words, start_new_session=True)
-
-    def wait_for_batch(self, batch: int) -> None:
-        """Return when this batch has begun: what it reads is in the checkpoint."""
-        self._wait((self.folder / "checkpoint" / "offsets" / str(batch)).exists, f"batch {batch}")
+    def has_begun(self, batch: int) -> bool:
+        """What it reads is in the checkpoint."""
+        return (self.folder / "checkpoint" / "offsets" / str(batch)).exists()
 
     def check(self) -> None:
         """The sink has what the model tells, with the versions that the checkpoint says batches began to use."""
@@ -69,7 +59,7 @@ class Keyed(Scene):
                 expected.update(model.publish(_filters(version), version))
             expected.update(model.update(batch))
         found = Counter[Told]()
-        for file in _committed(self.folder / "out"):
+        for file in committed(self.folder / "out"):
             columns = pq.read_table(file).select(["key", "subscription", "kind", "sequence", "index_version"])
             found.update(zip(*(column.to_pylist() for column in columns.columns), strict=True))
         assert found == expected
@@ -82,22 +72,21 @@ class Keyed(Scene):
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Callable[[int, str], Keyed]]:
-    scenes: list[Keyed] = []
+def scene(tmp_path: Path) -> Iterator[Callable[[int, str], TransitionsDriver]]:
+    with contextlib.ExitStack() as stack:
 
-    def make(batches: int, master: str) -> Keyed:
-        scenes.append(Keyed(tmp_path, batches, master))
-        return scenes[-1]
+        def make(batches: int, master: str) -> TransitionsDriver:
+            made = TransitionsDriver(tmp_path, batches, master)
+            stack.callback(made.close)
+            return made
 
-    yield make
-    for made in scenes:
-        made.close()
+        yield make
 
 
-def test_a_killed_driver_goes_on_from_its_checkpoint(scene: Callable[[int, str], Keyed]) -> None:
+def test_a_killed_driver_goes_on_from_its_checkpoint(scene: Callable[[int, str], TransitionsDriver]) -> None:
     stage = scene(4, "local[2]")
     stage.start()
-    _kill_the_driver(stage, 1)
+    stage.restart_in(1)
     stage.finish()
     stage.check()
     assert [stage.version_of(batch) for batch in range(4)] == [1, 1, 2, 2]
@@ -105,7 +94,7 @@ def test_a_killed_driver_goes_on_from_its_checkpoint(scene: Callable[[int, str],
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(5))
-def test_kills_of_all_kinds_at_any_time(scene: Callable[[int, str], Keyed], seed: int) -> None:
+def test_kills_of_all_kinds_at_any_time(scene: Callable[[int, str], TransitionsDriver], seed: int) -> None:
     draw = random.Random(seed)
     stage = scene(24, "local-cluster[2,1,1024]")
     stage.start()
@@ -114,8 +103,8 @@ def test_kills_of_all_kinds_at_any_time(scene: Callable[[int, str], Keyed], seed
         time.sleep(draw.random() * 0.5)
         kind = draw.choice([EXECUTOR, WORKER, "driver"])
         if kind == "driver":
-            _kill_the_driver(stage, batch)
+            stage.restart_in(batch)
         else:
-            _kill(stage, batch, kind)
+            stage.kill_in(batch, kind)
     stage.finish()
     stage.check()

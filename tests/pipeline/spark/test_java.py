@@ -15,7 +15,7 @@ from whimbrel import WhimbrelError
 from whimbrel.pipeline.spark import java
 from whimbrel.pipeline.spark.java import JavaMissing, ensure_java
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TOOLS = ("bash", "chmod", "dirname", "env", "ps", "sh")
 """What Spark and its start scripts call."""
 

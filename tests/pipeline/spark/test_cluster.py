@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.pipeline.clusters import JAVA, bare_python, connect_server, run, standalone
+from tests.pipeline.spark.clusters import JAVA, bare_python, connect_server, run, standalone
 from whimbrel import Filter
 
 pytestmark = pytest.mark.spark

@@ -1,6 +1,6 @@
 """A driver of its own for the kill tests: files of updates through `transitions` into files.
 
-    python -m tests.pipeline.transitions_driver FOLDER MASTER
+    python -m tests.pipeline.stages.transitions.transitions_driver FOLDER MASTER
 
 reads FOLDER/in, one file for each micro-batch, matches against FOLDER/index, writes to FOLDER/out with
 FOLDER/checkpoint, and ends when it has read all files that were there when it started.
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from tests.pipeline.conftest import SETTINGS
-from tests.pipeline.transitions_model import SCHEMA
+from tests.publications.model import SCHEMA
 from whimbrel.pipeline import session, transitions
 
 _SETTINGS = {

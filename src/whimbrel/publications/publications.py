@@ -1,0 +1,379 @@
+"""The current states of publications, and the transitions when states or subscriptions change.
+
+Plain Arrow and NumPy. What a publication matches follows from its state and the version of the index, so states are all
+that must be kept; pairs are kept only for subscriptions with hysteresis or dwell (`rules.py`). The matches of current
+states are cached in memory.
+
+All changes come from one thread. An update of a publication costs a match of its new state, of which many are matched
+at once, and some 100 ns for the difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from whimbrel.model.subscription import Id
+from whimbrel.publications.diff import Changes, Differ, Matches, Rows
+from whimbrel.publications.index_version import IndexVersion
+from whimbrel.publications.keys import KeyNumbers, with_capacity
+from whimbrel.publications.rules import RememberedPairs, TransitionRules
+from whimbrel.publications.transitions import DELETE, ENTER, LEAVE, Transitions
+from whimbrel.publications.updates import (
+    ALIVE,
+    DELETED,
+    FIRST_OF_STATE,
+    FIRST_OF_UPDATE,
+    KEY,
+    SEQUENCE,
+    TIME,
+    UNSET,
+    Flags,
+    UpdateFormat,
+    blanked,
+    merged,
+    removed,
+)
+
+_REWRITE = 1.0
+"""`save` gives all states again when those saved since the last time are more than this share of them."""
+_MOST_DELTAS = 100
+"""And when it has given parts more often than this."""
+_MOST_CHUNKS = 64
+"""Chunks of the table of states, one for each call of `apply`, before they are joined to one."""
+
+_differ = Differ()
+
+
+class SavedPart(NamedTuple):
+    """What `save` gives: states with their matches, all of them (`is_base`) or those that changed since the last."""
+
+    states: pa.Table
+    matches: Matches
+    is_base: bool
+
+
+class _Ordered(NamedTuple):
+    """The updates that count, grouped by publication and in order."""
+
+    rows: Rows
+    numbers: Rows
+    """The numbers of their keys."""
+    first: Flags
+    """Whether the update is the first one of its publication."""
+    previous: Rows
+    """The state before it: a row of the stored states, that many plus the place of an update here, or -1."""
+
+
+class Publications:
+    """Publications with their current states. See the package for an example."""
+
+    def __init__(
+        self, format: UpdateFormat, rules: TransitionRules, open_version: Callable[[int], IndexVersion]
+    ) -> None:
+        """`open_version` gives the version of the index with a number; it is called often and should keep versions."""
+        self.format = format
+        self.rules = rules
+        self.version = 0
+        """The number of the index version that transitions refer to; 0 before the first."""
+        self.remembered = RememberedPairs(rules)
+        self._open_version = open_version
+        self._schema = format.states
+        self._table = self._schema.empty_table()
+        """States, oldest first; those that were replaced are left out when the table is compacted."""
+        self._keys = KeyNumbers()
+        self._rows = np.zeros(0, np.int64)
+        """By the number of a key, the row of its state; -1 without one."""
+        self._latest = np.zeros(0, np.int64)
+        """By the number of a key, the newest sequence number."""
+        self._matches = Matches.unknown(0)
+        """The matches of the states, by row of the table."""
+        self._base_rows = 0
+        self._saved_rows = 0
+        """Rows that `save` has given, those of the base among them."""
+        self._deltas = 0
+        self._is_base_current = True
+        """Whether the base that was saved, if any, is of this version."""
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self._rows[: len(self._keys)] >= 0))
+
+    # Transitions
+
+    def change_version(self, number: int) -> pa.Table:
+        """Go to another version of the index, match all publications again, and return the transitions.
+
+        Subscriptions that are new or have another filter hear of what they match now. Those that are gone hear nothing.
+        """
+        found = self._transitions(number if number > self.version else self.version)
+        if number > self.version:
+            if self.version:
+                self._compact()
+                self._match_again(self._open_version(self.version), self._open_version(number), found)
+                self._is_base_current = False
+            self.version = number
+        return found.table()
+
+    def apply(self, updates: pa.Table, now: float = 0.0) -> pa.Table:
+        """Take a table of updates in (`UpdateFormat.table`) and return the transitions.
+
+        Updates of a publication count in the order of their sequence numbers; late ones are left out. `now`, in
+        seconds, is the time of updates without one, for dwell.
+        """
+        if self.version == 0:
+            raise AssertionError("publications need a version of the index before updates")
+        found = self._transitions(self.version)
+        order = self._order(updates)
+        if not len(order.rows):
+            return found.table()
+        version = self._open_version(self.version)
+        rows = updates.take(pa.array(order.rows)).combine_chunks()
+        deleted = _flags(rows[DELETED])
+        states = self._merge(rows, order, deleted)
+        self._match_missing(order.previous[(order.previous >= 0) & (order.previous < len(self._table))])
+        after = version.match(self._attributes(states)).without(deleted)
+        changes = _differ.changes(self._matches, after, order.previous)
+        self._add_transitions(version, _one(rows[KEY]), _one(rows[SEQUENCE]), changes, deleted, found)
+        if self.remembered:
+            self._update_remembered(version, rows, deleted, after, now, found)
+        last = np.flatnonzero(np.append(order.first[1:], True))
+        self._append(states.take(pa.array(last)), order.numbers[last], after, last)
+        return found.table()
+
+    def advance(self, now: float) -> pa.Table:
+        """Let publications leave whose dwell is over, and return the transitions."""
+        found = self._transitions(self.version)
+        self.remembered.advance(now, found)
+        return found.table()
+
+    @property
+    def next_due(self) -> float | None:
+        """When `advance` has something to do next; None if nothing is due."""
+        return self.remembered.pairs.next_due
+
+    # Saving and loading
+
+    def save(self) -> SavedPart | None:
+        """What must be stored since the last call: all states, if that is due, else those that changed; None if none.
+
+        The states, and the pairs of `remembered`, are all that must be stored. Matches may be, to save time later.
+        """
+        new = len(self._table) - self._saved_rows
+        if not new and self._is_base_current:
+            return None
+        is_long = len(self._table) - self._base_rows > self._base_rows * _REWRITE or self._deltas >= _MOST_DELTAS
+        if is_long or not self._is_base_current:
+            self._compact()
+            self._base_rows = self._saved_rows = len(self._table)
+            self._deltas, self._is_base_current = 0, True
+            return SavedPart(self._table, self._matches.take(np.arange(len(self._table))), True)
+        rows = np.arange(self._saved_rows, len(self._table))
+        self._saved_rows = len(self._table)
+        self._deltas += 1
+        return SavedPart(self._table.slice(rows[0]), self._matches.take(rows), False)
+
+    def load(self, version: int, parts: Iterable[tuple[pa.Table, Matches | None]]) -> None:
+        """Take over the parts that were saved, in order, or those that are new here."""
+        self.version = version
+        for states, matches in parts:
+            self.take_over(version, states, matches)
+            if self._base_rows:
+                self._deltas += 1
+            else:
+                self._base_rows = len(states)
+            self._saved_rows = len(self._table)
+
+    def take_over(self, version: int, states: pa.Table, matches: Matches | None = None) -> None:
+        """Add states that other publications had at a version of the index, as if they were saved already."""
+        self.version = version
+        states = states.cast(self._schema)
+        known = Matches.unknown(len(states)) if matches is None else matches
+        self._append(states, self._numbers(states), known, np.arange(len(states)))
+
+    def to_bytes(self) -> bytes:
+        """Everything that must be stored, at once: the version, all states and the remembered pairs."""
+        now = self.remembered.now
+        pairs = list(self.remembered.pairs)
+        states = table_to_bytes(self._table.take(pa.array(self._current())))
+        return msgspec.msgpack.encode([self.version, states, pairs, now if np.isfinite(now) else None])
+
+    def load_bytes(self, content: bytes) -> None:
+        """Take over what `to_bytes` gave; the version must still be there."""
+        version, states, pairs, now = msgspec.msgpack.decode(content)
+        self.load(version, [(table_from_bytes(states), None)])
+        self.remembered.reset(map(tuple, pairs), -float("inf") if now is None else now)
+
+    # Steps
+
+    def _transitions(self, version: int) -> Transitions:
+        kind = self._open_version(version).id_type if version else pa.int64()
+        return Transitions(self.format.key, kind)
+
+    def _match_again(self, old: IndexVersion, new: IndexVersion, found: Transitions) -> None:
+        count = len(self._table)
+        everyone = np.arange(count)
+        alive = _flags(self._table[ALIVE])
+        self._match_missing(everyone)
+        before = self._matches.take(everyone)
+        before.codes, before.bound = new.translated(old, before.codes), len(new) + 1
+        self._matches = new.match(self._attributes(self._table)).without(~alive)
+        keys, sequences = _one(self._table[KEY]), pa.nulls(count, pa.int64())
+        changes = _differ.changes(before, self._matches, everyone)
+        self._add_transitions(new, keys, sequences, changes, np.zeros(count, np.bool_), found)
+        if self.remembered:
+            for row in np.flatnonzero(alive).tolist():
+                matched = self._silent_matches(new, self._matches, row)
+                self.remembered.update(keys[row].as_py(), matched, self.remembered.now, None, found)
+
+    def _order(self, updates: pa.Table) -> _Ordered:
+        numbers = self._numbers(updates)
+        if self.format.ordered:
+            sequence = _one(updates[SEQUENCE]).to_numpy()
+            rows = np.lexsort((sequence, numbers))
+            numbers, sequence = numbers[rows], sequence[rows]
+            counts = (self._rows[numbers] < 0) | (sequence > self._latest[numbers])
+            counts[1:] &= (numbers[1:] != numbers[:-1]) | (sequence[1:] != sequence[:-1])
+            rows, numbers = rows[counts], numbers[counts]
+        else:
+            rows = np.argsort(numbers, kind="stable")
+            numbers = numbers[rows]
+        first = np.ones(len(rows), np.bool_)
+        first[1:] = numbers[1:] != numbers[:-1]
+        previous = np.where(first, self._rows[numbers], len(self._table) - 1 + np.arange(len(rows)))
+        return _Ordered(rows, numbers, first, previous)
+
+    def _numbers(self, table: pa.Table) -> Rows:
+        """The numbers of the keys; the arrays by number get the capacity for them."""
+        numbers = self._keys.numbers(_one(table[KEY]))
+        self._rows = with_capacity(self._rows, len(self._keys), -1)
+        self._latest = with_capacity(self._latest, len(self._keys))
+        return numbers
+
+    def _merge(self, rows: pa.Table, order: _Ordered, deleted: Flags) -> pa.Table:
+        """The states after updates."""
+        columns = [_one(rows[KEY]), _one(rows[SEQUENCE]), pa.array(~deleted)]
+        unset = _one(rows[UNSET])
+        for number, attribute in enumerate(self.format.attributes.names):
+            own = _one(rows[FIRST_OF_UPDATE + number])
+            if self.format.partial:
+                blank = deleted if unset.null_count == len(unset) else deleted | removed(unset, attribute)
+                stored = self._table[FIRST_OF_STATE + number]
+                columns.append(merged(stored, own, blank, order.first, order.previous))
+            else:
+                columns.append(blanked(own, deleted))
+        return pa.Table.from_arrays(columns, schema=self._schema)
+
+    def _add_transitions(
+        self, version: IndexVersion, keys: pa.Array, sequences: pa.Array, changes: Changes, deleted: Flags,
+        found: Transitions,
+    ) -> None:  # fmt: skip
+        """Add the changes that are transitions: not of silent subscriptions, nor of those that are gone."""
+        rows, codes, left = changes
+        rules = version.rule_codes(self.rules)
+        kinds = np.where(left, np.where(deleted[rows], DELETE, LEAVE), ENTER).astype(np.int8)
+        if isinstance(rules.leave, bool):
+            told = (kinds != LEAVE) | rules.leave
+        else:
+            told = (kinds != LEAVE) | np.isin(codes, rules.leave)
+        told &= codes < len(version)
+        if len(rules.silent):
+            told &= ~np.isin(codes, rules.silent)
+        places = pa.array(rows[told])
+        found.extend(keys.take(places), version.ids(codes[told]), kinds[told], sequences.take(places))
+
+    def _update_remembered(
+        self, version: IndexVersion, rows: pa.Table, deleted: Flags, after: Matches, now: float, found: Transitions
+    ) -> None:
+        """Bring the remembered pairs up to date."""
+        keys, sequences = rows[KEY].to_pylist(), rows[SEQUENCE].to_pylist()
+        times = [now if time is None else time for time in rows[TIME].to_pylist()]
+        for row, key in enumerate(keys):
+            if deleted[row]:
+                self.remembered.delete(key, sequences[row], found)
+            else:
+                matched = self._silent_matches(version, after, row)
+                self.remembered.update(key, matched, times[row], sequences[row], found)
+
+    def _silent_matches(self, version: IndexVersion, matches: Matches, row: int) -> set[Id]:
+        """The silent subscriptions that a state matches."""
+        ids = version.rule_codes(self.rules).silent_ids
+        return {ids[code] for code in matches.of(row).tolist() if code in ids}
+
+    def _match_missing(self, rows: Rows) -> None:
+        """Match those of some states whose matches are not known."""
+        missing = np.unique(rows[self._matches.lengths[rows] < 0])
+        if len(missing):
+            states = self._table.take(pa.array(missing))
+            found = self._open_version(self.version).match(self._attributes(states))
+            self._matches.learn(missing, found.without(~_flags(states[ALIVE])))
+
+    def _attributes(self, table: pa.Table) -> pa.Table:
+        """The attributes of states; a nameless column keeps the number of rows where there are no attributes."""
+        return table.select(range(FIRST_OF_STATE, len(self._schema))).append_column("", pa.nulls(len(table)))
+
+    def _append(self, states: pa.Table, numbers: Rows, matches: Matches, chosen: Rows) -> None:
+        """Append states of keys with these numbers; the chosen rows of `matches` are theirs."""
+        places = len(self._table) + np.arange(len(states))
+        if not self.format.ordered:
+            places[~_flags(states[ALIVE])] = -1
+        self._rows[numbers] = places
+        self._note_sequences(states, numbers)
+        self._table = pa.concat_tables([self._table, states])
+        if self._table[KEY].num_chunks > _MOST_CHUNKS:
+            self._table = self._table.combine_chunks()
+        self._matches.append(matches, chosen)
+
+    def _current(self) -> Rows:
+        """The rows of the current states, ascending."""
+        rows = self._rows[: len(self._keys)]
+        return np.sort(rows[rows >= 0])
+
+    def _compact(self) -> None:
+        """Leave out the states that are no longer current."""
+        rows = self._rows[: len(self._keys)]
+        current = self._current()
+        if len(current) < len(self._table):
+            places = np.full(len(self._table) + 1, -1)  # the last for those without a row
+            places[current] = np.arange(len(current))
+            rows[:] = places[rows]
+            self._table = self._table.take(pa.array(current))
+            self._matches = self._matches.take(current)
+        self._table = self._table.combine_chunks()
+        if 2 * len(current) < len(rows):  # most of the keys are gone
+            self._keys, self._rows, self._latest = KeyNumbers(), self._rows[:0], self._latest[:0]
+            numbers = self._numbers(self._table)
+            self._rows[numbers] = np.arange(len(current))
+            self._note_sequences(self._table, numbers)
+
+    def _note_sequences(self, states: pa.Table, numbers: Rows) -> None:
+        if self.format.ordered:
+            self._latest[numbers] = _one(states[SEQUENCE]).fill_null(np.iinfo(np.int64).min).to_numpy()
+
+
+def table_to_bytes(table: pa.Table) -> bytes:
+    """A table as an Arrow stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def table_from_bytes(content: bytes) -> pa.Table:
+    """The table of an Arrow stream."""
+    return pa.ipc.open_stream(pa.py_buffer(bytes(content))).read_all()
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _flags(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+    flags: NDArray[np.bool_] = _one(column).to_numpy(zero_copy_only=False)
+    return flags

@@ -1,0 +1,43 @@
+"""Transitions as they are found: keys, subscriptions, kinds and sequence numbers, kept as columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from whimbrel.model.subscription import Id
+
+ENTER, LEAVE, DELETE = range(3)
+_KINDS = pa.array(["enter", "leave", "delete"])
+
+
+class Transitions:
+    """Collects the transitions of one or more calls and gives them as an Arrow table."""
+
+    def __init__(self, key: pa.DataType, subscription: pa.DataType) -> None:
+        self._schema = pa.schema(
+            [("key", key), ("subscription", subscription), ("kind", pa.string()), ("sequence", pa.int64())]
+        )
+        self._blocks: list[tuple[pa.Array, pa.Array, NDArray[np.int8], pa.Array]] = []
+        self._single: list[tuple[int | str, Id, int, int | None]] = []
+
+    def add(self, key: int | str, subscription: Id, kind: int, sequence: int | None) -> None:
+        """Add one transition."""
+        self._single.append((key, subscription, kind, sequence))
+
+    def extend(self, keys: pa.Array, subscriptions: pa.Array, kinds: NDArray[np.int8], sequences: pa.Array) -> None:
+        """Add many."""
+        self._blocks.append((keys, subscriptions, kinds, sequences))
+
+    def table(self) -> pa.Table:
+        """All transitions: key, subscription, kind (enter, leave or delete) and sequence, which may be null."""
+        blocks = list(self._blocks)
+        if self._single or not blocks:
+            keys, ids, kinds, sequences = zip(*self._single, strict=True) if self._single else ((),) * 4
+            named = pa.array(keys, self._schema.types[0]), pa.array(ids, self._schema.types[1])
+            blocks.append((*named, np.array(kinds, np.int8), pa.array(sequences, pa.int64())))
+        keys, ids, kinds, sequences = zip(*blocks, strict=True)
+        names = _KINDS.take(pa.array(np.concatenate(kinds)))
+        columns = [pa.concat_arrays(keys), pa.concat_arrays(ids), names, pa.concat_arrays(sequences)]
+        return pa.Table.from_arrays(columns, schema=self._schema)
