@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from whimbrel.pipeline.index.shards import compile_bucket
-from whimbrel.pipeline.index.store import IndexStore, Manifest
+from whimbrel.pipeline.index.store import IndexStore, VersionManifest
 
 
 def publish(path: Path, filters: Mapping[int, str] | Mapping[str, str]) -> int:
@@ -24,7 +24,7 @@ def publish(path: Path, filters: Mapping[int, str] | Mapping[str, str]) -> int:
         assert outcome.rejected == 0
         shards = () if outcome.shard is None else (outcome.shard,)
         return store.publish(
-            Manifest(
+            VersionManifest(
                 version=(latest or 0) + 1,
                 parent=latest,
                 created="",

@@ -9,14 +9,14 @@ import pytest
 
 from whimbrel import Index
 from whimbrel.pipeline.errors import BadManifest, MissingVersion, RemotePath, VersionTaken
-from whimbrel.pipeline.index.store import IndexStore, Manifest, Shard, local_path
+from whimbrel.pipeline.index.store import IndexStore, Shard, VersionManifest, local_path
 from whimbrel.pipeline.index.workers import open_shard, open_version
 from whimbrel.pipeline.stages.match.shard_plan import choose_plan
 from whimbrel.storage.errors import CorruptIndex
 
 
-def manifest(version: int, *shards: Shard, rejects: tuple[str, ...] = ()) -> Manifest:
-    return Manifest(
+def manifest(version: int, *shards: Shard, rejects: tuple[str, ...] = ()) -> VersionManifest:
+    return VersionManifest(
         version=version,
         parent=version - 1 or None,
         created="",

@@ -1,21 +1,19 @@
-"""Which index version a micro-batch is matched against: recorded before it is used, so that a replay uses it again.
+"""The index version of each micro-batch: recorded before it is used, so that a replay uses the same one.
 
     <index>/batches/<query id>/<batch id>.json    one per micro-batch, created if absent, never changed
     <index>/batches/lock                          shared by tasks that record, exclusive while versions are deleted
 
-The first task of a batch that comes here names the newest version; all other tasks of the batch, those of other hosts,
-retries and replays after a restart read what it named. Thus new subscriptions count from the next micro-batch on, and
-no batch mixes versions. A record is on disk before its version is used.
+The first task of a batch records the newest version. All other tasks of the batch, on other hosts, in retries and in
+replays after a restart, read that record. Thus new subscriptions count from the next micro-batch on, and no batch mixes
+versions. A record is on disk before its version is used.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
-import secrets
 import shutil
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Collection
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,10 +21,11 @@ import msgspec
 
 from whimbrel.pipeline.errors import BadRecord, MissingVersion, NoBatch, OptionError, OtherIndex
 from whimbrel.pipeline.index.store import IndexStore
-from whimbrel.storage.atomic import sync
+from whimbrel.storage.atomic import create_file, make_directory
+from whimbrel.storage.lock import locked
 
 RECORDS_KEPT = 100
-"""Records of a query that stay: as many batches as Spark keeps in a checkpoint, for those who roll one back by hand."""
+"""Records that are kept of a query: as many batches as Spark keeps in a checkpoint, so that it can be rolled back."""
 
 _FORMAT = "whimbrel batch"
 
@@ -38,17 +37,17 @@ class _Record(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class BatchVersion:
-    """Called in a task: the index version of the micro-batch that the task is part of.
+    """Called in a task: gives the index version of the task's micro-batch.
 
-    A query that is past its first batch must have a record here, or its checkpoint was made with another index; with
-    `adopt` that is taken for intended.
+    A query that is past its first batch must have a record at this index. If it has none, its checkpoint was made with
+    another index: an error, unless `adopt` says that this is intended.
     """
 
     path: Path
     adopt: bool = False
 
     def __call__(self) -> int:
-        """The version; the error NoBatch outside of micro-batches."""
+        """The version; NoBatch outside of a micro-batch."""
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -81,18 +80,18 @@ def recorded(store: IndexStore) -> dict[str, list[tuple[int, int]]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
-    """What `gc` did: versions `deleted`, versions `kept`, and which of these a `batch` still `named`, by query."""
+class GarbageReport:
+    """What `gc` did: the versions `deleted` and `kept`, and by query the versions that its batches `named`."""
 
     deleted: tuple[int, ...]
     kept: tuple[int, ...]
     named: dict[str, tuple[int, ...]]
 
 
-def gc(path: str | os.PathLike[str], *, keep: int = 1, batches: int = 2, forget: Collection[str] = ()) -> Collected:
+def gc(path: str | os.PathLike[str], *, keep: int = 1, batches: int = 2, forget: Collection[str] = ()) -> GarbageReport:
     """Delete index versions that nobody needs any more, with the shards that only they name.
 
-    Kept are the newest `keep` versions, and those that the newest `batches` batches of every query name. Spark commits
+    The newest `keep` versions are kept, and those that the newest `batches` batches of each query name. Spark commits
     a batch before it starts the next one, so only the newest batch of a query can be uncommitted, and the one before
     it is kept for those who have a committed batch replayed by hand. (Asynchronous progress tracking may leave more
     uncommitted: raise `batches`.) A query that is gone for good holds on to its versions until it is named in
@@ -107,7 +106,7 @@ def gc(path: str | os.PathLike[str], *, keep: int = 1, batches: int = 2, forget:
     store = IndexStore(path)
     if store.latest() is None:
         raise MissingVersion(store.path, None, ())
-    with store.lock(), _lock(store, fcntl.LOCK_EX):
+    with store.lock(), _lock(store):
         for query in forget:
             folder = _folder(store) / query
             if not folder.is_dir() or folder.parent != _folder(store):
@@ -119,7 +118,7 @@ def gc(path: str | os.PathLike[str], *, keep: int = 1, batches: int = 2, forget:
         }
         held = {version for versions in named.values() for version in versions}
         deleted = store.collect_locked(held | set(store.versions()[-keep:]))
-        return Collected(tuple(deleted), tuple(store.versions()), named)
+        return GarbageReport(tuple(deleted), tuple(store.versions()), named)
 
 
 def _folder(store: IndexStore) -> Path:
@@ -128,27 +127,16 @@ def _folder(store: IndexStore) -> Path:
 
 def _publish(store: IndexStore, record: Path, query: str, batch: int, adopt: bool) -> None:
     """Record the newest version for a batch, unless another task has done it."""
-    with _lock(store, fcntl.LOCK_SH):
+    if store.latest() is None:
+        raise MissingVersion(store.path, None, ())
+    with _lock(store, shared=True):
         folder = record.parent
         if batch > 0 and not adopt and not folder.is_dir():
             raise OtherIndex(store.path, query, batch)
         newest = store.latest()
-        if newest is None:
-            raise MissingVersion(store.path, None, ())
-        if not folder.is_dir():
-            folder.mkdir(exist_ok=True)
-            sync(folder.parent)
-        temporary = folder / f".{batch}.{secrets.token_hex(4)}.tmp"
-        try:
-            with temporary.open("xb") as out:
-                out.write(msgspec.json.encode(_Record(_FORMAT, newest)))
-                out.flush()
-                os.fsync(out.fileno())
-            with suppress(FileExistsError):
-                os.link(temporary, record)
-        finally:
-            temporary.unlink(missing_ok=True)
-        sync(folder)
+        assert newest is not None, "the newest version is never deleted"
+        make_directory(folder)
+        create_file(record, msgspec.json.encode(_Record(_FORMAT, newest)))
         (folder / f"{batch - RECORDS_KEPT:010}.json").unlink(missing_ok=True)
 
 
@@ -163,15 +151,7 @@ def _read(record: Path) -> int:
     return found.index_version
 
 
-@contextmanager
-def _lock(store: IndexStore, kind: int) -> Iterator[None]:
-    """Held shared for the moment of recording, and exclusive while versions are deleted."""
-    if not _folder(store).is_dir():
-        _folder(store).mkdir(exist_ok=True)
-        sync(store.path)
-    descriptor = os.open(_folder(store) / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(descriptor, kind)
-        yield
-    finally:
-        os.close(descriptor)
+def _lock(store: IndexStore, *, shared: bool = False) -> AbstractContextManager[None]:
+    """Shared by tasks that record, exclusive while versions are deleted."""
+    make_directory(_folder(store))
+    return locked(_folder(store) / "lock", shared=shared)

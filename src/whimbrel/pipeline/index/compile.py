@@ -17,9 +17,9 @@ import msgspec
 import pyarrow as pa
 
 from whimbrel.pipeline.errors import ColumnError, OptionError
-from whimbrel.pipeline.index.shards import Outcome, compile_bucket
+from whimbrel.pipeline.index.shards import BucketOutcome, compile_bucket
 from whimbrel.pipeline.index.statistics import sample_file, statistics, to_entries
-from whimbrel.pipeline.index.store import IndexStore, Manifest, Shard
+from whimbrel.pipeline.index.store import IndexStore, Shard, VersionManifest
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -86,7 +86,7 @@ def compile_index(
             rows = _rows(subscriptions, kind, buckets)
             work = _compiler(store.path, kind, {} if parent is None else {s.bucket: s for s in parent.shards}, sample)
             outcomes = [
-                msgspec.json.decode(row["outcome"], type=Outcome)
+                msgspec.json.decode(row["outcome"], type=BucketOutcome)
                 for row in rows.mapInArrow(work, "outcome binary").collect()
             ]
             facts = () if events is None else to_entries(statistics(events))
@@ -127,7 +127,7 @@ def id_kind(subscriptions: DataFrame) -> str:
     return "string"
 
 
-def _buckets(subscriptions: DataFrame, shards: int | None, parent: Manifest | None) -> int:
+def _buckets(subscriptions: DataFrame, shards: int | None, parent: VersionManifest | None) -> int:
     if shards is not None and (isinstance(shards, bool) or not 1 <= shards <= MOST_SHARDS):
         raise OptionError("shards", shards, f"an integer from 1 to {MOST_SHARDS:,}")
     if parent is not None:
@@ -197,16 +197,16 @@ class _compiler:  # noqa: N801 - a function with its arguments, sent to executor
 
 
 def _manifest(
-    parent: Manifest | None,
+    parent: VersionManifest | None,
     kind: str,
     buckets: int,
-    outcomes: list[Outcome],
+    outcomes: list[BucketOutcome],
     facts: tuple[dict[str, object], ...],
-) -> Manifest:
+) -> VersionManifest:
     outcomes.sort(key=lambda outcome: outcome.bucket)
     assert [outcome.bucket for outcome in outcomes] == list(range(buckets)), "a bucket came back twice or not at all"
     shards = tuple(outcome.shard for outcome in outcomes if outcome.shard is not None)
-    return Manifest(
+    return VersionManifest(
         version=1 if parent is None else parent.version + 1,
         parent=None if parent is None else parent.version,
         created="",

@@ -1,8 +1,8 @@
 """Compiling one bucket on an executor: from rows of text to a shard in the store.
 
-What the index holds afterwards depends on the rows alone, not on what was there before. The old shard only saves work:
-a bucket that has not changed keeps it, and one that has changed a little gets the difference, as dead slots and a small
-new segment whose unchanged neighbours are hard links.
+The new shard holds the rows and nothing else, whatever the old one held. The old one only saves work: a bucket that has
+not changed keeps it, and one that has changed a little gets the difference, as dead rows and a small new segment,
+beside segments that are hard links to the old files.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from whimbrel.pipeline.index.workers import open_shard
 from whimbrel.storage.errors import SavedIndexError
 
 MOST_CHANGED = 0.25
-"""The share of a bucket's slots that may be dead or new before it is compiled as a whole."""
+"""The share of an index's rows that may be dead or new before it is compiled as a whole."""
 MOST_SEGMENTS = 4
-"""Segments of a shard, at most: each is searched by every event."""
+"""Segments of a shard, at most: each event searches all of them."""
 
 
-class Outcome(msgspec.Struct, frozen=True):
-    """What became of one bucket; `shard` is None where no subscription is left."""
+class BucketOutcome(msgspec.Struct, frozen=True):
+    """What the compile of a bucket did; `shard` is None if no subscription is left."""
 
     bucket: int
     shard: Shard | None
@@ -48,16 +48,16 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 @dataclass(slots=True)
-class Rejects:
-    """Rows that were refused, with the reason."""
+class RejectedRows:
+    """Rows that were rejected, with the reasons."""
 
     kind: str
     ids: list[int | str | None]
     texts: list[str | None]
     messages: list[str]
 
-    def take(self, rows: pa.Table, messages: Sequence[str]) -> None:
-        """Refuse rows, each for its reason."""
+    def add(self, rows: pa.Table, messages: Sequence[str]) -> None:
+        """Reject rows, each for its reason."""
         self.ids += rows["id"].to_pylist()
         self.texts += rows["filter"].to_pylist()
         self.messages += messages
@@ -83,9 +83,9 @@ class Rejects:
 
 def compile_bucket(
     store: IndexStore, bucket: int, rows: pa.Table, old: Shard | None, kind: str, sample: pa.Table | None
-) -> Outcome:
+) -> BucketOutcome:
     """Make the shard of a bucket from its rows: id, filter, dialect, each of which may be null."""
-    rejects = Rejects(kind, [], [], [])
+    rejects = RejectedRows(kind, [], [], [])
     rows = _distinct(_complete(rows, rejects), rejects)
     held = _held(store, old)
     changed, gone = (rows, set()) if held is None else _difference(held.subscriptions(), rows)
@@ -106,7 +106,7 @@ def compile_bucket(
         shard = old
     else:
         shard = _saved(store, bucket, index, origin) if len(index) else None
-    return Outcome(
+    return BucketOutcome(
         bucket=bucket,
         shard=shard,
         attributes=sorted(index.attributes()),
@@ -119,21 +119,21 @@ def compile_bucket(
     )
 
 
-def _complete(rows: pa.Table, rejects: Rejects) -> pa.Table:
+def _complete(rows: pa.Table, rejects: RejectedRows) -> pa.Table:
     """The rows that have an id and a filter; a missing dialect is SQL."""
     for column, what in (("id", "an id"), ("filter", "a filter")):
         missing = rows[column].is_null()
         if pc.any(missing).as_py():
             bad = rows.filter(missing)
-            rejects.take(bad, [f"Expected {what}, but got null"] * bad.num_rows)
+            rejects.add(bad, [f"Expected {what}, but got null"] * bad.num_rows)
             rows = rows.filter(pc.invert(missing))
     return rows.set_column(2, "dialect", pc.fill_null(rows["dialect"], "sql"))
 
 
-def _distinct(rows: pa.Table, rejects: Rejects) -> pa.Table:
+def _distinct(rows: pa.Table, rejects: RejectedRows) -> pa.Table:
     """One row for each id, in order of ids.
 
-    Of equal rows one stays. Where rows of one id differ, none of them can be preferred, so that none stays.
+    Of equal rows one stays. If rows of one id differ, all of them are rejected, because none can be preferred.
     """
     rows = rows.sort_by([("id", "ascending"), ("filter", "ascending"), ("dialect", "ascending")]).combine_chunks()
     if rows.num_rows < 2:
@@ -154,12 +154,12 @@ def _distinct(rows: pa.Table, rejects: Rejects) -> pa.Table:
         (equal & ~clashes, "Expected one subscription of this id, but got {} equal ones: one is taken"),
     ):
         counts = sizes[group[chosen]].tolist()
-        rejects.take(rows.filter(pa.array(chosen)), [message.format(f"{count:,}") for count in counts])
+        rejects.add(rows.filter(pa.array(chosen)), [message.format(f"{count:,}") for count in counts])
     return rows.filter(pa.array(~(clashes | equal)))
 
 
 def _held(store: IndexStore, old: Shard | None) -> Index | None:
-    """The old shard; None if there is none, or if it is damaged: then all is compiled, and nothing is lost."""
+    """The old shard; None if there is none, or if it is damaged: then everything is compiled."""
     if old is None:
         return None
     try:
@@ -169,7 +169,7 @@ def _held(store: IndexStore, old: Shard | None) -> Index | None:
 
 
 def _difference(held: pa.Table, rows: pa.Table) -> tuple[pa.Table, set[int | str]]:
-    """The rows that an index does not hold just so, and its ids that no row has just so."""
+    """The rows that are not in the index as they are, and the ids in the index that no row has as they are there."""
     at = pc.index_in(rows["id"].combine_chunks(), held["id"].combine_chunks())
     there = np.asarray(at.is_valid())
     places = np.asarray(at.fill_null(0))[there]
@@ -189,16 +189,17 @@ def _equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> np.ndarray:
 
 
 def _is_much(held: Index, removed: int, added: int) -> bool:
-    """Whether so many changes, with the dead slots that are there, make a fresh index the better one."""
-    slots = held.rows + added
-    return slots - (len(held) + added - removed) + added > MOST_CHANGED * slots
+    """Whether dead and new rows together would be more than `MOST_CHANGED` of all rows."""
+    rows = held.rows + added
+    dead = rows - (len(held) + added - removed)
+    return dead + added > MOST_CHANGED * rows
 
 
-def _add(index: Index, rows: pa.Table, rejects: Rejects) -> set[int | str]:
-    """Add the rows whose filters are good, and return the ids of the others."""
+def _add(index: Index, rows: pa.Table, rejects: RejectedRows) -> set[int | str]:
+    """Add the rows whose filters are valid, and return the ids of the others."""
     errors: list[tuple[int, WhimbrelError]] = index.add_good(rows)
     bad = rows.take(pa.array([row for row, _ in errors], pa.int64()))
-    rejects.take(bad, [str(error) for _, error in errors])
+    rejects.add(bad, [str(error) for _, error in errors])
     return set(bad["id"].to_pylist())
 
 

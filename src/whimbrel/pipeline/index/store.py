@@ -1,24 +1,23 @@
-"""The index store: immutable shards named by their content, and numbered versions that say which shards count.
+"""The index store: immutable shards named by their content, and numbered versions, each a list of shards.
 
     <path>/versions/0000000001.json    one per version, never changed
     <path>/shards/<content hash>/      a saved `Index`: the subscriptions of one bucket
-    <path>/rejects/<name>.parquet      subscriptions that a version has refused
+    <path>/rejects/<name>.parquet      subscriptions that were rejected when a version was compiled
     <path>/lock                        held by the job that changes the store
 
-Subscriptions are spread over buckets by a hash of their id; the number of buckets is fixed by the first version. A
-version is published by giving its complete file a name that must be free, after all that it names is on disk: readers
-see all of it or nothing. One job at a time changes the store; readers need no lock.
+Subscriptions are spread over buckets by a hash of their id; the number of buckets is fixed by the first version. To
+publish a version, its file is created whole under a name that must be free, after all shards are on disk: readers see
+all of it or nothing. One job at a time changes the store; readers need no lock.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import secrets
 import shutil
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
@@ -28,7 +27,8 @@ import msgspec
 
 from whimbrel.engine.live.directory import read_manifest
 from whimbrel.pipeline.errors import BadManifest, MissingVersion, RemotePath, VersionTaken
-from whimbrel.storage.atomic import sync
+from whimbrel.storage.atomic import create_file, make_directory, sync
+from whimbrel.storage.lock import locked
 
 FORMAT = "whimbrel index version"
 FORMAT_VERSION = 1
@@ -45,18 +45,18 @@ class Shard(msgspec.Struct, frozen=True):
     bytes: int
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+class VersionManifest(msgspec.Struct, frozen=True, kw_only=True):
     """One version: its shards in order of buckets, what they hold together, and what the compile counted."""
 
     version: int
     parent: int | None
     created: str
     kind: str
-    """Of the ids: int64 or string."""
+    """The type of the ids: int64 or string."""
     buckets: int
     shards: tuple[Shard, ...]
     attributes: tuple[str, ...]
-    """Those that some filter mentions."""
+    """The attributes that some filter mentions."""
     count: int
     bytes: int
     added: int = 0
@@ -64,9 +64,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     replaced: int = 0
     rejected: int = 0
     rejects: tuple[str, ...] = ()
-    """The files of refused subscriptions, below `rejects`."""
+    """The files of rejected subscriptions, below `rejects`."""
     statistics: tuple[dict[str, object], ...] = ()
-    """Of the sample of events that was given, one entry per attribute."""
+    """Statistics of the sample of events, if there was one: an entry for each attribute."""
 
 
 class _File(msgspec.Struct):
@@ -95,8 +95,8 @@ class IndexStore:
         versions = self.versions()
         return versions[-1] if versions else None
 
-    def manifest(self, version: int | None = None) -> Manifest:
-        """What a version holds, the newest one if no number is given."""
+    def manifest(self, version: int | None = None) -> VersionManifest:
+        """The manifest of a version, by default the newest one."""
         number = self.latest() if version is None else version
         if number is None:
             raise MissingVersion(self.path, None, ())
@@ -119,38 +119,27 @@ class IndexStore:
         return self.path / "shards" / name
 
     def rejects_path(self, name: str) -> Path:
-        """A file of refused subscriptions."""
+        """A file of rejected subscriptions."""
         return self.path / "rejects" / name
 
-    def publish(self, manifest: Manifest) -> int:
-        """Make a version visible, with the time of now; VersionTaken if its number is. On return it is on disk."""
+    def publish(self, manifest: VersionManifest) -> int:
+        """Make a version visible and return its number; VersionTaken if another one has it. On return it is on disk."""
         manifest = msgspec.structs.replace(manifest, created=datetime.now(UTC).isoformat(timespec="seconds"))
-        folder = self.path / "versions"
-        _make_folder(folder)
+        make_directory(self.path / "versions")
         text = msgspec.json.encode(manifest)
         file = _File(FORMAT, FORMAT_VERSION, _checksum(text), msgspec.Raw(text))
-        temporary = folder / f".{manifest.version}.{secrets.token_hex(4)}.tmp"
-        try:
-            with temporary.open("xb") as out:
-                out.write(msgspec.json.encode(file))
-                out.flush()
-                os.fsync(out.fileno())
-            os.link(temporary, self.version_path(manifest.version))
-        except FileExistsError:
-            raise VersionTaken(self.path, manifest.version) from None
-        finally:
-            temporary.unlink(missing_ok=True)
-        sync(folder)
+        if not create_file(self.version_path(manifest.version), msgspec.json.encode(file)):
+            raise VersionTaken(self.path, manifest.version)
         return manifest.version
 
     def scratch(self) -> Path:
         """A new directory in which a shard can be made."""
         path = self.path / "shards" / f".{secrets.token_hex(8)}.tmp"
-        _make_folder(path)
+        make_directory(path)
         return path
 
     def adopt(self, folder: Path) -> tuple[str, int]:
-        """Give a saved index in a scratch directory its name by content, and its size in bytes."""
+        """Name a saved index in a scratch directory by its content; return the name and the size in bytes."""
         files = read_manifest(folder)["files"]
         content = "".join(f"{name} {entry['digest']}\n" for name, entry in sorted(files.items()))
         name = blake2b(content.encode(), digest_size=16).hexdigest()
@@ -163,28 +152,22 @@ class IndexStore:
         sync(self.path / "shards")
         return name, sum(entry["size"] for entry in files.values())
 
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Wait until no other job changes the store, and be the one that does."""
-        _make_folder(self.path)
-        descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)
+    def lock(self) -> AbstractContextManager[None]:
+        """Wait until no other job changes the store; nobody else does while this is held."""
+        make_directory(self.path)
+        return locked(self.path / "lock")
 
     def collect(self, keep: Collection[int]) -> list[int]:
-        """Delete all versions but those to `keep` and the newest one, then what no version names; the ones deleted.
+        """Delete all versions except those to `keep` and the newest, with shards that are theirs alone.
 
-        Workers that have a shard mapped go on reading it. A shard that is being compiled is never touched, because its
-        job holds the lock.
+        Return the deleted versions. Workers that have a shard mapped go on reading it. A shard that is being compiled
+        is never deleted, because its job holds the lock.
         """
         with self.lock():
             return self.collect_locked(keep)
 
     def collect_locked(self, keep: Collection[int]) -> list[int]:
-        """As `collect`, for a caller that holds the lock."""
+        """Like `collect`, for a caller that holds the lock."""
         versions = self.versions()
         gone = [version for version in versions[:-1] if version not in keep]
         for version in gone:
@@ -198,7 +181,7 @@ class IndexStore:
 
 
 def local_path(path: str | os.PathLike[str]) -> Path:
-    """The path of a store; file: URIs are understood, those of other file systems refused."""
+    """The path of a store, which may be a file: URI; RemotePath for other file systems."""
     text = os.fspath(path)
     parts = urlsplit(text)
     if parts.scheme == "file":
@@ -208,7 +191,7 @@ def local_path(path: str | os.PathLike[str]) -> Path:
     return Path(text).absolute()
 
 
-def _read(path: Path, text: bytes) -> Manifest:
+def _read(path: Path, text: bytes) -> VersionManifest:
     try:
         file = msgspec.json.decode(text, type=_File)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -219,21 +202,15 @@ def _read(path: Path, text: bytes) -> Manifest:
         raise BadManifest(path, f"its format {file.version} is newer than {FORMAT_VERSION}")
     if _checksum(bytes(file.manifest)) != file.checksum:
         raise BadManifest(path, "its checksum is wrong")
-    return msgspec.json.decode(file.manifest, type=Manifest)
+    return msgspec.json.decode(file.manifest, type=VersionManifest)
 
 
 def _checksum(text: bytes) -> str:
     return blake2b(text, digest_size=16).hexdigest()
 
 
-def _make_folder(path: Path) -> None:
-    if not path.is_dir():
-        path.mkdir(parents=True, exist_ok=True)
-        sync(path.parent)
-
-
 def _sweep(folder: Path, named: set[str]) -> None:
-    """Delete what is in a folder of ours and is not named."""
+    """Delete everything in a folder of the store that is not named."""
     if not folder.is_dir():
         return
     for path in folder.iterdir():

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from whimbrel.engine.index import Index
 from whimbrel.engine.live.directory import read_manifest
-from whimbrel.pipeline.index.store import IndexStore, Manifest
+from whimbrel.pipeline.index.store import IndexStore, VersionManifest
 from whimbrel.storage.errors import CorruptIndex
 
 SHARDS_KEPT = 256
@@ -29,7 +29,7 @@ SHARDS_KEPT = 256
 _opened: OrderedDict[tuple[Path, frozenset[str]], tuple[bytes, Index]] = OrderedDict()
 
 
-def open_version(path: Path, version: int, timestamps: Collection[str] = ()) -> tuple[Manifest, list[Index]]:
+def open_version(path: Path, version: int, timestamps: Collection[str] = ()) -> tuple[VersionManifest, list[Index]]:
     """The manifest of a version and its shards, opened or from the cache."""
     manifest = read_version(path, version)
     store = IndexStore(path)
@@ -40,7 +40,7 @@ def open_version(path: Path, version: int, timestamps: Collection[str] = ()) -> 
 
 
 @lru_cache(maxsize=64)
-def read_version(path: Path, version: int) -> Manifest:
+def read_version(path: Path, version: int) -> VersionManifest:
     """The manifest of a version, which never changes."""
     return IndexStore(path).manifest(version)
 

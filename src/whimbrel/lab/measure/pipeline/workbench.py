@@ -153,6 +153,6 @@ def _code() -> str:
     """A short hash of the code that compiles indexes."""
     assert whimbrel.__file__ is not None
     root = Path(whimbrel.__file__).parent
-    files = sorted(path for part in ("engine", "language", "model") for path in (root / part).rglob("*.py"))
-    files += [root / "pipeline" / f"{name}.py" for name in ("compile_index", "shards", "statistics", "store")]
+    parts = ("engine", "language", "model", "pipeline/index")
+    files = sorted(path for part in parts for path in (root / part).rglob("*.py"))
     return hashlib.blake2b(b"".join(path.read_bytes() for path in files), digest_size=6).hexdigest()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from whimbrel.pipeline.errors import ColumnError, KeyMissing, OptionError, RejectedSubscriptions
 from whimbrel.pipeline.index.compile import compile_index
-from whimbrel.pipeline.index.store import IndexStore, Manifest
+from whimbrel.pipeline.index.store import IndexStore, VersionManifest
 from whimbrel.pipeline.index.workers import verify_shard
 from whimbrel.pipeline.spark.transfer import HandOver, Leaf, hand_over, positional
 from whimbrel.pipeline.stages.match.shard_plan import Plan, choose_plan
@@ -112,7 +112,7 @@ def attach(
     """
     keys = _key_columns(events.columns, key, form)
     handed = _json_column(events.schema, json) if json is not None else hand_over(events.schema, None)
-    manifest = Manifest(
+    manifest = VersionManifest(
         version=0, parent=None, created="", kind=kind, buckets=1, shards=(), attributes=(), count=0, bytes=0
     )
     job = _Job(
@@ -133,7 +133,7 @@ class _Job:
     """What a call of `match` comes to."""
 
     path: Path
-    manifest: Manifest
+    manifest: VersionManifest
     plan: Plan
     keys: tuple[int, ...]
     handed: HandOver
