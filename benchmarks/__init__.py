@@ -1,8 +1,6 @@
-"""Benchmarks of matching: the frozen workloads with their targets, and the rivals, one per file.
+"""Whimbrel beside its rivals, in one run: `python -m benchmarks` from the root of a checkout.
 
-`whimbrel bench match` runs them; docs/benchmarks.md says how and what for. A rival is a module with a function
-`rivals(case)` and a line here; its file opens with a note on bias.
+The measuring, the frozen workloads and compiled naive are part of the library (`whimbrel.lab.measure`); here are the
+rivals that are not, one per file. Each file opens with a note on bias. `rivals.py` lists them; a new one is a file and
+a line there. docs/benchmarks.md says how it is measured, and what came out.
 """
-
-RIVALS = {"naive": "compiled_naive", "duckdb": "duckdb_join", "polars": "polars_join", "papers": "papers"}
-"""The module of each group of rivals, by the name that `--rivals` knows it by."""

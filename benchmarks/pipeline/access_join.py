@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from benchmarks.filters import read_filters
 from benchmarks.pipeline.access import access_of
 from benchmarks.pipeline.values import side
+from whimbrel.lab.measure.matching.filter_columns import read_filters
 from whimbrel.lab.measure.pipeline.spark_rival import SparkRival
 
 
-class Join(SparkRival):
+class AccessJoin(SparkRival):
     """Keyed subscriptions in `keyed`, those without a key in `scanned`."""
 
     name = "access-predicate join"

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.filters import HIGHEST, LOWEST, POINTS, read_filters, spans
 from benchmarks.pipeline.values import all_numbers
+from whimbrel.lab.measure.matching.filter_columns import HIGHEST, LOWEST, POINTS, read_filters, spans
 from whimbrel.lab.measure.pipeline.spark_rival import SparkRival
 
 
-class Join(SparkRival):
+class CountingJoin(SparkRival):
     """Predicates in `equalities` and `intervals`; `sizes` says how many each subscription has."""
 
     name = "counting"

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.filters import read_filters
 from benchmarks.pipeline.values import side
+from whimbrel.lab.measure.matching.filter_columns import read_filters
 from whimbrel.lab.measure.pipeline.spark_rival import SparkRival
 
 
-class Join(SparkRival):
+class NestedLoopJoin(SparkRival):
     """All subscriptions in one table."""
 
     name = "nested-loop join"

@@ -1,1 +1,1 @@
-"""Commands that measure this installation."""
+"""`whimbrel bench`: measures this installation. One file per command; the measuring itself is in `lab.measure`."""

@@ -1,23 +1,34 @@
-"""What `whimbrel bench live` shows: calls and their times, saving and opening, and what came of the targets."""
+"""`whimbrel bench live`: how fast a large index changes, is saved and opened, and finds near misses."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from whimbrel.cli.bench.results import finish
+import typer
+
+from whimbrel.cli.bench.options import ScaleChoice
+from whimbrel.cli.bench.output import show_with_verdicts
 from whimbrel.cli.terminal.console import say
+from whimbrel.cli.terminal.options import Json
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-def measure(scale: str, output: Path | None, json: bool) -> dict[str, Any]:
-    """Run, write `live.json` where asked, and show the tables or the JSON."""
+def live(
+    scale: Annotated[
+        ScaleChoice, typer.Option("--scale", help="A minute, or the sizes that targets are for.")
+    ] = ScaleChoice.SMALL,
+    output: Annotated[Path | None, typer.Option("--output", metavar="DIR", help="Write live.json there.")] = None,
+    json: Json = False,
+) -> None:
+    """Microseconds to change a large index and to match meanwhile, seconds to save and open it; near misses."""
     from whimbrel.lab.measure.live_changes import FULL, SMALL, run
+    from whimbrel.lab.measure.results import no_progress
 
-    result = run(FULL if scale == "full" else SMALL, (lambda text: None) if json else say)
-    return finish(result, output, "live.json", json, _show)
+    result = run(FULL if scale is ScaleChoice.FULL else SMALL, no_progress if json else say)
+    show_with_verdicts(result, None if output is None else output / "live.json", json, _show)
 
 
 def _show(console: Console, result: dict[str, Any]) -> None:

@@ -1,34 +1,52 @@
-"""What `whimbrel bench pipeline` shows: progress while it runs, tables at the end, files as soon as a work is done."""
+"""`whimbrel bench pipeline`: matching on Spark, streaming, compiling and opening an index."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from whimbrel.cli.bench.match import show, shown_progress
-from whimbrel.cli.terminal.console import say, to_json
-from whimbrel.lab.measure.pipeline.pipeline_run import PipelineSettings, Result, run
-from whimbrel.lab.measure.pipeline.pipeline_tables import insert, tables_of, write
+from whimbrel.cli.bench.options import Cache, Master, Page, PipelineOutput, Repeat, ScaleChoice, ScaleOption, Works
+from whimbrel.cli.bench.output import Destination, shown_progress
+from whimbrel.cli.terminal.options import Json
 
-
-def measure(settings: PipelineSettings, output: Path | None, page: Path | None, json: bool) -> Result:
-    """Run, write the files, and show the tables or the JSON."""
-    if page is not None and not page.is_file():
-        raise FileNotFoundError(f"Expected a page with marks for the results, but there is no {page}")
-    with shown_progress(json) as progress:
-        result = run(settings, progress, lambda known: _keep(known, output))
-    if page is not None:
-        insert(result, page)
-    if json:
-        sys.stdout.write(to_json(result) + "\n")
-        return result
-    show(tables_of(result))
-    for path in (output, page):
-        if path is not None:
-            say(f"wrote {path}")
-    return result
+if TYPE_CHECKING:
+    from whimbrel.lab.measure.pipeline.pipeline_run import PipelineSettings
+    from whimbrel.lab.measure.pipeline.spark_rival import SparkRivalMaker
 
 
-def _keep(result: Result, output: Path | None) -> None:
-    if output is not None:
-        write(result, output)
+def pipeline(
+    work: Works = None,
+    scale: ScaleOption = ScaleChoice.SMALL,
+    output: PipelineOutput = None,
+    page: Page = None,
+    repeat: Repeat = 3,
+    master: Master = None,
+    cache: Cache = None,
+    json: Json = False,
+) -> None:
+    """Matching on Spark, streaming, compiling and opening an index.
+
+    Rivals in plain Spark SQL are in a checkout: python -m benchmarks pipeline.
+    """
+    from whimbrel.lab.measure.pipeline.pipeline_run import PipelineSettings
+    from whimbrel.lab.measure.workload_cache import default_folder
+
+    names, folder = tuple(work or ()), cache or default_folder()
+    settings = PipelineSettings(names, scale.value, repeat=repeat, master=master, cache=folder)
+    measure_pipeline(settings, {}, Destination(output, page, json))
+
+
+def measure_pipeline(settings: PipelineSettings, rivals: Mapping[str, SparkRivalMaker], to: Destination) -> None:
+    """Run the benchmark beside these rivals. Files are written after each work, tables are shown at the end."""
+    from whimbrel.lab.measure.pipeline.pipeline_run import run
+    from whimbrel.lab.measure.pipeline.pipeline_tables import FILES
+
+    to.check()
+
+    def keep(result: dict[str, object]) -> None:
+        if to.output is not None:
+            FILES.write(result, to.output)
+
+    with shown_progress(to.json) as progress:
+        result = run(settings, rivals, progress, keep)
+    to.finish(result, FILES, () if to.output is None else (to.output,))

@@ -1,31 +1,49 @@
-"""What `whimbrel bench spaces` shows: a table per workload, and what came of the targets."""
+"""`whimbrel bench spaces`: transitions per second in subject spaces, or of keyed publications on Spark."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from whimbrel.cli.bench.results import finish
+import typer
+
+from whimbrel.cli.bench.options import ScaleChoice
+from whimbrel.cli.bench.output import show_with_verdicts
 from whimbrel.cli.terminal.console import say
+from whimbrel.cli.terminal.options import Json
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-def measure(scale: str, output: Path | None, json: bool) -> dict[str, Any]:
-    """Run, write `spaces.json` where asked, and show the tables or the JSON."""
-    from whimbrel.lab.measure.subject_spaces import FULL, SMALL, run
+def spaces(
+    scale: Annotated[
+        ScaleChoice, typer.Option("--scale", help="A minute, or the sizes that targets are for.")
+    ] = ScaleChoice.SMALL,
+    transitions: Annotated[
+        bool, typer.Option("--transitions", help="Keyed publications on Spark instead; needs the extra spark.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="DIR", help="Write spaces.json or transitions.json there.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Transitions per second in subject spaces: the paper's workload and geofences, beside a compiled scan."""
+    from whimbrel.lab.measure.results import no_progress
 
-    result = run(FULL if scale == "full" else SMALL, (lambda text: None) if json else say)
-    return finish(result, output, "spaces.json", json, _show)
+    progress = no_progress if json else say
+    full = scale is ScaleChoice.FULL
+    if transitions:
+        from whimbrel.lab.measure.pipeline import transitions_bench
 
+        sizes = transitions_bench.FULL if full else transitions_bench.SMALL
+        result = transitions_bench.run(sizes, progress=progress)
+        show_with_verdicts(result, None if output is None else output / "transitions.json", json, _show_transitions)
+        return
+    from whimbrel.lab.measure import subject_spaces
 
-def measure_transitions(scale: str, output: Path | None, json: bool) -> dict[str, Any]:
-    """The same for `whimbrel.pipeline.transitions`, with `transitions.json`."""
-    from whimbrel.lab.measure.pipeline.transitions_bench import FULL, SMALL, run
-
-    result = run(FULL if scale == "full" else SMALL, progress=(lambda text: None) if json else say)
-    return finish(result, output, "transitions.json", json, _show_transitions)
+    result = subject_spaces.run(subject_spaces.FULL if full else subject_spaces.SMALL, progress)
+    show_with_verdicts(result, None if output is None else output / "spaces.json", json, _show)
 
 
 def _show_transitions(console: Console, result: dict[str, Any]) -> None:

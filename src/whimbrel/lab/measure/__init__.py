@@ -1,5 +1,6 @@
-"""The benchmark of matching: the engine beside its rivals, on frozen workloads, in one run, with every answer checked.
+"""How things are timed: clocks, the machine card, tables and targets; one module or package for each thing measured.
 
-The roles and the measuring are here; the frozen list of workloads and the rivals, one per file, are in the folder
-`benchmarks` of a checkout (`folder.py` finds it). `run.py` ties them together, `page.py` writes what came out.
+`matching/` and `pipeline/` measure the engine and the pipeline on Spark, alone or beside rivals that the caller gives.
+`parsing`, `live_changes` and `subject_spaces` measure the rest. `whimbrel bench` runs them with what is installed;
+`python -m benchmarks` in a checkout adds the rivals that are not part of the library.
 """

@@ -23,12 +23,11 @@ import pyarrow as pa
 
 from whimbrel.engine.index import Index
 from whimbrel.lab.measure.machine import card, load
-from whimbrel.lab.measure.matching.verdicts import Verdict
+from whimbrel.lab.measure.results import Progress, Verdict, no_progress
 from whimbrel.lab.measure.timing import Times
 from whimbrel.lab.workloads import make
 from whimbrel.model.errors import WhimbrelError
 
-Progress = Callable[[str], None]
 _LOAD = 800_000
 """Subscriptions that are generated and loaded at once."""
 _PER_SECOND = 1_000
@@ -68,7 +67,7 @@ class CallTimes:
     mean: float
 
 
-def run(sizes: LiveSizes, progress: Progress = lambda text: None) -> dict[str, Any]:
+def run(sizes: LiveSizes, progress: Progress = no_progress) -> dict[str, Any]:
     """All measurements, with the machine they were made on."""
     machine = card()
     _warm_up()

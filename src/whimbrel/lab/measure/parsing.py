@@ -1,13 +1,12 @@
-"""How fast filters are read: the figures that `whimbrel bench language` shows.
+"""How fast filters are parsed, and how long `import whimbrel` takes.
 
-The texts are like the `mixed` workload: 3 to 7 attributes, half of them categories (=, IN of 4), half numbers (one-
-and two-sided ranges). Rates are per CPU second of one core, because machines are shared; the import, in a fresh process
-with its files in the page cache, is given both ways. Bias: the texts are short and well formed.
+The texts resemble the `mixed` workload: 3 to 7 attributes, half of them categories (=, IN of 4), half numbers (one-
+and two-sided ranges). Rates are per CPU second of one core, because machines are shared. The import, in a new process
+with its files in the page cache, is timed by both clocks. Bias: the texts are short and well formed.
 """
 
 from __future__ import annotations
 
-import json as json_module
 import random
 import statistics
 import subprocess
@@ -26,7 +25,7 @@ print(time.perf_counter() - wall, time.process_time() - cpu)
 
 
 class Figure(TypedDict):
-    """One measurement: the median of several runs, how far they lay apart, and the aim."""
+    """One measurement: the median of several runs with the lowest and the highest, and the target (`aim`)."""
 
     name: str
     unit: str
@@ -37,7 +36,7 @@ class Figure(TypedDict):
 
 
 class ParsingReport(TypedDict):
-    """All figures, and what they were measured with."""
+    """All figures, with the number of texts and shapes and the version of Python."""
 
     count: int
     shapes: int
@@ -45,8 +44,8 @@ class ParsingReport(TypedDict):
     figures: list[Figure]
 
 
-def run(count: int = 1_000_000, repeats: int = 3, json: bool = False) -> ParsingReport:
-    """Measure and print the figures; `count` is the number of texts that `parse_many` gets."""
+def run(count: int = 1_000_000, repeats: int = 3) -> ParsingReport:
+    """Measure all figures; `count` is the number of texts that `parse_many` gets."""
     from whimbrel.language import parse
     from whimbrel.language.columnar import parse_many
 
@@ -63,16 +62,11 @@ def run(count: int = 1_000_000, repeats: int = 3, json: bool = False) -> Parsing
         _rate("Filter.parse, every shape new", 15_000, [lambda s=s: parse_each(s) for s in new], len(some)),  # type: ignore[misc]
         *_import_times(2 * repeats + 1),
     ]
-    report = ParsingReport(count=count, shapes=SHAPES, python=sys.version.split()[0], figures=figures)
-    if json:
-        sys.stdout.write(json_module.dumps(report, indent=2) + "\n")
-    else:
-        _show(figures)
-    return report
+    return ParsingReport(count=count, shapes=SHAPES, python=sys.version.split()[0], figures=figures)
 
 
 def texts(count: int, shapes: int, seed: int = 0) -> list[str]:
-    """Filters of so many different shapes, with random literals."""
+    """Texts of filters with `shapes` different shapes and random literals."""
     source = random.Random(seed)
     forms = [_form(source, f"_{seed}_{number}" if shapes > SHAPES else "") for number in range(shapes)]
     number = source.randrange
@@ -83,7 +77,7 @@ def texts(count: int, shapes: int, seed: int = 0) -> list[str]:
 
 
 def _form(source: random.Random, mark: str) -> tuple[str, list[bool]]:
-    """A text with places for literals, and which of them are text; `mark` makes its names unlike all others."""
+    """A text with placeholders for literals, and whether each is a string; `mark` makes its attribute names unique."""
     parts: list[str] = []
     slots: list[bool] = []
     for attribute in sorted(source.sample(range(100), source.randint(3, 7))):
@@ -132,18 +126,3 @@ def _figure(name: str, unit: str, aim: str, measured: list[float]) -> Figure:
         lowest=round(min(measured), 1),
         highest=round(max(measured), 1),
     )
-
-
-def _show(figures: list[Figure]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("what", "unit", "aim", "median", "lowest", "highest")
-    for figure in figures:
-        numbers = (f"{figure['median']:,.0f}", f"{figure['lowest']:,.0f}", f"{figure['highest']:,.0f}")
-        table.add_row(figure["name"], figure["unit"], figure["aim"], *numbers)
-    Console().print(table)
-
-
-if __name__ == "__main__":
-    run(json="--json" in sys.argv)

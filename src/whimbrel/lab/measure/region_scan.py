@@ -7,16 +7,16 @@ to date: a subscription is a row that never moves.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from whimbrel.compiled.jit import kernel
 from whimbrel.spaces.index.layout import HIGH, LOW, Regions
 
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scan(stored: Regions, olds: Regions, news: Regions, dimensions: int) -> tuple[Int64s, Int32s]:
     """For each region the stored ones that overlap its new content and not its old; one space has all dimensions."""
     count, rows = news.start.size - 1, stored.start.size - 1

@@ -1,50 +1,126 @@
-"""What a run leaves behind: `match.json` with everything, `match.md` with the tables, ready for the docs."""
+"""What every measurement leaves behind: targets with their verdicts, tables, and Markdown below a machine card."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from whimbrel.lab.measure.matching.match_tables import Result, ResultTable, tables_of
 from whimbrel.model.errors import WhimbrelError
+from whimbrel.storage.atomic import replace_file
 
-BEGIN, END = "<!-- results -->", "<!-- end of results -->"
+Result = Mapping[str, Any]
+Progress = Callable[[str], None]
+
+
+def no_progress(text: str) -> None:
+    """Say nothing."""
+
+
+class UnknownName(WhimbrelError, ValueError):
+    """No workload, work or rival has that `name`; `names` are those that exist."""
+
+    def __init__(self, what: str, name: str, names: Iterable[str]) -> None:
+        self.name, self.names = name, tuple(names)
+        super().__init__(f"Expected {what} of {', '.join(self.names)}, but got {name!r}")
+
+
+def check_names(what: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Raise `UnknownName` for the first of the names that is not known."""
+    known = tuple(known)
+    for name in names:
+        if name not in known:
+            raise UnknownName(what, name, known)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A target and what was measured. With `least` the target is a lower bound, else an upper one."""
+
+    what: str
+    target: float
+    measured: float | None
+    least: bool = True
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target is met; None if nothing was measured."""
+        if self.measured is None:
+            return None
+        return self.measured >= self.target if self.least else self.measured <= self.target
+
+    def to_dict(self) -> dict[str, object]:
+        """The verdict as JSON-ready data."""
+        return {**asdict(self), "met": self.met}
+
+
+@dataclass(frozen=True, slots=True)
+class ResultTable:
+    """A table with its title; `notes` are sentences below it."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def number(value: float | None) -> str:
+    """A figure with as many digits as matter; an empty text for None."""
+    if value is None:
+        return ""
+    if value >= 100 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}"
+
+
+def verdict_cells(verdict: Result) -> tuple[str, str, str, str]:
+    """A verdict as cells of a table: what, target, measured, and a word for the outcome."""
+    word = {True: "met", False: "**missed**", None: "not measured"}[verdict["met"]]
+    target = f"{'>=' if verdict['least'] else '<='} {number(verdict['target'])}"
+    return verdict["what"], target, number(verdict["measured"]), word
 
 
 class NoMarks(WhimbrelError):
-    """A page has no place for results."""
+    """A `page` has no place for results."""
 
-    def __init__(self, page: Path, begin: str = BEGIN, end: str = END) -> None:
+    def __init__(self, page: Path, begin: str, end: str) -> None:
         self.page = page
         super().__init__(f"Expected the lines {begin} and {end} in {page}, but did not find both")
 
 
-def write(result: Result, folder: Path) -> tuple[Path, Path]:
-    """Write both files into the folder, which is created."""
-    folder.mkdir(parents=True, exist_ok=True)
-    data, page = folder / "match.json", folder / "match.md"
-    data.write_text(json.dumps(result, indent=1) + "\n")
-    page.write_text(markdown(result))
-    return data, page
+@dataclass(frozen=True, slots=True)
+class ResultFiles:
+    """The files of one benchmark: `<name>.json`, `<name>.md`, and a page with a pair of marks around its tables."""
+
+    name: str
+    begin: str
+    end: str
+    tables: Callable[[Result], list[ResultTable]]
+
+    def write(self, result: Result, folder: Path) -> tuple[Path, Path]:
+        """Write both files into the folder, which is created. Each is replaced as a whole."""
+        folder.mkdir(parents=True, exist_ok=True)
+        data, page = folder / f"{self.name}.json", folder / f"{self.name}.md"
+        for path, text in ((data, json.dumps(result, indent=1) + "\n"), (page, self.markdown(result))):
+            replace_file(path, [text.encode()])
+        return data, page
+
+    def insert(self, result: Result, page: Path) -> None:
+        """Replace what stands between the marks of a page by the tables of the result."""
+        before, begin, rest = page.read_text().partition(self.begin)
+        _, end, after = rest.partition(self.end)
+        if not begin or not end:
+            raise NoMarks(page, self.begin, self.end)
+        page.write_text(f"{before}{self.begin}\n\n{self.markdown(result)}\n{self.end}{after}")
+
+    def markdown(self, result: Result) -> str:
+        """The machine card, and all tables below it."""
+        return "\n".join([*_card(result), *_tables(self.tables(result))]) + "\n"
 
 
-def insert(result: Result, page: Path) -> None:
-    """Put the tables between the marks of a page, in place of those that are there."""
-    before, begin, rest = page.read_text().partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise NoMarks(page)
-    page.write_text(f"{before}{BEGIN}\n\n{markdown(result)}\n{END}{after}")
-
-
-def markdown(result: Result) -> str:
-    """The machine card and all tables."""
-    return with_card(result, tables_of(result))
-
-
-def with_card(result: Result, tables: Iterable[ResultTable]) -> str:
-    """Tables below the card of the machine of a result."""
+def _card(result: Result) -> list[str]:
     machine, settings = result["machine"], result["settings"]
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     commit = f" at commit {machine['commit']}" if machine["commit"] else ""
@@ -59,12 +135,12 @@ def with_card(result: Result, tables: Iterable[ResultTable]) -> str:
             "**The machine was busy with other work:** CPU times are somewhat too long, wall times and what both cores "
             "give mean little."
         )
+    return lines
+
+
+def _tables(tables: Iterable[ResultTable]) -> Iterable[str]:
     for table in tables:
-        lines += ["", f"### {table.title}", "", _table(table)]
-        lines += [line for note in table.notes for line in ("", note)]
-    return "\n".join(lines) + "\n"
-
-
-def _table(table: ResultTable) -> str:
-    head = [table.columns, ("---", *["---:"] * (len(table.columns) - 1))]
-    return "\n".join(f"| {' | '.join(row)} |" for row in [*head, *table.rows])
+        head = [table.columns, ("---", *["---:"] * (len(table.columns) - 1))]
+        rows = "\n".join(f"| {' | '.join(row)} |" for row in [*head, *table.rows])
+        yield from ("", f"### {table.title}", "", rows)
+        yield from (line for note in table.notes for line in ("", note))

@@ -12,21 +12,19 @@ was a Pentium III.
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from whimbrel.lab.measure.machine import card, load
-from whimbrel.lab.measure.matching.verdicts import Verdict
 from whimbrel.lab.measure.region_scan import scan
+from whimbrel.lab.measure.results import Progress, Verdict, no_progress
 from whimbrel.lab.measure.timing import Times
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.spaces import Columns, SubjectSpaces
 from whimbrel.spaces.index.layout import Regions
 
-Progress = Callable[[str], None]
 DIMENSIONS = 50
 
 
@@ -61,7 +59,7 @@ class AnswersDiffer(WhimbrelError):
     """The rival found something else."""
 
 
-def run(sizes: SpacesSizes, progress: Progress = lambda text: None) -> dict[str, Any]:
+def run(sizes: SpacesSizes, progress: Progress = no_progress) -> dict[str, Any]:
     """All measurements, with the machine they were made on."""
     machine = card()
     paper, linear, verdicts = _paper(sizes, progress)

@@ -1,11 +1,14 @@
-"""Clocks: CPU and wall time side by side, interleaved repeats, medians with their spread."""
+"""Clocks: CPU and wall time side by side, of this process or with all below it; repeats in turns; medians."""
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -13,21 +16,25 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Times:
-    """The seconds of several runs of the same work, by both clocks. CPU time is that of all threads of the process."""
+    """The seconds of several runs of the same work, by both clocks. CPU time counts all threads of the process."""
 
     cpu: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
 
     def of(self, work: Callable[[], T]) -> T:
-        """Run the work and note its times."""
-        wall, cpu = time.perf_counter(), time.process_time()
+        """Run the work, note its times, and return its result."""
+        wall, cpu = time.perf_counter(), self.cpu_clock()
         result = work()
-        self.cpu.append(time.process_time() - cpu)
+        self.cpu.append(self.cpu_clock() - cpu)
         self.wall.append(time.perf_counter() - wall)
         return result
 
+    def cpu_clock(self) -> float:
+        """The CPU seconds so far."""
+        return time.process_time()
+
     def to_dict(self, per: float = 1.0) -> dict[str, float]:
-        """Median, lowest and highest of both clocks, in microseconds per one of `per`."""
+        """Median, lowest and highest of both clocks, in microseconds, divided by `per`."""
         out = {}
         for clock, seconds in (("cpu", self.cpu), ("wall", self.wall)):
             for name, value in (
@@ -49,8 +56,42 @@ class Times:
         return statistics.median(self.wall)
 
 
+@dataclass(slots=True)
+class ProcessTreeTimes(Times):
+    """Times whose CPU seconds count all processes below this one, too: the JVM and the Python workers of Spark."""
+
+    def cpu_clock(self) -> float:
+        """The CPU seconds so far of this process and all below it."""
+        return time.process_time() + (child_cpu_seconds() or 0.0)
+
+
+def child_cpu_seconds() -> float | None:
+    """The CPU seconds so far of all processes below this one, those that ended included; None without /proc."""
+    children: dict[int, list[tuple[int, int]]] = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # the process has just ended
+            fields = entry.read_text().rpartition(")")[2].split()
+            ticks = sum(map(int, fields[11:15]))  # its own, and those of children that have ended
+            children.setdefault(int(fields[1]), []).append((int(entry.parent.name), ticks))
+    if not children:
+        return None
+    total, waiting = 0, [os.getpid()]
+    while waiting:
+        for number, ticks in children.get(waiting.pop(), []):
+            total += ticks
+            waiting.append(number)
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    """The wall seconds of one run."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
 def interleaved(works: Sequence[Callable[[], object]], repeat: int) -> list[Times]:
-    """Run all works in turn, `repeat` times over, so that what disturbs the machine disturbs them all."""
+    """Run all works in turns, `repeat` times, so that other load on the machine affects all of them alike."""
     times = [Times() for _ in works]
     for _ in range(repeat):
         for one, work in zip(times, works, strict=True):
@@ -59,9 +100,12 @@ def interleaved(works: Sequence[Callable[[], object]], repeat: int) -> list[Time
 
 
 def affordable(run: Callable[[int], object], most: int, seconds: float) -> int:
-    """How many events a run takes in about that time: tried out with more and more events, which also warms it up."""
+    """How many events, at most `most`, a run takes in about that time.
+
+    The run is tried with more and more events, which also warms it up.
+    """
     count = 1
-    run(1)  # compiles, plans, fills caches: no part of the estimate
+    run(1)  # compiles, plans, fills caches: not part of the estimate
     while True:
         started = time.perf_counter()
         run(count)
@@ -69,5 +113,5 @@ def affordable(run: Callable[[int], object], most: int, seconds: float) -> int:
         if count >= most or spent >= seconds:
             return min(count, most)
         count = min(most, max(count + 1, int(count * min(8.0, 0.9 * seconds / spent))))
-        if spent >= seconds / 3:  # the next run would be as long as the real ones: trust the estimate
+        if spent >= seconds / 3:  # another trial would take as long as the real run: trust the estimate
             return count

@@ -1,4 +1,4 @@
-"""Generated workloads on disk, so that the next run reads what this one made: the same call gives the same bytes."""
+"""Generated workloads on disk: the next run reads what this one made, as the same call gives the same bytes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.parquet
 
-from whimbrel.lab.measure.matching.cases import Parameters
 from whimbrel.lab.workloads import Workload, make
+
+Scale = Literal["small", "full"]
+"""How large workloads are: for a look in minutes, or the sizes that targets are for."""
+Parameters = dict[str, int | float]
+"""The parameters of a workload by name."""
 
 
 def default_folder() -> Path:
@@ -37,14 +42,14 @@ def place_of(name: str, parameters: Parameters, folder: Path) -> Path:
 
 
 def _keep(workload: Workload, place: Path) -> None:
-    """Writes it beside its place and moves it there, so that a broken run leaves nothing half written."""
+    """Write the workload beside its place, then move it there: an interrupted run leaves nothing half written."""
     place.parent.mkdir(parents=True, exist_ok=True)
     written = Path(tempfile.mkdtemp(dir=place.parent, prefix=".new-"))
     try:
         workload.write(written)
         written.rename(place)
     except OSError:
-        if not place.is_dir():  # not another run that was faster
+        if not place.is_dir():  # else another run was faster
             raise
     finally:
         shutil.rmtree(written, ignore_errors=True)

@@ -11,14 +11,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.pipeline.conftest import SETTINGS
+from tests.conftest import SPARK_SETTINGS
 from tests.publications.model import SCHEMA
 from whimbrel.pipeline import session, transitions
 
 _SETTINGS = {
-    **{name: value for name, value in SETTINGS.items() if name != "spark.master"},
+    **{name: value for name, value in SPARK_SETTINGS.items() if name != "spark.master"},
     # For executors in processes of their own; tasks may be tried as often as the test kills.
-    "spark.executor.extraJavaOptions": SETTINGS["spark.driver.extraJavaOptions"],
+    "spark.executor.extraJavaOptions": SPARK_SETTINGS["spark.driver.extraJavaOptions"],
     "spark.executor.memory": "512m",
     "spark.task.maxFailures": "20",
 }

@@ -1,17 +1,22 @@
-"""What is measured: a frozen workload with its sizes, its targets, and what is known of others on it."""
+"""The frozen workloads of matching and every target: the one place where they are written down.
+
+Names and full sizes never change, so that figures taken years apart compare. The small sizes give a look at a machine
+in minutes; no target is judged by them. Figures of peers were measured apart, on one core, in CPU time, on a machine
+like the one that the targets are for; the figure of hypermatch is its author's.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-Scale = Literal["small", "full"]
-Parameters = dict[str, int | float]
+from whimbrel.lab.measure.results import check_names
+from whimbrel.lab.measure.workload_cache import Parameters, Scale
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The aim of match_blocks on one core, encoding included: events per second, and how many times compiled naive."""
+    """The target of `match_blocks` on one core, encoding included: a rate, and a ratio to compiled naive."""
 
     events_per_second: float
     times_naive: float
@@ -19,7 +24,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The strongest matcher of others on this workload, measured apart on a like machine: a quotation, no result."""
+    """The fastest matcher of others on this workload. Its figure is quoted: it was measured apart."""
 
     name: str
     us_per_event: float
@@ -28,10 +33,10 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class MatchCase:
-    """A workload by name with the parameters of its full and of its small form; a target holds for the full form.
+    """A workload with the parameters of its full and of its small form. A target holds for the full form.
 
-    `papers` is how many of the subscriptions the papers' matchers are given that load in bulk: what all of them take
-    in a minute or two.
+    `matches` says how many matches per event are expected. `papers` is the number of subscriptions that the papers'
+    matchers are given: as many as all of those that load in bulk take in a minute or two.
     """
 
     name: str
@@ -50,7 +55,7 @@ class MatchCase:
 
 @dataclass(frozen=True, slots=True)
 class MatchTargets:
-    """The targets that do not belong to one workload; `*_on` names the workloads that one is for."""
+    """The targets that do not belong to one workload. `*_on` names the workloads for which one is judged."""
 
     batch_ratio: float
     both_cores: float
@@ -69,12 +74,103 @@ class MatchTargets:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim about two competitors on a workload: `slower` takes at least `times` as long per event as `faster`.
+    """A claim about a workload: `slower` takes at least `times` as long per event as `faster`.
 
-    With `times` below 1 it bounds how far `faster` may fall behind.
+    With `times` below 1 the claim bounds how far `faster` may fall behind.
     """
 
     workload: str
     faster: str
     slower: str
     times: float = 1.0
+
+
+CASES = (
+    MatchCase(
+        "lesubscribe-p0.5", "lesubscribe",
+        full={"n": 1_000_000, "p": 0.5, "events": 20_000}, small={"n": 20_000, "events": 2_000},
+        target=Target(45_000, 300), matches="about 6,900", papers=400_000,
+        peer=Peer("be-tree (C)", 338, "at 400,000"),
+    ),
+    MatchCase(
+        "lesubscribe-p1", "lesubscribe",
+        full={"n": 1_000_000, "p": 1.0, "events": 200_000}, small={"n": 20_000, "events": 5_000},
+        target=Target(500_000, 2_000), matches="about 124", papers=400_000,
+    ),
+    MatchCase(
+        "gryphon", "gryphon",
+        full={"n": 25_000, "events": 100_000}, small={"n": 2_500, "events": 5_000},
+        target=Target(300_000, 80), matches="100", papers=25_000,
+        peer=Peer("be-tree (C)", 121),
+    ),
+    MatchCase(
+        "ranges-5x0.1", "ranges",
+        full={"n": 1_000_000, "attributes": 20, "predicates": 5, "width": 0.1, "events": 10_000},
+        small={"n": 5_000, "events": 2_000},
+        target=Target(10_000, 100), matches="10", papers=50_000,
+        peer=Peer("TAMA (C++)", 3_860, "approximate"),
+    ),
+    MatchCase(
+        "ranges-10x0.5", "ranges",
+        full={"n": 1_000_000, "attributes": 20, "predicates": 10, "width": 0.5, "events": 5_000},
+        small={"n": 2_000, "events": 1_000},
+        target=Target(4_000, 60), matches="about 730 to 1,000", papers=20_000,
+        peer=Peer("TAMA (C++)", 7_610, "approximate"),
+    ),
+    MatchCase(
+        "mixed-100k", "mixed",
+        full={"n": 100_000, "events": 50_000}, small={"n": 4_000, "events": 2_000},
+        target=Target(60_000, 80), matches="about 46", papers=20_000,
+        peer=Peer("be-tree (C)", 2_164),
+    ),
+    MatchCase(
+        "mixed-1m", "mixed",
+        full={"n": 1_000_000, "events": 10_000}, small={"n": 8_000, "events": 1_000},
+        target=Target(8_000, 100), matches="about 460", papers=0,
+        peer=Peer("be-tree (C)", 21_193),
+    ),
+    MatchCase(
+        "hm", "hm",
+        full={"n": 100_000, "events": 200_000}, small={"n": 10_000, "events": 5_000},
+        target=Target(700_000, 250), matches="10", papers=20_000,
+        peer=Peer("hypermatch (Go)", 0.52, "its author's figure, on an M4 Max"),
+    ),
+    MatchCase(
+        "properties-light", "properties",
+        full={"n": 10_000, "ones": 0.06, "events": 50_000}, small={"n": 1_000, "events": 2_000},
+        matches="about 52", papers=10_000,
+    ),
+    MatchCase(
+        "properties-heavy", "properties",
+        full={"n": 10_000, "ones": 0.94, "events": 50_000}, small={"n": 1_000, "events": 2_000},
+        matches="about 52", papers=10_000,
+    ),
+)  # fmt: skip
+
+TARGETS = MatchTargets(
+    batch_ratio=2.5,
+    both_cores=1.7,
+    single_us=40,
+    single_outside=0.5,
+    single_on=frozenset({"mixed-100k"}),
+    columnar_per_second=400_000,
+    text_per_second=80_000,
+    text_both_cores_per_second=140_000,
+    bytes_per_subscription=100,
+    bytes_on=frozenset({"lesubscribe-p0.5", "lesubscribe-p1"}),
+    cold_seconds=20,
+    warm_seconds=1,
+    claims=(
+        Claim("lesubscribe-p0.5", faster="quarantine", slower="equality_preferred"),
+        Claim("lesubscribe-p0.5", faster="equality_preferred", slower="fair_predicate"),
+        Claim("lesubscribe-p0.5", faster="quarantine", slower="engine", times=1 / 3),
+        Claim("gryphon", faster="equality_tree", slower="equality_tree (no options)", times=2.5),
+    ),
+)
+
+
+def chosen_cases(names: Sequence[str]) -> list[MatchCase]:
+    """The cases of these names, or of these workloads; all without a name. `UnknownName` for any other name."""
+    known = dict.fromkeys([case.name for case in CASES] + [case.workload for case in CASES])
+    check_names("a workload", names, known)
+    return [case for case in CASES if not names or {case.name, case.workload} & set(names)]

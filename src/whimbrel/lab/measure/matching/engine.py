@@ -1,4 +1,4 @@
-"""The engine as a competitor, and what is measured of it alone: building, batches, single events, both cores."""
+"""The engine as a competitor, and what is measured of it alone: loading, batches, single events, both cores."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from whimbrel.engine.intake import parsing
 from whimbrel.engine.intake.parsing import SCANNED_FROM
 from whimbrel.engine.matching import workspace as workspace_module
 from whimbrel.lab.measure.matching.rival import Pairs, Rival, pairs_of_blocks
+from whimbrel.lab.measure.results import Progress, no_progress
 from whimbrel.lab.measure.timing import Times, interleaved
 from whimbrel.lab.workloads import make
 from whimbrel.ranks.encoding import single_events as singles_module
@@ -26,11 +27,9 @@ SINGLE_EVENTS = 2_000
 BATCH_PAIRS = 5_000_000
 """Pairs of a `match_batch` at most: it returns them all in one table."""
 
-Progress = Callable[[str], None]
-
 
 class Engine(Rival):
-    """An index that is there, matched with so many threads by the fast lane."""
+    """A loaded index, matched by `match_blocks` with a number of threads."""
 
     group = "engine"
 
@@ -40,24 +39,24 @@ class Engine(Rival):
         self.threads = self.cores = threads
 
     def load(self, subscriptions: pa.Table, seconds: float) -> None:
-        """Nothing: the index is full."""
+        """Do nothing: the index is loaded."""
 
     def pairs(self, events: pa.Table) -> Iterator[Pairs]:
         """The pairs by id."""
         return pairs_of_blocks(self.index.match_blocks(events, self.threads), self.index.ids)
 
     def run(self, events: pa.Table) -> int:
-        """The fast lane, block by block."""
+        """Match block by block."""
         return sum(len(rows) for _, rows in self.index.match_blocks(events, self.threads))
 
     def bytes(self) -> int | None:
-        """All that match and lookup touch."""
+        """The bytes that match and lookup read."""
         return int(str(self.index.stats()["bytes"]))
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """One load from text: seconds until everything was parsed, and from there until the index was ready."""
+    """One load from text: the seconds of parsing, and the seconds from there until the index was ready."""
 
     subscriptions: int
     parse_seconds: float
@@ -65,7 +64,7 @@ class Build:
     cores: int
 
     def to_dict(self) -> dict[str, object]:
-        """The figures, with the rates that targets are about."""
+        """The figures, with the rates that have targets, as JSON-ready data."""
         seconds = self.parse_seconds + self.rest_seconds
         return {
             "subscriptions": self.subscriptions,
@@ -79,10 +78,9 @@ class Build:
 
 
 def build(subscriptions: pa.Table, both: bool, progress: Progress) -> tuple[Index, Build]:
-    """An index of the table, loaded on one core or on as many as there are.
+    """Load an index from the table, on one core or on all of them.
 
-    On one core the seconds are those of the CPU; on several they are those of the clock on the wall, except for what
-    comes after parsing, which is done on one.
+    On one core the seconds are CPU time. On several, those of parsing are wall time; what follows runs on one core.
     """
     index = Index()
     parsed = _Marks()
@@ -102,7 +100,7 @@ def build(subscriptions: pa.Table, both: bool, progress: Progress) -> tuple[Inde
 
 
 class _Marks:
-    """A moment by both clocks."""
+    """The two clocks at one moment."""
 
     def __init__(self) -> None:
         self.set()
@@ -112,16 +110,16 @@ class _Marks:
 
 
 def warm_up() -> None:
-    """Build and use small indexes with every kind of key, so that no measurement pays for compiling or its cache."""
+    """Build and use small indexes with every kind of key, so that no measurement includes compiling."""
     for name in ("mixed", "lesubscribe", "gryphon", "ranges"):
         workload = make(name, n=2 * SCANNED_FROM, events=50)
-        index, _ = build(workload.subscriptions, False, lambda text: None)
+        index, _ = build(workload.subscriptions, False, no_progress)
         index.match_batch(workload.events, threads=1)
 
 
 @contextmanager
 def _parallel(wanted: bool) -> Iterator[None]:
-    """Lets bulk loads use all cores, or keeps them from it."""
+    """Let bulk loads use all cores, or only one."""
     usual = parsing.PARALLEL
     parsing.PARALLEL = wanted
     try:
@@ -131,7 +129,7 @@ def _parallel(wanted: bool) -> Iterator[None]:
 
 
 def batches(index: Index, events: pa.Table, matches_per_event: float, repeat: int) -> dict[str, object]:
-    """`match_batch`, which names ids and makes one table, beside `match_blocks` on the same events."""
+    """Time `match_batch`, which makes one table with ids, in turns with `match_blocks` on the same events."""
     some = events.slice(0, max(1, min(events.num_rows, int(BATCH_PAIRS / max(matches_per_event, 1e-9)))))
     blocks = Engine(index)
     both = [lambda: blocks.run(some), lambda: index.match_batch(some, threads=1).num_rows]
@@ -146,7 +144,7 @@ def batches(index: Index, events: pa.Table, matches_per_event: float, repeat: in
 
 
 def singles(index: Index, events: pa.Table) -> dict[str, object]:
-    """`match` on dicts, one by one: the median, and the share of a call that is not spent inside the kernel."""
+    """Time `match` on dicts, one by one: the median, and the share of a call that is spent outside of kernels."""
     rows = events.slice(0, SINGLE_EVENTS).to_pylist()
     dicts = [{name: value for name, value in row.items() if value is not None} for row in rows]
     for event in dicts[:200]:
@@ -167,7 +165,7 @@ def _clocked(index: Index, event: dict[str, object]) -> int:
 
 
 def _outside(index: Index, events: list[dict[str, object]]) -> float | None:
-    """The median share of a match outside of kernels; the calls into compiled code count as inside."""
+    """The median share of a match outside of kernels; the call into compiled code counts as inside."""
     kernels = [(singles_module, "read_dict"), (workspace_module, "match")]
     if not all(hasattr(module, name) for module, name in kernels):
         return None
@@ -199,5 +197,5 @@ def _outside(index: Index, events: list[dict[str, object]]) -> float | None:
 
 
 def speed_up(one: Times, both: Times) -> float:
-    """How many times faster several threads are, by the clock on the wall."""
+    """How many times faster several threads are, by wall time."""
     return round(one.median_wall / both.median_wall, 3)

@@ -1,27 +1,15 @@
-"""A result as tables: what the terminal shows and what the page holds, from the same rows."""
+"""The tables of the matching benchmark: the terminal shows them, and a page holds them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-Result = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class ResultTable:
-    """A table with its title; `notes` are sentences below it."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
+from whimbrel.lab.measure.results import Result, ResultFiles, ResultTable, number, verdict_cells
 
 
 def tables_of(result: Result) -> list[ResultTable]:
-    """All tables of a run."""
+    """All tables of a run: the engine first, then a table for each race."""
     workloads = result["workloads"]
     found = [_targets(workloads)]
     for workload in workloads:
@@ -29,7 +17,7 @@ def tables_of(result: Result) -> list[ResultTable]:
         empty = [field for field in apart if all("refused" in one for one in field["competitors"][1:])]
         found.append(_side_by_side(workload, main, [one for field in empty for one in field["competitors"][1:]]))
         found += [_side_by_side(workload, field) for field in apart if field not in empty]
-    found += [_building(workloads), _ways(workloads)]
+    found += [_building(workloads), _calls(workloads)]
     if result["start"]:
         found.append(_start(result["start"]))
     verdicts = _verdicts(result)
@@ -99,7 +87,7 @@ def _side_by_side(workload: Result, field: Result, refused: Sequence[Result] = (
 
 
 def _refusals(refused: Iterable[Result]) -> list[str]:
-    """Who does not take part, by the reason."""
+    """One sentence with those that do not take part, grouped by the reason."""
     reasons: dict[str, list[str]] = {}
     for one in refused:
         reason = one["refused"].partition("; supported")[0].removeprefix("Matcher ")
@@ -132,7 +120,7 @@ def _building(workloads: Iterable[Result]) -> ResultTable:
     return ResultTable("Building and memory", columns, tuple(rows), notes)
 
 
-def _ways(workloads: Iterable[Result]) -> ResultTable:
+def _calls(workloads: Iterable[Result]) -> ResultTable:
     rows = []
     for workload in workloads:
         batch, single = workload["engine"]["batch"], workload["engine"]["single"]
@@ -168,11 +156,7 @@ def _verdicts(result: Result) -> ResultTable:
     rows = []
     groups = [(workload["name"], workload["verdicts"]) for workload in result["workloads"]]
     for name, verdicts in [*groups, ("start", (result["start"] or {}).get("verdicts", ()))]:
-        for verdict in verdicts:
-            sign = ">=" if verdict["least"] else "<="
-            word = {True: "met", False: "**missed**", None: "not measured"}[verdict["met"]]
-            target = f"{sign} {number(verdict['target'])}"
-            rows.append((name, verdict["what"], target, number(verdict["measured"]), word))
+        rows += [(name, *verdict_cells(verdict)) for verdict in verdicts]
     return ResultTable("All targets", ("workload", "what", "target", "measured", ""), tuple(rows))
 
 
@@ -185,10 +169,5 @@ def _aim(target: float, met: bool | None) -> str:
     return number(target) + {True: " met", False: " **missed**", None: ""}[met]
 
 
-def number(value: float | None) -> str:
-    """With as many digits as matter."""
-    if value is None:
-        return ""
-    if value >= 100 or value == int(value):
-        return f"{value:,.0f}"
-    return f"{value:.2f}" if value < 10 else f"{value:.1f}"
+FILES = ResultFiles("match", "<!-- results -->", "<!-- end of results -->", tables_of)
+"""`match.json`, `match.md`, and the marks of docs/benchmarks.md."""

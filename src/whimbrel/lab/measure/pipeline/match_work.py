@@ -1,18 +1,17 @@
-"""Matching at rest: Whimbrel beside plain Spark, on the same events, with as many pairs found."""
+"""Matching a batch: Whimbrel beside plain Spark SQL on the same events. Both must find as many pairs."""
 
 from __future__ import annotations
 
-import importlib
 import statistics
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from whimbrel.lab.measure.matching.answers import MatchesDiffer
+from whimbrel.lab.measure.matching.rival import MatchesDiffer
 from whimbrel.lab.measure.pipeline.spark_rival import SparkRival
-from whimbrel.lab.measure.pipeline.workbench import SAMPLE, TreeTimes, Workbench
+from whimbrel.lab.measure.pipeline.workbench import SAMPLE, Workbench
 from whimbrel.lab.measure.pipeline.works import Work
+from whimbrel.lab.measure.timing import ProcessTreeTimes, seconds_of
 from whimbrel.lab.workloads import Workload
 
 _FEW, _LEAST = 2, 50
@@ -20,16 +19,16 @@ _FEW, _LEAST = 2, 50
 
 @dataclass(slots=True)
 class _Entry:
-    """A competitor: the events that it is given, its times on them, and on hardly any."""
+    """A competitor: the number of events that it is given, its times on them, and its times on two events (`fixed`)."""
 
     name: str
     rival: SparkRival | None
     events: int
-    fixed: TreeTimes = field(default_factory=TreeTimes)
-    times: TreeTimes = field(default_factory=TreeTimes)
+    fixed: ProcessTreeTimes = field(default_factory=ProcessTreeTimes)
+    times: ProcessTreeTimes = field(default_factory=ProcessTreeTimes)
 
     def seconds(self, wanted: int) -> float:
-        """Wall seconds for so many events: measured, or what is not fixed taken as growing with the events."""
+        """Wall seconds for `wanted` events: measured, or scaled with the events except for the fixed cost."""
         measured, fixed = self.times.median_wall, self.fixed.median_wall
         if self.events == wanted:
             return measured
@@ -37,7 +36,7 @@ class _Entry:
 
 
 def run_match(work: Work, bench: Workbench) -> dict[str, object]:
-    """Everybody is warmed up, then all are timed in turns; `MatchesDiffer` if a rival counts other pairs."""
+    """Warm up all competitors, then time them in turns. `MatchesDiffer` if a rival finds another number of pairs."""
     parameters = work.parameters(bench.scale)
     bench.progress("generating or reading the workload")
     workload = bench.workload(work.workload, parameters)
@@ -63,40 +62,33 @@ def run_match(work: Work, bench: Workbench) -> dict[str, object]:
 
 
 def _enter(work: Work, bench: Workbench, workload: Workload, index: Path, name: str) -> _Entry:
-    """Load a rival and find out how many events it can afford."""
-    modules = importlib.import_module("benchmarks.pipeline").RIVALS
-    rival: SparkRival = importlib.import_module(f"benchmarks.pipeline.{modules[name]}").Join(bench.spark)
+    """Load a rival and find out how many events it can match in its time."""
+    rival = bench.rivals[name](bench.spark)
     bench.progress(f"loading {rival.name}")
     folder = bench.scratch / f"{work.name}-{name}"
     rival.load(workload.subscriptions, workload.events.slice(0, SAMPLE), folder)
     bench.progress(f"trying {rival.name}")
-    share = bench.seconds / (bench.repeat + 2)  # what is tried out is about two more runs
+    share = bench.seconds / (bench.repeat + 2)  # the trials take as long as about two more runs
     events = affordable(lambda some: rival.count(_view(bench, workload, some)), workload.events.num_rows, share)
     return _Entry(rival.name, rival, events)
 
 
 def affordable(run: Callable[[int], object], most: int, seconds: float) -> int:
-    """How many events a query takes in about that time, at least a few; what it always takes is known by then.
+    """How many events, at most `most` and at least a few, a query takes in about that time.
 
-    Tried out with more and more events. Two events tell what a query costs whatever it finds, which is much in Spark.
+    The query is tried with more and more events. A run with two events tells its fixed cost, which is high in Spark.
     """
-    run(_FEW)  # compiles and plans: no part of the estimate
-    fixed = _seconds(run, _FEW)
+    run(_FEW)  # compiles and plans: not part of the estimate
+    fixed = seconds_of(lambda: run(_FEW))
     count = min(most, _LEAST)
     while True:
-        spent = _seconds(run, count)
-        room = (seconds - fixed) / max(spent - fixed, 0.02 * spent)  # so many times as many events would fit
-        if count == most or room < 1.5:
+        spent = seconds_of(lambda: run(count))  # noqa: B023 - called at once
+        growth = (seconds - fixed) / max(spent - fixed, 0.02 * spent)  # how many times as many events would fit
+        if count == most or growth < 1.5:
             return count
-        count = min(most, int(count * min(8.0, 0.9 * room)) + 1)
-        if room < 8:  # the next run would be as long as the real ones: trust the estimate
+        count = min(most, int(count * min(8.0, 0.9 * growth)) + 1)
+        if growth < 8:  # another trial would take as long as the real run: trust the estimate
             return count
-
-
-def _seconds(run: Callable[[int], object], count: int) -> float:
-    started = time.perf_counter()
-    run(count)
-    return time.perf_counter() - started
 
 
 def _time(work: Work, bench: Workbench, workload: Workload, index: Path, entry: _Entry) -> None:
@@ -119,7 +111,7 @@ def _time(work: Work, bench: Workbench, workload: Workload, index: Path, entry: 
 
 
 def _view(bench: Workbench, workload: Workload, count: int) -> str:
-    """A view of the first events; its folder is its name, so that the same one is made once."""
+    """The name of a view of the first events; it is named by its folder, so that the same one is made once."""
     folder = bench.events(workload, count)
     name = Path(folder).name.replace("-", "_")
     bench.spark.read.parquet(folder).createOrReplaceTempView(name)

@@ -1,4 +1,4 @@
-"""Opening a large index in workers: how long it takes, and whether they share its pages."""
+"""Opening a large index in workers: how long it takes, and whether workers share its pages."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ import pyarrow.parquet
 from whimbrel.lab.measure.pipeline.workbench import Workbench
 from whimbrel.lab.measure.pipeline.works import Work
 
-_OPENINGS = 9  # of which the median counts: a few milliseconds are easily disturbed
+_OPENINGS = 9  # the median counts: a few milliseconds are easily disturbed
 _PATIENCE = 60.0  # seconds that a worker waits for the others before it looks at its memory
 _FIELDS = ("Rss", "Pss", "Private_Clean", "Private_Dirty", "Shared_Clean", "Shared_Dirty")
 
 
 def run_open(work: Work, bench: Workbench) -> dict[str, object]:
-    """A task for each core opens the index, each time as if for the first, matches, and then says what it holds."""
+    """Open the index in a task for each core, without its caches, match, and read the memory of each worker."""
     from whimbrel.pipeline import IndexStore
 
     parameters = work.parameters(bench.scale)
@@ -97,7 +97,7 @@ class _Opener:
         }
 
     def _meet(self, number: int, when: str = "there") -> None:
-        """Wait until all workers are here, or for a while: one worker may be given several tasks."""
+        """Wait until all workers have come here, or for a while: one worker may get several tasks."""
         folder = Path(self.meeting)
         (folder / f"{when}-{number}").touch()
         until = time.monotonic() + _PATIENCE
@@ -106,7 +106,7 @@ class _Opener:
 
 
 def _memory(below: str) -> dict[str, float]:
-    """The megabytes of this process that map files below a path, by kind; of everything for an empty path."""
+    """The megabytes of this process that map files below a path, by kind; of all memory for an empty path."""
     found = dict.fromkeys(_FIELDS, 0.0)
     counts = False
     for line in Path("/proc/self/smaps").read_text().splitlines():

@@ -1,33 +1,34 @@
-"""The benchmark of the pipeline: work after work on one Spark session, each written down as soon as it is known."""
+"""The whole run of the pipeline benchmark: one work after the other on one Spark session."""
 
 from __future__ import annotations
 
 import gc
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whimbrel.lab.measure import machine
-from whimbrel.lab.measure.matching.cases import Scale
-from whimbrel.lab.measure.matching.folder import Benchmarks, UnknownName
+from whimbrel.lab.measure.pipeline import works
 from whimbrel.lab.measure.pipeline.match_work import run_match
 from whimbrel.lab.measure.pipeline.open_work import run_open
 from whimbrel.lab.measure.pipeline.single_works import run_compile, run_curve, run_handover
+from whimbrel.lab.measure.pipeline.spark_rival import SparkRivalMaker
 from whimbrel.lab.measure.pipeline.stream_work import run_stream
 from whimbrel.lab.measure.pipeline.workbench import Workbench
 from whimbrel.lab.measure.pipeline.works import Work
-from whimbrel.lab.measure.workload_cache import default_folder
+from whimbrel.lab.measure.results import Progress, check_names, no_progress
+from whimbrel.lab.measure.workload_cache import Scale, default_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Progress = Callable[[str], None]
-Result = dict[str, object]
+Found = dict[str, object]
 
-KINDS: dict[str, Callable[[Work, Workbench], Result]] = {
+KINDS: dict[str, Callable[[Work, Workbench], Found]] = {
     "match": run_match,
     "stream": run_stream,
     "open": run_open,
@@ -36,21 +37,24 @@ KINDS: dict[str, Callable[[Work, Workbench], Result]] = {
     "handover": run_handover,
 }
 SETTINGS = {
-    # Rivals broadcast all subscriptions, and so does nobody with the 1 GB that Spark takes by default.
+    # Rivals broadcast all subscriptions, which does not fit into the 1 GB that Spark takes by default.
     "spark.driver.memory": "6g",
     "spark.driver.maxResultSize": "4g",
-    # A broadcast of a million subscriptions may take its time.
+    # A broadcast of a million subscriptions takes longer than the default of five minutes.
     "spark.sql.broadcastTimeout": "1200",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineSettings:
-    """What to run: works (all without a name; a kind names all of its kind), rivals, and how thoroughly."""
+    """What to run and how thoroughly. Without names all works run; the name of a kind stands for all of that kind.
+
+    `seconds` is the time that one rival may take on one work, repeats included.
+    """
 
     works: tuple[str, ...] = ()
     scale: Scale = "small"
-    rivals: tuple[str, ...] = ("access", "nested", "counting")
+    rivals: tuple[str, ...] = ()
     repeat: int = 3
     seconds: float = 120.0
     master: str | None = None
@@ -59,53 +63,44 @@ class PipelineSettings:
 
 def run(
     settings: PipelineSettings,
-    progress: Progress = lambda text: None,
-    known: Callable[[Result], None] = lambda result: None,
-) -> Result:
-    """Measure everything; `known` is called with all that is known after each work. The result is JSON-ready."""
-    import importlib
+    rivals: Mapping[str, SparkRivalMaker],
+    progress: Progress = no_progress,
+    known: Callable[[Found], None] = lambda result: None,
+) -> Found:
+    """Measure everything and return JSON-ready data; `rivals` makes the rival of each name that may be given.
 
-    Benchmarks()  # finds the folder
-    pipeline = importlib.import_module("benchmarks.pipeline")
-    works = chosen(importlib.import_module("benchmarks.pipeline.works").WORKS, settings.works)
-    _check("rivals", settings.rivals, pipeline.RIVALS)
-    result: Result = {
-        "machine": {**machine.card(), "load_at_end": machine.load()},
-        "settings": {
-            "scale": settings.scale,
-            "rivals": list(settings.rivals),
-            "repeat": settings.repeat,
-            "seconds": settings.seconds,
-        },
-        "works": [],
-    }
+    After each work, `known` is called with the result so far. Raises `UnknownName` before Spark starts.
+    """
+    chosen = works.chosen_works(settings.works)
+    check_names("rivals", settings.rivals, rivals)
+    makers = {name: rivals[name] for name in settings.rivals}
+    card, done = machine.card(), list[Found]()
+    result: Found = {}
     progress("starting Spark")
     with _session(settings.master) as spark:
-        for work in works:
-            done = _run_work(work, settings, spark, progress)
+        for work in chosen:
+            done.append(_run_work(work, settings, makers, spark, progress))
             result = {
-                **result,
-                "machine": {**result["machine"], "load_at_end": machine.load()},  # type: ignore[dict-item]
-                "works": [*result["works"], done],  # type: ignore[misc]
+                "machine": {**card, "load_at_end": machine.load()},
+                "settings": {
+                    "scale": settings.scale,
+                    "rivals": list(settings.rivals),
+                    "repeat": settings.repeat,
+                    "seconds": settings.seconds,
+                },
+                "works": list(done),
             }
             known(result)
     return result
 
 
-def chosen(works: Sequence[Work], names: Sequence[str]) -> list[Work]:
-    """The works of these names or kinds; all without a name."""
-    known = dict.fromkeys([work.name for work in works] + [work.kind for work in works])
-    _check("a work", names, known)
-    return [work for work in works if not names or {work.name, work.kind} & set(names)]
-
-
-def _check(what: str, names: Collection[str], known: Collection[str]) -> None:
-    for name in names:
-        if name not in known:
-            raise UnknownName(what, name, known)
-
-
-def _run_work(work: Work, settings: PipelineSettings, spark: SparkSession, progress: Progress) -> Result:
+def _run_work(
+    work: Work,
+    settings: PipelineSettings,
+    rivals: Mapping[str, SparkRivalMaker],
+    spark: SparkSession,
+    progress: Progress,
+) -> Found:
     scratch = Path(tempfile.mkdtemp(prefix="whimbrel-bench-"))
     bench = Workbench(
         spark,
@@ -114,7 +109,7 @@ def _run_work(work: Work, settings: PipelineSettings, spark: SparkSession, progr
         settings.scale,
         settings.repeat,
         settings.seconds,
-        settings.rivals,
+        rivals,
         lambda text: progress(f"{work.name}: {text}"),
     )
     try:
@@ -135,22 +130,19 @@ def _run_work(work: Work, settings: PipelineSettings, spark: SparkSession, progr
     }
 
 
-class _session:  # noqa: N801 - used as a function
-    """A session of our own, stopped at the end; one that runs already is used and left running."""
+@contextmanager
+def _session(master: str | None) -> Iterator[SparkSession]:
+    """A new session that is stopped at the end. If the program has one already, that one is used and left running."""
+    from pyspark.sql import SparkSession
 
-    def __init__(self, master: str | None) -> None:
-        self.master = master
+    from whimbrel.pipeline import session
 
-    def __enter__(self) -> SparkSession:
-        from pyspark.sql import SparkSession
-
-        from whimbrel.pipeline import session
-
-        active = SparkSession.getActiveSession()
-        self.own = active is None
-        self.spark = session(self.master, name="whimbrel bench", settings=SETTINGS) if active is None else active
-        return self.spark
-
-    def __exit__(self, *error: object) -> None:
-        if self.own:
-            self.spark.stop()
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        yield active
+        return
+    spark = session(master, name="whimbrel bench", settings=SETTINGS)
+    try:
+        yield spark
+    finally:
+        spark.stop()

@@ -1,21 +1,15 @@
-"""The result of the pipeline's benchmark as tables, and as files."""
+"""The tables of the pipeline benchmark: the terminal shows them, and a page holds them."""
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterable
-from pathlib import Path
 
-from whimbrel.lab.measure.matching.match_tables import Result, ResultTable
-from whimbrel.lab.measure.matching.match_tables import number as shown
-from whimbrel.lab.measure.results import NoMarks, with_card
-
-BEGIN, END = "<!-- pipeline results -->", "<!-- end of pipeline results -->"
+from whimbrel.lab.measure.results import Result, ResultFiles, ResultTable, verdict_cells
+from whimbrel.lab.measure.results import number as shown
 
 
 def tables_of(result: Result) -> list[ResultTable]:
-    """All tables of a run; those of targets first."""
+    """All tables of a run that have rows; the targets come first."""
     works = result["works"]
     found = [_verdicts(works)]
     for work in works:
@@ -29,38 +23,10 @@ def tables_of(result: Result) -> list[ResultTable]:
     return [table for table in found if table.rows]
 
 
-def write(result: Result, folder: Path) -> tuple[Path, Path]:
-    """Write `pipeline.json` and `pipeline.md` into the folder, which is created; whole, or as they were."""
-    folder.mkdir(parents=True, exist_ok=True)
-    data, page = folder / "pipeline.json", folder / "pipeline.md"
-    for path, text in ((data, json.dumps(result, indent=1) + "\n"), (page, markdown(result))):
-        new = path.with_suffix(path.suffix + ".new")
-        new.write_text(text)
-        os.replace(new, path)
-    return data, page
-
-
-def insert(result: Result, page: Path) -> None:
-    """Put the tables between the marks of a page, in place of those that are there."""
-    before, begin, rest = page.read_text().partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise NoMarks(page, BEGIN, END)
-    page.write_text(f"{before}{BEGIN}\n\n{markdown(result)}\n{END}{after}")
-
-
-def markdown(result: Result) -> str:
-    """The machine card and all tables."""
-    return with_card(result, tables_of(result))
-
-
 def _verdicts(works: Iterable[Result]) -> ResultTable:
     rows = []
     for work in works:
-        for verdict in work["verdicts"]:
-            word = {True: "met", False: "**missed**", None: "not measured"}[verdict["met"]]
-            target = f"{'>=' if verdict['least'] else '<='} {shown(verdict['target'])}"
-            rows.append((work["name"], verdict["what"], target, shown(verdict["measured"]), word, work["said"]))
+        rows += [(work["name"], *verdict_cells(verdict), work["said"]) for verdict in work["verdicts"]]
     columns = ("work", "what", "target", "measured", "", "plain Spark, measured once")
     return ResultTable("The pipeline: targets", columns, tuple(rows))
 
@@ -154,3 +120,7 @@ def _handover(work: Result) -> ResultTable:
     rows = tuple((one["name"], shown(one["seconds"]), shown(one["rows_per_second"])) for one in work["forms"])
     title = f"Handing {work['events']:,} events of 100 nullable columns to workers"
     return ResultTable(title, ("form", "seconds", "rows/s"), rows)
+
+
+FILES = ResultFiles("pipeline", "<!-- pipeline results -->", "<!-- end of pipeline results -->", tables_of)
+"""`pipeline.json`, `pipeline.md`, and the marks of docs/benchmarks.md."""

@@ -1,10 +1,9 @@
-"""Works without rivals: the curve over numbers of subscriptions, compiling, and forms of handing events over."""
+"""Works without rivals: growth with the number of subscriptions, compiling, and handing events to workers."""
 
 from __future__ import annotations
 
 import shutil
 import statistics
-import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -12,13 +11,14 @@ import pyarrow as pa
 
 from whimbrel.lab.measure.pipeline.workbench import KEY, Workbench
 from whimbrel.lab.measure.pipeline.works import Work
+from whimbrel.lab.measure.timing import seconds_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 def run_curve(work: Work, bench: Workbench) -> dict[str, object]:
-    """Time per event and per pair at each number of subscriptions, without what a query always takes."""
+    """Time per event and per pair at each number of subscriptions, without the fixed cost of a query."""
     points = []
     for size in work.sizes_at(bench.scale):
         parameters = {"n": size, **work.parameters(bench.scale)}
@@ -31,8 +31,8 @@ def run_curve(work: Work, bench: Workbench) -> dict[str, object]:
         spent, always = [], []
         for turn in range(bench.repeat):
             bench.progress(f"{size:,} subscriptions: repeat {turn + 1} of {bench.repeat}")
-            spent.append(_seconds(lambda: bench.match(folder, index)))  # noqa: B023 - called at once
-            always.append(_seconds(lambda: bench.match(few, index)))  # noqa: B023
+            spent.append(seconds_of(lambda: bench.match(folder, index)))  # noqa: B023 - called at once
+            always.append(seconds_of(lambda: bench.match(few, index)))  # noqa: B023
         seconds = max(statistics.median(spent) - statistics.median(always), 1e-9)
         count = workload.events.num_rows
         points.append(
@@ -51,7 +51,7 @@ def run_curve(work: Work, bench: Workbench) -> dict[str, object]:
 
 
 def run_compile(work: Work, bench: Workbench) -> dict[str, object]:
-    """Seconds from a file of texts to a published version; the first compile, of a part, starts the workers."""
+    """Seconds from a file of texts to a published version. A first compile, of a part, starts the workers."""
     from whimbrel.pipeline import compile_index
 
     parameters = work.parameters(bench.scale)
@@ -63,7 +63,7 @@ def run_compile(work: Work, bench: Workbench) -> dict[str, object]:
         bench.progress("warming up" if turn == 0 else f"repeat {turn} of {bench.repeat}")
         path = bench.scratch / f"compiled-{turn}"
         some = table.where("id < 10000") if turn == 0 else table
-        seconds = _seconds(lambda: compile_index(some, path))  # noqa: B023 - called at once
+        seconds = seconds_of(lambda: compile_index(some, path))  # noqa: B023 - called at once
         shutil.rmtree(path)
         if turn:
             spent.append(seconds)
@@ -77,7 +77,7 @@ def run_compile(work: Work, bench: Workbench) -> dict[str, object]:
 
 
 def run_handover(work: Work, bench: Workbench) -> dict[str, object]:
-    """Rows per second that enter a worker in each form, with nothing done there but counting."""
+    """Rows per second that a worker gets in each form, if it only counts them."""
     parameters = work.parameters(bench.scale)
     bench.progress("generating or reading the workload")
     workload = bench.workload(work.workload, parameters)
@@ -88,7 +88,7 @@ def run_handover(work: Work, bench: Workbench) -> dict[str, object]:
     for turn in range(bench.repeat + 1):
         for name, form in forms.items():
             bench.progress(f"{'warming up' if turn == 0 else f'repeat {turn} of {bench.repeat}'}: {name}")
-            seconds = _seconds(lambda: _count(form))  # noqa: B023 - called at once
+            seconds = seconds_of(lambda: _count(form))  # noqa: B023 - called at once
             if turn:
                 spent[name].append(seconds)
     found = {name: statistics.median(times) for name, times in spent.items()}
@@ -103,7 +103,7 @@ def run_handover(work: Work, bench: Workbench) -> dict[str, object]:
 
 
 def _forms(events: DataFrame) -> dict[str, DataFrame]:
-    """The same events in forms that hold all of their values."""
+    """The same events in four forms, each with all of their values."""
     from pyspark.sql import functions as sf
 
     texts = [name for name, kind in events.dtypes if kind == "string"]
@@ -131,10 +131,3 @@ def _count(form: DataFrame) -> int:
 def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         yield pa.RecordBatch.from_pydict({"rows": [batch.num_rows]})
-
-
-def _seconds(work: object) -> float:
-    assert callable(work)
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started

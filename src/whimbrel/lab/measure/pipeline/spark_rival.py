@@ -1,8 +1,9 @@
-"""The role of a rival of the pipeline: a query in Spark SQL that gives the pairs of events and subscriptions."""
+"""The role of a rival of the pipeline: a query in Spark SQL that returns the pairs that match."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class SparkRival(ABC):
-    """One way to ask in SQL. An object is loaded once and then asked for any number of events."""
+    """One form of the query. An object is loaded once and then queried with any number of events."""
 
     name: str
 
@@ -22,20 +23,20 @@ class SparkRival(ABC):
 
     @abstractmethod
     def load(self, subscriptions: pa.Table, sample: pa.Table, folder: Path) -> None:
-        """Take the table (id, filter) and some events, and make views of them, with files in the folder."""
+        """Make views of the table (id, filter), with files in the folder; `sample` has events to choose keys by."""
 
     @abstractmethod
     def query(self, events: str) -> str:
-        """The query that gives event_id and subscription for the events of a view."""
+        """The query that returns event_id and subscription of all pairs, for the events of a view."""
 
     def count(self, events: str) -> int:
-        """What is timed: find all pairs and give their number."""
+        """Find all pairs and return their number. This is what is timed."""
         row = self.spark.sql(f"SELECT count(*) FROM ({self.query(events)})").first()
         assert row is not None
         return int(row[0])
 
     def table(self, name: str, columns: dict[str, pa.Array], folder: Path) -> str:
-        """Write a table to the folder; what to read it by in SQL."""
+        """Write a table to the folder. Return the expression that reads it in SQL."""
         import pyarrow as pa
         import pyarrow.parquet
 
@@ -45,15 +46,19 @@ class SparkRival(ABC):
         return f"parquet.`{path}`"
 
     def view(self, name: str, query: str) -> None:
-        """A view that is held in memory."""
+        """Make a view of a query and hold it in memory."""
         self.spark.sql(query).createOrReplaceTempView(name)
         self.spark.catalog.cacheTable(name)
         self.spark.table(name).count()
         self._views.append(name)
 
     def close(self) -> None:
-        """Give back the memory."""
+        """Free the memory of all views."""
         for name in self._views:
             self.spark.catalog.uncacheTable(name)
             self.spark.catalog.dropTempView(name)
         self._views.clear()
+
+
+SparkRivalMaker = Callable[["SparkSession"], SparkRival]
+"""Makes a new rival on a session."""

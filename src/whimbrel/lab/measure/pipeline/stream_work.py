@@ -1,4 +1,4 @@
-"""Streaming: the rate that is sustained when there is always more, and the micro-batch when events come evenly."""
+"""Streaming: the sustained rate with events waiting, and the time of a micro-batch with events at an even rate."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whimbrel.lab.measure.pipeline.workbench import Workbench, numbered, tree_cpu, write_parts
+from whimbrel.lab.measure.pipeline.workbench import Workbench, numbered, write_parts
 from whimbrel.lab.measure.pipeline.works import Work
+from whimbrel.lab.measure.timing import ProcessTreeTimes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
 _WARM = 3
 """First micro-batches of a query that do not count."""
 _WARMING = 0.5
-"""The share of each measurement that is done before it, by a query of its own: Java compiles what it runs often."""
+"""The length of the warm-up query before each measurement, as a share of it: Java compiles what it runs often."""
 _EVERY = 0.1
-"""Seconds between files of events that come evenly."""
+"""Seconds between two files of events at an even rate."""
 _PATIENCE = 120.0
-"""Seconds that events may come evenly beyond those asked for until a micro-batch counts."""
+"""Seconds beyond those asked for until a micro-batch must have ended."""
 
 
 class NoMicroBatch(RuntimeError):
@@ -34,7 +35,7 @@ class NoMicroBatch(RuntimeError):
 
 
 def run_stream(work: Work, bench: Workbench) -> dict[str, object]:
-    """Both measurements, of files to nowhere, so that reading and matching are what is timed."""
+    """Measure both, from files to no sink, so that reading and matching are what is timed."""
     parameters = work.parameters(bench.scale)
     bench.progress("generating or reading the workload")
     events = numbered(bench.workload(work.workload, parameters).events)
@@ -44,9 +45,9 @@ def run_stream(work: Work, bench: Workbench) -> dict[str, object]:
     bench.progress("warming up")
     _sustained(bench, "warming", events, index, batch, math.ceil(batches * _WARMING))
     bench.progress("sustained rate")
-    before = tree_cpu()
-    full = _sustained(bench, "sustained", events, index, batch, batches)
-    cpu = tree_cpu() - before
+    clock = ProcessTreeTimes()
+    full = clock.of(lambda: _sustained(bench, "sustained", events, index, batch, batches))
+    cpu = clock.median_cpu
     rate, seconds = int(parameters["rate"]), float(parameters["seconds"])
     bench.progress(f"{rate:,} events/s for {seconds:g} s")
     _even(bench, "even-warming", events, index, rate, seconds * _WARMING)
@@ -85,7 +86,7 @@ class _Batch:
 
 @dataclass(slots=True)
 class _Watch:
-    """Collects what a query says about its micro-batches, which it remembers only for a while."""
+    """Collects the progress reports of a query, of which Spark keeps only the last."""
 
     query: StreamingQuery
     found: dict[int, _Batch] = field(default_factory=dict)
@@ -97,7 +98,7 @@ class _Watch:
                 self.found[one["batchId"]] = _Batch(one["numInputRows"], one["durationMs"]["triggerExecution"])
 
     def batches(self) -> list[_Batch]:
-        """All but the first."""
+        """All micro-batches but the first, which warm up."""
         self.look()
         return [self.found[number] for number in sorted(self.found)][_WARM:]
 
@@ -121,7 +122,7 @@ def _sustained(bench: Workbench, name: str, events: pa.Table, index: Path, batch
 
 
 def _even(bench: Workbench, name: str, events: pa.Table, index: Path, rate: int, seconds: float) -> list[_Batch]:
-    """Micro-batches as they come while a thread puts files into the source at an even rate."""
+    """Micro-batches while a thread puts files into the source at an even rate."""
     source, staged = bench.scratch / name, bench.scratch / f"{name}-staged"
     source.mkdir()
     staged.mkdir()
@@ -169,7 +170,7 @@ def _matched(bench: Workbench, events: pa.Table, source: Path, index: Path, file
 
 
 def schema_folder(bench: Workbench, events: pa.Table) -> str:
-    """A file with one of the events, which tells their schema."""
+    """A folder with one of the events, from which Spark reads their schema."""
     folder = bench.scratch / "stream-schema"
     if not folder.exists():
         folder.mkdir()

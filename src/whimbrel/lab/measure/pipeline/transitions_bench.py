@@ -1,4 +1,4 @@
-"""How fast are keyed publications on Spark? `whimbrel.pipeline.transitions` over files, to nowhere.
+"""How fast are transitions of keyed publications on Spark? `whimbrel.pipeline.transitions` reads files; no sink writes.
 
 Taxis in a hundred towns move over squares of their town; half of the squares ask for a free one. A taxi is in about
 five of them. All keys are published first, which is not counted. Then come updates of keys chosen at random, each a
@@ -21,8 +21,6 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,12 +30,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whimbrel.lab.measure.machine import card, load
-from whimbrel.lab.measure.matching.verdicts import Verdict
+from whimbrel.lab.measure.results import Progress, Verdict, no_progress
+from whimbrel.lab.measure.timing import child_cpu_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-Progress = Callable[[str], None]
 
 _COLUMNS = "taxi STRING, n BIGINT, town STRING, x DOUBLE, y DOUBLE, status STRING, speed INT"
 _TOWNS = 100
@@ -84,9 +81,7 @@ class BatchTimes:
     notifications: int
 
 
-def run(
-    sizes: TransitionSizes, spark: SparkSession | None = None, progress: Progress = lambda text: None
-) -> dict[str, Any]:
+def run(sizes: TransitionSizes, spark: SparkSession | None = None, progress: Progress = no_progress) -> dict[str, Any]:
     """The measurements, with the machine they were made on; in a session of its own unless one is given."""
     from whimbrel.pipeline import session
 
@@ -211,7 +206,7 @@ def _stream(spark: SparkSession, folder: Path, cores: int) -> list[_Batch]:
     while query.isActive:
         time.sleep(_LOOK)
         last: Any = query.lastProgress
-        if last is not None and (now := _cpu_ms()) is not None:
+        if last is not None and (now := child_cpu_seconds()) is not None:
             spent.setdefault(last["batchId"], now)
     query.awaitTermination()  # raises what went wrong
     progress: list[Any] = [one for one in query.recentProgress if one["numInputRows"]]
@@ -219,24 +214,6 @@ def _stream(spark: SparkSession, folder: Path, cores: int) -> list[_Batch]:
     for one in progress:
         number, told = one["batchId"], one["observedMetrics"]["told"]["told"]
         seen = number in spent and number - 1 in spent
-        work = spent[number] - spent[number - 1] if seen else None
+        work = (spent[number] - spent[number - 1]) * 1e3 if seen else None
         out.append(_Batch(one["durationMs"]["triggerExecution"], work, told))
     return out
-
-
-def _cpu_ms() -> float | None:
-    """The CPU time so far of all processes below this one, Java and Python workers; None where /proc does not tell."""
-    below: dict[int, list[tuple[int, int]]] = {}
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            fields = entry.read_text().rpartition(")")[2].split()
-            ticks = sum(map(int, fields[11:15]))  # its own, and those of children that have ended
-            below.setdefault(int(fields[1]), []).append((int(entry.parent.name), ticks))
-    if not below:
-        return None
-    total, waiting = 0, [os.getpid()]
-    while waiting:
-        for number, ticks in below.get(waiting.pop(), []):
-            total += ticks
-            waiting.append(number)
-    return total * 1e3 / os.sysconf("SC_CLK_TCK")

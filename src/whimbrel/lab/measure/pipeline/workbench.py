@@ -1,12 +1,11 @@
-"""What the works of the pipeline share: the session, the folders, events as files, compiled indexes, and the clocks."""
+"""What the works of the pipeline share: the session, folders, events as files, and compiled indexes."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -17,27 +16,25 @@ import pyarrow as pa
 import pyarrow.parquet
 
 import whimbrel
-from whimbrel.lab.measure.matching.cases import Parameters, Scale
-from whimbrel.lab.measure.timing import Times
-from whimbrel.lab.measure.workload_cache import place_of, workload_of
+from whimbrel.lab.measure.pipeline.spark_rival import SparkRivalMaker
+from whimbrel.lab.measure.results import Progress
+from whimbrel.lab.measure.workload_cache import Parameters, Scale, place_of, workload_of
 from whimbrel.lab.workloads import Workload
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Progress = Callable[[str], None]
-
 KEY = "event_id"
 _WORKLOAD = ("n", "p", "events")
 SAMPLE = 20_000
-"""Events that everybody may look at to choose keys."""
+"""The number of events that Whimbrel and rivals may look at to choose keys."""
 _FEW = 2
-"""Events of a run that measures what a query costs whatever it finds."""
+"""Events of a run that measures the fixed cost of a query."""
 
 
 @dataclass(slots=True)
 class Workbench:
-    """Where works run. `seconds` is what one rival may take on one work, repeats included."""
+    """Where works run. `seconds` is the time that one rival may take on one work, repeats included."""
 
     spark: SparkSession
     cache: Path
@@ -45,12 +42,12 @@ class Workbench:
     scale: Scale
     repeat: int
     seconds: float
-    rivals: tuple[str, ...]
+    rivals: Mapping[str, SparkRivalMaker]
     progress: Progress
     _folders: dict[tuple[str, int], Path] = field(default_factory=dict)
 
     def workload(self, name: str, parameters: Parameters) -> Workload:
-        """The workload, generated or read."""
+        """The workload, generated or read from the cache."""
         return workload_of(name, _only(parameters), self.cache)
 
     def subscriptions(self, name: str, parameters: Parameters) -> str:
@@ -58,10 +55,10 @@ class Workbench:
         return str(place_of(name, _only(parameters), self.cache) / "subscriptions.parquet")
 
     def index(self, name: str, parameters: Parameters) -> tuple[Path, float | None]:
-        """The compiled index of a workload, and the seconds that it took; None if it was there from another run.
+        """The compiled index of a workload, and the seconds of compiling it; None if another run had compiled it.
 
-        It is kept by a hash of the code that makes it, so that a changed engine never reads what another one wrote. It
-        is planned by the same sample of events that rivals may look at.
+        The folder is named by a hash of the code, so that a changed engine never reads the files of another one. The
+        index is planned by the same sample of events that rivals may look at.
         """
         from whimbrel.pipeline import IndexStore, compile_index
 
@@ -75,7 +72,7 @@ class Workbench:
         return path, time.perf_counter() - started
 
     def events(self, workload: Workload, count: int) -> str:
-        """A folder with the first events as Parquet files, a few for each core, each event with its number."""
+        """A folder with the first `count` events as Parquet files, a few for each core; each event has its number."""
         key = workload.name + repr(workload.parameters), count
         if key not in self._folders:
             folder = self.scratch / f"events-{len(self._folders)}"
@@ -86,7 +83,7 @@ class Workbench:
         return str(self._folders[key])
 
     def match(self, folder: str, index: Path) -> int:
-        """What is timed of Whimbrel: match all events of a folder and count the pairs."""
+        """Match all events of a folder and count the pairs. This is what is timed of Whimbrel."""
         from pyspark.sql import functions as sf
 
         from whimbrel.pipeline import match
@@ -97,7 +94,7 @@ class Workbench:
         return int(row[0] or 0)
 
     def few(self, workload: Workload) -> str:
-        """A folder of hardly any events: what a query over it takes is what it always takes."""
+        """A folder of two events: a query over it takes its fixed cost."""
         return self.events(workload, min(_FEW, workload.events.num_rows))
 
 
@@ -107,45 +104,14 @@ def numbered(events: pa.Table) -> pa.Table:
 
 
 def write_parts(table: pa.Table, folder: Path, parts: int) -> None:
-    """Write a table as so many Parquet files of like size."""
+    """Write a table as a number of Parquet files of like size."""
     edges = np.linspace(0, table.num_rows, parts + 1).astype(int)
     for number, (first, last) in enumerate(pairwise(edges.tolist())):
         pa.parquet.write_table(table.slice(first, last - first), folder / f"part-{number:03}.parquet")
 
 
-@dataclass(slots=True)
-class TreeTimes(Times):
-    """Times whose CPU seconds are those of this process and all below it: the JVM, and the Python workers."""
-
-    def of(self, work: Callable[[], int]) -> int:  # type: ignore[override]
-        """Run the work and note its times."""
-        wall, cpu = time.perf_counter(), tree_cpu()
-        result = work()
-        self.cpu.append(tree_cpu() - cpu)
-        self.wall.append(time.perf_counter() - wall)
-        return result
-
-
-def tree_cpu() -> float:
-    """The CPU seconds so far of this process, of those below it, and of those below it that have ended."""
-    parents: dict[int, list[int]] = {}
-    seconds: dict[int, float] = {}
-    tick = os.sysconf("SC_CLK_TCK")
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            with suppress(OSError):  # it has just ended
-                fields = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()
-                parents.setdefault(int(fields[1]), []).append(int(entry))
-                seconds[int(entry)] = sum(map(int, fields[11:15])) / tick
-    found, pending = 0.0, [os.getpid()]
-    while pending:
-        process = pending.pop()
-        found += seconds.get(process, 0.0)
-        pending += parents.get(process, [])
-    return found
-
-
 def _only(parameters: Parameters) -> Parameters:
+    """The parameters of the workload, without the options of the work."""
     return {key: parameters[key] for key in _WORKLOAD if key in parameters}
 
 
@@ -153,6 +119,6 @@ def _code() -> str:
     """A short hash of the code that compiles indexes."""
     assert whimbrel.__file__ is not None
     root = Path(whimbrel.__file__).parent
-    parts = ("engine", "language", "model", "pipeline/index")
+    parts = ("compiled", "engine", "language", "model", "pipeline/index", "ranks", "storage")
     files = sorted(path for part in parts for path in (root / part).rglob("*.py"))
     return hashlib.blake2b(b"".join(path.read_bytes() for path in files), digest_size=6).hexdigest()

@@ -1,19 +1,24 @@
-"""What `whimbrel bench pipeline` measures: frozen works with their sizes and targets."""
+"""The frozen works of the pipeline benchmark and every target: the one place where they are written down.
+
+Names and full sizes never change, so that figures taken years apart compare. The small sizes give a look at a machine
+in minutes; no target is judged by them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from whimbrel.lab.measure.matching.cases import Parameters, Scale
-from whimbrel.lab.measure.matching.verdicts import Verdict
+from whimbrel.lab.measure.results import Verdict, check_names
+from whimbrel.lab.measure.workload_cache import Parameters, Scale
 
 Kind = Literal["match", "stream", "open", "compile", "curve", "handover"]
 
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """A target of one figure; `least` if more is better."""
+    """A target of one figure. With `least` the target is a lower bound, else an upper one."""
 
     what: str
     target: float
@@ -22,9 +27,10 @@ class Aim:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A work by name: what kind it is, on which workload, and its parameters at full and at small scale.
+    """One thing to measure: its kind, its workload, and its parameters at full and at small scale.
 
-    `n` and `events` are those of the workload; a curve has `sizes` instead of n. `options` are those of the kind.
+    `n` and `events` are parameters of the workload, the others are options of the kind. A curve has `sizes` instead of
+    n.
     """
 
     name: str
@@ -36,7 +42,7 @@ class Work:
     sizes: tuple[int, ...] = ()
     small_sizes: tuple[int, ...] = ()
     said: str = ""
-    """What was measured once of plain Spark: a quotation, no result."""
+    """A figure of plain Spark that was measured once and is only quoted."""
 
     def parameters(self, scale: Scale) -> Parameters:
         """The parameters at a scale."""
@@ -47,5 +53,67 @@ class Work:
         return self.sizes if scale == "full" else self.small_sizes
 
     def verdicts(self, figures: dict[str, float | None]) -> list[Verdict]:
-        """What came of the targets."""
+        """The targets of the work beside the figures that were measured."""
         return [Verdict(aim.what, aim.target, figures.get(aim.what), aim.least) for aim in self.aims]
+
+
+WORKS = (
+    Work(
+        "lesubscribe-400k", "match", "lesubscribe",
+        full={"n": 400_000, "p": 0.5, "events": 20_000}, small={"n": 4_000, "events": 2_000},
+        aims=(Aim("seconds", 1.5, False),),
+        said="6.0 s (access-predicate join), 22.7 s (schema-less), 6 to 9 minutes (nested loop)",
+    ),
+    Work(
+        "mixed-100k", "match", "mixed",
+        full={"n": 100_000, "events": 200_000}, small={"n": 2_000, "events": 4_000},
+        aims=(Aim("times the best plain Spark", 20, True),),
+    ),
+    Work(
+        "mixed-1m", "match", "mixed",
+        full={"n": 1_000_000, "events": 200_000}, small={"n": 4_000, "events": 4_000},
+        aims=(Aim("times the best plain Spark", 50, True),),
+    ),
+    Work(
+        "stream-mixed-100k", "stream", "mixed",
+        full={"n": 100_000, "events": 200_000, "batch": 20_000, "batches": 20, "rate": 5_000, "seconds": 30},
+        small={"n": 2_000, "events": 8_000, "batch": 1_000, "batches": 6, "rate": 1_000, "seconds": 5},
+        aims=(Aim("events/s sustained", 30_000, True), Aim("median micro-batch, ms", 350, False)),
+    ),
+    Work(
+        "open", "open", "lesubscribe",
+        full={"n": 5_000_000, "p": 0.5, "events": 2_000}, small={"n": 10_000, "events": 500},
+        aims=(Aim("ms to open", 20, False),),
+        said="broadcast: 1 s, and a private copy for each worker",
+    ),
+    Work(
+        "compile-1m", "compile", "lesubscribe",
+        full={"n": 1_000_000, "p": 0.5, "events": 2_000}, small={"n": 10_000, "events": 500},
+        aims=(Aim("seconds", 20, False),),
+    ),
+    Work(
+        "curve-gryphon", "curve", "gryphon",
+        full={"events": 50_000}, small={"events": 500},
+        sizes=(10_000, 100_000, 1_000_000, 5_000_000), small_sizes=(300, 3_000),
+    ),
+    Work(
+        "curve-hm", "curve", "hm",
+        full={"events": 100_000}, small={"events": 500},
+        sizes=(10_000, 100_000, 1_000_000, 5_000_000), small_sizes=(300, 3_000),
+    ),
+    Work(
+        "curve-lesubscribe", "curve", "lesubscribe",
+        full={"p": 0.5, "events": 2_000}, small={"events": 500},
+        sizes=(10_000, 100_000, 1_000_000, 5_000_000), small_sizes=(300, 3_000),
+    ),
+    Work(
+        "hand-over", "handover", "mixed",
+        full={"n": 1_000, "events": 200_000}, small={"events": 2_000},
+    ),
+)  # fmt: skip
+
+
+def chosen_works(names: Sequence[str]) -> list[Work]:
+    """The works of these names or kinds; all without a name. `UnknownName` for any other name."""
+    check_names("a work", names, dict.fromkeys([work.name for work in WORKS] + [work.kind for work in WORKS]))
+    return [work for work in WORKS if not names or {work.name, work.kind} & set(names)]

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from whimbrel.cli.bench import spaces as bench_spaces
+from whimbrel.cli.bench.options import ScaleChoice
+from whimbrel.cli.bench.spaces import spaces
 from whimbrel.lab.measure.pipeline import transitions_bench as bench
 
 pytestmark = pytest.mark.spark
@@ -21,7 +22,7 @@ def test_the_benchmark_counts_micro_batches_and_notifications(
     real = bench.run
     monkeypatch.setattr(bench, "SMALL", tiny)
     monkeypatch.setattr(bench, "run", lambda sizes, progress: real(sizes, spark, progress))
-    bench_spaces.measure_transitions("small", tmp_path, json=False)
+    spaces(ScaleChoice.SMALL, transitions=True, output=tmp_path)
     result = json.loads((tmp_path / "transitions.json").read_text())
     large, small = result["transitions"]
     assert [(row["rows"], row["batches"]) for row in (large, small)] == [(200, 1), (50, 2)]

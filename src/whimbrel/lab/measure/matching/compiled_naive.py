@@ -1,28 +1,30 @@
 """Compiled naive: every conjunction, constraint by constraint, until one fails, in Numba on columns.
 
-Bias. This is the baseline of every speed claim, so it is a fast loop. It is that of the member `compiled_naive`, with
+Bias. This is the baseline of every speed claim, so it is a fast loop. It is that of the matcher `compiled_naive`, with
 the same layout: ranks instead of values, the constraints of all conjunctions one after the other, both ends of an
 interval in one comparison. It is loaded from flat arrays, as a million filters of different shapes need, and it is
 spared two things: its filters are not parsed, and a list column is given to it as columns of 0 and 1. Encoding the
-events is part of its time, as it is of the engine's. Targets are ratios to the loop over all subscriptions; where many
-filters are equal, a second loop that looks at equal ones once runs beside it.
+events is part of its time, as it is of the engine's. Targets are ratios to the loop over all subscriptions. Where many
+filters are equal, a second loop that tests equal filters once runs beside it.
 """
+
+from __future__ import annotations
 
 from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
-from benchmarks.filters import POINTS, RANGE, Filters, read_filters, spans
+from whimbrel.compiled.jit import helper, kernel
 from whimbrel.lab.measure.matching.cases import MatchCase
-from whimbrel.lab.measure.matching.rival import CannotTakePart, Pairs, Rival, pairs_of_blocks
+from whimbrel.lab.measure.matching.filter_columns import POINTS, RANGE, FilterColumns, read_filters, spans
+from whimbrel.lab.measure.matching.rival import CannotTakePart, Pairs, Rival, RivalMaker, pairs_of_blocks
 
 ANY_WIDTH = np.uint32(0xFFFFFFFF)
-"""The width of what is not an interval: every rank passes the first test and goes on to the second."""
+"""The width of a set of points: every rank passes the first test and goes on to the second."""
 BLOCK = 4_096
 MOSTLY_DIFFERENT = 0.9
-"""The part of filters that may be different for the second loop to be worth a look."""
+"""The second loop is left out if a larger share of the filters than this is different."""
 
 
 def rivals(case: MatchCase) -> list[Rival]:
@@ -31,7 +33,7 @@ def rivals(case: MatchCase) -> list[Rival]:
 
 
 class CompiledNaive(Rival):
-    """The loop over arrays of ranks; `once`: equal filters are one row, and its subscriptions are listed afterwards."""
+    """The loop over arrays of ranks. With `once`, equal filters share one row, which is expanded to their ids."""
 
     group = "naive"
 
@@ -40,7 +42,7 @@ class CompiledNaive(Rival):
         self._once = once
 
     def load(self, subscriptions: pa.Table, seconds: float) -> None:
-        """Read the filters, and give every bound its rank."""
+        """Read the filters and turn every bound into its rank."""
         texts = subscriptions["filter"].combine_chunks()
         self._ids = subscriptions["id"].to_numpy()
         self._holders: tuple[np.ndarray, np.ndarray] | None = None
@@ -69,7 +71,7 @@ class CompiledNaive(Rival):
         return pairs_of_blocks(self._blocks(events), lambda rows: self._ids[rows])
 
     def run(self, events: pa.Table) -> int:
-        """Blocks of places, as the engine's fast lane gives them."""
+        """Match block by block, as `match_blocks` of the engine does."""
         return sum(len(rows) for _, rows in self._blocks(events))
 
     def bytes(self) -> int | None:
@@ -77,7 +79,7 @@ class CompiledNaive(Rival):
         return sum(array.nbytes for array in self._arrays)
 
     def _different(self, texts: pa.Array) -> pa.Array:
-        """The different texts; notes which subscriptions have each."""
+        """Return the different texts, and note the subscriptions of each."""
         coded = texts.dictionary_encode()
         if len(coded.dictionary) > MOSTLY_DIFFERENT * len(texts):
             raise CannotTakePart("hardly any filter is equal to another")
@@ -101,7 +103,7 @@ class CompiledNaive(Rival):
                 event = done
 
 
-def _grid(filters: Filters, number: int) -> np.ndarray:
+def _grid(filters: FilterColumns, number: int) -> np.ndarray:
     """The constants of an attribute, sorted."""
     mine = filters.attribute == number
     listed = mine & (filters.kind == POINTS)
@@ -117,9 +119,20 @@ def _ranks(grid: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.where(values == -np.inf, 0, 2 * place + 1 + exact).astype(np.int32)
 
 
-@njit(cache=True, nogil=True)
-def scan(ranks, event, start, attribute, low, width, end, points, out, offsets):  # type: ignore[no-untyped-def]
-    """Match events until `out` may not hold the rows of the next one; the event at which it stopped."""
+@kernel
+def scan(
+    ranks: np.ndarray,
+    event: int,
+    start: np.ndarray,
+    attribute: np.ndarray,
+    low: np.ndarray,
+    width: np.ndarray,
+    end: np.ndarray,
+    points: np.ndarray,
+    out: np.ndarray,
+    offsets: np.ndarray,
+) -> int:
+    """Match events until `out` may be too small for the rows of the next one. Return the event to go on with."""
     rows = start.size - 1
     first = event
     found = 0
@@ -141,16 +154,18 @@ def scan(ranks, event, start, attribute, low, width, end, points, out, offsets):
     return event
 
 
-@njit(cache=True, nogil=True)
-def _holds(rank, low, end, points):  # type: ignore[no-untyped-def]
+@helper
+def _holds(rank: int, low: int, end: int, points: np.ndarray) -> bool:
     for i in range(low, end):  # noqa: SIM110 - `any` over a generator is not compiled
         if points[i] == rank:
             return True
     return False
 
 
-@njit(cache=True, nogil=True)
-def expand(offsets, rows, starts, holders):  # type: ignore[no-untyped-def]
+@kernel
+def expand(
+    offsets: np.ndarray, rows: np.ndarray, starts: np.ndarray, holders: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """The subscriptions of rows, event by event."""
     total = 0
     for row in rows:
@@ -165,3 +180,7 @@ def expand(offsets, rows, starts, holders):  # type: ignore[no-untyped-def]
                 found += 1
         ends[event + 1] = found
     return ends, out
+
+
+RIVALS: dict[str, RivalMaker] = {"naive": rivals}
+"""The rivals that are part of the library, by the name of their group."""

@@ -1,10 +1,9 @@
-"""`whimbrel bench pipeline` at a tiny size: every kind of work runs, rivals agree, and what is known is written."""
+"""The pipeline benchmark at a tiny size: every kind of work runs, rivals agree, and files are written on the way."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +12,18 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from benchmarks import pipeline
-from benchmarks.pipeline import works
+from benchmarks.__main__ import app
+from benchmarks.rivals import PIPELINE
 from whimbrel import Index
-from whimbrel.cli.main import app
-from whimbrel.lab.measure.matching.answers import MatchesDiffer
-from whimbrel.lab.measure.matching.folder import UnknownName
+from whimbrel.lab.measure.matching.rival import MatchesDiffer
+from whimbrel.lab.measure.pipeline import works
 from whimbrel.lab.measure.pipeline.match_work import affordable
 from whimbrel.lab.measure.pipeline.pipeline_run import PipelineSettings, run
-from whimbrel.lab.measure.pipeline.pipeline_tables import BEGIN, END, insert, markdown, write
+from whimbrel.lab.measure.pipeline.pipeline_tables import FILES
 from whimbrel.lab.measure.pipeline.spark_rival import SparkRival
 from whimbrel.lab.measure.pipeline.workbench import numbered, write_parts
 from whimbrel.lab.measure.pipeline.works import Work
-from whimbrel.lab.measure.results import NoMarks
+from whimbrel.lab.measure.results import NoMarks, UnknownName
 from whimbrel.lab.workloads import make
 
 pytestmark = pytest.mark.spark
@@ -52,9 +50,9 @@ def test_rivals_find_as_many_pairs(spark: SparkSession, tmp_path: Path, name: st
     pairs = index.match_batch(workload.events).num_rows
     write_parts(numbered(workload.events), tmp_path, 1)
     spark.read.parquet(str(tmp_path)).createOrReplaceTempView("tiny_events")
-    for module in pipeline.RIVALS.values():
-        rival: SparkRival = import_module(f"benchmarks.pipeline.{module}").Join(spark)
-        rival.load(workload.subscriptions, workload.events, tmp_path / "tables" / module)
+    for rival_name, make_rival in PIPELINE.items():
+        rival = make_rival(spark)
+        rival.load(workload.subscriptions, workload.events, tmp_path / "tables" / rival_name)
         assert rival.count("tiny_events") == pairs > 0, rival.name
         rival.close()
 
@@ -63,7 +61,7 @@ def test_rivals_find_as_many_pairs(spark: SparkSession, tmp_path: Path, name: st
 def test_the_command_shows_both_sides_and_writes_files(tmp_path: Path) -> None:
     chosen = ["--work", "lesubscribe-400k", "--rivals", "nested", "--scale", "full", "--repeat", "1"]
     places = ["--seconds", "0.1", "--cache", str(tmp_path / "cache"), "--output", str(tmp_path / "out")]
-    done = CliRunner().invoke(app, ["bench", "pipeline", *chosen, *places, "--json"])
+    done = CliRunner().invoke(app, ["pipeline", *chosen, *places, "--json"])
     assert done.exit_code == 0, done
     result = json.loads(done.stdout)
     assert json.loads((tmp_path / "out" / "pipeline.json").read_text())["works"] == result["works"]
@@ -80,7 +78,7 @@ def test_the_command_shows_both_sides_and_writes_files(tmp_path: Path) -> None:
 def test_every_other_kind_of_work(tmp_path: Path) -> None:
     names = ("stream", "open", "compile", "curve-gryphon", "handover")
     known = list[Any]()
-    result: Any = run(PipelineSettings(names, "full", repeat=1, cache=tmp_path), known=known.append)
+    result: Any = run(PipelineSettings(names, "full", repeat=1, cache=tmp_path), {}, known=known.append)
     assert [len(one["works"]) for one in known] == [1, 2, 3, 4, 5]
     stream, opened, compiled, curve, handed = result["works"]
     assert stream["sustained"]["events"] == 20 * 2 and stream["even"]["batches"] >= 1
@@ -88,16 +86,16 @@ def test_every_other_kind_of_work(tmp_path: Path) -> None:
     assert compiled["subscriptions"] == 300 and compiled["figures"]["seconds"] > 0
     assert [point["subscriptions"] for point in curve["points"]] == [100, 300]
     assert {one["name"] for one in handed["forms"]} >= {"columns", "JSON text"}
-    write(result, tmp_path / "out")
+    FILES.write(result, tmp_path / "out")
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{BEGIN}\nstale\n{END}\nafter\n")
-    insert(result, page)
+    page.write_text(f"before\n{FILES.begin}\nstale\n{FILES.end}\nafter\n")
+    FILES.insert(result, page)
     assert "stale" not in page.read_text() and "Growth with the number of subscriptions" in page.read_text()
-    assert page.read_text().endswith(f"{END}\nafter\n")
+    assert page.read_text().endswith(f"{FILES.end}\nafter\n")
     page.write_text("no marks")
     with pytest.raises(NoMarks, match="pipeline results"):
-        insert(result, page)
-    assert "not measured" not in markdown(result)
+        FILES.insert(result, page)
+    assert "not measured" not in FILES.markdown(result)
 
 
 class Forgetful(SparkRival):
@@ -113,20 +111,17 @@ class Forgetful(SparkRival):
 
 
 @pytest.mark.usefixtures("tiny_works")
-def test_a_wrong_rival_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from benchmarks.pipeline import nested_loop
-
-    monkeypatch.setattr(nested_loop, "Join", Forgetful)
-    wanted = PipelineSettings(("lesubscribe-400k",), "full", ("nested",), 1, 0.1, cache=tmp_path)
+def test_a_wrong_rival_ends_the_run(tmp_path: Path) -> None:
+    wanted = PipelineSettings(("lesubscribe-400k",), "full", ("forgetful",), 1, 0.1, cache=tmp_path)
     with pytest.raises(MatchesDiffer, match="forgetful"):
-        run(wanted)
+        run(wanted, {"forgetful": Forgetful})
 
 
 def test_wrong_names_are_refused_before_spark_starts() -> None:
     with pytest.raises(UnknownName, match="a work of lesubscribe-400k"):
-        run(PipelineSettings(("x",)))
+        run(PipelineSettings(("x",)), {})
     with pytest.raises(UnknownName, match="rivals of access, nested, counting"):
-        run(PipelineSettings(rivals=("x",)))
+        run(PipelineSettings(rivals=("x",)), PIPELINE)
 
 
 def test_events_are_cut_to_what_a_query_affords() -> None:

@@ -8,6 +8,8 @@ or `UNKNOWN`, which is below them; `MISSING` is below every bound. A list column
 member that a filter asks for.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -24,7 +26,7 @@ _PREDICATE = r"^(?P<name>\w+) (?P<operator>!=|<=|>=|=|<|>|IN|BETWEEN|CONTAINS AL
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
+class FilterColumns:
     """n conjunctions: the items of number i are start[i]:start[i + 1], sorted by attribute.
 
     A RANGE is low <= v <= high, an equality one of a single value; POINTS is one of `points[low : high]`.
@@ -61,7 +63,7 @@ class Filters:
         return out
 
 
-def read_filters(texts: pa.ChunkedArray) -> Filters:
+def read_filters(texts: pa.ChunkedArray) -> FilterColumns:
     """The filters of a column of texts."""
     parts = [_Part(chunk, first) for chunk, first in _chunks(texts)]
     names = sorted({name for part in parts for name in part.names})
@@ -80,7 +82,7 @@ def read_filters(texts: pa.ChunkedArray) -> Filters:
     start = np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=len(texts)))))
     points = np.concatenate([points for *_, points in items])
     owner, attribute, kind, low, high = (column[order] for column in (owner, attribute, kind, low, high))
-    return Filters(names, constants, start, owner, attribute, kind, low, high, points)
+    return FilterColumns(names, constants, start, owner, attribute, kind, low, high, points)
 
 
 def _chunks(texts: pa.ChunkedArray, rows: int = 65_536) -> Iterator[tuple[pa.Array, int]]:

@@ -1,0 +1,128 @@
+"""What every benchmark shows: progress while it runs, then tables or JSON, and the files that were asked for."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from whimbrel.cli.terminal.console import say, to_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from whimbrel.lab.measure.results import Progress, Result, ResultFiles, ResultTable
+
+_QUIET_SECONDS = 10.0  # between two lines of progress where nothing can be written over
+_PAGE_WIDTH = 180  # where no terminal sets a width
+_VERDICT_WIDTH = 140
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where results go: a folder for files, a page with marks, and JSON instead of tables on standard output."""
+
+    output: Path | None
+    page: Path | None
+    json: bool
+
+    def check(self) -> None:
+        """Raise FileNotFoundError if the page is missing, before hours of measuring."""
+        if self.page is not None and not self.page.is_file():
+            raise FileNotFoundError(f"Expected a page with marks for the results, but there is no {self.page}")
+
+    def finish(self, result: Result, files: ResultFiles, written: Iterable[Path]) -> None:
+        """Insert the tables into the page, then show them, or the JSON; say which files were written."""
+        said = list(written)
+        if self.page is not None:
+            files.insert(result, self.page)
+            said.append(self.page)
+        if self.json:
+            sys.stdout.write(to_json(result) + "\n")
+            return
+        show(files.tables(result))
+        for path in said:
+            say(f"wrote {path}")
+
+
+@contextmanager
+def shown_progress(quiet: bool) -> Iterator[Progress]:
+    """Progress on standard error: one changing line on a terminal, else a line now and then."""
+    if quiet:
+        yield lambda text: None
+        return
+    if not sys.stderr.isatty():
+        yield _ProgressLines()
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("starting") as status:
+        yield lambda text: status.update(text, spinner="dots")
+
+
+class _ProgressLines:
+    """Writes a line when a new stage begins, and leaves out what changes faster than anybody reads."""
+
+    def __init__(self) -> None:
+        self._stage = ""
+        self._said = 0.0
+
+    def __call__(self, text: str) -> None:
+        stage = text.partition(": parsed")[0].partition(": repeat")[0]
+        if stage != self._stage or time.monotonic() - self._said > _QUIET_SECONDS:
+            say(text)
+            self._stage, self._said = stage, time.monotonic()
+
+
+def show(tables: Iterable[ResultTable]) -> None:
+    """Print tables to standard output."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=_PAGE_WIDTH)
+    for table in tables:
+        shown = Table(title=table.title, title_justify="left")
+        for place, column in enumerate(table.columns):
+            shown.add_column(column, justify="left" if place == 0 else "right", overflow="fold")
+        for row in table.rows:
+            shown.add_row(*(cell.replace("**", "") for cell in row))
+        console.print(shown)
+        for note in table.notes:
+            console.print(note, markup=False, highlight=False)
+        console.print()
+
+
+def show_with_verdicts(
+    result: dict[str, Any], file: Path | None, json: bool, show: Callable[[Console, dict[str, Any]], None]
+) -> None:
+    """Write the result to `file` if one is given. Then print its JSON, or its tables and what came of the targets."""
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(to_json(result) + "\n")
+    if json:
+        sys.stdout.write(to_json(result) + "\n")
+        return
+    from rich.console import Console
+
+    console = Console(width=None if sys.stdout.isatty() else _VERDICT_WIDTH)
+    show(console, result)
+    _show_verdicts(console, result)
+
+
+def _show_verdicts(console: Console, result: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    table = Table("target", "wanted", "measured", "", title="Targets (for full scale)")
+    for verdict in result["verdicts"]:
+        sign = ">=" if verdict["least"] else "<="
+        table.add_row(
+            verdict["what"], f"{sign} {verdict['target']:,}", f"{verdict['measured']:,}",
+            "met" if verdict["met"] else "missed",
+        )  # fmt: skip
+    console.print(table)
