@@ -45,8 +45,9 @@ check: .venv/.dev .venv/.project ## Lint, formatting, types, import contract.
 format: .venv/.dev ## Format the code and fix what ruff can fix.
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
 
-bench: .venv/.dev .venv/.project ## Run the benchmarks of the command line.
-	@$(BIN)/whimbrel bench
+bench: .venv/.dev .venv/.project ## Run the benchmarks beside all rivals.
+	@$(BIN)/whimbrel bench language
+	@$(BIN)/python -m benchmarks
 
 lock: ## Resolve the newest versions into requirements/*.lock.
 	@echo "==> Resolving versions for Python 3.11 (uv in .lock-venv)"
