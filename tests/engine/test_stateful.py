@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tests.engine.merges import wait_for_merges
+from tests.engine.live.merges import wait_for_merges
 from tests.engine.test_index import PADDING, Id, Pair, block_pairs, check_pairs, expected_pairs, pairs
 from tests.strategies import events, filters
 from whimbrel import Filter, Index

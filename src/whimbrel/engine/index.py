@@ -18,7 +18,7 @@ from whimbrel.engine import stats as report
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.shared.packing import SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.ids.id_table import IdTable
-from whimbrel.engine.intake.subscriptions import Batch, admitted, read_subscriptions
+from whimbrel.engine.intake.subscriptions import Batch, admit, read_subscriptions
 from whimbrel.engine.live import saved, segment_builder
 from whimbrel.engine.live.segment_set import SegmentSet
 from whimbrel.engine.live.snapshot import Snapshot
@@ -73,12 +73,12 @@ class Index:
 
     def add(self, id: Id, filter: object, dialect: str = "sql") -> None:
         """Add a subscription; DuplicateId if the id is there. Visible to the next match."""
-        parsed, text = admitted(filter, dialect, self.schema)
+        admitted = admit(filter, dialect, self.schema)
         with self._segment_set.lock:
             with self._naming:
                 row = self._ids.add(id)
-                self._texts.append(row, text, parsed.dialect)
-            self._segment_set.append(row, parsed)
+                self._texts.append(row, admitted.text, admitted.dialect)
+            self._segment_set.append(row, admitted.filter)
 
     def add_many(
         self,
@@ -136,13 +136,13 @@ class Index:
 
     def replace(self, id: Id, filter: object, dialect: str = "sql") -> None:
         """Give a subscription another filter, atomically; it keeps its place in the order of results."""
-        parsed, text = admitted(filter, dialect, self.schema)
+        admitted = admit(filter, dialect, self.schema)
         with self._segment_set.lock:
             with self._naming:
                 old_row = self._ids.remove(id)
                 row = self._ids.add(id)
-                self._texts.append(row, text, parsed.dialect)
-            self._segment_set.append(row, parsed, died=old_row)
+                self._texts.append(row, admitted.text, admitted.dialect)
+            self._segment_set.append(row, admitted.filter, died=old_row)
             self._filters.pop(old_row, None)
 
     def match(self, event: Event | Mapping[str, object]) -> list[Id]:

@@ -1,16 +1,17 @@
-"""Many subscriptions in the shapes that users have, for one bulk load."""
+"""Subscriptions as callers hand them in, one or many, read into parsed filters with the texts to keep."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from whimbrel.engine.intake.parsing import chosen, parse_in_parallel, parse_load
 from whimbrel.engine.intake.typed_filters import parse_typed
 from whimbrel.language.columnar import ParsedMany
+from whimbrel.model.dialects import CANONICAL
 from whimbrel.model.errors import FilterError, UnknownDialect, WhimbrelError
 from whimbrel.model.event_tables import as_arrow
 from whimbrel.model.expression import And, Compare, EndsWith, Expression, In, IsMissing, IsNull, StartsWith
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 SMALL = 256
-"""Plain predicates of a filter that need not be counted against the limits."""
+"""Plain predicates up to which a filter is surely within the limits, so that nothing is counted."""
 _PLAIN = (Compare, In, StartsWith, EndsWith, IsNull, IsMissing)
 """Predicates that are one constraint each."""
 
@@ -128,7 +129,7 @@ def read_subscriptions(
         if isinstance(filter, Filter):
             filter = fitted(filter, schema)  # noqa: PLW2901
             texts.append(filter.text if filter.text is not None else str(filter))
-            dialects.append(filter.dialect if filter.text is not None else "sql")
+            dialects.append(filter.dialect if filter.text is not None else CANONICAL)
         else:
             texts.append(filter)  # type: ignore[arg-type]
             dialects.append(dialect)
@@ -162,22 +163,31 @@ def _joined(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def admitted(filter: object, dialect: str, schema: Schema | None) -> tuple[Filter, str]:
-    """The filter and its text; what exceeds a limit is refused here, not at a later match."""
+class Admitted(NamedTuple):
+    """A filter that may be added, and the text and dialect from which it can be parsed again."""
+
+    filter: Filter
+    text: str
+    dialect: str
+
+
+def admit(filter: object, dialect: str, schema: Schema | None) -> Admitted:
+    """Parse a filter, unless it is one, and check the limits now, not at a later match.
+
+    A filter without a text keeps its canonical one, which is SQL whatever dialect the filter came from.
+    """
     parsed = fitted(filter, schema) if isinstance(filter, Filter) else Filter.parse(filter, dialect, schema)
-    text = parsed.text
-    if schema is not None:  # without the text, from which a segment would be made that knows no schema
-        parsed = Filter(parsed.expression, None, parsed.dialect, schema)
-    if text is None or schema is not None or not _is_small(parsed.expression):
+    if parsed.text is None or schema is not None or not _is_small(parsed.expression):
         _ = parsed.conjunctions
-    if text is None:
-        text = str(parsed)
-        FILTER_BYTES.check(len(text.encode()))
-    return parsed, text
+    if parsed.text is not None:
+        return Admitted(parsed, parsed.text, parsed.dialect)
+    text = str(parsed)
+    FILTER_BYTES.check(len(text.encode()))
+    return Admitted(parsed, text, CANONICAL)
 
 
 def _is_small(expression: Expression) -> bool:
-    """Whether the normal form surely is within the limits: then it is not made, which would be most of an addition."""
+    """Whether the normal form surely is within the limits. Then it is not made here: it would double the cost."""
     terms = expression.terms if isinstance(expression, And) else (expression,)
     return len(terms) <= SMALL and all(isinstance(term, _PLAIN) for term in terms)
 

@@ -1,21 +1,22 @@
-"""The parts of an index, and how they change: additions go to the head, full heads become segments, and a background
-thread merges segments of like size.
+"""The segment set of an index, and how it changes: additions go to the head, a full head becomes a segment, and a
+background thread merges segments as `merge_policy` says.
 
-Whoever changes them holds the lock. Readers take the snapshot that they find, and never wait.
+Who writes: whoever holds `lock`. What is swapped: `snapshot`, whole, by every change. Readers take the snapshot that
+they find and never wait.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from whimbrel.engine import ahead
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.live import segment_builder
+from whimbrel.engine.live.merge_policy import is_time_to_count, like_sized, mostly_dead
 from whimbrel.engine.live.snapshot import HeadEntry, Snapshot
 from whimbrel.model.event import Event
 
@@ -27,26 +28,28 @@ if TYPE_CHECKING:
 HEAD = 1_024
 """Subscriptions that the head holds before it becomes a segment."""
 HEAD_CHECKED = 1_024
-"""Entries of the head that matches check one by one, all together, before it is made a segment: that costs as much."""
+"""Head entries that matches may check one by one, counted over all matches, before the head becomes a segment.
+
+Compiling the head costs about as much as checking so many."""
 FANOUT = 4
 """Segments of like size that are merged into one."""
 
 
 class SegmentSet:
-    """The snapshot of an index, which every change replaces."""
+    """The current snapshot of an index, and the changes that replace it."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.lock = threading.RLock()
         self.sample: pa.Table | list[Event] | None = None
         self._merger: threading.Thread | None = None
-        self._checked = 0
-        self._deaths = 0
+        self._checked = 0  # head entries that matches have checked since the last flush
+        self._deaths = 0  # since the dead of each segment were last counted
 
     def ready(self) -> Snapshot:
-        """A snapshot whose head is to be checked entry by entry.
+        """A snapshot for one event, whose head must be checked entry by entry.
 
-        Once that has cost as much as a segment, the head becomes one, unless another thread is changing it.
+        Once such checks have cost as much as a segment, the head becomes one, unless another thread holds the lock.
         """
         snapshot = self.snapshot
         if not snapshot.head_size:
@@ -55,7 +58,7 @@ class SegmentSet:
         return snapshot if self._checked <= HEAD_CHECKED else self._flushed() or snapshot
 
     def compiled(self) -> Snapshot:
-        """A snapshot without a head; while another thread holds the lock, it is made for this caller only."""
+        """A snapshot without a head. While another thread holds the lock, the head is compiled for this caller only."""
         snapshot = self.snapshot
         if not snapshot.head_size:
             return snapshot
@@ -66,7 +69,7 @@ class SegmentSet:
         return replace(snapshot, segments=(*snapshot.segments, own), head=[], head_size=0)
 
     def _flushed(self) -> Snapshot | None:
-        """The snapshot after the head was made a segment; None while another thread holds the lock."""
+        """Flush and return the snapshot; None while another thread holds the lock."""
         if not self.lock.acquire(blocking=False):
             return None
         try:
@@ -76,28 +79,28 @@ class SegmentSet:
             self.lock.release()
 
     def append(self, row: int, filter: Filter, died: int | None = None) -> None:
-        """Put a filter into the head with the newest row, and kill the row that it replaces, in one step."""
+        """Put a filter into the head as the newest row. If it replaces row `died`, that dies in the same step."""
         old, rows = self.snapshot, row + 1
         if died is not None:
             old = self._with_death(_with_place(old, row, died), died, rows)
         old.head.append(HeadEntry(row, filter))
         self.snapshot = Snapshot(  # not `replace`, which takes twice as long
-            old.segments, old.head, len(old.head), rows, old.version, _roomy(old.died, rows), _roomy(old.moved, rows)
+            old.segments, old.head, len(old.head), rows, old.version, _grown(old.died, rows), _grown(old.moved, rows)
         )
         if len(old.head) >= HEAD:
             self.flush()
 
     def install(self, segment: Segment, rows: int) -> None:
-        """Make the segment of a bulk load visible, after which there are so many rows."""
+        """Make the segment of a bulk load visible; the index then has `rows` rows."""
         old = self.snapshot
-        died, moved = _roomy(old.died, rows), _roomy(old.moved, rows)
+        died, moved = _grown(old.died, rows), _grown(old.moved, rows)
         self.snapshot = replace(old, segments=(*old.segments, segment), rows=rows, died=died, moved=moved)
         self._merge_soon()
 
     def kill(self, row: int, rows: int) -> None:
-        """Let one of so many rows be dead from now on."""
+        """Mark a row as dead, in an index of `rows` rows."""
         self.snapshot = self._with_death(self.snapshot, row, rows)
-        if self._many_died():
+        if self._is_time_to_count():
             self._merge_soon()
 
     def flush(self) -> None:
@@ -113,7 +116,7 @@ class SegmentSet:
         self._merge_soon()
 
     def plan_anew(self, sample: pa.Table | list[Event]) -> None:
-        """Make every segment again, for events like those of the sample."""
+        """Rebuild every segment for events like those of the sample."""
         self.sample = sample
         self.flush()
         old = self.snapshot
@@ -125,9 +128,8 @@ class SegmentSet:
         self.flush()
         old = self.snapshot
         if len(old.segments) > 1 or (old.segments and old.died is not None):
-            self.snapshot = replace(
-                old, segments=(segment_builder.merge(old.segments, old.dead, self.sample),), died=None
-            )
+            merged = segment_builder.merge(old.segments, old.dead, self.sample)
+            self.snapshot = replace(old, segments=(merged,), died=None)
 
     @property
     def merging(self) -> bool:
@@ -142,7 +144,7 @@ class SegmentSet:
 
     def _merge_soon(self) -> None:
         """Start the background merge if there are segments of like size, or many deaths."""
-        if self._merger is None and (self._many_died() or _mergeable(self.snapshot.segments)):
+        if self._merger is None and (self._is_time_to_count() or like_sized(self._sizes(), HEAD, FANOUT)):
             self._merger = threading.Thread(target=self._merge_in_background, name="whimbrel-merge", daemon=True)
             self._merger.start()
 
@@ -155,27 +157,26 @@ class SegmentSet:
                 self._merger = None  # the next full head tries again
             raise
 
-    def _many_died(self) -> bool:
-        """Whether a third of all that segments hold may have died since that was last looked at."""
-        return self._deaths >= HEAD and self._deaths >= sum(map(_size, self.snapshot.segments)) / 3
+    def _sizes(self) -> list[int]:
+        return [len(segment.slots) for segment in self.snapshot.segments]
 
-    def _mostly_dead(self) -> list[Segment]:
-        """Segments that would be half as large without their dead, if it is time to look for them."""
-        if not self._many_died():
+    def _is_time_to_count(self) -> bool:
+        return self._deaths >= HEAD and is_time_to_count(self._deaths, self._sizes(), HEAD)
+
+    def _mostly_dead(self) -> list[int]:
+        """The segments that are mostly dead, if it is time to count the dead."""
+        if not self._is_time_to_count():
             return []
         self._deaths, snapshot = 0, self.snapshot
-        found = []
-        for segment in snapshot.segments:
-            dead = snapshot.dead(segment.slots)
-            if dead is not None and len(dead) and dead.mean() >= 0.5:
-                found.append(segment)
-        return found
+        masks = [snapshot.dead(segment.slots) for segment in snapshot.segments]
+        return mostly_dead(self._sizes(), [0 if mask is None else int(np.count_nonzero(mask)) for mask in masks])
 
     def _merge_some(self) -> bool:
-        """Merge the segments of one size, or those that are mostly dead; whether there were any."""
+        """Make one merge, and return whether there was one to make. The lock is not held while segments are merged."""
         with self.lock:
             snapshot = self.snapshot
-            chosen = self._mostly_dead() or _mergeable(snapshot.segments)
+            places = self._mostly_dead() or like_sized(self._sizes(), HEAD, FANOUT)
+            chosen = [snapshot.segments[place] for place in places]
             if not chosen:
                 self._merger = None
                 return False
@@ -188,8 +189,8 @@ class SegmentSet:
         return True
 
 
-def _roomy(by_row: np.ndarray | None, rows: int) -> np.ndarray | None:
-    """An array with a number for every row, if there is one, with room for so many."""
+def _grown(by_row: np.ndarray | None, rows: int) -> np.ndarray | None:
+    """The array with capacity for `rows` rows: itself, or a larger copy with zeros behind."""
     if by_row is None or len(by_row) >= rows:
         return by_row
     larger = np.zeros(2 * rows, np.int32)
@@ -198,24 +199,8 @@ def _roomy(by_row: np.ndarray | None, rows: int) -> np.ndarray | None:
 
 
 def _with_place(old: Snapshot, row: int, died: int) -> Snapshot:
-    """The new row gets the place of the one that dies."""
-    empty = np.zeros(max(1_024, 2 * row), np.int32) if old.moved is None else old.moved
-    moved = cast("np.ndarray", _roomy(empty, row + 1))
+    """Give the new row the place of the row that dies."""
+    moved = _grown(np.zeros(max(1_024, 2 * row), np.int32) if old.moved is None else old.moved, row + 1)
+    assert moved is not None
     moved[row] = died + moved[died] - row
     return replace(old, moved=moved)
-
-
-def _size(segment: Segment) -> int:
-    return cast("int", segment.meta["subscriptions"])
-
-
-def _mergeable(segments: Sequence[Segment]) -> list[Segment]:
-    """Segments of like size that should be one, or none."""
-    tiers: dict[int, list[Segment]] = {}
-    for segment in segments:
-        tier = max(0, (_size(segment) // HEAD).bit_length() // 2)
-        tiers.setdefault(tier, []).append(segment)
-    for tier in sorted(tiers):
-        if len(tiers[tier]) >= FANOUT:
-            return tiers[tier]
-    return []

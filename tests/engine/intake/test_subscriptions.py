@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -15,6 +15,7 @@ import pytest
 from whimbrel import Filter, Index, WhimbrelError
 from whimbrel.engine.intake import parsing
 from whimbrel.engine.intake.subscriptions import BadSubscriptions
+from whimbrel.model import dialects
 from whimbrel.model import expression as x
 from whimbrel.model.errors import DuplicateId, EventError, IdKindError, LimitExceeded, UnknownDialect, UnknownId
 
@@ -143,3 +144,28 @@ def test_errors_are_typed_and_change_nothing() -> None:
         index._check()
         assert index.match({"a": 1}) == ["x"] and len(index) == 1
     assert "y" not in index and 1 not in index and None not in index
+
+
+class _Pairs:
+    """A dialect of pairs, which have no text."""
+
+    def parse(self, source: object) -> Filter:
+        attribute, value = cast("tuple[str, int]", source)
+        return Filter(x.Compare(attribute, "=", value), None, "pairs")
+
+    def print(self, filter: Filter) -> str:
+        return "no text"
+
+
+def test_a_filter_without_text_is_kept_as_sql(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(dialects._REGISTRY, "pairs", _Pairs())
+    index = Index()
+    index.add("a", ("x", 1), dialect="pairs")
+    index.add("b", "y = 1")
+    index.replace("b", ("x", 1), dialect="pairs")
+    assert index.subscriptions().to_pylist() == [{"id": id, "filter": "x = 1", "dialect": "sql"} for id in ("a", "b")]
+    index.merge()
+    assert index["a"].filter == Filter.parse("x = 1") and index.match({"x": 1}) == ["a", "b"]
+    again = Index()
+    again.add_many(index.subscriptions())
+    assert again.match({"x": 1}) == ["a", "b"]

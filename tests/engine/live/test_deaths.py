@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine.merges import wait_for_merges
+from tests.engine.live.merges import wait_for_merges
 from whimbrel import Index
 from whimbrel.engine.access.shared.packing import VERIFY_BIT
 from whimbrel.engine.access.shared.rows import leave_out_dead

@@ -1,7 +1,7 @@
 """A process that changes and saves an index until it is killed, and what must be on disk then.
 
 Every generation follows from its number alone, so that whoever finds an index knows what it must hold. Run as
-`python -m tests.engine.crash_loop DIRECTORY SECONDS SEED`: kills a child again and again, and checks what it left.
+`python -m tests.engine.live.crash_loop DIRECTORY SECONDS SEED`: kills a child again and again, and checks what it left.
 """
 
 from __future__ import annotations

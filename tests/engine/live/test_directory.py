@@ -198,7 +198,7 @@ def test_a_kill_at_every_step_of_a_save_leaves_one_of_the_two(tmp_path: Path) ->
         """
 import os, signal, sys
 from pathlib import Path
-from tests.engine.test_store import _only_named_files, _save, _state
+from tests.engine.live.test_directory import _only_named_files, _save, _state
 
 directory, events = Path(sys.argv[1]), {"open", "os.rename", "os.remove", "os.mkdir", "os.listdir", "os.fsync"}
 seen = []
@@ -236,7 +236,7 @@ def test_a_kill_at_any_moment_leaves_one_of_the_two(tmp_path: Path) -> None:
         """
 import os, random, signal, sys, time
 from pathlib import Path
-from tests.engine.test_store import _save, _state
+from tests.engine.live.test_directory import _save, _state
 
 directory, draw = Path(sys.argv[1]), random.Random(1)
 started = time.monotonic()
@@ -262,7 +262,7 @@ def test_processes_open_an_index_while_another_saves_it(tmp_path: Path) -> None:
         """
 import os, sys
 from pathlib import Path
-from tests.engine.test_store import _save, _state
+from tests.engine.live.test_directory import _save, _state
 
 directory = Path(sys.argv[1])
 _save(directory, "a")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.engine.crash_loop import EVENTS, STAMP, advance, generation_of
+from tests.engine.live.crash_loop import EVENTS, STAMP, advance, generation_of
 from whimbrel import Index
 from whimbrel.engine.live import segment_set as engine
 from whimbrel.storage.errors import CorruptIndex, ForeignFile, MissingIndex, NewerFormat, SavedIndexError
@@ -62,7 +62,7 @@ def _run(*arguments: object) -> str:
 
 @pytest.mark.parametrize("seconds", [8, pytest.param(60, marks=pytest.mark.soak)])
 def test_a_kill_while_saving_and_merging_leaves_the_old_index_or_the_new_one(tmp_path: Path, seconds: int) -> None:
-    kills, torn, _ = map(int, _run("-m", "tests.engine.crash_loop", tmp_path / "index", seconds, seconds).split())
+    kills, torn, _ = map(int, _run("-m", "tests.engine.live.crash_loop", tmp_path / "index", seconds, seconds).split())
     assert kills > 3 and torn > 0
 
 
