@@ -1,4 +1,9 @@
-"""Text to filters and back, one dialect per file. The default is a SQL WHERE clause."""
+"""Text to filters and back: the registry of dialects. Each dialect is a package; the default is a SQL WHERE clause.
+
+To add one, write a package with an object that has the methods of `model.dialects.Dialect`, and list it in `DIALECTS`.
+A dialect may do more: locate parts of a text (`model.dialects.Locating`), parse many texts to columns
+(`language.columnar.Columnar`), name suspicious parts for lint (`language.lint.Suspecting`).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,7 @@ for _name, _dialect in DIALECTS.items():
 
 
 def parse(source: object, dialect: str = "sql") -> Filter:
-    """The filter that a text stands for in a dialect; UnknownDialect names those available.
+    """Parse a text (or an object, in some dialects); UnknownDialect lists the dialects there are.
 
     >>> str(parse("price < 5 and category = 'Toy'"))
     "category = 'Toy' AND price < 5"

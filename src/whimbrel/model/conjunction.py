@@ -103,9 +103,9 @@ class Conjunction:
         return self._binds(event)
 
     def _binds(self, event: Event) -> bool:
-        """Searches one consistent pick of values: same element of an array for all, links satisfied.
+        """Search a consistent pick of values: one element of each array for all attributes, and every link holds.
 
-        Backtracking, the attribute with the fewest candidates first; bounded by `BINDING_STEPS`.
+        Backtracks, starting with the attribute that has the fewest candidates; bounded by `BINDING_STEPS`.
         """
         candidates: dict[str, list[Occurrence]] = {}
         linked = {name for link in self.links for name in (link.left, link.right)}
@@ -140,7 +140,7 @@ def all_of(conjunctions: Sequence[Conjunction]) -> Conjunction | None:
 
 
 def _intersection(constraints: list[Constraint]) -> Constraint:
-    """The constraint that all hold, by halves: many small ones never meet one that has grown large."""
+    """The intersection of constraints, by halves: intersecting one by one would be quadratic."""
     if len(constraints) == 1:
         return constraints[0]
     middle = len(constraints) // 2

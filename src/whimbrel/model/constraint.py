@@ -220,9 +220,9 @@ UNCONSTRAINED = Constraint(missing=True, null=True, bound=False)
 
 
 def unite(constraints: Iterable[Constraint]) -> list[Constraint]:
-    """Constraints of which one holds iff one of the given does, under one binding; as few as are easily found.
+    """A shorter list of constraints of which one holds iff one of the given does, under one binding.
 
-    The result does not depend on the order, and the time is linear but for sorting.
+    The result does not depend on the order of the input. Takes linear time, and sorting.
     """
     missing = null = False
     classes: dict[tuple[frozenset[Group], Group], list[Constraint]] = {}

@@ -1,8 +1,9 @@
-"""Finds, among many filters, one that covers another, without comparing all pairs.
+"""An index of filters that finds one that covers another, without comparing all pairs.
 
-A conjunction can be covered only by one over a subset of its attributes that demands no other single values. So
-conjunctions are filed by their attributes in a trie, below that by the values that they demand, and below that by
-the interval of one more attribute, widest first. The search gives up after some steps: it may miss, never be wrong.
+`Filter.covers` compares two filters; here it checks the few candidates that the index finds. A conjunction is covered
+only by a conjunction over a subset of its attributes that demands no other single values. So conjunctions are stored by
+their attributes in a trie, then by the values that they demand, then by the interval of one more attribute. The search
+stops after a number of steps: it may miss a covering filter, but what it returns does cover.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ from whimbrel.model.intervals import BOTTOM, TOP, Cut
 
 _TRIE_STEPS = 2_000
 _CANDIDATES = 64
-_PER_SHELF = 16
+_PER_BUCKET = 16
 
 
 @dataclass(slots=True)
-class _Shelf:
-    """Conjunctions with the same attributes and single values, in order of where the interval of `name` begins."""
+class _Bucket:
+    """Conjunctions with the same attributes and single values, sorted by the start of the interval of `name`.
+
+    `entries` are (low, high, place of the filter); `widest` has for each entry the earlier one that reaches furthest.
+    """
 
     name: str | None
     entries: list[tuple[Cut, Cut, int]] = field(default_factory=list)
@@ -34,10 +38,10 @@ class _Shelf:
             before = self.widest[-1] if self.widest else place
             self.widest.append(place if high > self.entries[before][1] else before)
 
-    def around(self, low: Cut, high: Cut) -> Iterator[int]:
-        """Owners of intervals around this one, those that reach furthest first."""
+    def containing(self, low: Cut, high: Cut) -> Iterator[int]:
+        """The filters whose intervals contain this one, those that reach furthest first."""
         place = bisect_right(self.entries, low, key=lambda entry: entry[0]) - 1
-        for _ in range(_PER_SHELF):
+        for _ in range(_PER_BUCKET):
             if place < 0 or self.entries[self.widest[place]][1] < high:
                 return
             place = self.widest[place]
@@ -47,27 +51,27 @@ class _Shelf:
 
 @dataclass(slots=True)
 class _Node:
-    """A node of the trie; `shelves` are those of the attribute set that ends here."""
+    """A node of the trie; `buckets` hold the conjunctions whose attribute set ends here."""
 
     children: dict[str, _Node] = field(default_factory=dict)
-    shelves: dict[tuple[str, ...], dict[tuple[Hashable, ...], _Shelf]] = field(default_factory=dict)
+    buckets: dict[tuple[str, ...], dict[tuple[Hashable, ...], _Bucket]] = field(default_factory=dict)
 
 
 class CoverIndex:
-    """Some filters, by their place in the sequence, ready to be asked which of them covers one."""
+    """Filters of a sequence, by place; `covering` finds one that covers another."""
 
     def __init__(self, filters: Sequence[Filter], places: Iterable[int]) -> None:
         self._filters = filters
         self._root = _Node()
-        shelves: list[_Shelf] = []
+        buckets: list[_Bucket] = []
         for place in places:
             for conjunction in filters[place].conjunctions:
-                shelf = self._shelf(conjunction)
-                if not shelf.entries:
-                    shelves.append(shelf)
-                shelf.entries.append((*_hull(conjunction, shelf.name), place))
-        for shelf in shelves:
-            shelf.sort()
+                bucket = self._bucket(conjunction)
+                if not bucket.entries:
+                    buckets.append(bucket)
+                bucket.entries.append((*_hull(conjunction, bucket.name), place))
+        for bucket in buckets:
+            bucket.sort()
 
     def covering(self, place: int) -> int | None:
         """The place of another filter that covers this one, or None if none was found."""
@@ -85,14 +89,14 @@ class CoverIndex:
                 return None
         return None
 
-    def _shelf(self, conjunction: Conjunction) -> _Shelf:
+    def _bucket(self, conjunction: Conjunction) -> _Bucket:
         node, names = self._root, sorted(conjunction.attributes)
         for name in names:
             node = node.children.setdefault(name, _Node())
         demanded = {name: key for name, key in _points(conjunction).items() if conjunction.by_attribute[name].is_plain}
-        by_values = node.shelves.setdefault(tuple(demanded), {})
+        by_values = node.buckets.setdefault(tuple(demanded), {})
         residual = next((name for name in names if name not in demanded), None)
-        return by_values.setdefault(tuple(demanded.values()), _Shelf(residual))
+        return by_values.setdefault(tuple(demanded.values()), _Bucket(residual))
 
     def _candidates(self, conjunction: Conjunction) -> Iterator[int]:
         points = _points(conjunction)
@@ -102,11 +106,11 @@ class CoverIndex:
         while pending and steps < _TRIE_STEPS:
             node, start = pending.pop()
             steps += 1
-            for demanded, by_values in node.shelves.items():
+            for demanded, by_values in node.buckets.items():
                 if all(name in points for name in demanded):
-                    shelf = by_values.get(tuple(points[name] for name in demanded))
-                    if shelf is not None:
-                        yield from shelf.around(*_hull(conjunction, shelf.name))
+                    bucket = by_values.get(tuple(points[name] for name in demanded))
+                    if bucket is not None:
+                        yield from bucket.containing(*_hull(conjunction, bucket.name))
             for index in range(start, len(names)):
                 child = node.children.get(names[index])
                 if child is not None:
@@ -114,7 +118,7 @@ class CoverIndex:
 
 
 def _points(conjunction: Conjunction) -> dict[str, Hashable]:
-    """The attributes that may have one value only, and the value."""
+    """The attributes that must have one certain value, and that value."""
     out: dict[str, Hashable] = {}
     for name, constraint in conjunction.constraints:
         if constraint.missing or constraint.null or not constraint.bound:
@@ -126,7 +130,7 @@ def _points(conjunction: Conjunction) -> dict[str, Hashable]:
 
 
 def _hull(conjunction: Conjunction, name: str | None) -> tuple[Cut, Cut]:
-    """The interval around all values that the attribute may have; everything where nothing is said of it."""
+    """The smallest interval with all values that the attribute may have; everything if it has no constraint."""
     constraint = None if name is None else conjunction.by_attribute.get(name)
     if constraint is None:
         return BOTTOM, TOP

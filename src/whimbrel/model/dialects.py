@@ -1,6 +1,6 @@
-"""Where `Filter.parse` and `str(filter)` find the languages: a registry that `whimbrel.language` fills.
+"""The registry of dialects, where `Filter.parse`, `str(filter)` and explanations find them.
 
-The model does not import the languages; they import the model and register themselves here.
+The model does not import `whimbrel.language`, which registers its dialects here.
 """
 
 from __future__ import annotations

@@ -96,14 +96,14 @@ class _Reader:
         self._lengths: dict[int, int] = {}
 
     def read_object(self, prefix: str | None, item: Mapping[str, object], elements: Elements, depth: int) -> None:
-        """Reads the members of an object whose attribute name is `prefix` (None: of the event itself)."""
+        """Read the members of an object whose attribute name is `prefix` (None: the event itself)."""
         EVENT_DEPTH.check(depth, prefix or "$")
         for key, value in item.items():
             text = key if type(key) is str and key.isascii() else check_key(key, prefix or "$")
             self.read(text if prefix is None else f"{prefix}.{text}", value, elements, depth + 1)
 
     def read(self, name: str, item: object, elements: Elements, depth: int) -> None:
-        """Reads one value, list or object of an attribute."""
+        """Read one value, list or object of an attribute."""
         if isinstance(item, Mapping):
             self.read_object(name, item, elements, depth)
         elif isinstance(item, list | tuple):

@@ -1,4 +1,4 @@
-"""Events in any shape that users have: dicts, Arrow tables and batches, pandas and polars frames.
+"""Events from any collection that users have: dicts, Arrow tables and batches, pandas and polars frames.
 
 A null cell of a column, or of a struct's field, is missing (and so is a NaN, which is read as null); a null inside
 a list or a map is a value. A column of a type that has no values (binary, time, duration) is refused only where a
@@ -108,7 +108,7 @@ def _table_events(table: pa.Table, attributes: Collection[str], timestamps: Coll
 
 
 def _placed(row: int, read: Callable[..., Event], *arguments: object) -> Event:
-    """What `read` gives; its errors say which event they are in."""
+    """Call `read`, and add the number of the event to its errors."""
     try:
         return read(*arguments)
     except EventError as error:

@@ -211,7 +211,7 @@ ORDERED = IntervalSet((edge(NUMBER), TOP))
 
 
 def compare_set(op: str, key: SortKey) -> IntervalSet:
-    """The true-set of `attribute op value` (DESIGN: orders stay within the value's type; booleans have none)."""
+    """The values for which `attribute op value` is true. Orders stay within one type; booleans have none."""
     if op == "=":
         return IntervalSet.points([key])
     if op == "!=":

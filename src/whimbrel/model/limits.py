@@ -1,4 +1,4 @@
-"""Every limit on what a stranger may send: its value, its unit and its reason.
+"""Every limit on what users may send: its value, its unit and its reason.
 
 Exceeding one raises `LimitExceeded`, which carries the limit and the size that was seen.
 """

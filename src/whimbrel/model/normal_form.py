@@ -62,7 +62,7 @@ def normal_form(expression: Expression, refine: Refine | None = None) -> tuple[C
 
 
 def _refined(conjunctions: list[Conjunction], refine: Refine) -> list[Conjunction]:
-    """Refined and merged until nothing changes: a union of refined sets may have a shorter form."""
+    """Refine and merge until nothing changes: a union of refined sets may have a shorter form."""
     while True:
         refined = _collect([[c for one in conjunctions if (c := refine(one)) is not None]])
         if len(refined) < 2 or set(refined) == set(conjunctions):
@@ -127,7 +127,7 @@ def _collect(parts: list[list[Conjunction]]) -> list[Conjunction]:
 
 
 def _merge(conjunctions: list[Conjunction]) -> list[Conjunction]:
-    """Unites conjunctions that are equal but for one attribute, until none are left; their order does not matter."""
+    """Unite conjunctions that differ in one attribute only, until there are none; their order does not matter."""
     if len(conjunctions) < 2:
         return conjunctions
     FILTER_CONSTRAINTS.check(sum(len(c.constraints) for c in conjunctions))
@@ -166,7 +166,7 @@ def _equal_but_for_one(conjunctions: list[Conjunction]) -> list[tuple[str, list[
 
 
 def _differing_in_one(conjunctions: list[Conjunction]) -> Iterator[tuple[str, list[Conjunction]]]:
-    """The same for conjunctions of the same attributes and links; a sum of hashes finds what to compare."""
+    """Such groups among conjunctions of the same attributes and links; a sum of hashes finds what to compare."""
     buckets: dict[tuple[str, int], list[Conjunction]] = {}
     for c in conjunctions:
         hashes = [hash(item) for item in c.constraints]

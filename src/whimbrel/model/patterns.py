@@ -167,7 +167,7 @@ def parse_like(pattern: str, escape: str = "\\") -> tuple[IntervalSet, Pattern |
 
 
 def _canonical(segments: list[list[str]]) -> tuple[tuple[str, ...], ...]:
-    """Moves every _ that touches a % to the segment before, and drops the segments left empty between two %."""
+    """Move every _ that touches a % to the segment before, and drop segments that are empty between two %."""
     out: list[list[str]] = [segments[0]]
     for segment in segments[1:]:
         pieces = list(segment)

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.language import texts as sql
-from whimbrel.language.sql.shape_cache import SHAPE_LENGTH, ShapeCache, cut, cut_tokens, parse_uncached
+from whimbrel.language.sql.shape_cache import SHAPE_LENGTH, ShapeCache, cut_literals, cut_tokens, parse_uncached
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.expression import Compare, Expression
 
@@ -20,7 +20,7 @@ def outcome(parse, text: str) -> tuple[str, str]:
 
 
 def known(cache: ShapeCache, text: str) -> bool:
-    return cache.get(cut(text)[0]) is not None
+    return cache.get(cut_literals(text)[0]) is not None
 
 
 @given(st.lists(sql.anything, min_size=1, max_size=5))
@@ -53,7 +53,7 @@ def test_other_literals_in_a_known_shape_mean_what_they_mean_alone(text, data):
 
 @given(sql.texts)
 def test_both_ways_to_take_a_text_apart_find_the_same_literals(text):
-    assert cut(text)[1:] == cut_tokens(text)[1:]
+    assert cut_literals(text)[1:] == cut_tokens(text)[1:]
 
 
 def test_a_shape_is_kept_when_it_is_met_again_and_then_serves_other_literals():

@@ -18,7 +18,7 @@ from tests.model.schema import domain_semantics as direct
 from whimbrel import Index, Schema
 from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.schema import InvalidSchema, SchemaError
-from whimbrel.model.schema.toml import to_toml
+from whimbrel.model.schema.documents import to_toml
 
 DOCUMENT = {
     "version": 4,

@@ -54,7 +54,7 @@ class DictionaryStrings(Sequence[str]):
 
 
 def exact(values: Sequence[int | float]) -> Numbers:
-    """Canonical numbers as int64 if all are, else as float64 if all are, else as they are."""
+    """Canonical numbers as an int64 array if all fit, else as a float64 array if all are exact, else as a list."""
     if all(isinstance(value, int) and -(1 << 63) <= value < 1 << 63 for value in values):
         return np.array(values, dtype=np.int64)
     if all(isinstance(value, float) or -EXACT_INTEGERS <= value <= EXACT_INTEGERS for value in values):
@@ -63,7 +63,7 @@ def exact(values: Sequence[int | float]) -> Numbers:
 
 
 def joined(parts: Sequence[Column]) -> Column:
-    """The parts of a column as one column."""
+    """One column of several parts."""
     if len(parts) == 1:
         return parts[0]
     arrays = [part for part in parts if isinstance(part, np.ndarray)]

@@ -35,7 +35,7 @@ class ShapeGroup:
     columns: tuple[Column, ...]
 
     def filter(self, index: int) -> Filter:
-        """The filter of row `rows[index]`, for whoever needs one after all."""
+        """The filter of row `rows[index]`, for callers that need an object."""
         values: list[Value] = []
         for column, kind in zip(self.columns, self.shape.slot_types, strict=True):
             cell = column[index]
@@ -48,10 +48,10 @@ class ShapeGroup:
 
 @dataclass(frozen=True, slots=True)
 class Conjunctions:
-    """Rows that are one conjunction each, of different shapes: row `rows[i]` has the next `counts[i]` of all terms.
+    """Rows of different shapes that are one conjunction each: row `rows[i]` has the next `counts[i]` of all terms.
 
-    The terms come grouped by predicate: a group has one term, and its `rows` are places among all terms. No
-    conjunction has two terms on one attribute.
+    The terms are grouped by predicate: a group has one term, and its `rows` are places among all terms. No conjunction
+    has two terms on one attribute.
     """
 
     rows: Int64s
@@ -59,7 +59,7 @@ class Conjunctions:
     groups: tuple[ShapeGroup, ...]
 
     def filters(self) -> dict[int, Filter]:
-        """The filters by row, for whoever needs them after all."""
+        """The filters by row, for callers that need objects."""
         terms: dict[int, Expression] = {}
         for group in self.groups:
             terms |= {place: group.filter(index).expression for index, place in enumerate(group.rows.tolist())}
@@ -73,7 +73,7 @@ class Conjunctions:
 
 @dataclass(slots=True)
 class ParsedMany:
-    """What became of `count` texts: groups of rows by shape, conjunctions if asked for, filters and errors by row."""
+    """What `count` texts became: every row is in a group, in a conjunction, a filter or an error."""
 
     count: int
     groups: list[ShapeGroup] = field(default_factory=list)
@@ -82,13 +82,12 @@ class ParsedMany:
     errors: list[tuple[int, WhimbrelError]] = field(default_factory=list)
 
     def take(self, part: ParsedMany, rows: Int64s) -> None:
-        """Take in what became of some of the texts: row r of the part is rows[r]."""
+        """Add the results of some of the texts: row r of the part is row `rows[r]` here."""
         self.groups += [replace(group, rows=rows[group.rows]) for group in part.groups]
         self.conjunctions += [replace(one, rows=rows[one.rows]) for one in part.conjunctions]
         self.filters |= {int(rows[row]): filter for row, filter in part.filters.items()}
-        self.errors = sorted(
-            [*self.errors, *((int(rows[row]), error) for row, error in part.errors)], key=itemgetter(0)
-        )
+        self.errors += [(int(rows[row]), error) for row, error in part.errors]
+        self.errors.sort(key=itemgetter(0))
 
 
 @runtime_checkable

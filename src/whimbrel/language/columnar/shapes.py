@@ -15,13 +15,13 @@ Kind: TypeAlias = Literal["range", "points", "excluded", "required", "prefix"]
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A literal of a term: the number of its slot, or for TRUE and FALSE, which are part of the shape, the value."""
+    """A literal of a term: the number of its slot, or the value of TRUE and FALSE, which are part of the shape."""
 
     slot: int | None
     value: bool | None = None
 
     def of(self, values: Sequence[Value]) -> Value:
-        """The value, given those of the slots."""
+        """The value of the literal, given the values of all slots."""
         if self.slot is not None:
             return values[self.slot]
         assert self.value is not None
@@ -33,7 +33,7 @@ class Term:
     """One attribute's constraint.
 
     `range`: between `lower` and `upper`, within the type of their slots; a lower above the upper is an empty range.
-    `points`, `excluded`: one, or none, of the operands. `required`: the set of values has all of them.
+    `points`: one of the operands. `excluded`: none of them. `required`: the attribute has all of them as values.
     `prefix`: a string that starts with the operand.
     """
 

@@ -13,12 +13,12 @@ from operator import itemgetter
 
 import numpy as np
 
-from whimbrel.language.columnar import ColumnarShape, Conjunctions, ParsedMany, ShapeGroup
+from whimbrel.language.columnar import ColumnarShape, ParsedMany, ShapeGroup
 from whimbrel.language.columnar.columns import Column, Int64s, joined
 from whimbrel.language.sql.conjunction_rows import ConjunctionRows
 from whimbrel.language.sql.lexer import check_text
 from whimbrel.language.sql.literal_columns import numbers_column, strings_column, timestamps_column
-from whimbrel.language.sql.shape_cache import ShapeCache, cut
+from whimbrel.language.sql.shape_cache import ShapeCache, cut_literals
 from whimbrel.language.sql.skeletons import columnar_shape
 from whimbrel.language.sql.template import FIRST_NUMBER, Template
 from whimbrel.model.errors import LimitExceeded, WhimbrelError
@@ -40,14 +40,14 @@ def parse_columns(texts: Sequence[str], cache: ShapeCache, split: bool) -> Parse
 
 @dataclass(slots=True)
 class _Rows:
-    """Row numbers, and the strings and numbers of their texts one after the other."""
+    """Rows whose texts have one skeleton: their numbers, and their strings and numbers, row after row."""
 
     rows: list[int]
     strings: list[str]
     numbers: list[str]
 
     def each(self) -> Iterator[tuple[int, list[str], list[str]]]:
-        """Row by row."""
+        """Each row with its strings and numbers."""
         strings, numbers = len(self.strings) // len(self.rows), len(self.numbers) // len(self.rows)
         for index, row in enumerate(self.rows):
             start, first = index * strings, index * numbers
@@ -55,7 +55,7 @@ class _Rows:
 
 
 class _Collector:
-    """What has been parsed so far."""
+    """Parses chunk by chunk and collects the results; `pending` has the parts of each column until they are joined."""
 
     def __init__(self, texts: Sequence[str], cache: ShapeCache) -> None:
         self.texts = texts
@@ -65,21 +65,17 @@ class _Collector:
         self.pending: dict[ColumnarShape, list[tuple[Int64s, tuple[Column, ...]]]] = {}
 
     def take_chunk(self, start: int, split: bool) -> None:
-        """Files the rows of a chunk."""
+        """Parse the rows of a chunk."""
         gathered = ConjunctionRows()
-        for rest, rows in self.by_shape(start).items():
-            rare = split and isinstance(rest, str) and len(rows.rows) < RARE
-            if not (rare and gathered.add(rest, rows.rows, rows.strings, rows.numbers)):  # type: ignore[arg-type]
-                self.take(rows)
+        for skeleton, rows in self._by_skeleton(start).items():
+            rare = split and isinstance(skeleton, str) and len(rows.rows) < RARE
+            if not (rare and gathered.add(str(skeleton), rows.rows, rows.strings, rows.numbers)):
+                self._take_rows(rows)
         if gathered.rows:
-            groups = tuple(
-                ShapeGroup(predicate.shape, places, columns) for predicate, places, columns in gathered.columns()
-            )
-            rows_of, counts = np.array(gathered.rows, np.int64), np.array(gathered.counts, np.int64)
-            self.parsed.conjunctions.append(Conjunctions(rows_of, counts, groups))
+            self.parsed.conjunctions.append(gathered.conjunctions())
 
-    def by_shape(self, start: int) -> dict[Hashable, _Rows]:
-        """The rows of a chunk, together where the texts differ in literals only."""
+    def _by_skeleton(self, start: int) -> dict[Hashable, _Rows]:
+        """The rows of a chunk by skeleton; what is not text becomes an error."""
         found: dict[Hashable, _Rows] = {}
         for row, text in enumerate(self.texts[start : start + CHUNK], start):
             try:
@@ -87,29 +83,29 @@ class _Collector:
             except WhimbrelError as error:
                 self.parsed.errors.append((row, error))
                 continue
-            rest, strings, numbers = cut(text)
-            same = found.get(rest)
+            skeleton, strings, numbers = cut_literals(text)
+            same = found.get(skeleton)
             if same is None:
-                found[rest] = _Rows([row], strings, numbers)
+                found[skeleton] = _Rows([row], strings, numbers)
             else:
                 same.rows.append(row)
                 same.strings += strings
                 same.numbers += numbers
         return found
 
-    def take(self, found: _Rows) -> None:
-        """Files rows whose texts differ in literals only."""
+    def _take_rows(self, found: _Rows) -> None:
+        """Parse the skeleton of some rows, and bind their literals in bulk where that is possible."""
         try:
             template, _ = self.cache.template(self.texts[found.rows[0]])
         except WhimbrelError:
             self._parse_each(found.rows)
             return
         shape = columnar_shape(template)
-        if shape is None or not self._file(template, shape, found):
+        if shape is None or not self._add_columns(template, shape, found):
             self._bind_each(template, shape, found)
 
-    def _file(self, template: Template, shape: ColumnarShape, found: _Rows) -> bool:
-        """Makes columns of the literals, unless one of them is bad."""
+    def _add_columns(self, template: Template, shape: ColumnarShape, found: _Rows) -> bool:
+        """Convert the literals of each slot to a column; False, and nothing changes, if one of them is bad."""
         columns: list[Column] = []
         try:
             for slot, kind in enumerate(template.strings):
@@ -126,7 +122,7 @@ class _Collector:
         return True
 
     def _bind_each(self, template: Template, shape: ColumnarShape | None, found: _Rows) -> None:
-        """Binds row by row: all that have no columnar form, and where a literal is bad those with good ones."""
+        """Bind row by row: to filters if there is no columnar form, else to find the rows with a bad literal."""
         good = _Rows([], [], [])
         for row, strings, numbers in found.each():
             try:
@@ -141,10 +137,10 @@ class _Collector:
                 good.strings += strings
                 good.numbers += numbers
         if shape is not None and good.rows:
-            self._file(template, shape, good)
+            self._add_columns(template, shape, good)
 
     def _parse_each(self, rows: Iterable[int]) -> None:
-        """Parse row by row."""
+        """Parse rows one by one."""
         for row in rows:
             try:
                 self.parsed.filters[row] = Filter(self.cache.parse(self.texts[row]), self.texts[row], "sql")
@@ -152,7 +148,7 @@ class _Collector:
                 self.parsed.errors.append((row, error))
 
     def result(self) -> ParsedMany:
-        """Everything, with the parts of each column joined."""
+        """All results, with the parts of each column joined."""
         for shape, parts in self.pending.items():
             columns = zip(*(columns for _, columns in parts), strict=True)
             rows = np.concatenate([rows for rows, _ in parts])

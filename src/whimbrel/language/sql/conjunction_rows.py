@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from whimbrel.language.columnar.columns import Column, Int64s
+from whimbrel.language.columnar import Column, Conjunctions, Int64s, ShapeGroup
 from whimbrel.language.sql.literal_columns import numbers_column
 from whimbrel.language.sql.skeletons import MOST_PREDICATES, ParsedSkeleton, read_predicate, split_skeleton
 
@@ -15,60 +15,61 @@ _EXPONENT = re.compile("[eE]").search
 
 
 class _Known(dict[str, int]):
-    """The number of each part among `predicates`, or -1 if it is not plain; read when it is first asked for."""
+    """The number of each predicate by its skeleton, or -1 if it is not plain. The first lookup parses it."""
 
     def __init__(self) -> None:
         self.predicates: list[ParsedSkeleton] = []
         self.attributes: list[str] = []
 
-    def __missing__(self, part: str) -> int:
-        predicate = read_predicate(part)
+    def __missing__(self, skeleton: str) -> int:
+        predicate = read_predicate(skeleton)
         code = -1 if predicate is None else len(self.predicates)
         if predicate is not None:
             self.predicates.append(predicate)
             self.attributes.append(predicate.shape.conjunctions[0][0].attribute)
-        self[part] = code
+        self[skeleton] = code
         return code
 
 
 class ConjunctionRows:
-    """Rows whose texts are conjunctions of plain predicates, one after the other, as long as they are being gathered.
+    """Collects rows whose texts are conjunctions of plain predicates.
 
     >>> gathered = ConjunctionRows()
     >>> gathered.add("a = ' AND b < '", [7], [], ["1", "2"]), gathered.add("a = ' OR b < '", [8], [], ["1", "2"])
     (True, False)
-    >>> [
-    ...     (predicate.shape.conjunctions[0][0].attribute, places.tolist(), columns)
-    ...     for predicate, places, columns in gathered.columns()
-    ... ]
-    [('a', [0], (array([1]),)), ('b', [1], (array([2]),))]
+    >>> found = gathered.conjunctions()
+    >>> found.rows, found.counts, [group.columns for group in found.groups]
+    (array([7]), array([2]), [(array([1]),), (array([2]),)])
     """
 
     def __init__(self) -> None:
         self.rows: list[int] = []
-        self.counts: list[int] = []
+        self._counts: list[int] = []
         self._known = _Known()
         self._codes: list[int] = []
         self._strings: list[str] = []
         self._numbers: list[str] = []
 
-    def add(self, rest: str, rows: Sequence[int], strings: Sequence[str], numbers: Sequence[str]) -> bool:
-        """Takes in rows that differ in literals only; False if they are not all conjunctions of plain predicates."""
+    def add(self, skeleton: str, rows: Sequence[int], strings: Sequence[str], numbers: Sequence[str]) -> bool:
+        """Add rows of one skeleton; False, and nothing changes, if they are not conjunctions of plain predicates."""
         known = self._known
-        codes = [known[part] for part in split_skeleton(rest)]
+        codes = [known[part] for part in split_skeleton(skeleton)]
         if -1 in codes or len(codes) > MOST_PREDICATES or _has_odd(numbers):
             return False
         if len({known.attributes[code] for code in codes}) < len(codes):
-            return False  # two constraints on one attribute become one, which is not a matter of parts
+            return False  # two constraints on one attribute become one, which the parser does
         self.rows += rows
-        self.counts += [len(codes)] * len(rows)
+        self._counts += [len(codes)] * len(rows)
         self._codes += codes * len(rows)
         self._strings += strings
         self._numbers += numbers
         return True
 
-    def columns(self) -> Iterator[tuple[ParsedSkeleton, Int64s, tuple[Column, ...]]]:
-        """Each predicate, its places among the predicates of all rows, and its literals by slot."""
+    def conjunctions(self) -> Conjunctions:
+        """The rows, grouped by predicate."""
+        return Conjunctions(np.array(self.rows, np.int64), np.array(self._counts, np.int64), tuple(self._groups()))
+
+    def _groups(self) -> Iterator[ShapeGroup]:
         codes = np.array(self._codes, np.int64)
         order = np.argsort(codes, kind="stable")
         ends = np.cumsum(np.bincount(codes, minlength=len(self._known.predicates)))
@@ -85,11 +86,11 @@ class ConjunctionRows:
             for slot, negative in enumerate(predicate.negative):
                 columns.append(_signed(numbers[first_number[places] + slot], negative))
             if len(places):
-                yield predicate, places, tuple(columns)
+                yield ShapeGroup(predicate.shape, places, tuple(columns))
 
 
 def _has_odd(numbers: Sequence[str]) -> bool:
-    """Whether some number may not be exact as an int64 or a binary64, which all of a column are."""
+    """Whether some number may need more than int64 or binary64, so that its column would be neither."""
     if not numbers:
         return False
     together = "".join(numbers)
@@ -97,7 +98,7 @@ def _has_odd(numbers: Sequence[str]) -> bool:
 
 
 def _starts(codes: Int64s, sizes: Sequence[int]) -> Int64s:
-    """Where the literals of each predicate start among those of all."""
+    """Where the literals of each predicate start; `sizes` has the number of literals by code."""
     counts = np.array(sizes, np.int64)[codes] if len(codes) else codes
     starts: Int64s = np.cumsum(counts) - counts
     return starts

@@ -1,8 +1,7 @@
 """The tokens of the SQL dialect: one compiled pattern cuts the text, and an error finds its position by cutting again.
 
-`tokens` is a plain list of strings because almost every text is good, and what a token is shows from its first
-character. A character that starts no token is a token of its own,
-which the parser refuses with the place.
+`tokens` gives a plain list of strings because almost every text is good; the first character of a token tells its kind.
+A character that starts no token is a token of its own, which the parser refuses with its position.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _ALWAYS_INT64 = 18
 
 
 def check_text(text: str) -> None:
-    """Refuses what is not text, is too long, or has a lone surrogate."""
+    """Raise an error unless this is text, not too long, without lone surrogates."""
     if not isinstance(text, str):
         raise FilterSyntaxError("the text of a filter", type(text).__name__, "", 0)
     if text.isascii():

@@ -14,7 +14,7 @@ _SATURATED = (1 << 63) - 1
 
 
 def strings_column(strings: Sequence[str], shared: dict[str, str]) -> list[str]:
-    """The strings, equal ones as one object: a million filters repeat a few values."""
+    """The strings, with one object for equal ones: a million filters repeat a few values."""
     share = shared.setdefault
     return [share(text, text) for text in strings]
 
@@ -26,7 +26,7 @@ def timestamps_column(strings: Sequence[str]) -> Numbers:
 
 
 def numbers_column(raws: Sequence[str], negative: bool) -> Numbers:
-    """The numbers, in the fastest way that is exact; LimitExceeded if one is too long."""
+    """The numbers, read in the fastest way that is exact; LimitExceeded if one is too long."""
     line = " ".join(raws)
     if line.replace(" ", "").isdigit():
         integers = np.fromstring(line, dtype=np.int64, sep=" ")

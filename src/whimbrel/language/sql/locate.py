@@ -1,4 +1,4 @@
-"""Where the parts of a predicate stand in a SQL text: parsed again, with an eye on the places, when there is an error.
+"""Where the parts of a predicate stand in a SQL text. Only errors ask, so the text is parsed again with positions.
 
 Predicates are counted from the left, as they are in the expression that the text is parsed to.
 """
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from whimbrel.language.sql.lexer import position_of, position_of_literal
 from whimbrel.language.sql.operands import OperandToken
-from whimbrel.language.sql.parser import _Parser
+from whimbrel.language.sql.parser import SqlParser
 from whimbrel.language.sql.template import (
     FIRST_NUMBER,
     NULL,
@@ -24,7 +24,7 @@ from whimbrel.language.sql.template import (
 from whimbrel.model.expression import Comparison
 
 
-class _Place(NamedTuple):
+class _PredicateTokens(NamedTuple):
     """The tokens of a predicate's attribute, of what it is compared with, and of its operator."""
 
     attribute: int
@@ -32,19 +32,19 @@ class _Place(NamedTuple):
     operator: int
 
 
-class _PlacingParser(_Parser):
-    """A parser that remembers where each predicate stands."""
+class _LocatingParser(SqlParser):
+    """A parser that records the tokens of each predicate."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self.places: dict[int, _Place] = {}
-        self.kept: list[Node] = []  # so that no two nodes have one identity
+        self.tokens_of: dict[int, _PredicateTokens] = {}
+        self.kept: list[Node] = []  # a node that is freed could give its id to another
         self.operator_at = 0
 
     def condition(self, term: OperandToken | Node) -> Node:
         node = super().condition(term)
         if isinstance(term, OperandToken):
-            self._remember(node, _Place(term.token, term.token, term.token))
+            self._remember(node, _PredicateTokens(term.token, term.token, term.token))
         return node
 
     def _predicate(self, left: OperandToken) -> OperandToken | Node:
@@ -52,23 +52,23 @@ class _PlacingParser(_Parser):
         found = super()._predicate(left)
         if not isinstance(found, OperandToken):
             for leaf in leaves(found):
-                self._remember(leaf, _Place(left.token, at, at))
+                self._remember(leaf, _PredicateTokens(left.token, at, at))
         return found
 
     def _compare(self, left: OperandToken, op: Comparison, right: OperandToken) -> Node:
         node = super()._compare(left, op, right)
         if left.name is None:
             left, right = right, left
-        self._remember(node, _Place(left.token, right.token, self.operator_at))
+        self._remember(node, _PredicateTokens(left.token, right.token, self.operator_at))
         return node
 
-    def _remember(self, node: Node, place: _Place) -> None:
+    def _remember(self, node: Node, found: _PredicateTokens) -> None:
         self.kept.append(node)
-        self.places.setdefault(id(node), place)
+        self.tokens_of.setdefault(id(node), found)
 
 
 def leaves(root: Node) -> list[Node]:
-    """The predicates of a template, from the left."""
+    """The predicates of a template, from left to right."""
     found: list[Node] = []
     stack = [root]
     while stack:
@@ -89,9 +89,9 @@ def locate(text: str, number: int, part: str, value: int) -> int:
     >>> [locate(text, 1, part, 1) for part in ("attribute", "operator", "value")]
     [14, 19, 28]
     """
-    parser = _PlacingParser(text)
+    parser = _LocatingParser(text)
     node = leaves(parser.template().root)[number]
-    place = parser.places[id(node)]
+    found = parser.tokens_of[id(node)]
     if part == "value":
         slot = _slot(node, value)
         if slot >= 0:
@@ -99,7 +99,7 @@ def locate(text: str, number: int, part: str, value: int) -> int:
         if slot <= FIRST_NUMBER:
             return position_of_literal(text, "number", FIRST_NUMBER - slot)
         part = "other"
-    return position_of(text, {"attribute": place.attribute, "other": place.other}.get(part, place.operator))
+    return position_of(text, {"attribute": found.attribute, "other": found.other}.get(part, found.operator))
 
 
 def _slot(node: Node, value: int) -> int:

@@ -1,4 +1,4 @@
-"""Attributes and literals in SQL text: the part of the parser below the operators, and its errors."""
+"""The lower half of the parser: reads attributes and literals, and makes the errors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class OperandToken:
 
 
 class OperandReader:
-    """A place in a list of tokens, the literals seen up to there, and how to read one operand."""
+    """Reads operands from a list of tokens; `at` is the next token. Counts the literals that it has read."""
 
     __slots__ = ("at", "negatives", "numbers", "strings", "text", "tokens", "words")
 
@@ -103,7 +103,7 @@ class OperandReader:
         return FIRST_NUMBER + 1 - self.numbers
 
     def literals_in_list(self) -> tuple[int, ...]:
-        """The slots of the literals from here to the closing parenthesis; a loop, as lists may be long."""
+        """The slots of the literals from here to the closing parenthesis."""
         slots: list[int] = []
         while True:
             token = self.tokens[self.at]

@@ -50,10 +50,10 @@ _CONSTANTS = {TRUE: Ready(Constant(True)), FALSE: Ready(Constant(False)), NULL: 
 
 def parse_template(text: str) -> Template:
     """The template of a text; FilterSyntaxError or LimitExceeded with the place."""
-    return _Parser(text).template()
+    return SqlParser(text).template()
 
 
-class _Parser(OperandReader):
+class SqlParser(OperandReader):
     """Operators over operands: first the predicates, then what NOT, AND and OR make of them."""
 
     __slots__ = ("depth", "predicates")
@@ -253,15 +253,15 @@ class _Parser(OperandReader):
         return TextSlot(operator, self.attribute(left, words), self.text_literal(words))
 
 
-_Rule: TypeAlias = Callable[[_Parser, OperandToken], Node]
+_Rule: TypeAlias = Callable[[SqlParser, OperandToken], Node]
 _RULES: dict[str, _Rule] = {
-    "NOT": _Parser._negated,
-    "IN": _Parser._in,
-    "BETWEEN": _Parser._between,
-    "LIKE": _Parser._like,
-    "IS": _Parser._is,
-    "CONTAINS": _Parser._contains,
-    "STARTS": _Parser._starts,
-    "ENDS": _Parser._ends,
-    "RLIKE": _Parser._rlike,
+    "NOT": SqlParser._negated,
+    "IN": SqlParser._in,
+    "BETWEEN": SqlParser._between,
+    "LIKE": SqlParser._like,
+    "IS": SqlParser._is,
+    "CONTAINS": SqlParser._contains,
+    "STARTS": SqlParser._starts,
+    "ENDS": SqlParser._ends,
+    "RLIKE": SqlParser._rlike,
 }

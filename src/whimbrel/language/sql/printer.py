@@ -1,7 +1,7 @@
 """The canonical SQL text of a filter: its normal form, written the way a person would.
 
-Equal filters print the same text, and the text parses to an equal filter. A normal form that is larger than the
-language's own limits has no such text; then the filter is written as it stands.
+Equal filters print the same text, and the text parses to an equal filter. A normal form that passes the limits of the
+language has no such text; then the expression is written as it is.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CONSTANTS = {True: "TRUE", False: "FALSE", None: "NULL"}
 
 
 def print_filter(filter: Filter) -> str:
-    """The canonical text, or where that would pass a limit the text that the filter came from."""
+    """The canonical text; if it would pass a limit, the text that the filter was parsed from, or its expression."""
     try:
         text = _canonical_text(filter.conjunctions, filter.schema)
     except LimitExceeded:  # from the normal form
@@ -89,7 +89,7 @@ def conjunction_text(conjunction: Conjunction, schema: EventSchema | None = None
 
 
 def constraint_text(name: str, constraint: Constraint, order: CodedDomain | None = None) -> Text:
-    """One attribute's constraint: its tests of values and members, or else the states that it also admits."""
+    """One attribute's constraint: its tests of values and members, OR the states (null, missing) that it admits."""
     null = constraint.null
     alternatives: list[Text] = []
     if constraint.values:

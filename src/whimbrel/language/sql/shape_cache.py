@@ -1,10 +1,10 @@
 """The shape cache: a text that differs from an earlier one in its literals only is bound, not parsed.
 
-Strings are cut out at their quotes, then numbers with one pattern. What is left, with a mark for each literal, is
-the key of the shape: between two literals the tokens do not depend on what the literals are, because a string ends
-at its quote and a number is never next to a letter, a digit or a dot. A mark is one quote for a number and two for
-a string, which nothing else in the rest can be. Texts with quoted names or doubled quotes, where a quote may mean
-something else, are keyed by their tokens, which is exact too and slower.
+The key of a shape is its skeleton: the text with one quote in the place of each number and two in the place of each
+string. Strings are cut out at their quotes, then numbers with one pattern. That is exact, because a string ends at its
+quote and a number is never next to a letter, a digit or a dot, so that the tokens between two literals do not depend
+on the literals. In texts with quoted names or doubled quotes a quote may mean something else; their key is the tuple of
+their tokens, which is exact too and slower.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ SHAPE_LENGTH = Limit("cached shape length", 4_096, "characters", "one huge filte
 _split_numbers = re.compile(f"({NUMBER_IN_TEXT_PATTERN})").split
 
 
-# A text taken apart: what is left without its literals, the contents of its strings, and its numbers.
-Cut: TypeAlias = tuple[Hashable, list[str], list[str]]
+CutText: TypeAlias = tuple[Hashable, list[str], list[str]]
+"""The skeleton of a text, the contents of its strings, and its numbers as they are written."""
 
 
-def cut(text: str) -> Cut:
-    """The text taken apart.
+def cut_literals(text: str) -> CutText:
+    """Cut the literals out of a text.
 
-    >>> cut("a = 5 AND b < 'x'")
+    >>> cut_literals("a = 5 AND b < 'x'")
     ("a = ' AND b < ''", ['x'], ['5'])
     """
-    pieces = text.split("'")
-    rest = "''".join(pieces[::2])
-    if len(pieces) % 2 == 0 or "''''" in rest or '"' in rest or "`" in rest:
+    parts = text.split("'")
+    rest = "''".join(parts[::2])
+    if len(parts) % 2 == 0 or "''''" in rest or '"' in rest or "`" in rest:
         return cut_tokens(text)
-    parts = _split_numbers(rest)
-    return "'".join(parts[::2]), pieces[1::2], parts[1::2]
+    pieces = _split_numbers(rest)
+    return "'".join(pieces[::2]), parts[1::2], pieces[1::2]
 
 
-def cut_tokens(text: str) -> Cut:
-    """The text taken apart token by token, whatever its quotes mean."""
+def cut_tokens(text: str) -> CutText:
+    """Cut the literals out of a text token by token, whatever its quotes mean."""
     rest: list[str] = []
     strings: list[str] = []
     numbers: list[str] = []
@@ -62,9 +62,9 @@ def cut_tokens(text: str) -> Cut:
 
 
 class ShapeCache:
-    """Templates by key: the newest half of the places, and the older half until the newest is full.
+    """Templates by skeleton, in two halves: when the newer half is full, it becomes the older one, whose content goes.
 
-    A template found among the older moves to the newest, so what is in use stays. A shape is kept when it is met for
+    A template found in the older half moves to the newer, so what is in use stays. A shape is kept when it is met for
     the second time: a stream of shapes that never come again then neither displaces the others nor costs memory.
     Reads take no lock: a dict is replaced whole, never emptied, and the worst a race can do is one more parse.
     """
@@ -105,10 +105,10 @@ class ShapeCache:
                 self._older, self._newest = self._newest, {}
             self._newest[key] = template
 
-    def template(self, text: str) -> tuple[Template, Cut]:
-        """The template of a text, parsed only if the shape is new, and the text taken apart."""
+    def template(self, text: str) -> tuple[Template, CutText]:
+        """The template of a text, parsed only if its shape is new, and the text without its literals."""
         check_text(text)
-        parts = cut(text)
+        parts = cut_literals(text)
         template = self.get(parts[0])
         if template is None:
             template = parse_template(text)
@@ -126,7 +126,7 @@ class ShapeCache:
 
 
 def parse_uncached(text: str) -> Expression:
-    """The expression of a text, without the cache: what the cache must agree with."""
+    """The expression of a text without the cache, which tests compare with the cache."""
     check_text(text)
     _, strings, numbers = cut_tokens(text)
     return parse_template(text).bind(strings, numbers, text)

@@ -1,4 +1,4 @@
-"""The expression of a filter with numbered slots where its literals stand, and how literals are put in.
+"""A template: the expression of a filter with numbered slots in the place of its literals.
 
 A template is what one parse of a text gives, and it serves every text that differs in literals only. What
 depends on the value of a literal (folding `1 < 2`, a valid LIKE pattern, a real date) is therefore done when the
@@ -6,7 +6,7 @@ literals are bound, never in the parser.
 
 A slot is an index into the list of bound values: the strings in the order of the text, then the numbers backwards,
 then `CONSTANTS`. So a string is 0 or above, a constant is -1 to -3, a number is -4 or below, and each is known when
-its token is met.
+its token is read.
 
 Nodes are never changed once made. They are not frozen, because that would make their construction, which is most
 of the cost of a new shape, twice as slow.

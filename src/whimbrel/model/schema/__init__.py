@@ -1,8 +1,9 @@
 """The integrated event schema: what values attributes may have, and which attributes events of each type have.
 
-One idea per module: `domains` and `ordered` (values, their operators and codes), `discrete` (sets of them), `structure`
-(event types and views), `state` (definitions and the four extension rules), `events` (the consistency rules),
-`filters` (typing), `documents`, `toml` and `diff`, and ways to get a schema from elsewhere.
+`domains` and `ordered` have the values, their operators and codes, `canonical_sets` the sets of them, `event_types` how
+types use attributes, `definitions` the four extension rules, `typed_event` the consistency rules for events,
+`filter_check` and `filter_codes` the typing of filters. `documents` and `diff` are files and versions; `from_arrow`,
+`from_json_schema`, `from_spark` and `infer` make schemas of what is there.
 """
 
 from whimbrel.model.schema.diff import Change
@@ -15,10 +16,10 @@ from whimbrel.model.schema.errors import (
     SchemaError,
     Violation,
 )
-from whimbrel.model.schema.events import TypedEvent
+from whimbrel.model.schema.event_types import Use
 from whimbrel.model.schema.ordered import Hierarchy, Ordered, OrderedEnumeration
 from whimbrel.model.schema.schema import Schema
-from whimbrel.model.schema.structure import Use
+from whimbrel.model.schema.typed_event import TypedEvent
 
 __all__ = [
     "Boolean",

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from whimbrel.model.schema.state import State
+from whimbrel.model.schema.definitions import Definitions
 
 What: TypeAlias = Literal["added", "removed", "changed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One definition that was added, removed or changed; `is_extension` if nothing valid becomes invalid by it."""
+    """One definition that was added, removed or changed. `is_extension` says that everything valid stays valid."""
 
     what: What
     path: str
@@ -33,7 +33,7 @@ class Change:
         return f"{sign} {self.path}: {shown}" + ("" if self.is_extension else "  (not an extension)")
 
 
-def changes(old: State, new: State) -> list[Change]:
+def changes(old: Definitions, new: Definitions) -> list[Change]:
     """What changed from one state to another, in the order domains, attributes, types."""
     found: list[Change] = []
     settings = [
@@ -59,7 +59,7 @@ def changes(old: State, new: State) -> list[Change]:
     return found
 
 
-def _texts(state: State, name: str) -> dict[str, object]:
+def _texts(state: Definitions, name: str) -> dict[str, object]:
     uses = state.types.get(name)
     return (
         {}

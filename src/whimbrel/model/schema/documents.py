@@ -16,17 +16,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from whimbrel.model.schema.definitions import BUILT_IN, Definitions
 from whimbrel.model.schema.domains import Boolean, Domain, Enumeration, Instant, Number, String
 from whimbrel.model.schema.errors import InvalidSchema, SchemaError, did_you_mean
+from whimbrel.model.schema.event_types import Use
 from whimbrel.model.schema.ordered import Hierarchy, OrderedEnumeration
-from whimbrel.model.schema.state import BUILT_IN, State
-from whimbrel.model.schema.structure import Use
-from whimbrel.model.schema.toml import to_toml
 
 _PARTS = ("version", "type_attribute", "default_type", "domains", "attributes", "types")
 _FIELDS: Mapping[str, tuple[str, ...]] = {
@@ -39,6 +39,8 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
     "enumerated": ("values", "order"),
     "hierarchical": ("children",),
 }
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 _PLAIN: Mapping[str, Domain] = {"string": String(), "boolean": Boolean(), "timestamp": Instant()}
 
 
@@ -62,11 +64,11 @@ def to_text(document: Mapping[str, object], as_json: bool = False) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n" if as_json else to_toml(document)
 
 
-def read(document: object) -> State:
+def read(document: object) -> Definitions:
     """The definitions of a document; InvalidSchema with every problem if there are any."""
     problems: list[SchemaError] = []
     parts = _parts(document, problems)
-    base = State(_text(parts, "type_attribute", problems) or "event_type", _text(parts, "default_type", problems))
+    base = Definitions(_text(parts, "type_attribute", problems) or "event_type", _text(parts, "default_type", problems))
     state = _grown(base, parts, problems)
     if state.default_type is not None and state.default_type not in state.types:
         hint = did_you_mean(state.default_type, state.types)
@@ -81,8 +83,8 @@ def read(document: object) -> State:
     return state
 
 
-def extended(state: State, document: object) -> State:
-    """A state with everything that a document defines in addition; all conflicts and other problems are raised."""
+def extended(state: Definitions, document: object) -> Definitions:
+    """The definitions together with those of a document; raises all conflicts and other problems."""
     problems: list[SchemaError] = []
     parts = _parts(document, problems)
     for name, known in (("type_attribute", state.type_attribute), ("default_type", state.default_type)):
@@ -109,12 +111,12 @@ def _parts(document: object, problems: list[SchemaError]) -> Mapping[str, object
     return document
 
 
-def _grown(state: State, parts: Mapping[str, object], problems: list[SchemaError]) -> State:
-    """The state after every step of the four rules that a document stands for, but for those with a problem."""
+def _grown(state: Definitions, parts: Mapping[str, object], problems: list[SchemaError]) -> Definitions:
+    """The definitions after every extension that the document asks for; those with a problem are skipped."""
     for name, item in _table(parts, "domains", problems).items():
         state = _attempt(problems, state, _with_domain, name, item)
     for name, item in _table(parts, "attributes", problems).items():
-        state = _attempt(problems, state, State.with_attribute, name, item)
+        state = _attempt(problems, state, Definitions.with_attribute, name, item)
     for name, item in _table(parts, "types", problems).items():
         state = _attempt(problems, state, _with_type, name, item, problems)
     return state
@@ -151,11 +153,11 @@ def _domain(kind: str, fields: dict[str, object]) -> Domain:
     return _PLAIN.get(kind) or Number(kind, **fields)  # type: ignore[arg-type]
 
 
-def _with_domain(state: State, name: str, item: object) -> State:
+def _with_domain(state: Definitions, name: str, item: object) -> Definitions:
     return state.with_domain(name, read_domain(item, f"domains.{name}"))
 
 
-def _with_type(state: State, name: str, item: object, problems: list[SchemaError]) -> State:
+def _with_type(state: Definitions, name: str, item: object, problems: list[SchemaError]) -> Definitions:
     if not isinstance(item, Mapping):
         raise SchemaError(f"Expected a table of attributes, but got {item!r}", f"types.{name}")
     uses: dict[str, Use] = {}
@@ -169,12 +171,14 @@ def _with_type(state: State, name: str, item: object, problems: list[SchemaError
     if name not in state.types:
         return state.with_type(name, uses)
     for attribute, one in uses.items():
-        state = _attempt(problems, state, State.with_use, name, attribute, one)
+        state = _attempt(problems, state, Definitions.with_use, name, attribute, one)
     return state
 
 
-def _attempt(problems: list[SchemaError], state: State, step: Callable[..., State], *arguments: object) -> State:
-    """The state after a step, or the old one where that has a problem."""
+def _attempt(
+    problems: list[SchemaError], state: Definitions, step: Callable[..., Definitions], *arguments: object
+) -> Definitions:
+    """The definitions after a step; unchanged, and the problem noted, if it has one."""
     try:
         return step(state, *arguments)
     except SchemaError as error:
@@ -198,7 +202,7 @@ def _table(document: Mapping[str, object], name: str, problems: list[SchemaError
     return {}
 
 
-def written(state: State) -> dict[str, object]:
+def written(state: Definitions) -> dict[str, object]:
     """The definitions as a document."""
     document: dict[str, object] = {"version": state.version, "type_attribute": state.type_attribute}
     if state.default_type is not None:
@@ -211,3 +215,46 @@ def written(state: State) -> dict[str, object]:
         name: {attribute: str(use) for attribute, use in uses.items()} for name, uses in state.types.items()
     }
     return document
+
+
+def to_toml(document: Mapping[str, object]) -> str:
+    """The text of a document.
+
+    >>> print(to_toml({"version": 1, "types": {"bid": {"a.b": ["x"]}}}), end="")
+    version = 1
+    <BLANKLINE>
+    [types.bid]
+    "a.b" = ["x"]
+    """
+    return "\n".join(_toml_table(document, ())).strip("\n") + "\n"
+
+
+def _toml_table(table: Mapping[str, object], path: tuple[str, ...]) -> list[str]:
+    plain = {name: value for name, value in table.items() if not isinstance(value, Mapping)}
+    nested = {name: value for name, value in table.items() if isinstance(value, Mapping)}
+    lines: list[str] = []
+    if path and (plain or not nested):
+        lines += ["", f"[{'.'.join(map(_toml_name, path))}]"]
+    lines += [f"{_toml_name(name)} = {_toml_value(value)}" for name, value in plain.items()]
+    for name, value in nested.items():
+        lines += _toml_table(value, (*path, name))
+    return lines
+
+
+def _toml_value(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _toml_string(value)
+    if isinstance(value, Sequence):
+        return f"[{', '.join(map(_toml_value, value))}]"
+    return repr(value)
+
+
+def _toml_name(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _toml_string(name)
+
+
+def _toml_string(text: str) -> str:
+    shown = (_ESCAPES.get(c) or (c if c >= " " and c != "\x7f" else f"\\u{ord(c):04x}") for c in text)
+    return f'"{"".join(shown)}"'

@@ -1,6 +1,6 @@
 """Domains: which values an attribute may have, which operators they have, and how they are compared.
 
-A domain judges keys: `code` gives the key under which a value is matched, or None for a value outside. For most
+A domain checks keys: `code` gives the key under which a value is matched, or None for a value outside. For most
 domains that is the key itself. A string of a timestamp domain becomes an instant, and a value of an ordered domain
 (`ordered.py`) becomes its code, so that everything behind the schema compares numbers only.
 """
@@ -15,7 +15,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 from whimbrel.model.intervals import IntervalSet
 from whimbrel.model.limits import DOMAIN_VALUES
-from whimbrel.model.schema.discrete import within_integers, within_type
+from whimbrel.model.schema.canonical_sets import within_integers, within_type
 from whimbrel.model.schema.errors import SchemaError
 from whimbrel.model.values import (
     BOOLEAN,

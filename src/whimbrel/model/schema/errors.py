@@ -1,4 +1,4 @@
-"""What can be wrong with a schema, an extension of it, an event or a filter that it judges."""
+"""The errors of schemas, of their extensions, and of events and filters that do not fit."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Reason: TypeAlias = Literal["unknown-attribute", "wrong-type", "outside-domain",
 
 
 MOST_SUGGESTED = 2_000
-"""Names among which the nearest is looked for: it takes microseconds for each."""
+"""Names that are searched for the nearest one, at most: each takes microseconds."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the nearest known name, or nothing; also where there are too many to compare with."""
+    """`; did you mean 'x'?` for the nearest known name; nothing if none is near or there are too many names."""
     names = list(islice(known, MOST_SUGGESTED + 1))
     if len(names) > MOST_SUGGESTED or len(name) > 100:
         return ""
@@ -48,7 +48,7 @@ class InvalidSchema(SchemaError):
 
 
 class ConflictingExtension(SchemaError):
-    """An extension defines anew, and otherwise, what is there: the `existing` and the `proposed` definition."""
+    """An extension defines something again in another way: the `existing` and the `proposed` definition."""
 
     def __init__(self, kind: str, name: str, existing: str, proposed: str) -> None:
         self.kind = kind

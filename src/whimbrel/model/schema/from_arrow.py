@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from whimbrel.model.schema.domains import Boolean, Domain, Instant, Number, String
-from whimbrel.model.schema.foreign import Fields, below
-from whimbrel.model.schema.structure import Use
+from whimbrel.model.schema.event_types import Use
+from whimbrel.model.schema.fields import Fields, below
 
 if TYPE_CHECKING:
     from whimbrel.model.schema.schema import Schema

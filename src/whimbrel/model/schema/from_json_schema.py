@@ -1,8 +1,8 @@
 """A JSON Schema of objects as one event type.
 
-Read are `type`, `properties`, `required`, `items`, `enum` and `const` of texts, bounds of numbers, the formats
-`date-time` and `date`, and references within the document. What else limits values is a problem where it could be
-meant (`anyOf` and the like), and otherwise not looked at: the schema then takes more than the JSON Schema does.
+It reads `type`, `properties`, `required`, `items`, `enum` and `const` of texts, bounds of numbers, the formats
+`date-time` and `date`, and references within the document. Alternatives (`anyOf` and the like) are a problem. Other
+keywords are ignored, so that the schema may accept more than the JSON Schema does.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from whimbrel.model.limits import EVENT_DEPTH
 from whimbrel.model.schema.domains import Boolean, Domain, Enumeration, Instant, Number, String
 from whimbrel.model.schema.errors import SchemaError
-from whimbrel.model.schema.foreign import Fields, below
-from whimbrel.model.schema.structure import Use
+from whimbrel.model.schema.event_types import Use
+from whimbrel.model.schema.fields import Fields, below
 
 if TYPE_CHECKING:
     from whimbrel.model.schema.schema import Schema
@@ -41,7 +41,7 @@ class _Reader:
         self.fields = fields
 
     def read_object(self, item: Mapping[str, object], prefix: str, mandatory: bool, multiple: bool, depth: int) -> None:
-        """The properties of an object."""
+        """Read the properties of an object."""
         EVENT_DEPTH.check(depth, prefix or "$")
         self._refuse(item, prefix or "$")
         properties, required = item.get("properties"), item.get("required", [])
@@ -51,7 +51,7 @@ class _Reader:
             self.read(inner, below(prefix, str(name)), Use(needed, multiple), depth + 1)
 
     def read(self, item: object, name: str, use: Use, depth: int) -> None:
-        """One property."""
+        """Read one property."""
         if not isinstance(item, Mapping):
             self.fields.problem(name, f"Expected a schema, but got {item!r}")
             return
@@ -108,7 +108,7 @@ class _Reader:
         return None
 
     def _number(self, whole: bool, item: Mapping[str, object], name: str) -> Domain | None:
-        """Numbers within the bounds; exclusive bounds are taken as they are, but for integers."""
+        """Numbers within the bounds; an exclusive bound counts as inclusive, except for integers."""
         low = _bound(item.get("minimum"), item.get("exclusiveMinimum"), whole, 1)
         high = _bound(item.get("maximum"), item.get("exclusiveMaximum"), whole, -1)
         try:

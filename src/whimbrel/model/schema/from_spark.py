@@ -1,4 +1,4 @@
-"""A schema of Spark as one event type, read from its JSON form, so that Spark itself is not needed."""
+"""A schema of Spark as one event type. It is read from its JSON form, so that Spark itself is not needed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from whimbrel.model.schema.domains import Boolean, Domain, Instant, Number, String
 from whimbrel.model.schema.errors import SchemaError
-from whimbrel.model.schema.foreign import Fields, below
-from whimbrel.model.schema.structure import Use
+from whimbrel.model.schema.event_types import Use
+from whimbrel.model.schema.fields import Fields, below
 
 if TYPE_CHECKING:
     from whimbrel.model.schema.schema import Schema

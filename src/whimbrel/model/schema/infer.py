@@ -1,4 +1,4 @@
-"""A schema from a sample of events: the narrowest one of the plain domains in which all of them are valid."""
+"""A schema inferred from a sample of events: the narrowest plain domains in which all of them are valid."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from whimbrel.model.constraint import NULL_KEY
 from whimbrel.model.event import Event
+from whimbrel.model.schema.definitions import BUILT_IN, Definitions
 from whimbrel.model.schema.domains import Boolean, Domain, Enumeration, Instant, Number, String
 from whimbrel.model.schema.errors import InvalidSchema, SchemaError
-from whimbrel.model.schema.state import BUILT_IN, State
-from whimbrel.model.schema.structure import Use
+from whimbrel.model.schema.event_types import Use
 from whimbrel.model.values import BOOLEAN, NUMBER, STRING, TIMESTAMP, TYPE_NAMES, SortKey
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _NAMES = {domain: name for name, domain in BUILT_IN.items()}
 
 
 class _Seen:
-    """What is known of the values of one attribute."""
+    """What the sample shows of the values of one attribute."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -83,7 +83,7 @@ def inferred(
                     multiple.setdefault(type, set()).add(name)
     if not counts:
         raise InvalidSchema([SchemaError("Expected at least one event", "$")])
-    state = _with_attributes(State(type_attribute, default_type if alone else None), seen)
+    state = _with_attributes(Definitions(type_attribute, default_type if alone else None), seen)
     for type in counts:
         uses = {
             name: Use(count == counts[type], name in multiple.get(type, ()))
@@ -93,7 +93,7 @@ def inferred(
     return Schema._of(state)
 
 
-def _with_attributes(state: State, seen: Mapping[str, _Seen]) -> State:
+def _with_attributes(state: Definitions, seen: Mapping[str, _Seen]) -> Definitions:
     problems: list[SchemaError] = []
     for name, one in seen.items():
         domain = one.domain()

@@ -1,8 +1,9 @@
 """Ordered domains: enumerations with a partial order, and hierarchies, whose values are matched as codes.
 
 A code is the place of a value in a list that extends the order, so that what lies below or above a value is a few
-runs of codes: one run for `<` in a total order and in a hierarchy, where the list is the Euler tour of the tree
-([LeSub] s.2). Codes follow from the definition alone, whatever order it is written in: equal domains have equal codes.
+runs of codes: one run for `<` in a total order and in a hierarchy, where the list is the Euler tour of the tree (Le
+Subscribe; docs/papers.md). Codes depend on the definition alone, not on the order in which it is written: equal domains
+have equal codes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import TypeAlias
 from whimbrel.model.expression import Comparison
 from whimbrel.model.intervals import IntervalSet
 from whimbrel.model.limits import DOMAIN_VALUES, ORDERED_VALUES
-from whimbrel.model.schema.discrete import runs_of, within_integers
+from whimbrel.model.schema.canonical_sets import runs_of, within_integers
 from whimbrel.model.schema.domains import EQUAL, ORDER, Domain, check_values, is_text, one_of
 from whimbrel.model.schema.errors import SchemaError
 from whimbrel.model.values import NUMBER, STRING, SortKey

@@ -1,7 +1,7 @@
 """The integrated event schema of Le Subscribe: domains, attributes and event types, shared by all publishers.
 
-ALGORITHMS section 10. The schema grows while it is used: a writer holds the lock and swaps the whole state, readers
-take the state that they find. Codes of ordered values never change, because domains do not.
+The schema grows while it is used: a writer holds the lock and swaps all definitions at once; readers take the
+definitions that they find. Codes of ordered values never change, because domains do not. See docs/papers.md.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
-from whimbrel.model.schema import documents, filters
+from whimbrel.model.schema import documents, filter_check, filter_codes
+from whimbrel.model.schema.definitions import Definitions
 from whimbrel.model.schema.diff import Change, changes
 from whimbrel.model.schema.domains import Domain
 from whimbrel.model.schema.errors import InvalidEvent, SchemaError, Violation, did_you_mean
-from whimbrel.model.schema.events import TypedEvent, judge
+from whimbrel.model.schema.event_types import Use, Uses, merge
 from whimbrel.model.schema.ordered import Ordered
-from whimbrel.model.schema.state import State
-from whimbrel.model.schema.structure import Use, Uses, merge
+from whimbrel.model.schema.typed_event import TypedEvent, judge
 
 if TYPE_CHECKING:
     import os
@@ -49,9 +49,9 @@ class Schema:
     """
 
     def __init__(self, type_attribute: str = "event_type", default_type: str | None = None) -> None:
-        self._state = State(type_attribute, default_type)
+        self._state = Definitions(type_attribute, default_type)
         self._lock = threading.Lock()
-        self._views: tuple[State, dict[frozenset[str], dict[str, Use]]] = (self._state, {})
+        self._views: tuple[Definitions, dict[frozenset[str], dict[str, Use]]] = (self._state, {})
 
     @property
     def version(self) -> int:
@@ -111,7 +111,7 @@ class Schema:
         document = other.to_document() if isinstance(other, Schema) else other
         return self._step(lambda state: documents.extended(state, document))
 
-    def _step(self, step: Callable[[State], State]) -> bool:
+    def _step(self, step: Callable[[Definitions], Definitions]) -> bool:
         with self._lock:
             old, self._state = self._state, step(self._state)
             return self._state is not old
@@ -160,16 +160,16 @@ class Schema:
         """The filter with the meaning that it has in this schema; FilterTypeError if it does not fit."""
         if filter.schema is self:
             return filter
-        filters.check(self, filter)
+        filter_check.check(self, filter)
         return Filter(filter.expression, filter.text, filter.dialect, self)
 
     def coded(self, expression: Expression) -> Expression:
         """The expression with codes in the place of ordered values."""
-        return filters.coded(self, expression)
+        return filter_codes.coded(self, expression)
 
     def refined(self, conjunction: Conjunction) -> Conjunction | None:
         """The conjunction with each set of values in the one form that its domain gives it."""
-        return filters.refined(self, conjunction)
+        return filter_codes.refined(self, conjunction)
 
     @staticmethod
     def from_document(document: object) -> Schema:
@@ -231,7 +231,7 @@ class Schema:
         return changes(self._state, newer._state)
 
     @staticmethod
-    def _of(state: State) -> Schema:
+    def _of(state: Definitions) -> Schema:
         schema = Schema()
         schema._state = state
         return schema

@@ -1,7 +1,7 @@
-"""Schemas of other systems as one event type: the fields that their readers find, and the schema that they make.
+"""The fields of a schema of another system, and the schema with one event type that they make.
 
-Fields below an object have dotted names; what lies in an array may be there several times or not at all. A type that
-has no domain is a problem, and all problems are told at once; `ignore` leaves attributes out.
+Fields below an object have dotted names; a field in an array may have several values or none. A field whose type has no
+domain is a problem; all problems are raised together. `ignore` leaves attributes out.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from whimbrel.model.schema.definitions import BUILT_IN, Definitions
 from whimbrel.model.schema.domains import Domain
 from whimbrel.model.schema.errors import InvalidSchema, SchemaError
-from whimbrel.model.schema.state import BUILT_IN, State
-from whimbrel.model.schema.structure import Use
+from whimbrel.model.schema.event_types import Use
 
 if TYPE_CHECKING:
     from whimbrel.model.schema.schema import Schema
@@ -21,7 +21,7 @@ _NAMES = {domain: name for name, domain in BUILT_IN.items()}
 
 
 class Fields:
-    """The attributes found so far, and what could not be read."""
+    """The attributes found so far, and the problems."""
 
     def __init__(self, ignore: Collection[str] = ()) -> None:
         self.ignore = frozenset(ignore)
@@ -30,7 +30,7 @@ class Fields:
         self.problems: list[SchemaError] = []
 
     def add(self, name: str, domain: Domain, use: Use) -> None:
-        """An attribute with its domain."""
+        """Add an attribute with its domain."""
         known = self.domains.get(name)
         if name in self.ignore:
             return
@@ -40,7 +40,7 @@ class Fields:
         self.uses[name] = use if known is None else Use(use.mandatory or self.uses[name].mandatory, multiple=True)
 
     def problem(self, name: str, problem: str) -> None:
-        """An attribute that cannot be read."""
+        """Add a problem with an attribute."""
         if name not in self.ignore:
             self.problems.append(SchemaError(problem, name))
 
@@ -50,7 +50,7 @@ class Fields:
 
         if self.problems:
             raise InvalidSchema(self.problems)
-        state = State(default_type=type)
+        state = Definitions(default_type=type)
         if state.type_attribute in self.domains:
             raise InvalidSchema(
                 [

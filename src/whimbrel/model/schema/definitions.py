@@ -1,8 +1,8 @@
 """The definitions of a schema at one version, and the four rules by which they grow.
 
-ALGORITHMS 10.4: a domain is created, an attribute is created, an event type gets one more attribute, which must be
-optional, or an event type is created. All are global, nothing is changed or taken away, so what was valid stays valid.
-What is defined again in the same way is no change; in another way it is a conflict.
+A domain is created, an attribute is created, an event type gets one more attribute, which must be optional, or an event
+type is created (Le Subscribe; docs/papers.md). Nothing is changed or removed, so valid events and filters stay valid.
+The same definition again is no change; another definition of the same name is a conflict.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cached_property
 
 from whimbrel.model.schema.domains import Boolean, Domain, Enumeration, Instant, Number, String, is_text
 from whimbrel.model.schema.errors import ConflictingExtension, SchemaError, did_you_mean
-from whimbrel.model.schema.structure import Use, Uses
+from whimbrel.model.schema.event_types import Use, Uses
 
 BUILT_IN: Mapping[str, Domain] = {
     "integer": Number("integer"),
@@ -27,8 +27,8 @@ BUILT_IN: Mapping[str, Domain] = {
 
 
 @dataclass(frozen=True)
-class State:
-    """All definitions. Immutable: each extension gives a new one, one version later."""
+class Definitions:
+    """All definitions. Immutable: an extension gives a new object, one version later."""
 
     type_attribute: str = "event_type"
     default_type: str | None = None
@@ -53,7 +53,7 @@ class State:
         """The domain of the type attribute."""
         return Enumeration(tuple(self.types)) if self.types else None
 
-    def with_domain(self, name: str, domain: Domain) -> State:
+    def with_domain(self, name: str, domain: Domain) -> Definitions:
         """Rule 1: create a domain."""
         _check_name(name, "domains")
         known = self.domains.get(name)
@@ -61,7 +61,7 @@ class State:
             return self._unless(known == domain, "domain", name, str(known), str(domain))
         return self._next(domains={**self.domains, name: domain})
 
-    def with_attribute(self, name: str, domain: str) -> State:
+    def with_attribute(self, name: str, domain: str) -> Definitions:
         """Rule 2: create an attribute of a domain that is there."""
         _check_name(name, "attributes")
         if name == self.type_attribute:
@@ -74,7 +74,7 @@ class State:
             raise SchemaError(f"Expected a domain, but got {domain!r}{hint}", f"attributes.{name}")
         return self._next(domain_names={**self.domain_names, name: domain})
 
-    def with_use(self, type: str, attribute: str, use: Use) -> State:
+    def with_use(self, type: str, attribute: str, use: Use) -> Definitions:
         """Rule 3: an event type gets an attribute that it does not have, which must be optional."""
         uses = self.types.get(type)
         if uses is None:
@@ -89,7 +89,7 @@ class State:
             raise SchemaError("Expected an optional attribute, because events without it are valid already", path)
         return self._next(types={**self.types, type: {**uses, attribute: use}})
 
-    def with_type(self, name: str, uses: Uses) -> State:
+    def with_type(self, name: str, uses: Uses) -> Definitions:
         """Rule 4: create an event type."""
         _check_name(name, "types")
         for attribute in uses:
@@ -105,12 +105,12 @@ class State:
             hint = did_you_mean(str(name), self.domain_names)
             raise SchemaError(f"Expected an attribute, but got {name!r}{hint}", path)
 
-    def _unless(self, same: bool, kind: str, name: str, existing: str, proposed: str) -> State:
+    def _unless(self, same: bool, kind: str, name: str, existing: str, proposed: str) -> Definitions:
         if not same:
             raise ConflictingExtension(kind, name, existing, proposed)
         return self
 
-    def _next(self, **changes: object) -> State:
+    def _next(self, **changes: object) -> Definitions:
         return replace(self, version=self.version + 1, **changes)  # type: ignore[arg-type]
 
 

@@ -1,7 +1,7 @@
-"""The one form of a set of values within a domain, so that filters that mean the same there are equal.
+"""The canonical form of a set of values within a domain, so that filters that mean the same there are equal.
 
-Without a schema `x > 3` and `x < 4` leave room for 3.5, and `x != 5` holds for text too. In a domain of integers, or
-of codes, a set is its runs of consecutive whole numbers; in any domain what lies in other types does not count.
+Without a schema `x > 3 AND x < 4` holds for 3.5, and `x != 5` holds for text too. In a domain of integers or codes, a
+set is its runs of consecutive whole numbers; in every domain, values of other types do not count.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FEW = 64
 
 
 def within_type(values: IntervalSet, rank: int) -> IntervalSet:
-    """The set as values of one type: all, some points, all but some points, or what it has of the type."""
+    """The canonical set of the values that have one type: all, points, all but points, or intervals."""
     block = IntervalSet((edge(rank), edge(rank + 1)))
     inside = values.intersect(block)
     if inside.as_points() is not None:
@@ -34,7 +34,7 @@ def within_type(values: IntervalSet, rank: int) -> IntervalSet:
 
 
 def within_integers(values: IntervalSet, low: int | None, high: int | None) -> IntervalSet:
-    """The set as whole numbers from low to high."""
+    """The canonical set of the whole numbers from low to high that are in the set."""
     return set_of(runs_of(values, low, high), low, high)
 
 
@@ -72,7 +72,7 @@ def set_of(runs: Sequence[Run], low: int | None, high: int | None) -> IntervalSe
 
 
 def _holes(runs: Sequence[Run], low: int | None, high: int | None) -> list[SortKey] | None:
-    """What the runs leave out, if that is little and less than what they hold."""
+    """The numbers between the runs, if they are few and fewer than the numbers in the runs; else None."""
     gaps: list[tuple[int, int]] = []
     first, last = runs[0][0], runs[-1][1]
     if first is not None and first != low:
@@ -106,7 +106,7 @@ def _key(number: int) -> SortKey:
 
 
 def _first_after(cut: Cut) -> int | None:
-    """The first whole number above a cut; None if there is none below it either."""
+    """The first whole number above a cut; None if all are."""
     value = cut[2]
     assert isinstance(value, int | float)
     if value == -math.inf:

@@ -1,7 +1,8 @@
-"""An event against a schema: the consistency rules R1 to R3, all violations at once, and the values in coded form.
+"""The check of an event against a schema: the consistency rules R1 to R3, and the values in coded form.
 
-ERR-10b: an event that lacks a mandatory attribute breaks R2 only; R3 is about attributes that the view does not have.
-A null is no value: it is in no domain, a mandatory attribute needs another, and an optional one may be null.
+R1: the event has known types. R2: its mandatory attributes have values, and all values are in their domains. R3: it has
+no attributes that the view of its types does not have. An event that lacks a mandatory attribute breaks R2 only
+(ERR-10b, docs/papers.md). A null is no value: a mandatory attribute needs another, an optional one may be null.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from whimbrel.model.constraint import NULL_KEY
 from whimbrel.model.event import Elements, Event
 from whimbrel.model.schema.errors import Violation, did_you_mean
+from whimbrel.model.schema.event_types import Use
 from whimbrel.model.schema.ordered import Ordered
-from whimbrel.model.schema.structure import Use
 from whimbrel.model.values import STRING, SortKey, Timestamp, Value, from_key
 
 if TYPE_CHECKING:

@@ -1,7 +1,8 @@
-"""What event types say about attributes: mandatory or optional, unique or multiple; and how types merge to a view.
+"""How event types use attributes (mandatory or optional, unique or multiple), and how types merge to a view.
 
-ALGORITHMS 10.2: in a view of several types an attribute is mandatory if one of them says so, multiple if one of them
-says so. AMB-10a: "optional" means optional in the view, so an event takes all mandatory attributes and any others.
+In a view of several types an attribute is mandatory if one of them says so, and multiple if one of them says so.
+"Optional" means optional in the view: an event has all mandatory attributes and any of the others (AMB-10a,
+docs/papers.md).
 """
 
 from __future__ import annotations

@@ -1,18 +1,11 @@
-"""Filters against a schema: do their attributes, values and operators fit, and what do they mean in codes?
-
-An order comparison in an ordered domain becomes the set of codes for which it holds, as ranges and points. What is
-incomparable is false (ALGORITHMS 10.5), so NOT gives every other value of the domain: the complement of that set.
-"""
+"""The check of a filter against a schema: whether its attributes, values and operators fit."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from whimbrel.model import dialects
-from whimbrel.model.conjunction import Conjunction
-from whimbrel.model.constraint import Constraint
 from whimbrel.model.expression import (
     And,
     Compare,
@@ -36,16 +29,16 @@ from whimbrel.model.limits import FILTER_CONJUNCTIONS
 from whimbrel.model.normal_form import check_size, key_of
 from whimbrel.model.schema.domains import Domain
 from whimbrel.model.schema.errors import FilterTypeError, Reason, did_you_mean
-from whimbrel.model.schema.events import key_text
-from whimbrel.model.schema.ordered import CodeRun, Ordered
-from whimbrel.model.values import Value, from_key
+from whimbrel.model.schema.ordered import Ordered
+from whimbrel.model.schema.typed_event import key_text
+from whimbrel.model.values import Value
 
 if TYPE_CHECKING:
     from whimbrel.model.filter import Filter
     from whimbrel.model.schema.schema import Schema
 
 Part: TypeAlias = Literal["attribute", "other", "operator", "value"]
-"""What of a predicate is wrong: its attribute, the one that it is compared with, its operator, or a value."""
+"""The part of a predicate that is wrong: its attribute, the other attribute, its operator, or a value."""
 
 _ORDER = ("<", "<=", ">", ">=")
 
@@ -70,7 +63,7 @@ def check(schema: Schema, filter: Filter) -> None:
 
 
 def _misfits(schema: Schema, expression: Expression) -> Iterator[tuple[int, Misfit]]:
-    """What does not fit, each with the number of its predicate, counted from the left."""
+    """The predicates that do not fit, each with its number, counted from the left."""
     number = 0
     stack: list[Expression] = [expression]
     while stack:
@@ -89,7 +82,7 @@ def _misfits(schema: Schema, expression: Expression) -> Iterator[tuple[int, Misf
 
 
 def _ends_apart(schema: Schema, node: And, first: int) -> Iterator[tuple[int, Misfit]]:
-    """Bounds of one attribute, as of BETWEEN, that are not comparable: nothing lies between them."""
+    """Bounds of one attribute, such as those of BETWEEN, that are not comparable: nothing lies between them."""
     bounds: list[tuple[int, Compare, Ordered, int]] = []
     number = first
     for term in node.terms:
@@ -223,75 +216,3 @@ def _link_misfit(schema: Schema, node: CompareAttributes) -> Misfit | None:
             )
             return Misfit("no-operator", node.left, problem, "operator")
     return None
-
-
-def coded(schema: Schema, node: Expression, positive: bool = True) -> Expression:
-    """The expression in codes, with NOT pushed to its predicates; `positive` is False for its negation."""
-    if isinstance(node, Not):
-        return coded(schema, node.term, not positive)
-    if isinstance(node, And | Or):
-        terms: list[Expression] = []
-        for term in node.terms:  # a loop, not a comprehension: one frame per level
-            terms.append(coded(schema, term, positive))
-        return And(tuple(terms)) if isinstance(node, And) == positive else Or(tuple(terms))
-    if isinstance(node, CompareAttributes):
-        domain = schema.domain_of(node.left)
-        if isinstance(domain, Ordered) and not domain.is_total and node.op in _ORDER:
-            return _by_value(node, domain, positive)
-    leaf = _coded_leaf(schema, node)
-    return leaf if positive else Not(leaf)
-
-
-def _coded_leaf(schema: Schema, node: Predicate) -> Expression:
-    if not isinstance(node, Compare | In | Contains):
-        return node
-    domain = schema.domain_of(node.attribute)
-    assert domain is not None
-    if not isinstance(node, Compare):
-        return replace(node, values=tuple(None if value is None else _code(domain, value) for value in node.values))
-    if node.value is None:
-        return node
-    code = _code(domain, node.value)
-    if not isinstance(domain, Ordered) or node.op not in _ORDER:
-        return replace(node, value=code)
-    assert isinstance(code, int)
-    return _in_runs(node.attribute, domain.runs(node.op, code))
-
-
-def _code(domain: Domain, value: Value) -> Value:
-    key = domain.code(key_of(value))
-    assert key is not None  # checked
-    return from_key(key)
-
-
-def _in_runs(attribute: str, runs: Sequence[CodeRun]) -> Expression:
-    points = tuple(first for first, last in runs if first == last)
-    terms: list[Expression] = [In(attribute, points)] if points or not runs else []
-    terms += [
-        And((Compare(attribute, ">=", first), Compare(attribute, "<=", last))) for first, last in runs if first < last
-    ]
-    return terms[0] if len(terms) == 1 else Or(tuple(terms))
-
-
-def _by_value(node: CompareAttributes, domain: Ordered, positive: bool) -> Expression:
-    """Two attributes compared in a partial order: one alternative for each value of the second one."""
-    alternatives: list[Expression] = []
-    for code in range(len(domain.words)):
-        held = _in_runs(node.left, domain.runs(node.op, code))
-        alternatives.append(And((Compare(node.right, "=", code), held if positive else Not(held))))
-    return Or(tuple(alternatives))
-
-
-def refined(schema: Schema, conjunction: Conjunction) -> Conjunction | None:
-    """The conjunction with each set of values in its domain's one form; None if nothing is left of it."""
-    constraints: dict[str, Constraint] = {}
-    changed = False
-    for name, constraint in conjunction.constraints:
-        domain = schema.domain_of(name)
-        assert domain is not None  # checked
-        values = domain.canonical(constraint.values)
-        if values != constraint.values:
-            constraint = replace(constraint, values=values).simplified()  # noqa: PLW2901
-            changed = True
-        constraints[name] = constraint
-    return Conjunction.of(constraints, conjunction.links) if changed else conjunction
