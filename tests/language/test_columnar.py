@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.language import texts as sql
 from whimbrel.language import parse
 from whimbrel.language.columnar import ColumnarShape, Operand, ParsedMany, Term, parse_many
-from whimbrel.language.sql import bulk
+from whimbrel.language.sql import bulk_parser
 from whimbrel.model import dialects
 from whimbrel.model.errors import UnknownDialect, WhimbrelError
 from whimbrel.model.filter import Filter
@@ -69,12 +69,12 @@ def test_literals_of_one_slot_may_be_anything(literals, sign):
 
 @given(st.lists(sql.simple_texts, min_size=3, max_size=8))
 def test_chunks_make_no_difference(batch):
-    before = bulk.CHUNK
-    bulk.CHUNK = 2
+    before = bulk_parser.CHUNK
+    bulk_parser.CHUNK = 2
     try:
         agrees(batch * 2)
     finally:
-        bulk.CHUNK = before
+        bulk_parser.CHUNK = before
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_column_has_the_narrowest_type_that_is_exact(literals, values, dtype):
 
 
 def test_parts_of_a_column_of_different_types_join(monkeypatch):
-    monkeypatch.setattr(bulk, "CHUNK", 1)
+    monkeypatch.setattr(bulk_parser, "CHUNK", 1)
     assert column_of("1", "0.5").dtype == np.float64
     assert column_of("1", "2").dtype == np.int64
     assert column_of("9007199254740993", "0.5") == [2**53 + 1, 0.5]

@@ -65,7 +65,7 @@ class SqlDialect:
 
     def parse_columns(self, texts: Sequence[str], split: bool = False) -> ParsedMany:
         """The columnar form of many texts."""
-        from whimbrel.language.sql.bulk import parse_columns
+        from whimbrel.language.sql.bulk_parser import parse_columns
 
         return parse_columns(texts, self.shapes, split)
 

@@ -27,7 +27,7 @@ BUILT_IN: Mapping[str, Domain] = {
 
 
 @dataclass(frozen=True)
-class Definitions:
+class SchemaDefinitions:
     """All definitions. Immutable: an extension gives a new object, one version later."""
 
     type_attribute: str = "event_type"
@@ -53,7 +53,7 @@ class Definitions:
         """The domain of the type attribute."""
         return Enumeration(tuple(self.types)) if self.types else None
 
-    def with_domain(self, name: str, domain: Domain) -> Definitions:
+    def with_domain(self, name: str, domain: Domain) -> SchemaDefinitions:
         """Rule 1: create a domain."""
         _check_name(name, "domains")
         known = self.domains.get(name)
@@ -61,7 +61,7 @@ class Definitions:
             return self._unless(known == domain, "domain", name, str(known), str(domain))
         return self._next(domains={**self.domains, name: domain})
 
-    def with_attribute(self, name: str, domain: str) -> Definitions:
+    def with_attribute(self, name: str, domain: str) -> SchemaDefinitions:
         """Rule 2: create an attribute of a domain that is there."""
         _check_name(name, "attributes")
         if name == self.type_attribute:
@@ -74,7 +74,7 @@ class Definitions:
             raise SchemaError(f"Expected a domain, but got {domain!r}{hint}", f"attributes.{name}")
         return self._next(domain_names={**self.domain_names, name: domain})
 
-    def with_use(self, type: str, attribute: str, use: Use) -> Definitions:
+    def with_use(self, type: str, attribute: str, use: Use) -> SchemaDefinitions:
         """Rule 3: an event type gets an attribute that it does not have, which must be optional."""
         uses = self.types.get(type)
         if uses is None:
@@ -89,7 +89,7 @@ class Definitions:
             raise SchemaError("Expected an optional attribute, because events without it are valid already", path)
         return self._next(types={**self.types, type: {**uses, attribute: use}})
 
-    def with_type(self, name: str, uses: Uses) -> Definitions:
+    def with_type(self, name: str, uses: Uses) -> SchemaDefinitions:
         """Rule 4: create an event type."""
         _check_name(name, "types")
         for attribute in uses:
@@ -105,12 +105,12 @@ class Definitions:
             hint = did_you_mean(str(name), self.domain_names)
             raise SchemaError(f"Expected an attribute, but got {name!r}{hint}", path)
 
-    def _unless(self, same: bool, kind: str, name: str, existing: str, proposed: str) -> Definitions:
+    def _unless(self, same: bool, kind: str, name: str, existing: str, proposed: str) -> SchemaDefinitions:
         if not same:
             raise ConflictingExtension(kind, name, existing, proposed)
         return self
 
-    def _next(self, **changes: object) -> Definitions:
+    def _next(self, **changes: object) -> SchemaDefinitions:
         return replace(self, version=self.version + 1, **changes)  # type: ignore[arg-type]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from whimbrel.model.schema.definitions import Definitions
+from whimbrel.model.schema.definitions import SchemaDefinitions
 
 What: TypeAlias = Literal["added", "removed", "changed"]
 
@@ -33,7 +33,7 @@ class Change:
         return f"{sign} {self.path}: {shown}" + ("" if self.is_extension else "  (not an extension)")
 
 
-def changes(old: Definitions, new: Definitions) -> list[Change]:
+def changes(old: SchemaDefinitions, new: SchemaDefinitions) -> list[Change]:
     """What changed from one state to another, in the order domains, attributes, types."""
     found: list[Change] = []
     settings = [
@@ -59,7 +59,7 @@ def changes(old: Definitions, new: Definitions) -> list[Change]:
     return found
 
 
-def _texts(state: Definitions, name: str) -> dict[str, object]:
+def _texts(state: SchemaDefinitions, name: str) -> dict[str, object]:
     uses = state.types.get(name)
     return (
         {}

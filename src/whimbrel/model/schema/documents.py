@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from whimbrel.model.schema.definitions import BUILT_IN, Definitions
+from whimbrel.model.schema.definitions import BUILT_IN, SchemaDefinitions
 from whimbrel.model.schema.domains import Boolean, Domain, Enumeration, Instant, Number, String
 from whimbrel.model.schema.errors import InvalidSchema, SchemaError, did_you_mean
 from whimbrel.model.schema.event_types import Use
@@ -64,11 +64,13 @@ def to_text(document: Mapping[str, object], as_json: bool = False) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n" if as_json else to_toml(document)
 
 
-def read(document: object) -> Definitions:
+def read(document: object) -> SchemaDefinitions:
     """The definitions of a document; InvalidSchema with every problem if there are any."""
     problems: list[SchemaError] = []
     parts = _parts(document, problems)
-    base = Definitions(_text(parts, "type_attribute", problems) or "event_type", _text(parts, "default_type", problems))
+    base = SchemaDefinitions(
+        _text(parts, "type_attribute", problems) or "event_type", _text(parts, "default_type", problems)
+    )
     state = _grown(base, parts, problems)
     if state.default_type is not None and state.default_type not in state.types:
         hint = did_you_mean(state.default_type, state.types)
@@ -83,7 +85,7 @@ def read(document: object) -> Definitions:
     return state
 
 
-def extended(state: Definitions, document: object) -> Definitions:
+def extended(state: SchemaDefinitions, document: object) -> SchemaDefinitions:
     """The definitions together with those of a document; raises all conflicts and other problems."""
     problems: list[SchemaError] = []
     parts = _parts(document, problems)
@@ -111,12 +113,12 @@ def _parts(document: object, problems: list[SchemaError]) -> Mapping[str, object
     return document
 
 
-def _grown(state: Definitions, parts: Mapping[str, object], problems: list[SchemaError]) -> Definitions:
+def _grown(state: SchemaDefinitions, parts: Mapping[str, object], problems: list[SchemaError]) -> SchemaDefinitions:
     """The definitions after every extension that the document asks for; those with a problem are skipped."""
     for name, item in _table(parts, "domains", problems).items():
         state = _attempt(problems, state, _with_domain, name, item)
     for name, item in _table(parts, "attributes", problems).items():
-        state = _attempt(problems, state, Definitions.with_attribute, name, item)
+        state = _attempt(problems, state, SchemaDefinitions.with_attribute, name, item)
     for name, item in _table(parts, "types", problems).items():
         state = _attempt(problems, state, _with_type, name, item, problems)
     return state
@@ -153,11 +155,11 @@ def _domain(kind: str, fields: dict[str, object]) -> Domain:
     return _PLAIN.get(kind) or Number(kind, **fields)  # type: ignore[arg-type]
 
 
-def _with_domain(state: Definitions, name: str, item: object) -> Definitions:
+def _with_domain(state: SchemaDefinitions, name: str, item: object) -> SchemaDefinitions:
     return state.with_domain(name, read_domain(item, f"domains.{name}"))
 
 
-def _with_type(state: Definitions, name: str, item: object, problems: list[SchemaError]) -> Definitions:
+def _with_type(state: SchemaDefinitions, name: str, item: object, problems: list[SchemaError]) -> SchemaDefinitions:
     if not isinstance(item, Mapping):
         raise SchemaError(f"Expected a table of attributes, but got {item!r}", f"types.{name}")
     uses: dict[str, Use] = {}
@@ -171,13 +173,13 @@ def _with_type(state: Definitions, name: str, item: object, problems: list[Schem
     if name not in state.types:
         return state.with_type(name, uses)
     for attribute, one in uses.items():
-        state = _attempt(problems, state, Definitions.with_use, name, attribute, one)
+        state = _attempt(problems, state, SchemaDefinitions.with_use, name, attribute, one)
     return state
 
 
 def _attempt(
-    problems: list[SchemaError], state: Definitions, step: Callable[..., Definitions], *arguments: object
-) -> Definitions:
+    problems: list[SchemaError], state: SchemaDefinitions, step: Callable[..., SchemaDefinitions], *arguments: object
+) -> SchemaDefinitions:
     """The definitions after a step; unchanged, and the problem noted, if it has one."""
     try:
         return step(state, *arguments)
@@ -202,7 +204,7 @@ def _table(document: Mapping[str, object], name: str, problems: list[SchemaError
     return {}
 
 
-def written(state: Definitions) -> dict[str, object]:
+def written(state: SchemaDefinitions) -> dict[str, object]:
     """The definitions as a document."""
     document: dict[str, object] = {"version": state.version, "type_attribute": state.type_attribute}
     if state.default_type is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from whimbrel.model.schema.definitions import BUILT_IN, Definitions
+from whimbrel.model.schema.definitions import BUILT_IN, SchemaDefinitions
 from whimbrel.model.schema.domains import Domain
 from whimbrel.model.schema.errors import InvalidSchema, SchemaError
 from whimbrel.model.schema.event_types import Use
@@ -50,7 +50,7 @@ class Fields:
 
         if self.problems:
             raise InvalidSchema(self.problems)
-        state = Definitions(default_type=type)
+        state = SchemaDefinitions(default_type=type)
         if state.type_attribute in self.domains:
             raise InvalidSchema(
                 [

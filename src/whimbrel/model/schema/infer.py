@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from whimbrel.model.constraint import NULL_KEY
 from whimbrel.model.event import Event
-from whimbrel.model.schema.definitions import BUILT_IN, Definitions
+from whimbrel.model.schema.definitions import BUILT_IN, SchemaDefinitions
 from whimbrel.model.schema.domains import Boolean, Domain, Enumeration, Instant, Number, String
 from whimbrel.model.schema.errors import InvalidSchema, SchemaError
 from whimbrel.model.schema.event_types import Use
@@ -83,7 +83,7 @@ def inferred(
                     multiple.setdefault(type, set()).add(name)
     if not counts:
         raise InvalidSchema([SchemaError("Expected at least one event", "$")])
-    state = _with_attributes(Definitions(type_attribute, default_type if alone else None), seen)
+    state = _with_attributes(SchemaDefinitions(type_attribute, default_type if alone else None), seen)
     for type in counts:
         uses = {
             name: Use(count == counts[type], name in multiple.get(type, ()))
@@ -93,7 +93,7 @@ def inferred(
     return Schema._of(state)
 
 
-def _with_attributes(state: Definitions, seen: Mapping[str, _Seen]) -> Definitions:
+def _with_attributes(state: SchemaDefinitions, seen: Mapping[str, _Seen]) -> SchemaDefinitions:
     problems: list[SchemaError] = []
     for name, one in seen.items():
         domain = one.domain()

@@ -14,7 +14,7 @@ from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
 from whimbrel.model.schema import documents, filter_check, filter_codes
-from whimbrel.model.schema.definitions import Definitions
+from whimbrel.model.schema.definitions import SchemaDefinitions
 from whimbrel.model.schema.diff import Change, changes
 from whimbrel.model.schema.domains import Domain
 from whimbrel.model.schema.errors import InvalidEvent, SchemaError, Violation, did_you_mean
@@ -49,9 +49,9 @@ class Schema:
     """
 
     def __init__(self, type_attribute: str = "event_type", default_type: str | None = None) -> None:
-        self._state = Definitions(type_attribute, default_type)
+        self._state = SchemaDefinitions(type_attribute, default_type)
         self._lock = threading.Lock()
-        self._views: tuple[Definitions, dict[frozenset[str], dict[str, Use]]] = (self._state, {})
+        self._views: tuple[SchemaDefinitions, dict[frozenset[str], dict[str, Use]]] = (self._state, {})
 
     @property
     def version(self) -> int:
@@ -111,7 +111,7 @@ class Schema:
         document = other.to_document() if isinstance(other, Schema) else other
         return self._step(lambda state: documents.extended(state, document))
 
-    def _step(self, step: Callable[[Definitions], Definitions]) -> bool:
+    def _step(self, step: Callable[[SchemaDefinitions], SchemaDefinitions]) -> bool:
         with self._lock:
             old, self._state = self._state, step(self._state)
             return self._state is not old
@@ -231,7 +231,7 @@ class Schema:
         return changes(self._state, newer._state)
 
     @staticmethod
-    def _of(state: Definitions) -> Schema:
+    def _of(state: SchemaDefinitions) -> Schema:
         schema = Schema()
         schema._state = state
         return schema

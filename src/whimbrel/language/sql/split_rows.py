@@ -31,10 +31,10 @@ class _Known(dict[str, int]):
         return code
 
 
-class ConjunctionRows:
+class SplitRows:
     """Collects rows whose texts are conjunctions of plain predicates.
 
-    >>> gathered = ConjunctionRows()
+    >>> gathered = SplitRows()
     >>> gathered.add("a = ' AND b < '", [7], [], ["1", "2"]), gathered.add("a = ' OR b < '", [8], [], ["1", "2"])
     (True, False)
     >>> found = gathered.conjunctions()

@@ -15,11 +15,11 @@ import numpy as np
 
 from whimbrel.language.columnar import ColumnarShape, ParsedMany, ShapeGroup
 from whimbrel.language.columnar.columns import Column, Int64s, joined
-from whimbrel.language.sql.conjunction_rows import ConjunctionRows
 from whimbrel.language.sql.lexer import check_text
 from whimbrel.language.sql.literal_columns import numbers_column, strings_column, timestamps_column
 from whimbrel.language.sql.shape_cache import ShapeCache, cut_literals
 from whimbrel.language.sql.skeletons import columnar_shape
+from whimbrel.language.sql.split_rows import SplitRows
 from whimbrel.language.sql.template import FIRST_NUMBER, Template
 from whimbrel.model.errors import LimitExceeded, WhimbrelError
 from whimbrel.model.filter import Filter
@@ -66,7 +66,7 @@ class _Collector:
 
     def take_chunk(self, start: int, split: bool) -> None:
         """Parse the rows of a chunk."""
-        gathered = ConjunctionRows()
+        gathered = SplitRows()
         for skeleton, rows in self._by_skeleton(start).items():
             rare = split and isinstance(skeleton, str) and len(rows.rows) < RARE
             if not (rare and gathered.add(str(skeleton), rows.rows, rows.strings, rows.numbers)):
