@@ -50,13 +50,13 @@ class Substring:
         if isinstance(other, Suffix | Substring):
             return self.text in other.text
         return isinstance(other, LikePattern) and any(
-            self.text in piece for segment in other.segments for piece in segment
+            self.text in fragment for segment in other.segments for fragment in segment
         )
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class LikePattern:
-    """A LIKE pattern: segments joined by %; within a segment, literal pieces joined by _ (one code point)."""
+    """A LIKE pattern: segments joined by %; within a segment, literal fragments joined by _ (one code point)."""
 
     segments: tuple[tuple[str, ...], ...]
 
@@ -170,13 +170,13 @@ def _canonical(segments: list[list[str]]) -> tuple[tuple[str, ...], ...]:
     """Move every _ that touches a % to the segment before, and drop segments that are empty between two %."""
     out: list[list[str]] = [segments[0]]
     for segment in segments[1:]:
-        pieces = list(segment)
+        fragments = list(segment)
         if len(out) > 1 and out[-1] == [""]:  # %% is %
             out.pop()
-        while len(pieces) > 1 and not pieces[0]:  # %_x is _%x
-            pieces.pop(0)
+        while len(fragments) > 1 and not fragments[0]:  # %_x is _%x
+            fragments.pop(0)
             out[-1].append("")
-        out.append(pieces)
+        out.append(fragments)
     return tuple(tuple(segment) for segment in out)
 
 
@@ -202,10 +202,10 @@ def _length(segment: tuple[str, ...]) -> int:
 
 
 def _fits(segment: tuple[str, ...], value: str, at: int) -> bool:
-    for piece in segment:
-        if not value.startswith(piece, at):
+    for fragment in segment:
+        if not value.startswith(fragment, at):
             return False
-        at += len(piece) + 1
+        at += len(fragment) + 1
     return True
 
 

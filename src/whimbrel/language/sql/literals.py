@@ -69,7 +69,7 @@ def _like_text(segments: tuple[tuple[str, ...], ...]) -> str:
     if len(text.encode()) <= LIKE_BYTES.value:
         return f"LIKE {string_text(text)}"
     # a pattern near the limit was written with an escape that it needs less often
-    used = {character for segment in segments for piece in segment for character in piece}
+    used = {character for segment in segments for fragment in segment for character in fragment}
     escape = next(character for character in map(chr, range(33, 0xD800)) if character not in used | {"%", "_"})
     return f"LIKE {string_text(_joined(segments, escape))} ESCAPE {string_text(escape)}"
 
@@ -77,5 +77,6 @@ def _like_text(segments: tuple[tuple[str, ...], ...]) -> str:
 def _joined(segments: tuple[tuple[str, ...], ...], escape: str) -> str:
     marked = re.compile(f"[%_{re.escape(escape)}]")
     return "%".join(
-        "_".join(marked.sub(lambda found: escape + found.group(), piece) for piece in segment) for segment in segments
+        "_".join(marked.sub(lambda found: escape + found.group(), fragment) for fragment in segment)
+        for segment in segments
     )

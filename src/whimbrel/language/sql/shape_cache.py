@@ -40,8 +40,8 @@ def cut_literals(text: str) -> CutText:
     rest = "''".join(parts[::2])
     if len(parts) % 2 == 0 or "''''" in rest or '"' in rest or "`" in rest:
         return cut_tokens(text)
-    pieces = _split_numbers(rest)
-    return "'".join(pieces[::2]), parts[1::2], pieces[1::2]
+    around = _split_numbers(rest)
+    return "'".join(around[::2]), parts[1::2], around[1::2]
 
 
 def cut_tokens(text: str) -> CutText:
