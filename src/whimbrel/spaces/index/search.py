@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from whimbrel.compiled.jit import kernel
+from whimbrel.compiled.jit import inlined, kernel
 from whimbrel.spaces.index.bounds import crossed_downward, crossed_upward, disjoint_places, overlap_count
 from whimbrel.spaces.index.crossing_scan import crossing_scan
 from whimbrel.spaces.index.elimination import eliminate
@@ -55,8 +55,6 @@ from whimbrel.spaces.index.tail_scan import tail_scan
 
 _FEW = 256
 """A crossing scan of at most this many entries is taken without pricing the other strategies."""
-CROSSING, OVERLAP, ELIMINATION = range(3)
-"""The strategies."""
 
 
 def flat_arrays(index: IndexArrays) -> tuple[Any, ...]:
@@ -107,8 +105,6 @@ def search(
     queries = QueryBatch(scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[5], scratch[6], scratch[7])
     spaces, tail = index.dimensions.spaces, index.rows.counts[TAIL_USED]
     one_space = required == 0 and spaces.size > 0 and spaces.max() == 1
-    lows, highs = index.lows.entries, index.highs.entries
-    run_lows, run_highs = index.run_lows.entries, index.run_highs.entries
     found, batch_size = 0, len(queries.header)
     numbers = np.empty(batch_size, np.int64)
     for first in range(0, order.size, batch_size):
@@ -123,15 +119,26 @@ def search(
             number = numbers[at] = names[region]
             if queries.header[at, NEW_VALID] == 0:
                 continue
-            strategy, cost, width = _cheapest(index, queries, at, slots)
-            if strategy == ELIMINATION:
+            crossing = overlap = elimination = HIGH
+            width = 0
+            if queries.header[at, NEW_VALID] & ~queries.header[at, OLD_VALID] == 0:
+                crossing = _crossing_cost(index.lows, index.highs, queries, at, 0)
+                crossing += _crossing_cost(index.run_lows, index.run_highs, queries, at, 2)
+            if crossing > _FEW:
+                overlap, width = _overlap_cost(index, queries, at)
+                if min(crossing, overlap) > slots // 2:
+                    elimination = _elimination_cost(index.lows, index.highs, queries, at)
+                    elimination += _elimination_cost(index.run_lows, index.run_highs, queries, at)
+                    elimination = (elimination + slots) // 2  # to mark an entry is cheaper than to check a row
+            if elimination < crossing and elimination < overlap:
                 out, found = eliminate(index, slots, queries, at, required, number, out, found)
                 continue
+            width = 0 if crossing <= overlap else width
             if tail:
                 out, found = tail_scan(index, width, queries, at, required, number, out, found)
-            if strategy == CROSSING:
+            if crossing <= overlap:
                 _link(queries, at)
-                linked += cost
+                linked += crossing
             else:
                 for level in (index.lows, index.run_lows):
                     out, found = overlap_scan(
@@ -139,20 +146,30 @@ def search(
                     )
         if linked:
             out = with_capacity(out, found, found + linked + 1)
-            for d in range(queries.head.size):
-                if queries.head[d] < 0:
-                    continue
-                found = crossing_scan(
-                    index.rows, spaces, lows, highs, 0, d, queries, numbers, required, one_space, out, found
-                )
-                if len(run_lows):
-                    found = crossing_scan(
-                        index.rows, spaces, run_lows, run_highs, 2, d, queries, numbers, required, one_space, out, found
-                    )
-                queries.head[d] = -1
+            found = _crossing_scans(index, queries, numbers, required, one_space, out, found)
         for at in range(count):
             clear_query(queries, at)
     return out, found
+
+
+@inlined
+def _crossing_scans(
+    index: IndexArrays, queries: QueryBatch, numbers: Int64s, required: int, one_space: bool, out: Int64s, found: int
+) -> int:
+    """Run the crossing scans of a batch, dimension by dimension, and empty the chains of queries."""
+    rows, spaces = index.rows, index.dimensions.spaces
+    lows, highs = index.lows.entries, index.highs.entries
+    run_lows, run_highs = index.run_lows.entries, index.run_highs.entries
+    for d in range(queries.head.size):
+        if queries.head[d] < 0:
+            continue
+        found = crossing_scan(rows, spaces, lows, highs, 0, d, queries, numbers, required, one_space, out, found)
+        if len(run_lows):
+            found = crossing_scan(
+                rows, spaces, run_lows, run_highs, 2, d, queries, numbers, required, one_space, out, found
+            )
+        queries.head[d] = -1
+    return found
 
 
 @kernel
@@ -160,25 +177,6 @@ def unpack_results(found: Int64s, slots: Int32s, regions: Int32s, named_slots: I
     """Split results into two arrays: the names of regions, and the names of slots."""
     for row in range(len(regions)):
         regions[row], named_slots[row] = found[row], slots[found[row] >> SLOT_SHIFT]
-
-
-@kernel
-def _cheapest(index: IndexArrays, queries: QueryBatch, at: int, slots: int) -> tuple[int, int, int]:
-    """The strategy for query `at`, the number of entries that it scans, and of dimensions if it is an overlap scan."""
-    crossing = HIGH
-    if queries.header[at, NEW_VALID] & ~queries.header[at, OLD_VALID] == 0:
-        crossing = _crossing_cost(index.lows, index.highs, queries, at, 0)
-        crossing += _crossing_cost(index.run_lows, index.run_highs, queries, at, 2)
-    if crossing <= _FEW:
-        return CROSSING, crossing, 0
-    overlap, width = _overlap_cost(index, queries, at)
-    if min(crossing, overlap) > slots // 2:
-        elimination = _elimination_cost(index.lows, index.highs, queries, at)
-        elimination += _elimination_cost(index.run_lows, index.run_highs, queries, at)
-        elimination = (elimination + slots) // 2  # to mark an entry is cheaper than to check a row
-        if elimination < crossing and elimination < overlap:
-            return ELIMINATION, elimination, 0
-    return (CROSSING, crossing, 0) if crossing <= overlap else (OVERLAP, overlap, width)
 
 
 @kernel
