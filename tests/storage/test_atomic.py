@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from whimbrel.storage.atomic import create_file, make_directory, replace_file
+from whimbrel.storage.atomic import create_file, make_directory, place_directory, replace_file
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
@@ -46,3 +46,14 @@ def test_a_directory_is_made_with_its_parents(tmp_path: Path) -> None:
     for _ in range(2):
         make_directory(tmp_path / "a" / "b")
     assert (tmp_path / "a" / "b").is_dir()
+
+
+def test_a_directory_gets_its_place_once(tmp_path: Path) -> None:
+    for number, expected in enumerate([True, False]):
+        staged = tmp_path / f"staged-{number}"
+        staged.mkdir()
+        (staged / "file").write_bytes(b"%d" % number)
+        assert place_directory(staged, tmp_path / "place") is expected
+    assert (tmp_path / "place" / "file").read_bytes() == b"0" and os.listdir(tmp_path) == ["place"]
+    with pytest.raises(FileNotFoundError):
+        place_directory(tmp_path / "nothing", tmp_path / "other")

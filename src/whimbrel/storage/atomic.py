@@ -1,13 +1,14 @@
 """Files that appear whole or not at all, and survive a power cut once the call returns.
 
-Each function writes a temporary file beside the target, syncs it, gives it the target's name in one step, and syncs
-the directory. A crash leaves at most the temporary file: its name starts with a dot and ends with `.tmp`.
+A file is written under a temporary name beside its place and synced, gets its name in one step, and the directory is
+synced. A crash leaves at most the temporary file: its name starts with a dot and ends with `.tmp`.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +34,23 @@ def create_file(path: Path, content: bytes) -> bool:
             created = False
     sync(path.parent)
     return created
+
+
+def place_directory(staged: Path, place: Path) -> bool:
+    """Rename a finished directory to `place`. If one is there already, delete `staged` and return False.
+
+    The name is on disk in either case. The caller has synced the files of the directory, where that matters.
+    """
+    try:
+        staged.rename(place)
+        placed = True
+    except OSError:
+        if not place.is_dir():
+            raise
+        shutil.rmtree(staged)
+        placed = False
+    sync(place.parent)
+    return placed
 
 
 def make_directory(path: Path) -> None:

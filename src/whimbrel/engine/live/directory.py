@@ -11,20 +11,19 @@ save has an old MANIFEST in hand and starts again with the new one. What is mapp
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import re
 import secrets
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from whimbrel.storage.array_file import ArrayFile, Arrays, Meta, open_file, to_json, write_file
-from whimbrel.storage.atomic import replace_file, sync
+from whimbrel.storage.atomic import make_directory, replace_file, sync
 from whimbrel.storage.errors import CorruptIndex, ForeignFile, MissingIndex, NewerFormat, OlderFormat
+from whimbrel.storage.lock import locked
 
 __all__ = [
     "content_name",
@@ -57,10 +56,8 @@ def save_directory(
     program or of a newer Whimbrel is refused; one that is damaged or older is overwritten.
     """
     directory = Path(directory)
-    if not directory.is_dir():
-        directory.mkdir(parents=True, exist_ok=True)
-        sync(directory.parent)
-    with _lock(directory):
+    make_directory(directory)
+    with locked(directory):
         with suppress(CorruptIndex, MissingIndex, OlderFormat):
             _sweep(directory, read_manifest(directory))
         entries = {name: _put(directory, name, ArrayFile.of(*parts)) for name, parts in files.items()}
@@ -159,13 +156,3 @@ def _sweep(directory: Path, manifest: Manifest) -> None:
     for path in directory.iterdir():
         if path.name not in named and _OURS.fullmatch(path.name):
             path.unlink(missing_ok=True)
-
-
-@contextmanager
-def _lock(directory: Path) -> Iterator[None]:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

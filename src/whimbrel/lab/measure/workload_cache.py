@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from whimbrel.lab.workloads import Workload, make
+from whimbrel.storage.atomic import place_directory
 
 Scale = Literal["small", "full"]
 """How large workloads are: for a look in minutes, or the sizes that targets are for."""
@@ -47,9 +48,6 @@ def _keep(workload: Workload, place: Path) -> None:
     written = Path(tempfile.mkdtemp(dir=place.parent, prefix=".new-"))
     try:
         workload.write(written)
-        written.rename(place)
-    except OSError:
-        if not place.is_dir():  # else another run was faster
-            raise
+        place_directory(written, place)  # unless another run was faster
     finally:
         shutil.rmtree(written, ignore_errors=True)

@@ -27,7 +27,7 @@ import msgspec
 
 from whimbrel.engine.live.directory import read_manifest
 from whimbrel.pipeline.errors import BadManifest, MissingVersion, RemotePath, VersionTaken
-from whimbrel.storage.atomic import create_file, make_directory, sync
+from whimbrel.storage.atomic import create_file, make_directory, place_directory, sync
 from whimbrel.storage.lock import locked
 
 FORMAT = "whimbrel index version"
@@ -143,13 +143,7 @@ class IndexStore:
         files = read_manifest(folder)["files"]
         content = "".join(f"{name} {entry['digest']}\n" for name, entry in sorted(files.items()))
         name = blake2b(content.encode(), digest_size=16).hexdigest()
-        try:
-            folder.rename(self.shard_path(name))
-        except OSError:  # the same content is there already
-            if not self.shard_path(name).is_dir():
-                raise
-            shutil.rmtree(folder)
-        sync(self.path / "shards")
+        place_directory(folder, self.shard_path(name))  # not where the same content is there already
         return name, sum(entry["size"] for entry in files.values())
 
     def lock(self) -> AbstractContextManager[None]:

@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 from whimbrel.pipeline.errors import OptionError, RemotePath
 from whimbrel.pipeline.stages.deliver.rows import Group, Shape
-from whimbrel.storage.atomic import sync
+from whimbrel.storage.atomic import place_directory, sync
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -59,8 +59,7 @@ class Folder:
         try:
             rows.write.format(self.format).partitionBy(*self.partition_by).save(str(staged))
             place.parent.mkdir(parents=True, exist_ok=True)
-            os.rename(staged, place)
-            sync(place.parent)
+            place_directory(staged, place)
         finally:
             shutil.rmtree(staged, ignore_errors=True)
 
