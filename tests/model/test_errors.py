@@ -38,6 +38,8 @@ ERRORS: list[tuple[WhimbrelError, str]] = [
         "Expected at most 1,000,000 steps, but got 1,000,001 (limit: x)",
     ),
     (EventError("an object", "list"), "Expected an object, but got list - at $"),
+    (EventError("an object", "list", row=3), "Expected an object, but got list - at event 3: $"),
+    (LimitExceeded("x", 2, 1, "steps", row=7), "Expected at most 1 steps, but got 2 (limit: x) - at event 7"),
     (UnknownDialect("x", ["cesql", "sql"]), "Expected a dialect of cesql, sql, but got 'x'"),
     (DuplicateId("a"), "Expected a new subscription id, but 'a' is already there (use replace)"),
     (UnknownId(7), "Expected the id of a subscription, but 7 is not there"),

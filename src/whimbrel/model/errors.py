@@ -61,26 +61,44 @@ class FilterSyntaxError(FilterError):
 
 
 class LimitExceeded(WhimbrelError):
-    """Something is larger than its limit in `whimbrel.model.limits`."""
+    """Something is larger than its limit in `whimbrel.model.limits`; `row`: in which event, if it is one of many."""
 
-    def __init__(self, limit: str, size: int, maximum: int, unit: str, where: str = "") -> None:
+    def __init__(self, limit: str, size: int, maximum: int, unit: str, where: str = "", row: int | None = None) -> None:
         self.limit = limit
         self.size = size
         self.maximum = maximum
         self.unit = unit
         self.where = where
-        place = f" - at {where}" if where else ""
-        super().__init__(f"Expected at most {maximum:,} {unit}, but got {size:,} (limit: {limit}){place}")
+        self.row = row
+        place = _place(where, row)
+        at = f" - at {place}" if place else ""
+        super().__init__(f"Expected at most {maximum:,} {unit}, but got {size:,} (limit: {limit}){at}")
+
+    def at_row(self, row: int | None) -> LimitExceeded:
+        """The same error in the event of that row; None: in a single event."""
+        return LimitExceeded(self.limit, self.size, self.maximum, self.unit, self.where or "$", row)
 
 
 class EventError(WhimbrelError):
-    """An event was refused: what was `expected` at `path`, and what was `found`."""
+    """An event was refused: what was `expected` at `path`, what was `found`, and the `row` if it is one of many."""
 
-    def __init__(self, expected: str, found: str, path: str = "$") -> None:
+    def __init__(self, expected: str, found: str, path: str = "$", row: int | None = None) -> None:
         self.expected = expected
         self.found = found
         self.path = path
-        super().__init__(f"Expected {expected}, but got {found} - at {path}")
+        self.row = row
+        super().__init__(f"Expected {expected}, but got {found} - at {_place(path, row)}")
+
+    def at_row(self, row: int | None) -> EventError:
+        """The same error in the event of that row; None: in a single event."""
+        return EventError(self.expected, self.found, self.path, row)
+
+
+def _place(where: str, row: int | None) -> str:
+    """A place in an event, which has a row if it is one of many."""
+    if row is None:
+        return where
+    return f"event {row}: {where}" if where else f"event {row}"
 
 
 class UnknownDialect(WhimbrelError):

@@ -111,11 +111,8 @@ def _placed(row: int, read: Callable[..., Event], *arguments: object) -> Event:
     """Call `read`, and add the number of the event to its errors."""
     try:
         return read(*arguments)
-    except EventError as error:
-        raise EventError(error.expected, error.found, f"event {row}: {error.path}") from error
-    except LimitExceeded as error:
-        where = f"event {row}: {error.where or '$'}"
-        raise LimitExceeded(error.limit, error.size, error.maximum, error.unit, where) from error
+    except (EventError, LimitExceeded) as error:
+        raise error.at_row(row) from error
 
 
 def _row_event(names: list[str], cells: tuple[object, ...], timestamps: Collection[str]) -> Event:

@@ -19,10 +19,10 @@ class Limit:
     unit: str
     reason: str
 
-    def check(self, size: int, where: str = "") -> None:
+    def check(self, size: int, where: str = "", row: int | None = None) -> None:
         """Raise `LimitExceeded` when `size` is above the limit."""
         if size > self.value:
-            raise LimitExceeded(self.name, size, self.value, self.unit, where)
+            raise LimitExceeded(self.name, size, self.value, self.unit, where, row)
 
 
 FILTER_BYTES = Limit("filter bytes", 1 << 20, "bytes of UTF-8", "a filter is parsed whole, in memory")

@@ -41,7 +41,7 @@ def rank_column(array: pa.Array, leaf: Leaf, lookup: Lookup, out: np.ndarray) ->
     rank_array(array, lookup, leaf.is_time, MISSING, out)
     if leaf.is_time:
         for row in np.flatnonzero(out == BAD).tolist():
-            raise EventError("a timestamp", repr(array[row].as_py()), f"event {row}: {leaf.name}")
+            raise EventError("a timestamp", repr(array[row].as_py()), leaf.name, row)
 
 
 def rank_array(array: pa.Array, lookup: Lookup, is_time: bool, missing: int, out: np.ndarray) -> None:

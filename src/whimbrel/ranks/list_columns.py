@@ -126,4 +126,4 @@ def _check_times(ranks: np.ndarray, members: pa.Array, starts: np.ndarray, ends:
     if leaf.is_time:
         for member in np.flatnonzero(ranks == BAD).tolist():
             for row in np.flatnonzero((starts <= member) & (member < ends)).tolist():
-                raise EventError("a timestamp", repr(members[member].as_py()), f"event {row}: {leaf.name}")
+                raise EventError("a timestamp", repr(members[member].as_py()), leaf.name, row)

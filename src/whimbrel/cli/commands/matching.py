@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 Read = tuple[InputPlace, SubscriptionRow]
 
-_FIRST = "event 0: "
-
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
@@ -108,11 +106,8 @@ def match_events(index: Index, batch: EventBatch) -> Iterator[pa.Table | InputEr
 
 def _alone(error: WhimbrelError) -> WhimbrelError:
     """The error without the number that the event had in its batch of one."""
-    if isinstance(error, EventError):
-        return EventError(error.expected, error.found, error.path.removeprefix(_FIRST))
-    if isinstance(error, LimitExceeded):
-        where = error.where.removeprefix(_FIRST)
-        return LimitExceeded(error.limit, error.size, error.maximum, error.unit, where)
+    if isinstance(error, EventError | LimitExceeded):
+        return error.at_row(None)
     if isinstance(error, InvalidEvent):
         return InvalidEvent(error.violations)
     return error

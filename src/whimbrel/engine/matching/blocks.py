@@ -8,7 +8,6 @@ gives those of its first events, and what is left of it is a unit again.
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -171,19 +170,9 @@ def match_unit(
     try:
         return _match_events(snapshot, unit.events, timestamps, judge, workspace)
     except (EventError, LimitExceeded) as error:
-        raise _located(error, unit.first) from error
-
-
-def _located(error: EventError | LimitExceeded, first: int) -> EventError | LimitExceeded:
-    """The error with the row in the input where it has the row in a unit."""
-    path = error.path if isinstance(error, EventError) else error.where
-    row = re.match(r"event (\d+)", path)
-    if row is None:
-        return error
-    path = f"event {int(row[1]) + first}{path[row.end() :]}"
-    if isinstance(error, EventError):
-        return EventError(error.expected, error.found, path)
-    return LimitExceeded(error.limit, error.size, error.maximum, error.unit, path)
+        if error.row is None:
+            raise
+        raise error.at_row(error.row + unit.first) from error
 
 
 def _match_events(

@@ -114,7 +114,7 @@ class EventEncoder:
             encoded = _united(encoded, self._odd(table, found.odd, timestamps), len(self.numbers.kinds))
         if not found.is_flat:
             sizes = np.diff(encoded.offsets) - sum(part.ends - part.starts for part in derived)
-            EVENT_VALUES.check(int(sizes.max(initial=0)), f"event {int(sizes.argmax()) if rows else 0}")
+            EVENT_VALUES.check(int(sizes.max(initial=0)), row=int(sizes.argmax()) if rows else 0)
         return encoded
 
     def _layout_of(self, schema: pa.Schema, timestamps: frozenset[str]) -> ColumnLayout:
@@ -172,11 +172,8 @@ class EventEncoder:
         for row, event in enumerate(events):
             try:
                 coupled[row] = self.single_events.append(event, timestamps, attrs, cells)
-            except EventError as error:
-                raise EventError(error.expected, error.found, f"event {row}: {error.path}") from error
-            except LimitExceeded as error:
-                where = f"event {row}: {error.where or '$'}"
-                raise LimitExceeded(error.limit, error.size, error.maximum, error.unit, where) from error
+            except (EventError, LimitExceeded) as error:
+                raise error.at_row(row) from error
             sizes.append(len(attrs))
         return self._ranked(attrs, cells, sizes, coupled)
 

@@ -25,7 +25,6 @@ FEW = 64
 SHOWN = 80
 """Characters of a text that a message shows."""
 REASONS = pa.list_(pa.struct([(name, pa.string()) for name in ("attribute", "kind", "message")]))
-_FIRST = "event 0: "
 
 Reasons: TypeAlias = list[dict[str, str]]
 
@@ -122,7 +121,7 @@ def _refused(error: EventError | LimitExceeded) -> dict[str, str]:
         path, message = error.path, f"expected {error.expected}, but got {error.found}"
     else:
         path, message = error.where, f"expected at most {error.maximum:,} {error.unit}, but got {error.size:,}"
-    return _reason(path.removeprefix(_FIRST) or "$", "event", message)
+    return _reason(path or "$", "event", message)
 
 
 def _reason(attribute: str, kind: str, message: str) -> dict[str, str]:
