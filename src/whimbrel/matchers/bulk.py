@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from whimbrel.language.columnar import ParsedMany, ShapeGroup, Term, parse_many
 from whimbrel.matchers.base import BaseMatcher
 from whimbrel.matchers.capabilities import Capabilities
-from whimbrel.matchers.coding import Int64s
 from whimbrel.matchers.conjunction_rows import GONE
+from whimbrel.matchers.runs import Int32s
 from whimbrel.model.errors import DuplicateId, IdKindError
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
@@ -28,32 +29,32 @@ class Bulk:
     """Groups of rows with their places; removed places stay in the columns and are left out of later builds."""
 
     def __init__(self) -> None:
-        self._groups: list[tuple[Int64s, ShapeGroup]] = []
+        self.groups: list[ShapeGroup] = []
         self.removed: set[int] = set()
         self.attributes: set[str] = set()
         self.conjunctions = 0
         self.several = False  # whether a subscription has several conjunctions
 
-    def add(self, places: Int64s, group: ShapeGroup) -> None:
-        """Take the rows of a group."""
-        self._groups.append((places, group))
+    def add(self, group: ShapeGroup) -> None:
+        """Take the rows of a group; their numbers are places."""
+        self.groups.append(group)
         self.attributes |= {term.attribute for terms in group.shape.conjunctions for term in terms}
-        self.conjunctions += len(places) * len(group.shape.conjunctions)
+        self.conjunctions += len(group.rows) * len(group.shape.conjunctions)
         self.several = self.several or len(group.shape.conjunctions) > 1
 
     def filter(self, place: int) -> Filter:
         """The filter of a place."""
-        for places, group in self._groups:
-            index = int(np.searchsorted(places, place))
-            if index < len(places) and places[index] == place:
+        for group in self.groups:
+            index = int(np.searchsorted(group.rows, place))
+            if index < len(group.rows) and group.rows[index] == place:
                 return group.filter(index)
         raise KeyError(place)
 
-    def owners(self) -> Iterator[tuple[Int64s, ShapeGroup]]:
-        """The groups with the owner of each row, `GONE` for a removed one."""
-        removed = np.array(sorted(self.removed), dtype=np.int64)
-        for places, group in self._groups:
-            yield np.where(np.isin(places, removed), GONE, ~places), group
+    def owners(self, places: int) -> Int32s:
+        """The owner of each of so many places: ~place, or `GONE` for a removed one."""
+        owners = ~np.arange(places, dtype=np.int32)
+        owners[list(self.removed)] = GONE
+        return owners
 
 
 class BulkMatcher(BaseMatcher):
@@ -97,7 +98,7 @@ class BulkMatcher(BaseMatcher):
         for row in sorted(filters):
             self._put(first + row, Subscription(ids[row], filters[row]))
         for group in groups:
-            self._bulk.add(first + group.rows, group)
+            self._bulk.add(replace(group, rows=first + group.rows))
         self._loaded = self._loaded or bool(groups)
         self._holders_changed()
 

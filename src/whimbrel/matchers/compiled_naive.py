@@ -11,11 +11,20 @@ import numpy.typing as npt
 from whimbrel.compiled.jit import kernel
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.capabilities import Capabilities
-from whimbrel.matchers.coding import Int32s, Int64s
-from whimbrel.matchers.conjunction_rows import ATTR, HIGH, KIND, LOW, POINTS, ConjunctionRows
-from whimbrel.matchers.event_blocks import EventBlock
+from whimbrel.matchers.conjunction_rows import (
+    ATTR,
+    HIGH,
+    KIND,
+    LOW,
+    POINTS,
+    ConjunctionRows,
+    admits_some,
+    check_rows,
+    in_set,
+)
 from whimbrel.matchers.frozen import FrozenMatcher
-from whimbrel.matchers.items import admits_some, in_set
+from whimbrel.matchers.runs import Int32s, Int64s
+from whimbrel.ranks.encoding.event_grid import EventGrid
 
 Uint32s = npt.NDArray[np.uint32]
 
@@ -54,7 +63,7 @@ class CompiledNaive(FrozenMatcher):
         is_set = rows.items[:, KIND] >= POINTS
         self._width = np.where(is_set, ANY_WIDTH, rows.items[:, HIGH] - rows.items[:, LOW]).astype(np.uint32)
 
-    def _run(self, block: EventBlock, event: int, out: Int32s, ends: Int64s) -> int:
+    def _run(self, block: EventGrid, event: int, out: Int32s, ends: Int64s) -> int:
         rows = self._rows
         sets = rows.set_start, rows.set_low, rows.set_high
         if block.starts.size:
@@ -73,23 +82,6 @@ class CompiledNaive(FrozenMatcher):
 
     def _check_structure(self) -> None:
         check_rows(self._rows)
-
-
-def check_rows(rows: ConjunctionRows) -> None:
-    """Assert the invariants of rows: items sorted by attribute, intervals inside the ranks, sets sorted."""
-    row = rows.item_rows()
-    attribute = rows.items[:, ATTR]
-    assert np.all((row[1:] > row[:-1]) | (attribute[1:] > attribute[:-1]))
-    count = rows.first[attribute, 4]
-    single = rows.items[:, KIND] < POINTS
-    low, high = rows.items[single, LOW], rows.items[single, HIGH]
-    assert np.all((low >= 0) & (low <= high) & (high < count[single]))
-    assert np.all(rows.items[~single, LOW] < len(rows.set_start) - 1)
-    assert np.all(rows.set_low <= rows.set_high)
-    inner: npt.NDArray[np.bool_] = np.ones(len(rows.set_low), dtype=np.bool_)
-    inner[rows.set_start[:-1]] = False
-    assert np.all(rows.set_low[1:][inner[1:]] > rows.set_high[:-1][inner[1:]])
-    assert np.all(np.diff(rows.start) > 0) and np.all(np.diff(rows.owner_start) > 0)
 
 
 @kernel

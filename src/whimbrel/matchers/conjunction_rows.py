@@ -1,61 +1,36 @@
-"""The conjunctions of a matcher as flat arrays of rank intervals, equal ones once, ready to be laid out.
+"""Rows: the conjunctions of a compiled matcher as flat arrays of rank intervals, equal ones once.
 
-A row is a conjunction; its items are its constraints, sorted by attribute: (ATTR, KIND, LOW, HIGH) in one int32
-matrix. An EQUAL or RANGE item is the interval LOW..HIGH of ranks; any other kind is a set of several intervals, and
-LOW is the number of the set. Only plain constraints (values to pick from) have such a form.
+A row is a conjunction. Its items are its constraints, sorted by attribute: (ATTR, KIND, LOW, HIGH) in one int32 matrix.
+An EQUAL or RANGE item is the interval LOW..HIGH of ranks. A POINTS or SET item is a set of several intervals, and LOW
+is the number of the set. Ranks and intervals come from `whimbrel.ranks.clauses`. What is added here is what the papers'
+loops need: items in order of attributes, rows that are different from each other, and the owners of each row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from whimbrel.language.columnar import ShapeGroup, Term
-from whimbrel.matchers.coding import Codes, Coding, Int32s, Int64s, Span
-from whimbrel.matchers.runs import offsets, take_runs, unique_runs
-from whimbrel.matchers.terms import (
-    EQUAL,
-    OTHERS,
-    POINTS,
-    RANGE,
-    SET,
-    add_constants,
-    complement,
-    constraint_spans,
-    operand_ranks,
-    range_items,
-    term_spans,
-)
+from whimbrel.compiled.jit import helper
+from whimbrel.language.columnar import ShapeGroup
+from whimbrel.matchers.runs import Int32s, Int64s, offsets, take_runs, unique_runs
 from whimbrel.model.conjunction import Conjunction
-
-__all__ = [
-    "ATTR",
-    "EQUAL",
-    "GONE",
-    "HIGH",
-    "KIND",
-    "LOW",
-    "OTHERS",
-    "POINTS",
-    "RANGE",
-    "SET",
-    "ConjunctionRows",
-    "ConjunctionRowsBuilder",
-]
-
-Spans: TypeAlias = tuple[int, int, list[Span]]
-"""An attribute, a kind and intervals of ranks."""
+from whimbrel.model.intervals import IntervalSet
+from whimbrel.ranks.clauses.clauses import Clauses
+from whimbrel.ranks.clauses.column_source import ColumnSource
+from whimbrel.ranks.clauses.compiler import ClauseItems, Sets, Source, attribute_number, compile_clauses
+from whimbrel.ranks.constants import Constants
+from whimbrel.ranks.dictionary import Dictionary
 
 ATTR, KIND, LOW, HIGH = 0, 1, 2, 3
 
-FEW = 8
-"""Rows of one shape below which they are added one by one: vectorised steps cost the same for one row as for many."""
+EQUAL, RANGE, POINTS, SET = 0, 1, 2, 3
+"""Kinds of items: one constant; one interval; several constants (IN); several intervals (!=, OR on one attribute)."""
 
-GONE = np.iinfo(np.int64).min
+GONE = np.iinfo(np.int32).min
 """The owner of a row that is to be left out."""
 
 
@@ -63,7 +38,7 @@ GONE = np.iinfo(np.int64).min
 class ConjunctionRows:
     """m different conjunctions with k items and s sets; `owner` says whose they are."""
 
-    codes: Codes
+    dictionary: Dictionary  # of the constants; attributes are numbered in the order of their names
     start: Int64s  # [m + 1]: the items of each row
     items: Int32s  # [k, 4]
     set_start: Int64s  # [s + 1]: the intervals of each set
@@ -71,142 +46,198 @@ class ConjunctionRows:
     set_high: Int32s
     owner_start: Int64s  # [m + 1]
     owner: Int64s
-    first: Int32s  # [attributes, 5]: the first rank of each type, and the count of ranks
 
     def __len__(self) -> int:
         return len(self.start) - 1
+
+    @property
+    def names(self) -> list[str]:
+        """The attributes, sorted."""
+        return self.dictionary.names
+
+    @property
+    def first(self) -> Int32s:
+        """[attributes, 5]: the first rank of each type, and the count of ranks."""
+        return self.dictionary.rank_base
 
     def item_rows(self) -> Int64s:
         """The row of each item."""
         return np.repeat(np.arange(len(self)), np.diff(self.start))
 
 
-class ConjunctionRowsBuilder:
-    """Collects rows from conjunctions and from columns of literals."""
+def compile_rows(
+    conjunctions: Sequence[tuple[int, Conjunction]], groups: Sequence[ShapeGroup], owners: Int32s
+) -> ConjunctionRows:
+    """The rows of (owner, conjunction) pairs and of groups of literals, whose row r is owned by `owners[r]`.
 
-    def __init__(self, conjunctions: Iterable[tuple[int, Conjunction]], groups: Sequence[tuple[Int64s, ShapeGroup]]):
-        """Take (owner, conjunction) pairs, and groups with the owners of their rows."""
-        self._owners: list[Int64s] = []
-        self._lengths: list[Int64s] = []
-        self._items: list[Int32s] = []
-        self._sets: list[tuple[Int64s, Int32s, Int32s]] = []
-        self._set_count = 0
-        loose = list(conjunctions)
-        coding = Coding()
-        for _, conjunction in loose:
-            coding.add(conjunction)
-        for _, group in groups:
-            add_constants(coding, group)
-        self.codes = coding.codes()
-        single: list[tuple[int, list[Spans]]] = []
-        for owners, group in groups:
-            for terms in group.shape.conjunctions:
-                ordered = sorted(terms, key=lambda term: term.attribute)  # as attributes are numbered
-                if len(owners) < FEW:
-                    single += self._group_rows(owners, group, ordered, range(len(owners)))
-                else:
-                    repeats = self._add_columns(owners, group, ordered)
-                    single += self._group_rows(owners, group, ordered, repeats)
-        for owner, conjunction in loose:
-            row = []
+    Constraints must be plain: values to pick from, without patterns, set tests or tests for null.
+    """
+    names = {name for _, conjunction in conjunctions for name in conjunction.attributes}
+    names |= {term.attribute for group in groups for terms in group.shape.conjunctions for term in terms}
+    sources: list[Source] = [_ConjunctionSource(sorted(names), conjunctions)]
+    if groups:
+        sources.append(ColumnSource(groups, owners))
+    clauses = compile_clauses(sources)
+    first = clauses.dictionary.rank_base
+    start, items, owner = _live_rows(clauses)
+    lengths = np.append(np.diff(clauses.set_start), 0)
+    alone = np.flatnonzero((items[:, KIND] != 0) & (lengths[np.where(items[:, KIND] != 0, items[:, LOW], 0)] == 1))
+    spans = clauses.set_start[items[alone, LOW]]  # IN with one value that is written twice
+    items[alone, KIND], items[alone, LOW], items[alone, HIGH] = 0, clauses.set_low[spans], clauses.set_high[spans]
+    items[:, KIND] = _kinds(clauses, items, first)
+    items[items[:, KIND] >= POINTS, HIGH] = 0
+    group, keep = unique_runs(start, items)
+    start, items = take_runs(start, items, keep)
+    return ConjunctionRows(
+        clauses.dictionary,
+        start,
+        items,
+        clauses.set_start,
+        clauses.set_low,
+        clauses.set_high,
+        offsets(np.bincount(group, minlength=len(keep))),
+        owner[np.argsort(group, kind="stable")].astype(np.int64),
+    )
+
+
+class _ConjunctionSource:
+    """Numbers the attributes in the order of their names, and gives the items of single conjunctions.
+
+    Unlike `FilterSource` it keeps points as their own ranks: the least and the greatest value of a type, such as FALSE
+    and '', share an interval with ranks that no value has.
+    """
+
+    def __init__(self, names: Sequence[str], conjunctions: Sequence[tuple[int, Conjunction]]) -> None:
+        self._names = names
+        self._conjunctions = conjunctions
+
+    def constants(self, attributes: dict[str, int], gathered: list[Constants]) -> None:
+        """Number the attributes and give the constants."""
+        for name in self._names:
+            attribute_number(name, attributes, gathered)
+        for _, conjunction in self._conjunctions:
             for name, constraint in conjunction.constraints:
-                attr = self.codes.numbers[name]
-                row.append((attr, *constraint_spans(self.codes.ranks[attr], constraint)))
-            single.append((owner, row))
-        self._add_single(single)
+                gathered[attributes[name]].add(constraint.values)
 
-    def _group_rows(
-        self, owners: Int64s, group: ShapeGroup, terms: Sequence[Term], indices: Iterable[int]
-    ) -> Iterator[tuple[int, list[Spans]]]:
-        """Some rows of one conjunction of a shape, one by one; those that can hold."""
-        for index in indices:
-            row = []
-            for term in terms:
-                attr = self.codes.numbers[term.attribute]
-                row.append((attr, *term_spans(self.codes.ranks[attr], group, term, index)))
-            if owners[index] != GONE and all(spans[0][0] <= spans[0][1] for _, _, spans in row):
-                yield int(owners[index]), row
-
-    def _add_single(self, rows: Sequence[tuple[int, list[Spans]]]) -> None:
-        items: list[tuple[int, int, int, int]] = []
-        sets: list[list[Span]] = []
-        for _, row in rows:
-            for attr, kind, spans in row:
-                if kind in (EQUAL, RANGE):
-                    items.append((attr, kind, *spans[0]))
-                else:
-                    items.append((attr, kind, self._set_count + len(sets), 0))
-                    sets.append(spans)
-        if rows:
-            self._owners.append(np.array([owner for owner, _ in rows], dtype=np.int64))
-            self._lengths.append(np.array([len(row) for _, row in rows], dtype=np.int64))
-            self._items.append(np.array(items, dtype=np.int32).reshape(-1, 4))
-        if sets:
-            flat = np.array([span for spans in sets for span in spans], dtype=np.int32)
-            self._put_sets(np.array([len(spans) for spans in sets], dtype=np.int64), flat[:, 0], flat[:, 1])
-
-    def _add_columns(self, owners: Int64s, group: ShapeGroup, terms: Sequence[Term]) -> list[int]:
-        """Adds the rows of one conjunction of a shape but those that name a constant twice, which it returns."""
-        size = len(owners)
-        items = np.zeros((size, len(terms), 4), dtype=np.int32)
-        good = owners != GONE
-        repeats = np.zeros(size, dtype=np.bool_)
-        for place, term in enumerate(terms):
-            attr = self.codes.numbers[term.attribute]
-            ranks = self.codes.ranks[attr]
-            item = items[:, place]
-            item[:, ATTR] = attr
-            if term.kind == "range":
-                range_items(ranks, group, term, item)
-                good &= item[:, LOW] <= item[:, HIGH]
-                continue
-            points = np.sort(np.stack([operand_ranks(ranks, group, term, i) for i in range(len(term.operands))], 1))
-            repeats |= (points[:, 1:] == points[:, :-1]).any(axis=1)
-            if term.kind == "points" and points.shape[1] == 1:
-                item[:, LOW] = item[:, HIGH] = points[:, 0]
-                continue
-            item[:, KIND] = POINTS if term.kind == "points" else OTHERS
-            item[:, LOW] = self._set_count + np.arange(size)
-            low, high = (points, points) if term.kind == "points" else complement(points, ranks.count)
-            self._put_sets(np.full(size, low.shape[1], dtype=np.int64), low.ravel(), high.ravel())
-        good &= ~repeats
-        self._owners.append(owners[good])
-        self._lengths.append(np.full(int(good.sum()), len(terms), dtype=np.int64))
-        self._items.append(items[good].reshape(-1, 4))
-        return [int(index) for index in np.flatnonzero(repeats)]
-
-    def _put_sets(self, lengths: Int64s, low: Int32s, high: Int32s) -> None:
-        self._sets.append((lengths, low, high))
-        self._set_count += len(lengths)
-
-    def rows(self) -> ConjunctionRows:
-        """Everything collected, equal sets and equal rows as one."""
-        owner = _joined(self._owners, np.int64)
-        items = np.concatenate(self._items) if self._items else np.zeros((0, 4), dtype=np.int32)
-        start = offsets(_joined(self._lengths, np.int64))
-        set_start = offsets(_joined([lengths for lengths, _, _ in self._sets], np.int64))
-        spans = np.stack(
-            [_joined([s[1] for s in self._sets], np.int32), _joined([s[2] for s in self._sets], np.int32)], 1
-        )
-        group, keep = unique_runs(set_start, spans)
-        is_set = items[:, KIND] >= POINTS
-        items[is_set, LOW] = group[items[is_set, LOW]]
-        set_start, spans = take_runs(set_start, spans, keep)
-        group, keep = unique_runs(start, items)
-        start, items = take_runs(start, items, keep)
-        order = np.argsort(group, kind="stable")
-        return ConjunctionRows(
-            self.codes,
-            start,
-            items,
-            set_start,
-            np.ascontiguousarray(spans[:, 0]),
-            np.ascontiguousarray(spans[:, 1]),
-            offsets(np.bincount(group, minlength=len(keep))),
-            owner[order],
-            np.array([ranks.first for ranks in self.codes.ranks], dtype=np.int32).reshape(-1, 5),
-        )
+    def parts(self, dictionary: Dictionary, sets: Sets) -> list[ClauseItems]:
+        """The items, once ranks exist."""
+        found: list[tuple[int, int, int, int]] = []
+        for _, conjunction in self._conjunctions:
+            for name, constraint in conjunction.constraints:
+                attr = dictionary.attributes[name]
+                spans = _spans(dictionary, attr, constraint.values)
+                is_set = len(spans) > 1
+                found.append((attr, is_set, *((sets.add(tuple(spans)), 0) if is_set else spans[0])))
+        owner, counts = [owner for owner, _ in self._conjunctions], [len(c.constraints) for _, c in self._conjunctions]
+        columns = np.ascontiguousarray(np.array(found, np.int32).reshape(-1, 4).T)
+        flags = np.zeros(len(owner), np.uint8)
+        return [ClauseItems(np.array(owner, np.int32), flags, np.array(counts, np.int64), *columns)]
 
 
-def _joined(parts: Sequence[npt.NDArray[Any]], dtype: type[np.generic]) -> npt.NDArray[Any]:
-    return np.concatenate(parts) if parts else np.zeros(0, dtype=dtype)
+def _spans(dictionary: Dictionary, attr: int, values: IntervalSet) -> list[tuple[int, int]]:
+    """The intervals of ranks that a set of values is: points, all but points, or intervals."""
+    rank = dictionary.lookup(attr).rank
+    points = values.as_points()
+    if points is not None:
+        return [(rank(key), rank(key)) for key in points]
+    others = values.complement().as_points()
+    if others:
+        excluded = [rank(key) for key in others]
+        begins, ends = [dictionary.base(attr, 0) - 1, *excluded], [*excluded, dictionary.base(attr, 4)]
+        return [(begin + 1, end - 1) for begin, end in zip(begins, ends, strict=True)]
+    return dictionary.spans(attr, values)
+
+
+def _live_rows(clauses: Clauses) -> tuple[Int64s, Int32s, Int32s]:
+    """Starts, items and owners of the conjunctions that are not gone, items in order of attributes."""
+    start = clauses.start
+    items = np.stack([clauses.attr, clauses.kind, clauses.low, clauses.high], axis=1).astype(np.int32, copy=False)
+    row = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    if np.any((row[1:] == row[:-1]) & (clauses.attr[1:] < clauses.attr[:-1])):
+        items = items[np.lexsort((clauses.attr, row))]
+    live = clauses.row != GONE
+    if not live.all():
+        start, items = take_runs(start, items, np.flatnonzero(live))
+    return start, items, clauses.row[live]
+
+
+def _kinds(clauses: Clauses, items: Int32s, first: Int32s) -> Int32s:
+    """The kind of each item."""
+    attr, low = items[:, ATTR], items[:, LOW]
+    is_set = items[:, KIND] != 0
+    single = ~is_set & (low == items[:, HIGH])
+    block = (first[attr, 1:4] <= low[:, None]).sum(axis=1)
+    is_constant = (low - first[attr, block]) % 2 == 1  # ranks between constants are even from the start of their type
+    is_points = np.ones(len(clauses.set_start), dtype=np.bool_)
+    if len(clauses.set_low):
+        points = clauses.set_low == clauses.set_high
+        is_points[:-1] = np.logical_and.reduceat(points, clauses.set_start[:-1])
+    kinds: Int32s = np.where(single & is_constant, EQUAL, RANGE).astype(np.int32)
+    kinds[is_set] = np.where(is_points[low[is_set]], POINTS, SET)
+    return kinds
+
+
+def check_rows(rows: ConjunctionRows) -> None:
+    """Assert the invariants of rows: items sorted by attribute, intervals inside the ranks, sets sorted."""
+    row = rows.item_rows()
+    attribute = rows.items[:, ATTR]
+    assert np.all((row[1:] > row[:-1]) | (attribute[1:] > attribute[:-1]))
+    count = rows.first[attribute, 4]
+    single = rows.items[:, KIND] < POINTS
+    low, high = rows.items[single, LOW], rows.items[single, HIGH]
+    assert np.all((low >= 1) & (low <= high) & (high < count[single]))
+    assert np.all(rows.items[~single, LOW] < len(rows.set_start) - 1)
+    assert np.all(rows.set_low <= rows.set_high)
+    inner: npt.NDArray[np.bool_] = np.ones(len(rows.set_low), dtype=np.bool_)
+    inner[rows.set_start[:-1]] = False
+    assert np.all(rows.set_low[1:][inner[1:]] > rows.set_high[:-1][inner[1:]])
+    assert np.all(np.diff(rows.start) > 0) and np.all(np.diff(rows.owner_start) > 0)
+
+
+# The innermost tests of kernels. Arrays are passed one by one: unpacking a tuple of them costs more than the test.
+
+
+@helper
+def in_set(rank: int, number: int, start: Int64s, low: Int32s, high: Int32s) -> bool:  # pragma: no cover
+    """Whether a rank is in one of the intervals of a set."""
+    left, right = start[number], start[number + 1]
+    while left < right:  # the first interval that ends at or above the rank
+        middle = (left + right) >> 1
+        if high[middle] < rank:
+            left = middle + 1
+        else:
+            right = middle
+    return bool(left < start[number + 1] and low[left] <= rank)
+
+
+@helper
+def admits(
+    items: Int32s, item: int, rank: int, set_start: Int64s, set_low: Int32s, set_high: Int32s
+) -> bool:  # pragma: no cover
+    """Whether one rank satisfies an item; `MISSING` never does."""
+    if items[item, KIND] >= POINTS:
+        return bool(in_set(rank, items[item, LOW], set_start, set_low, set_high))
+    return bool(items[item, LOW] <= rank <= items[item, HIGH])
+
+
+@helper
+def admits_some(
+    items: Int32s,
+    item: int,
+    first: Int32s,
+    event: int,
+    starts: Int64s,
+    more: Int32s,
+    set_start: Int64s,
+    set_low: Int32s,
+    set_high: Int32s,
+) -> bool:  # pragma: no cover
+    """Whether some value of the item's attribute satisfies it, in a block with lists."""
+    attribute = items[item, ATTR]
+    if admits(items, item, first[event, attribute], set_start, set_low, set_high):
+        return True
+    cell = event * first.shape[1] + attribute
+    for place in range(starts[cell], starts[cell + 1]):
+        if admits(items, item, more[place], set_start, set_low, set_high):
+            return True
+    return False

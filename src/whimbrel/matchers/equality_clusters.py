@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from whimbrel.compiled.jit import helper, kernel
-from whimbrel.matchers.coding import Int32s, Int64s
 from whimbrel.matchers.conjunction_rows import ATTR, EQUAL, KIND, LOW, ConjunctionRows
-from whimbrel.matchers.runs import offsets, take_runs, unique_runs
+from whimbrel.matchers.runs import Int32s, Int64s, offsets, take_runs, unique_runs
 
 EMPTY = -1
 

@@ -11,13 +11,12 @@ import numpy.typing as npt
 from whimbrel.compiled.jit import kernel
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.capabilities import Capabilities
-from whimbrel.matchers.coding import Int32s, Int64s
 from whimbrel.matchers.conjunction_rows import EQUAL, KIND, ConjunctionRows
 from whimbrel.matchers.equality_clusters import Clusters, build_clusters, check_clusters, find_buckets
-from whimbrel.matchers.event_blocks import EventBlock
 from whimbrel.matchers.frozen import FrozenMatcher
 from whimbrel.matchers.predicate_clusters import Predicates, build_predicates, check_predicates, run_room, satisfied
-from whimbrel.matchers.runs import offsets
+from whimbrel.matchers.runs import Int32s, Int64s, offsets
+from whimbrel.ranks.encoding.event_grid import EventGrid
 
 LAST_STAMP = 2**31 - 1
 
@@ -73,7 +72,7 @@ class EqualityPreferred(FrozenMatcher):
         self._ranks = np.zeros(2 * int(np.diff(self._clusters.attr_start).max(initial=0)), dtype=np.int32)
         return order
 
-    def _run(self, block: EventBlock, event: int, out: Int32s, ends: Int64s) -> int:
+    def _run(self, block: EventGrid, event: int, out: Int32s, ends: Int64s) -> int:
         if self._stamp + self._step * (len(block) + 2) > LAST_STAMP:
             self._stamp = 0
             self._hits[:] = 0

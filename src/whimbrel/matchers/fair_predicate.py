@@ -10,11 +10,11 @@ import numpy as np
 from whimbrel.compiled.jit import kernel
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.capabilities import Capabilities
-from whimbrel.matchers.coding import Int32s, Int64s
 from whimbrel.matchers.conjunction_rows import ConjunctionRows
-from whimbrel.matchers.event_blocks import EventBlock
 from whimbrel.matchers.frozen import FrozenMatcher
 from whimbrel.matchers.predicate_clusters import Predicates, build_predicates, check_predicates, run_room, satisfied
+from whimbrel.matchers.runs import Int32s, Int64s
+from whimbrel.ranks.encoding.event_grid import EventGrid
 
 LAST_STAMP = 2**31 - 1
 
@@ -61,7 +61,7 @@ class FairPredicate(FrozenMatcher):
         self._seen = np.zeros(self._predicates.size, dtype=np.int32)
         self._room = run_room(self._predicates)
 
-    def _run(self, block: EventBlock, event: int, out: Int32s, ends: Int64s) -> int:
+    def _run(self, block: EventGrid, event: int, out: Int32s, ends: Int64s) -> int:
         if self._stamp + self._step * (len(block) + 2) > LAST_STAMP:
             self._stamp = 0
             self._state[:, 0] = 0

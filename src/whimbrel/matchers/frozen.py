@@ -17,14 +17,14 @@ import numpy as np
 
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.bulk import BulkMatcher
-from whimbrel.matchers.coding import Int32s, Int64s
-from whimbrel.matchers.conjunction_rows import ConjunctionRows, ConjunctionRowsBuilder
-from whimbrel.matchers.event_blocks import EventBlock, event_block, table_block
+from whimbrel.matchers.conjunction_rows import ConjunctionRows, compile_rows
 from whimbrel.matchers.row_holders import RowHolders
-from whimbrel.matchers.runs import offsets, take_runs
+from whimbrel.matchers.runs import Int32s, Int64s, offsets, take_runs
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event
 from whimbrel.model.event_tables import as_arrow, rows_of
+from whimbrel.ranks.encoding.event_encoder import EventEncoder
+from whimbrel.ranks.encoding.event_grid import EventGrid, event_grid
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,9 +53,9 @@ class FrozenMatcher(BulkMatcher):
     def freeze(self) -> None:
         """Compile everything that is stored."""
         pairs = [(number, conjunction) for conjunction, number in self._numbers.items()]
-        rows = ConjunctionRowsBuilder(pairs, list(self._bulk.owners())).rows()
+        rows = compile_rows(pairs, self._bulk.groups, self._bulk.owners(self._next_place))
         order = self._build(rows)
-        self._codes = rows.codes
+        self._names, self._encoder = rows.names, EventEncoder(rows.dictionary)
         self._row_count = len(rows)
         self._owner_start, self._owners = rows.owner_start, rows.owner
         if order is not None:
@@ -137,7 +137,7 @@ class FrozenMatcher(BulkMatcher):
         if not self._row_count:
             return []
         ends = np.zeros(1, dtype=np.int64)
-        self._run(event_block(self._codes, [event]), 0, self._out, ends)
+        self._run(event_grid(self._encoder.encode_event(event), len(self._names)), 0, self._out, ends)
         rows = self._out[: ends[0]].astype(np.int64)
         owners: list[int] = take_runs(self._owner_start, self._owners, rows)[1].tolist()
         return owners
@@ -156,27 +156,30 @@ class FrozenMatcher(BulkMatcher):
                 yield links, self._out[: ends[stop - 1]], ends[done:stop]
                 done = stop
 
-    def _blocks(self, events: object) -> Iterator[EventBlock]:
+    def _blocks(self, events: object) -> Iterator[EventGrid]:
         table = as_arrow(events) if self.schema is None else None
         if table is not None:
             for start in range(0, table.num_rows, _TABLE_EVENTS):
                 part = rows_of(table, start, start + _TABLE_EVENTS)
-                block = table_block(self._codes, part, self.timestamps, self.capabilities.lists)
-                yield from [block] if block is not None else self._listed(part)
+                encoded = self._encoder.encode_table(part, self.timestamps)
+                block = event_grid(encoded, len(self._names))
+                # Events with arrays of objects, or with lists that are not supported, are looked at one by one.
+                is_plain = not encoded.coupled.any() and (self.capabilities.lists or not block.starts.size)
+                yield from [block] if is_plain else self._listed(part)
         else:
             yield from self._listed(events)
 
-    def _listed(self, events: object) -> Iterator[EventBlock]:
+    def _listed(self, events: object) -> Iterator[EventGrid]:
         """Events one by one, for all that is not a table of plain columns."""
         waiting: list[Event] = []
         for event in self._read_all(events):
             self.capabilities.check_event(self.name, event, self._mentioned)
             waiting.append(event)
             if len(waiting) == _LISTED_EVENTS:
-                yield event_block(self._codes, waiting)
+                yield event_grid(self._encoder.encode_events(waiting), len(self._names))
                 waiting = []
         if waiting:
-            yield event_block(self._codes, waiting)
+            yield event_grid(self._encoder.encode_events(waiting), len(self._names))
 
     def _linked(self) -> RowHolders:
         """The places of each row as they are now."""
@@ -227,7 +230,7 @@ class FrozenMatcher(BulkMatcher):
         """Lay the rows out; the order in which they are numbered from now on, or None if it stays."""
 
     @abstractmethod
-    def _run(self, block: EventBlock, event: int, out: Int32s, ends: Int64s) -> int:
+    def _run(self, block: EventGrid, event: int, out: Int32s, ends: Int64s) -> int:
         """Search the events of a block from `event` on until `out` may not hold the rows of the next one.
 
         Writes the rows into `out` and where those of each event end into `ends`; the event at which it stopped.

@@ -18,10 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from whimbrel.compiled.jit import helper
-from whimbrel.matchers.coding import Int32s, Int64s
-from whimbrel.matchers.conjunction_rows import ATTR, EQUAL, HIGH, KIND, LOW, OTHERS, POINTS, RANGE, ConjunctionRows
-from whimbrel.matchers.items import in_set
-from whimbrel.matchers.runs import offsets
+from whimbrel.matchers.conjunction_rows import ATTR, EQUAL, HIGH, KIND, LOW, POINTS, RANGE, ConjunctionRows, in_set
+from whimbrel.matchers.runs import Int32s, Int64s, offsets
 
 EQ, LT, LE, GT, GE, BETWEEN, NE, IN, OTHER = range(9)
 OPERATORS = 9
@@ -109,9 +107,12 @@ def _operators(rows: ConjunctionRows, items: Int32s) -> tuple[Int64s, Int64s, In
     sets = np.where(kind >= POINTS, low, 0)
     lengths = np.diff(rows.set_start)
     if len(lengths):
-        one = (kind == OTHERS) & (lengths[sets] == 2)
+        last = rows.set_start[sets + 1] - 1
+        before, after = rows.set_high[last - 1], rows.set_low[last]  # every set has two intervals or more
+        whole = (rows.set_low[last - 1] == first[:, 0]) & (rows.set_high[last] == first[:, 4] - 1)
+        one = (kind >= POINTS) & (lengths[sets] == 2) & whole & (before + 2 == after)
         operator[one] = NE
-        constant[one] = rows.set_high[rows.set_start[sets[one]]] + 1
+        constant[one] = before[one] + 1
     return operator, constant, upper
 
 

@@ -13,13 +13,21 @@ import numpy.typing as npt
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.capabilities import Capabilities
-from whimbrel.matchers.coding import Int32s, Int64s
-from whimbrel.matchers.conjunction_rows import ATTR, EQUAL, HIGH, KIND, LOW, POINTS, ConjunctionRows
+from whimbrel.matchers.conjunction_rows import (
+    ATTR,
+    EQUAL,
+    HIGH,
+    KIND,
+    LOW,
+    POINTS,
+    ConjunctionRows,
+    admits_some,
+    in_set,
+)
 from whimbrel.matchers.equality_clusters import Clusters, build_clusters, check_clusters, find_buckets
-from whimbrel.matchers.event_blocks import EventBlock
 from whimbrel.matchers.frozen import FrozenMatcher
-from whimbrel.matchers.items import admits_some, in_set
-from whimbrel.matchers.runs import offsets, take_runs, unique_runs
+from whimbrel.matchers.runs import Int32s, Int64s, offsets, take_runs, unique_runs
+from whimbrel.ranks.encoding.event_grid import EventGrid
 
 
 class Residuals(NamedTuple):
@@ -91,7 +99,7 @@ class Quarantine(FrozenMatcher):
         self._ranks = np.zeros(2 * int(np.diff(self._clusters.attr_start).max(initial=0)), dtype=np.int32)
         return order
 
-    def _run(self, block: EventBlock, event: int, out: Int32s, ends: Int64s) -> int:
+    def _run(self, block: EventGrid, event: int, out: Int32s, ends: Int64s) -> int:
         return int(
             _quarantine(
                 self._clusters, self._residuals, self._groups, block.first, block.starts, block.more, event,

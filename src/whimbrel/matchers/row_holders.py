@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from whimbrel.compiled.jit import kernel
-from whimbrel.matchers.coding import Int32s, Int64s
+from whimbrel.matchers.runs import Int32s, Int64s
 
 
 @dataclass(slots=True)

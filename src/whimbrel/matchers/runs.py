@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from whimbrel.compiled.jit import kernel
-from whimbrel.matchers.coding import Int32s, Int64s
 
+Int32s: TypeAlias = npt.NDArray[np.int32]
+Int64s: TypeAlias = npt.NDArray[np.int64]
 Cells = TypeVar("Cells", Int32s, Int64s)
 
 

@@ -13,18 +13,18 @@ import numpy as np
 
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.capabilities import Capabilities
-from whimbrel.matchers.coding import Int32s, Int64s
 from whimbrel.matchers.conjunction_rows import ATTR, LOW, ConjunctionRows
 from whimbrel.matchers.equality_tree.factoring import COPIES, Factoring, copies
 from whimbrel.matchers.equality_tree.invariants import check_tree
 from whimbrel.matchers.equality_tree.level_kernels import STAR
 from whimbrel.matchers.equality_tree.level_tree import FrozenTree
 from whimbrel.matchers.equality_tree.overlay_tree import Overlay, Tests
-from whimbrel.matchers.event_blocks import EventBlock
 from whimbrel.matchers.frozen import FrozenMatcher
 from whimbrel.matchers.options import MatcherOptionError, check_names
+from whimbrel.matchers.runs import Int32s, Int64s
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event
+from whimbrel.ranks.encoding.event_grid import EventGrid
 
 _LEAST_BATCH, _LARGEST_OVERLAY = 4, 4_096
 
@@ -91,7 +91,7 @@ class EqualityTree(FrozenMatcher):
     @property
     def levels(self) -> tuple[str, ...]:
         """The attributes of the compiled levels, from the root down."""
-        return tuple(self._rows.codes.names[level] for level in self._tree.levels)
+        return tuple(self._rows.names[level] for level in self._tree.levels)
 
     def index_on(self, *attributes: str) -> None:
         """Factor the tree on other attributes; MatcherOptionError for one that no subscription tests.
@@ -105,7 +105,7 @@ class EqualityTree(FrozenMatcher):
                 self.name, "index_attributes", "attributes that subscriptions test", ", ".join(unknown)
             )
         self.freeze()
-        numbers = self._rows.codes.numbers
+        numbers = {name: number for number, name in enumerate(self._rows.names)}
         COPIES.check(copies(_table(self._rows), [numbers[name] for name in names]), ", ".join(names))
         self.index_attributes = names
         self.freeze()
@@ -117,7 +117,7 @@ class EqualityTree(FrozenMatcher):
         self._late = {}
 
     def _build(self, rows: ConjunctionRows) -> None:
-        table, numbers = _table(rows), rows.codes.numbers
+        table, numbers = _table(rows), {name: number for number, name in enumerate(rows.names)}
         index = [numbers[name] for name in self.index_attributes if name in numbers]
         while copies(table, index) > COPIES.value:
             index.pop()
@@ -125,11 +125,11 @@ class EqualityTree(FrozenMatcher):
         given = [numbers[name] for name in self._order if name in numbers]
         rest = sorted(set(numbers.values()) - set(given), key=lambda number: (-uses[number], number))
         levels = [number for number in (*given, *rest) if number not in index and uses[number]]
-        factoring = Factoring(table, index, [ranks.count for ranks in rows.codes.ranks])
+        factoring = Factoring(table, index, rows.first[:, 4].tolist())
         self._tree = FrozenTree(table, levels, factoring, *self._options)
         self._rows = rows
 
-    def _run(self, block: EventBlock, event: int, out: Int32s, ends: Int64s) -> int:
+    def _run(self, block: EventGrid, event: int, out: Int32s, ends: Int64s) -> int:
         return self._tree.run(block.first, event, len(self._rows), out, ends, self._counters)
 
     def _insert(self, number: int, conjunction: Conjunction) -> None:
@@ -199,6 +199,6 @@ class EqualityTree(FrozenMatcher):
 
 def _table(rows: ConjunctionRows) -> Int32s:
     """A row of ranks for each conjunction, `STAR` where it does not test the attribute of the column."""
-    table = np.full((len(rows), len(rows.codes.names)), STAR, dtype=np.int32)
+    table = np.full((len(rows), len(rows.names)), STAR, dtype=np.int32)
     table[rows.item_rows(), rows.items[:, ATTR]] = rows.items[:, LOW]
     return table

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
-from whimbrel.matchers.coding import Int32s
 from whimbrel.matchers.equality_tree import level_kernels as kernels
 from whimbrel.matchers.equality_tree.factoring import OTHER
 from whimbrel.matchers.equality_tree.level_tree import FrozenTree
+from whimbrel.matchers.runs import Int32s
 
 _TREES, _EVENTS = 8, 8  # how many trees of a factored one are walked, and by how many events each
 

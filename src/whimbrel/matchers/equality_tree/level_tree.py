@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from whimbrel.matchers.coding import Int32s, Int64s
 from whimbrel.matchers.equality_tree import level_kernels as kernels
 from whimbrel.matchers.equality_tree.factoring import Factoring
+from whimbrel.matchers.runs import Int32s, Int64s
 
 ENTRIES_PER_NODE = 64
 """Successor entries per node, on average, above which a tree is searched without successor sets."""

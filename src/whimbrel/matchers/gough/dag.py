@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from whimbrel.compiled.jit import helper, kernel
-from whimbrel.matchers.coding import MISSING, Int32s, Int64s
 from whimbrel.matchers.conjunction_rows import ATTR, HIGH, KIND, LOW, POINTS, ConjunctionRows
-from whimbrel.matchers.event_blocks import EventBlock
+from whimbrel.matchers.runs import Int32s, Int64s
 from whimbrel.model.limits import Limit
+from whimbrel.ranks.encoding.event_grid import MISSING, EventGrid
 
 MEMBERS = Limit("gough set members", 40_000_000, "members of sets built", "each node costs the size of its set")
 
@@ -91,7 +91,7 @@ class Dag:
             self._budget.check(self._nodes)
         return number
 
-    def run(self, block: EventBlock, event: int, out: Int32s, ends: Int64s, counters: Int64s | None) -> int:
+    def run(self, block: EventGrid, event: int, out: Int32s, ends: Int64s, counters: Int64s | None) -> int:
         """Follow events from `event` on, while `out` has room for all rows; where it stopped."""
         if self._epoch > np.iinfo(np.int32).max - len(block):
             self._epoch = 0

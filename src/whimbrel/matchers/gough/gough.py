@@ -11,14 +11,14 @@ import numpy as np
 
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.capabilities import Capabilities
-from whimbrel.matchers.coding import Int32s, Int64s
 from whimbrel.matchers.conjunction_rows import ATTR, ConjunctionRows
-from whimbrel.matchers.event_blocks import EventBlock
 from whimbrel.matchers.frozen import FrozenMatcher
 from whimbrel.matchers.gough.dag import NONE, Dag
 from whimbrel.matchers.options import check_integer
+from whimbrel.matchers.runs import Int32s, Int64s
 from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.limits import Limit
+from whimbrel.ranks.encoding.event_grid import EventGrid
 
 _LARGEST_BUDGET = 100_000_000
 
@@ -80,11 +80,11 @@ class Gough(FrozenMatcher):
             self.freeze()
 
     def _build(self, rows: ConjunctionRows) -> None:
-        uses = np.bincount(rows.items[:, ATTR], minlength=len(rows.codes.names))
+        uses = np.bincount(rows.items[:, ATTR], minlength=len(rows.names))
         levels = [number for number in np.argsort(-uses, kind="stable").tolist() if uses[number]]
         self._dag = Dag(rows, levels, self._budget)
 
-    def _run(self, block: EventBlock, event: int, out: Int32s, ends: Int64s) -> int:
+    def _run(self, block: EventGrid, event: int, out: Int32s, ends: Int64s) -> int:
         return self._dag.run(block, event, out, ends, self._counters)
 
     def _sizes(self) -> Stats:

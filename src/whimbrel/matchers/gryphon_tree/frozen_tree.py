@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from whimbrel.compiled.jit import kernel
-from whimbrel.matchers.coding import MISSING, AttributeRanks, Codes, Coding, Int32s, Int64s
-from whimbrel.matchers.gryphon_tree.elementary_tests import TreeTest
+from whimbrel.matchers.constant_ranks import event_ranks, rank_constants
 from whimbrel.matchers.gryphon_tree.general_tree import GeneralLeaf, GeneralNode, GeneralTree
+from whimbrel.matchers.runs import Int32s, Int64s
 from whimbrel.model.event import Event
-from whimbrel.model.values import BOOLEAN, SortKey
+from whimbrel.model.intervals import IntervalSet
+from whimbrel.ranks.dictionary import Dictionary
+from whimbrel.ranks.encoding.event_grid import MISSING
 
 NONE = -1
 
@@ -26,7 +26,7 @@ class FrozenGeneralTree:
 
     def __init__(self, tree: GeneralTree) -> None:
         order = list(tree.walk())
-        self._codes = _codes(order)
+        self._ranks = ranks = _ranks(order)
         places = {id(at): place for place, at in enumerate(order)}
         self._nodes = np.full((len(order), 8), NONE, np.int32)
         edges: list[tuple[int, int]] = []
@@ -37,17 +37,15 @@ class FrozenGeneralTree:
                 numbers += sorted(at.numbers)
                 row[END] = len(numbers)
                 continue
-            attribute = self._codes.numbers[at.test.attribute]
-            ranks = self._codes.ranks[attribute]
+            attribute = ranks.attributes[at.test.attribute]
             row[[KIND, ATTRIBUTE, FIRST]] = BELOW if at.test.cut else EXAMINE, attribute, len(edges)
-            edges += sorted((_rank(ranks, label), places[id(child)]) for label, child in at.edges.items())
+            edges += sorted((_rank(ranks, attribute, label), places[id(child)]) for label, child in at.edges.items())
             row[END] = len(edges)
             if at.star is not None:
                 row[STAR_CHILD] = places[id(at.star)]
             if at.test.cut:
-                row[[KNOWN, CUT, KNOWN_END]] = (
-                    ranks.first[at.test.kind], ranks.floor(at.test.cut), ranks.first[at.test.kind + 1]
-                )  # fmt: skip
+                begin, end = ranks.base(attribute, at.test.kind), ranks.base(attribute, at.test.kind + 1)
+                row[[KNOWN, CUT, KNOWN_END]] = begin, ranks.low(attribute, at.test.cut), end
         self._edges: Int32s = np.array(edges, np.int32).reshape(-1, 2)
         self._numbers: Int64s = np.array(numbers, np.int64)
         self._stack = np.empty(len(order) + 1, np.int32)
@@ -55,8 +53,8 @@ class FrozenGeneralTree:
 
     def search(self, event: Event, counters: Int64s | None) -> list[int]:
         """The numbers that the event matches; `counters`, if any, gain nodes visited and tests made."""
-        ranks = np.full(len(self._codes.names), MISSING, np.int32)
-        for attribute, found in self._codes.event(event):
+        ranks = np.full(len(self._ranks.attributes), MISSING, np.int32)
+        for attribute, found in event_ranks(self._ranks, event):
             ranks[attribute] = found[0]
         size = _search(self._nodes, self._edges, self._numbers, ranks, self._stack, self._out, counters)
         out: list[int] = self._out[:size].tolist()
@@ -68,31 +66,18 @@ class FrozenGeneralTree:
         return self._nodes.nbytes + self._edges.nbytes + self._numbers.nbytes
 
 
-def _codes(order: list[GeneralNode | GeneralLeaf]) -> Codes:
+def _ranks(order: list[GeneralNode | GeneralLeaf]) -> Dictionary:
     """Ranks that tell apart all that the tests of the tree tell apart."""
-    constants: dict[tuple[str, int], set[object]] = {}
+    sets: dict[str, list[IntervalSet]] = {}
     for at in order:
         if isinstance(at, GeneralNode):
-            constants.setdefault((at.test.attribute, BOOLEAN), set())
-            for kind, value in _constants(at.test, at):
-                constants.setdefault((at.test.attribute, kind), set()).add(value)
-    coding = Coding()
-    for (name, kind), values in constants.items():
-        coding.add_column(name, kind, list(values))
-    return coding.codes()
+            sets.setdefault(at.test.attribute, []).extend(IntervalSet(at.test.interval(label)) for label in at.edges)
+    return rank_constants(sets)
 
 
-def _constants(test: TreeTest, node: GeneralNode) -> Iterator[SortKey]:
-    if not test.cut:
-        yield from (label for label in node.edges if isinstance(label, tuple))
-    elif test.cut[1]:
-        kind, _, value, _ = test.cut
-        assert value is not None
-        yield kind, value
-
-
-def _rank(ranks: AttributeRanks, label: object) -> int:
-    return ranks.rank(label) if isinstance(label, tuple) else int(bool(label))
+def _rank(ranks: Dictionary, attribute: int, label: object) -> int:
+    """The label of an edge as a number: the rank of a value, or 1 for below the cut and 0 for not below."""
+    return ranks.lookup(attribute).rank(label) if isinstance(label, tuple) else int(bool(label))
 
 
 @kernel

@@ -1,7 +1,8 @@
 """The frozen form of Hanson's index: all trees, their marks and the residual predicates as flat arrays, for Numba.
 
-Nodes of all trees are numbered together; the marks of node n's slots lt, eq and gt are runs 3n, 3n + 1 and 3n + 2.
-Ranks stand for values (`coding`): a key is a constant, so smaller, equal and greater mean the same as in the tree.
+Nodes of all trees are numbered together. The marks of node n below, at and above its key are the runs 3n, 3n + 1 and
+3n + 2.
+Ranks stand for values: a key is a constant, so smaller, equal and greater mean the same as in the tree.
 """
 
 from __future__ import annotations
@@ -11,10 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from whimbrel.compiled.jit import inlined, kernel
-from whimbrel.matchers.coding import Codes, Int32s, Int64s
+from whimbrel.matchers.constant_ranks import rank_constants
 from whimbrel.matchers.hanson.ibs_tree import IbsTree, MarkedInterval, nodes_of
+from whimbrel.matchers.runs import Int32s, Int64s, offsets
+from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.event import Event
+from whimbrel.model.intervals import IntervalSet
+from whimbrel.ranks.dictionary import Dictionary
 
 VISITED, CANDIDATES, EVALUATED = range(3)
 """What is counted: nodes visited, candidates that the trees give, residual predicates evaluated."""
@@ -26,18 +31,23 @@ Residuals = Mapping[int, Sequence[tuple[str, Constraint]]]
 class FrozenHanson:
     """An immutable copy of the index that answers one event with one call."""
 
-    def __init__(self, codes: Codes, trees: Mapping[tuple[str, int], IbsTree], residuals: Residuals) -> None:
-        self._codes = codes
+    def __init__(
+        self,
+        conjunctions: Iterable[Conjunction],
+        trees: Mapping[tuple[str, int], IbsTree],
+        residuals: Residuals,
+    ) -> None:
+        self._ranks = ranks = _ranks(conjunctions)
         self.numbers = list(residuals)
-        slots = {number: slot for slot, number in enumerate(self.numbers)}
+        rows = {number: row for row, number in enumerate(self.numbers)}
         intervals: dict[MarkedInterval, int] = {}
         keys: list[int] = []
         children: list[tuple[int, int]] = []
         marks: list[list[int]] = []
         self._roots: dict[tuple[int, int], tuple[int, int]] = {}  # (attribute, type) -> (root, whole interval)
         for (attribute, kind), tree in trees.items():
-            number = codes.numbers[attribute]
-            rank = codes.ranks[number].rank
+            number = ranks.attributes[attribute]
+            rank = ranks.lookup(number).rank
             place = {id(node): len(keys) + i for i, node in enumerate(nodes_of(tree.root))}
             for node in nodes_of(tree.root):
                 keys.append(rank((kind, node.key)))
@@ -50,9 +60,9 @@ class FrozenHanson:
         self._children = np.array(children, np.int32).reshape(-1, 2)
         self._mark_starts, self._marks = _runs(marks)
         self._member_starts, self._members = _runs(
-            [[slots[member] for member in sorted(interval.members)] for interval in intervals]
+            [[rows[member] for member in sorted(interval.members)] for interval in intervals]
         )
-        checks = [_checks(codes, found) for found in residuals.values()]
+        checks = [_checks(ranks, found) for found in residuals.values()]
         self._check_starts, self._attributes = _runs([[attribute for attribute, _ in found] for found in checks])
         spans = [spans for found in checks for _, spans in found]
         self._span_starts = _runs([[0] * len(found) for found in spans])[0]
@@ -63,14 +73,14 @@ class FrozenHanson:
     def search(self, event: Event, counts: Int64s) -> list[int]:
         """The numbers of the conjunctions that hold, each attribute by itself."""
         probes: list[tuple[int, int, int]] = []
-        starts = np.zeros(len(self._codes.names) + 1, np.int32)
-        values: list[list[int]] = [[] for _ in self._codes.names]
+        starts = np.zeros(len(self._ranks.attributes) + 1, np.int32)
+        values: list[list[int]] = [[] for _ in self._ranks.attributes]
         several = False
         for name in event.attributes:
-            attribute = self._codes.numbers.get(name)
+            attribute = self._ranks.attributes.get(name)
             if attribute is None:
                 continue
-            rank = self._codes.ranks[attribute].rank
+            rank = self._ranks.lookup(attribute).rank
             for key in event.keys(name):
                 if key[0] >= 0:
                     values[attribute].append(rank(key))
@@ -88,7 +98,7 @@ class FrozenHanson:
             starts, np.array([value for held in values for value in held], np.int32),
             several, self._seen, self._found, counts,
         )  # fmt: skip
-        return [self.numbers[slot] for slot in self._found[:matched].tolist()]
+        return [self.numbers[row] for row in self._found[:matched].tolist()]
 
     @property
     def nbytes(self) -> int:
@@ -96,14 +106,23 @@ class FrozenHanson:
         return sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
 
 
-def _checks(codes: Codes, found: Sequence[tuple[str, Constraint]]) -> list[tuple[int, list[tuple[int, int]]]]:
-    return [(codes.numbers[name], codes.spans(name, constraint.values)) for name, constraint in found]
+def _ranks(conjunctions: Iterable[Conjunction]) -> Dictionary:
+    sets: dict[str, list[IntervalSet]] = {}
+    for conjunction in conjunctions:
+        for name, constraint in conjunction.constraints:
+            sets.setdefault(name, []).append(constraint.values)
+    return rank_constants(sets)
+
+
+def _checks(ranks: Dictionary, found: Sequence[tuple[str, Constraint]]) -> list[tuple[int, list[tuple[int, int]]]]:
+    numbered = [(ranks.attributes[name], constraint.values) for name, constraint in found]
+    return [(attribute, ranks.spans(attribute, values)) for attribute, values in numbered]
 
 
 def _runs(lists: Iterable[list[int]]) -> tuple[Int64s, Int32s]:
     """Lists one after the other: where each starts, and all members."""
     lists = list(lists)
-    starts = np.cumsum([0, *map(len, lists)], dtype=np.int64)
+    starts = offsets(np.array([len(one) for one in lists], dtype=np.int64))
     return starts, np.array([member for found in lists for member in found], np.int32)
 
 

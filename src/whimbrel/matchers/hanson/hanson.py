@@ -13,7 +13,6 @@ import numpy as np
 
 from whimbrel.matchers.base import BaseMatcher, Stats
 from whimbrel.matchers.capabilities import Capabilities
-from whimbrel.matchers.coding import Coding
 from whimbrel.matchers.hanson.estimates import Estimates, Events
 from whimbrel.matchers.hanson.frozen_index import CANDIDATES, EVALUATED, VISITED, FrozenHanson
 from whimbrel.matchers.hanson.ibs_tree import IbsTree, MarkedInterval
@@ -62,14 +61,13 @@ class Hanson(BaseMatcher):
         self._conjunctions: dict[int, Conjunction] = {}
         self._access: dict[int, str] = {}  # the attribute by whose tree a conjunction is found
         self._residuals: dict[int, list[tuple[str, Constraint]]] = {}
-        self._coding = Coding()
         self._frozen: FrozenHanson | None = None
         self._spent = 0
         self._counts = np.zeros(4, np.int64)
 
     def freeze(self) -> None:
         """Compile everything that is stored."""
-        self._frozen = FrozenHanson(self._coding.codes(), self._trees, self._residuals)
+        self._frozen = FrozenHanson(self._conjunctions.values(), self._trees, self._residuals)
 
     def _insert(self, number: int, conjunction: Conjunction) -> None:
         for attribute, constraint in conjunction.constraints:
@@ -84,7 +82,6 @@ class Hanson(BaseMatcher):
             if tree is None:
                 tree = self._trees[access[0], kind] = IbsTree(kind)
             tree.add(low, high, number)
-        self._coding.add(conjunction)
         self._thaw()
 
     def _delete(self, number: int, conjunction: Conjunction) -> None:
@@ -95,7 +92,6 @@ class Hanson(BaseMatcher):
             tree.remove(low, high, number)
             if not tree.intervals:
                 del self._trees[attribute, kind]
-        self._coding.remove(conjunction)
         self._thaw()
 
     def _thaw(self) -> None:

@@ -14,11 +14,11 @@ import numpy.typing as npt
 from whimbrel.compiled.jit import kernel
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.capabilities import Capabilities
-from whimbrel.matchers.coding import Int32s, Int64s
 from whimbrel.matchers.conjunction_rows import ConjunctionRows
-from whimbrel.matchers.event_blocks import EventBlock
 from whimbrel.matchers.frozen import FrozenMatcher
 from whimbrel.matchers.neon.relational import ANY_KIND, COMPARISONS, QUERY, RelationalForm, predicate_rows
+from whimbrel.matchers.runs import Int32s, Int64s
+from whimbrel.ranks.encoding.event_grid import EventGrid
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,7 +72,7 @@ class Neon(FrozenMatcher):
         self._satisfied = np.zeros(len(rows), dtype=np.int32)
         self._first = rows.first
 
-    def _run(self, block: EventBlock, event: int, out: Int32s, ends: Int64s) -> int:
+    def _run(self, block: EventGrid, event: int, out: Int32s, ends: Int64s) -> int:
         return int(
             _evaluate(
                 block.first, event, self._first, self._op_attr, self._op_comparison, self._op_start, self._type,
@@ -98,7 +98,7 @@ class Neon(FrozenMatcher):
 
         self.freeze()
         links = self._linked()
-        names = np.array(self._codes.names, dtype=object)
+        names = np.array(self._names, dtype=object)
         comparison = np.repeat(self._op_comparison, np.diff(self._op_start))
         subs = np.arange(len(self._n_predicates))
         kind = pa.string() if self._kind == "string" else pa.int64()
@@ -136,7 +136,7 @@ class Neon(FrozenMatcher):
             seen += len(block)
         row, attr, value = map(np.concatenate, zip(*columns, strict=True))
         kind = (self._first[attr, 1:4] <= value[:, None]).sum(axis=1)
-        names = np.array(self._codes.names, dtype=object)
+        names = np.array(self._names, dtype=object)
         return pa.table(
             {
                 "event_id": pa.array(row, pa.int64()),

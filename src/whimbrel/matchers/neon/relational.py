@@ -1,7 +1,7 @@
 """Neon's tables: one row per predicate of each conjunction, and the query that matches by join and count.
 
 ALGORITHMS.md section 16. The query names tables and columns only, so that any SQL engine runs it: events are rows of
-(event_id, attribute, kind, value), and `kind` and `value` are the types and ranks of `coding`, which makes it exact
+(event_id, attribute, kind, value), and `kind` and `value` are types and ranks, which makes it exact
 for integers of any size, strings and timestamps alike.
 """
 
@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whimbrel.matchers.coding import Int64s
-from whimbrel.matchers.conjunction_rows import ATTR, EQUAL, HIGH, KIND, LOW, OTHERS, RANGE, ConjunctionRows
-from whimbrel.matchers.runs import offsets
+from whimbrel.matchers.conjunction_rows import ATTR, EQUAL, HIGH, KIND, LOW, POINTS, RANGE, ConjunctionRows
+from whimbrel.matchers.runs import Int64s, offsets
 from whimbrel.model.subscription import Id
 
 if TYPE_CHECKING:
@@ -71,12 +70,9 @@ def predicate_rows(rows: ConjunctionRows) -> tuple[Int64s, Int64s]:
 
     equal = np.flatnonzero(items[:, KIND] == EQUAL)
     put(equal, 0, _kinds(first[equal], items[equal, LOW]), items[equal, LOW])
-    others = np.flatnonzero(items[:, KIND] == OTHERS)
-    starts = rows.set_start[items[others, LOW]]
-    lengths = rows.set_start[items[others, LOW] + 1] - starts - 1  # between n + 1 intervals lie n constants
-    within = np.arange(lengths.sum()) - np.repeat(offsets(lengths)[:-1], lengths)
-    excluded = rows.set_high[np.repeat(starts, lengths) + within].astype(np.int64) + 1
-    others = np.repeat(others, lengths)
+    sets = np.flatnonzero(items[:, KIND] >= POINTS)
+    holder, excluded = _excluded(rows, items[sets, LOW], first[sets])
+    others = sets[holder]
     put(others, 1, _kinds(first[others], excluded), excluded)
     ranges = np.flatnonzero(items[:, KIND] == RANGE)
     low, high = items[ranges, LOW], items[ranges, HIGH]
@@ -85,7 +81,7 @@ def predicate_rows(rows: ConjunctionRows) -> tuple[Int64s, Int64s]:
     each = np.arange(len(ranges))
     bottom, top = first[ranges][each, below], first[ranges][each, above + 1] - 1
     has_upper = high < np.where(kind == ANY_KIND, first[ranges, 4] - 1, top)
-    has_lower = (low > np.where(kind == ANY_KIND, 0, bottom)) | ~has_upper
+    has_lower = (low > np.where(kind == ANY_KIND, first[ranges, 0], bottom)) | ~has_upper
     is_constant = (high - first[ranges][each, above]) % 2 == 1
     upper = np.where(is_constant, high, high + 1)
     put(ranges[has_upper], np.where(is_constant, 3, 2)[has_upper], kind[has_upper], upper[has_upper])
@@ -93,6 +89,21 @@ def predicate_rows(rows: ConjunctionRows) -> tuple[Int64s, Int64s]:
     lower = np.where(inclusive, low, low - 1)
     put(ranges[has_lower], np.where(inclusive, 5, 4)[has_lower], kind[has_lower], lower[has_lower])
     return np.concatenate([cells for cells, _ in parts]), np.concatenate([owner for _, owner in parts])
+
+
+def _excluded(rows: ConjunctionRows, sets: Int64s, first: Int64s) -> tuple[Int64s, Int64s]:
+    """The ranks that lie outside of sets, with the place of their set: few, as only exclusions are sets here."""
+    start, length = rows.set_start[sets], np.diff(rows.set_start)[sets]
+    place = np.repeat(np.arange(len(sets)), length + 1)  # between and around n intervals lie n + 1 gaps
+    gap = np.arange(len(place)) - np.repeat(offsets(length + 1)[:-1], length + 1)
+    at = start[place] + gap
+    low, high = first[place, 0].copy(), first[place, 4] - 1
+    inner, outer = gap > 0, gap < length[place]
+    low[inner] = rows.set_high[at[inner] - 1] + 1
+    high[outer] = rows.set_low[at[outer]] - 1
+    sizes = np.maximum(high - low + 1, 0)
+    within = np.arange(sizes.sum()) - np.repeat(offsets(sizes)[:-1], sizes)
+    return np.repeat(place, sizes), np.repeat(low, sizes) + within
 
 
 def _kinds(first: Int64s, rank: Int64s) -> Int64s:

@@ -1,7 +1,7 @@
 """The frozen form of the group index: tables of all attributes in flat arrays, and the sweep over them in Numba.
 
 Predicates lie group by group and groups attribute by attribute, so that the subscriptions of a group, and of a whole
-attribute, are one stretch of `holders`. Ranks stand for values (`coding`).
+attribute, are one stretch of `holders`. Ranks stand for values.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from whimbrel.compiled.jit import inlined, kernel
-from whimbrel.matchers.coding import AttributeRanks, Int32s, Int64s
+from whimbrel.matchers.constant_ranks import rank_constants
+from whimbrel.matchers.runs import Int32s, Int64s
 from whimbrel.matchers.sgim.predicate_groups import Predicate, PredicateTable
 from whimbrel.model.values import SortKey
+from whimbrel.ranks.lookup import Lookup
 
 _HIGHEST = np.iinfo(np.int32).max
 DELETED, CHOSEN, OPENED, EVALUATED, SKIPPED = range(5)
@@ -25,7 +27,7 @@ DELETED, CHOSEN, OPENED, EVALUATED, SKIPPED = range(5)
 class FrozenPredicates:
     """One attribute: its ranks, groups with their index, predicates as spans of ranks, and the slots of each."""
 
-    ranks: AttributeRanks
+    ranks: Lookup
     index: Int32s  # [group, (lowest low, highest low, lowest high, highest high)]
     group_sizes: list[int]
     span_sizes: list[int]
@@ -37,26 +39,24 @@ class FrozenPredicates:
 
 def freeze_table(table: PredicateTable) -> FrozenPredicates:
     """The frozen form of one attribute's predicates."""
-    ranks = AttributeRanks(
-        {(kind, value) for values in table.predicates for kind, inside, value, _ in values.cuts if inside}
-    )  # type: ignore[misc]
+    ranks = rank_constants({"": table.predicates})
     index: list[tuple[int, ...]] = []
     members: list[list[Predicate]] = []
     for group in table.groups():
         lows, highs = (group.min_low, group.max_low), (group.min_high, group.max_high)
-        index.append((*(ranks.floor(low) for low in lows), *(ranks.floor(high) - 1 for high in highs)))
+        index.append((*(ranks.low(0, low) for low in lows), *(ranks.high(0, high) for high in highs)))
         members.append(list(group.members.values()))
     if table.rest:  # an index that neither deletes nor chooses
         index.append((0, _HIGHEST, -1, _HIGHEST))
         members.append(list(table.rest.values()))
     predicates = [predicate for group in members for predicate in group]
-    spans = [ranks.spans(predicate.values) for predicate in predicates]
+    spans = [ranks.spans(0, predicate.values) for predicate in predicates]
     weight = 0.0
     for predicate, found in zip(predicates, spans, strict=True):
-        share = sum(high - low + 1 for low, high in found) / ranks.count
+        share = sum(high - low + 1 for low, high in found) / ranks.base(0, 4)
         weight += len(predicate.slots) * (1 - share)
     return FrozenPredicates(
-        ranks,
+        ranks.lookup(0),
         np.array(index, np.int32).reshape(-1, 4),
         [len(group) for group in members],
         [len(found) for found in spans],

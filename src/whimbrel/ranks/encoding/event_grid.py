@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from whimbrel.compiled.jit import kernel
 from whimbrel.ranks.encoding.event_encoder import EncodedEvents
 
 MISSING = -1
@@ -34,24 +35,63 @@ class EventGrid:
 def event_grid(encoded: EncodedEvents, attributes: int) -> EventGrid:
     """The grid of encoded events; takes memory for every cell, so it is for some hundred attributes at most.
 
-    >>> from whimbrel.ranks.constants import Constants
-    >>> from whimbrel.ranks.dictionary_builder import build_dictionary
-    >>> from whimbrel.ranks.encoding.event_encoder import EventEncoder
-    >>> encoder = EventEncoder(build_dictionary(["a", "b"], [Constants(numbers=[3]), Constants(numbers=[5])]))
-    >>> grid = event_grid(encoder.encode_events([{"a": [2, 3]}, {"a": None, "b": 5}]), 2)
-    >>> grid.first.tolist(), grid.starts.tolist(), grid.more.tolist()
-    ([[6, -1], [-1, 7]], [0, 1, 1, 1, 1], [7])
+        >>> from whimbrel.ranks.constants import Constants
+        >>> from whimbrel.ranks.dictionary_builder import build_dictionary
+        >>> from whimbrel.compiled.jit import kernel
+    from whimbrel.ranks.encoding.event_encoder import EventEncoder
+        >>> encoder = EventEncoder(build_dictionary(["a", "b"], [Constants(numbers=[3]), Constants(numbers=[5])]))
+        >>> grid = event_grid(encoder.encode_events([{"a": [2, 3]}, {"a": None, "b": 5}]), 2)
+        >>> grid.first.tolist(), grid.starts.tolist(), grid.more.tolist()
+        ([[6, -1], [-1, 7]], [0, 1, 1, 1, 1], [7])
     """
     first = np.full((encoded.count, attributes), MISSING, np.int32)
-    is_value = encoded.ranks > 0
-    events = np.repeat(np.arange(encoded.count), np.diff(encoded.offsets))
-    cells, ranks = (events * attributes + encoded.attrs)[is_value], encoded.ranks[is_value]
-    begins = np.ones(len(cells), bool)
-    np.not_equal(cells[1:], cells[:-1], out=begins[1:])  # the entries of one attribute are side by side
-    first.ravel()[cells[begins]] = ranks[begins]
-    if begins.all():
+    further = _put_first(encoded.offsets, encoded.attrs, encoded.ranks, first)
+    if not further:
         return EventGrid(first)
-    further = cells[~begins]
     starts = np.zeros(first.size + 1, np.int64)
-    np.cumsum(np.bincount(further, minlength=first.size), out=starts[1:])
-    return EventGrid(first, starts, ranks[~begins][np.argsort(further, kind="stable")])
+    more = np.empty(further, np.int32)
+    _put_further(encoded.offsets, encoded.attrs, encoded.ranks, attributes, starts, more)
+    return EventGrid(first, starts, more)
+
+
+@kernel
+def _put_first(offsets: np.ndarray, attrs: np.ndarray, ranks: np.ndarray, first: np.ndarray) -> int:
+    """Write the first value of every attribute into the matrix; return how many values are left."""
+    further = 0
+    for event in range(first.shape[0]):
+        for entry in range(offsets[event], offsets[event + 1]):
+            if ranks[entry] > 0:
+                if first[event, attrs[entry]] == MISSING:
+                    first[event, attrs[entry]] = ranks[entry]
+                else:
+                    further += 1
+    return further
+
+
+@kernel
+def _put_further(
+    offsets: np.ndarray, attrs: np.ndarray, ranks: np.ndarray, attributes: int, starts: np.ndarray, more: np.ndarray
+) -> None:
+    """Write all values but the first of each attribute into `more`, and where they start into `starts`.
+
+    The values of one attribute stand side by side, but attributes need not come in order.
+    """
+    events = offsets.size - 1
+    for event in range(events):
+        previous = -1
+        for entry in range(offsets[event], offsets[event + 1]):
+            if ranks[entry] > 0:
+                starts[event * attributes + attrs[entry] + 1] += attrs[entry] == previous
+                previous = attrs[entry]
+    for cell in range(events * attributes):
+        starts[cell + 1] += starts[cell]
+    for event in range(events):
+        previous, place = -1, np.int64(0)
+        for entry in range(offsets[event], offsets[event + 1]):
+            if ranks[entry] > 0:
+                if attrs[entry] == previous:
+                    more[place] = ranks[entry]
+                    place += 1
+                else:
+                    place = starts[event * attributes + attrs[entry]]
+                previous = attrs[entry]
