@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,18 +61,6 @@ def test_an_intersection_holds_where_both_do(left: x.Expression, right: x.Expres
                 assert holds(both, members, pick) == (holds(one, members, pick) and holds(two, members, pick))
 
 
-@given(one_attribute, one_attribute, samples)
-def test_a_union_holds_where_either_does(left: x.Expression, right: x.Expression, lists: list[list[Any]]) -> None:
-    for one in of(left):
-        for two in of(right):
-            either = one.union(two)
-            assert either == two.union(one)
-            if either is None:
-                continue
-            for members, pick in situations(lists):
-                assert holds(either, members, pick) == (holds(one, members, pick) or holds(two, members, pick))
-
-
 @given(st.lists(one_attribute, max_size=3), samples, st.randoms(use_true_random=False))
 def test_united_constraints_hold_where_one_of_them_does(
     expressions: list[x.Expression], lists: list[list[Any]], random: Any
@@ -88,16 +75,13 @@ def test_united_constraints_hold_where_one_of_them_does(
 
 
 @given(one_attribute, one_attribute, samples)
-def test_covers_overlaps_and_coexists_are_never_wrong(
-    left: x.Expression, right: x.Expression, lists: list[list[Any]]
-) -> None:
+def test_covers_and_coexists_are_never_wrong(left: x.Expression, right: x.Expression, lists: list[list[Any]]) -> None:
     for one in of(left):
         for two in of(right):
-            covers, overlaps, coexists = one.covers(two), one.overlaps(two), one.coexists(two)
+            covers, coexists = one.covers(two), one.coexists(two)
             for members, pick in situations(lists):
                 first, second = holds(one, members, pick), holds(two, members, pick)
                 assert first or not (covers and second)
-                assert overlaps or not (first and second)
                 assert coexists or not (one.admits(members) and two.admits(members))
 
 
@@ -112,22 +96,6 @@ def test_a_constraint_admits_a_set_iff_some_pick_satisfies_it(expression: x.Expr
             assert constraint.admits(keys(values)) == found
             assert not (found and constraint.is_empty())
             assert found or not constraint.is_anything()
-
-
-def test_plain_constraints_subtract() -> None:
-    small = Constraint.of(compare_set("<", TWO)).minus(Constraint.of(compare_set("=", ONE)))
-    assert small.admits(keys([0]))
-    assert not small.admits(keys([1]))
-    assert Constraint.of(compare_set("=", ONE)).minus(small).values.as_points() == [ONE]
-
-
-def test_other_constraints_do_not_subtract() -> None:
-    plain = Constraint.of(compare_set("<", TWO))
-    for other in (UNCONSTRAINED, Constraint.of(STRINGS, include=[Suffix("a")]), single(x.Contains("a", "ALL", (1,)))):
-        with pytest.raises(ValueError, match="Expected constraints of values only"):
-            plain.minus(other)
-        with pytest.raises(ValueError, match="but got states, patterns or members"):
-            other.minus(plain)
 
 
 def test_patterns_are_decided_where_the_values_are_points() -> None:
@@ -187,10 +155,10 @@ def test_states_coexist_only_with_the_same_state() -> None:
     assert missing.intersect(null).is_empty()
 
 
-def test_two_values_coexist_in_one_list_but_do_not_overlap() -> None:
+def test_two_values_coexist_in_one_list_but_not_in_one_binding() -> None:
     one, two = single(x.Compare("a", "=", 1)), single(x.Compare("a", "=", 2))
     assert one.coexists(two)
-    assert not one.overlaps(two)
+    assert one.intersect(two).is_empty()
 
 
 def test_nothing_covers_less() -> None:

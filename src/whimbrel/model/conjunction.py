@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Conjunction:
     """Constraints by attribute, sorted by name, and `links`: comparisons of one attribute with another.
 
-    A link needs a value on both sides, so an attribute of a link has a constraint only if it says more.
+    A link implies that both attributes have a value; an attribute of a link has a constraint only if that says more.
     """
 
     constraints: tuple[tuple[str, Constraint], ...]
@@ -65,7 +65,7 @@ class Conjunction:
         return not self.constraints and not self.links
 
     def and_(self, other: Conjunction) -> Conjunction | None:
-        """Both, or None if that is unsatisfiable."""
+        """The conjunction of two, or None if it is unsatisfiable."""
         merged = dict(self.constraints)
         for name, constraint in other.constraints:
             mine = merged.get(name)
@@ -128,7 +128,7 @@ class Conjunction:
 
 
 def all_of(conjunctions: Sequence[Conjunction]) -> Conjunction | None:
-    """All of them, or None if that is unsatisfiable."""
+    """The conjunction of several, or None if it is unsatisfiable."""
     if len(conjunctions) == 1:
         return conjunctions[0]
     gathered: dict[str, list[Constraint]] = {}

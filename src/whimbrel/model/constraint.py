@@ -36,7 +36,8 @@ class Constraint:
     `missing`, `null`: whether it holds on a missing attribute, on one with nothing but nulls.
     `values`, `include`, `exclude`: the values that a binding may pick; a string must match every included pattern
     and no excluded one. `bound` says that a value must be picked (it is False only for `IS NOT NULL` and set tests).
-    `required`: groups of members, of each of which the set has at least one. `forbidden`: members it has not.
+    `required`: groups of members; the set has at least one member of each group. `forbidden`: members that the set does
+    not have.
     """
 
     missing: bool = False
@@ -52,7 +53,7 @@ class Constraint:
     def of(
         values: IntervalSet, include: Iterable[Pattern] = (), exclude: Iterable[Pattern] = (), bound: bool = True
     ) -> Constraint:
-        """The constraint that some value is in the set."""
+        """The constraint that a value is in the set and fits the patterns."""
         return Constraint(
             values=values,
             bound=bound,
@@ -118,7 +119,7 @@ class Constraint:
         return Constraint(self.missing, self.null, values, bound, include, exclude, required, forbidden)
 
     def intersect(self, other: Constraint) -> Constraint:
-        """The constraint that both hold, under one binding."""
+        """The constraint that holds where both do, under one binding."""
         missing, null = self.missing and other.missing, self.null and other.null
         if not self.values or not other.values:
             return Constraint(missing, null, EMPTY)
@@ -134,21 +135,6 @@ class Constraint:
             self.required | other.required,
             self.forbidden | other.forbidden,
         ).simplified()
-
-    def union(self, other: Constraint) -> Constraint | None:
-        """The constraint that either holds, or None where that is not one constraint."""
-        united = unite([self, other])
-        return united[0] if len(united) == 1 else None
-
-    def minus(self, other: Constraint) -> Constraint:
-        """The values that self's binding may pick and other's may not; both must be plain."""
-        if not (self.is_plain and other.is_plain):
-            raise ValueError("Expected constraints of values only, but got states, patterns or members")
-        return Constraint(values=self.values.minus(other.values))
-
-    def overlaps(self, other: Constraint) -> bool:
-        """Whether one set of values and one binding can satisfy both (True may mean: not known)."""
-        return not self.intersect(other).is_empty()
 
     def coexists(self, other: Constraint) -> bool:
         """Whether one set of values can satisfy both, each under a binding of its own (True may mean: not known)."""
@@ -192,7 +178,7 @@ class Constraint:
         )
 
     def admits(self, keys: Collection[SortKey]) -> bool:
-        """Whether it holds on the whole set of an attribute's values, some value being free to pick."""
+        """Whether it holds on an attribute with these values, for some choice of the value to pick."""
         if not self.admits_members(keys):
             return False
         if not self.bound or not any(key != NULL_KEY for key in keys):
@@ -200,7 +186,7 @@ class Constraint:
         return any(self.admits_value(key) for key in keys)
 
     def admits_members(self, keys: Collection[SortKey]) -> bool:
-        """The part that ignores the binding: the state of the attribute and the members of its set."""
+        """Whether the state of the attribute and the members of its set are allowed, whatever value is picked."""
         if not keys:
             return self.missing
         if all(key == NULL_KEY for key in keys):
@@ -212,7 +198,7 @@ class Constraint:
         return all(any(key in group for key in keys) for group in self.required)
 
     def admits_value(self, key: SortKey) -> bool:
-        """The part of the binding: whether this value may be picked."""
+        """Whether a binding may pick this value."""
         return key[0] >= 0 and key in self.values and _fits(key, self.include, self.exclude)
 
 
@@ -262,17 +248,17 @@ def _fits(key: SortKey, include: tuple[Pattern, ...], exclude: tuple[Pattern, ..
 
 
 def _strongest(patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
-    """Without the patterns that another one implies."""
+    """Drop the patterns that another one implies."""
     return tuple(p for p in patterns if not any(q != p and p.covers(q) for q in patterns))
 
 
 def _weakest(patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
-    """Without the excluded patterns that lie inside another excluded one."""
+    """Drop the excluded patterns that lie inside another excluded one."""
     return tuple(p for p in patterns if not any(q != p and q.covers(p) for q in patterns))
 
 
 def _minimal(groups: frozenset[Group]) -> frozenset[Group]:
-    """Without the groups that contain another group."""
+    """Drop the groups that contain another group."""
     if len(groups) < 2 or not all(groups) or all(len(group) == 1 for group in groups):
         return groups
     uses = Counter(key for group in groups for key in group)

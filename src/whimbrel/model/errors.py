@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 class WhimbrelError(Exception):
-    """The base of every error that Whimbrel raises on purpose. Errors survive the way between processes."""
+    """The base of every error that Whimbrel raises on purpose. Errors can be pickled."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restored, (type(self), self.args, self.__dict__)
@@ -102,7 +102,7 @@ def _place(where: str, row: int | None) -> str:
 
 
 class UnknownDialect(WhimbrelError):
-    """A filter dialect that is not there; `available` lists those that are."""
+    """There is no dialect of this name; `available` lists the names there are."""
 
     def __init__(self, dialect: str, available: Sequence[str]) -> None:
         self.dialect = dialect
@@ -160,7 +160,7 @@ class UnsupportedEvent(WhimbrelError):
 
 
 class MissingExtra(WhimbrelError, ImportError):
-    """An optional dependency that is not installed, and the extra that brings it."""
+    """An optional dependency is not installed; `extra` brings it."""
 
     def __init__(self, package: str, extra: str) -> None:
         self.package = package

@@ -53,7 +53,7 @@ class Event:
 
     @property
     def plain(self) -> Event:
-        """The event as it came: itself, unless a schema has read it."""
+        """The event before a schema coded its values; the event itself if none did."""
         return self
 
     @property
@@ -117,7 +117,7 @@ class _Reader:
             self._add(name, item, elements)
 
     def _next_element(self, name: str, elements: Elements) -> tuple[int, int]:
-        """Arrays of objects at the same attribute below the same element are one array."""
+        """The next element of an array. Arrays at the same attribute below the same element count as one array."""
         array = self._array_ids.setdefault((name, elements), len(self._array_ids))
         self.arrays = len(self._array_ids)
         element = self._lengths.get(array, 0)
@@ -141,7 +141,7 @@ class _Reader:
 
 
 def check_key(key: object, path: str) -> str:
-    """The key of an object as plain text; EventError if it is none or has a lone surrogate."""
+    """The key of an object as plain text; EventError if it is not text or has a lone surrogate."""
     if not isinstance(key, str):
         raise EventError("a text as key", f"{type(key).__name__} {key!r}", path)
     try:

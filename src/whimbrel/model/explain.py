@@ -102,7 +102,7 @@ class ConjunctionExplanation:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a filter matched or not: it does if one of its conjunctions does; without any it is unsatisfiable."""
+    """Why a filter matched or not: it matches if one of its conjunctions does; without any it is unsatisfiable."""
 
     matched: bool
     conjunctions: tuple[ConjunctionExplanation, ...]
@@ -178,7 +178,7 @@ def _constraint_distance(constraint: Constraint, keys: Collection[SortKey]) -> f
 
 
 def _link_distance(op: Comparison, left: Collection[SortKey], right: Collection[SortKey]) -> float | None:
-    """The least distance between two values of one type that a comparison of two attributes failed on."""
+    """The least distance between two values of one type for which a comparison of two attributes failed."""
     if op == "!=":
         return None
     distances = [
@@ -192,7 +192,7 @@ def _link_distance(op: Comparison, left: Collection[SortKey], right: Collection[
 
 
 def _json_number(number: float) -> float | str:
-    """The number, or its name where JSON has none for it."""
+    """The number; infinities, which JSON does not have, as text."""
     if math.isinf(number):
         return "Infinity" if number > 0 else "-Infinity"
     return number
@@ -217,7 +217,7 @@ def _seen_text(seen: Seen) -> str:
 
 
 def _short(text: str) -> str:
-    """One line of text without control characters, which could move a terminal's cursor."""
+    """The text, cut to one line, with control characters escaped: they could move the cursor of a terminal."""
     cut = text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Filter:
     """A filter over events. Immutable; equal filters have equal canonical normal forms.
 
-    With a `schema` it was typed against it, and its normal form has codes for the values of ordered domains.
+    A filter with a `schema` fits it, and its normal form has codes for the values of ordered domains.
 
     >>> toys = Filter.parse("category = 'Toy' AND price < 5")
     >>> toys.matches({"category": "Toy", "price": 3})
@@ -85,7 +85,7 @@ class Filter:
         return isinstance(other, Filter) and self.conjunctions == other.conjunctions and self._agrees(other)
 
     def _agrees(self, other: Filter) -> bool:
-        """Whether the attributes of both have values of the same meaning."""
+        """Whether values mean the same in both: no schema, or equal domains for the attributes of both."""
         if self.schema is None or other.schema is None:
             return self.schema is other.schema
         names = self.attributes & other.attributes

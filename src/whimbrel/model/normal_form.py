@@ -51,7 +51,7 @@ _IS_NOT_MISSING = Constraint(null=True, bound=False)
 def normal_form(expression: Expression, refine: Refine | None = None) -> tuple[Conjunction, ...]:
     """The canonical OR of conjunctions; empty if unsatisfiable, (TRUE,) if always true.
 
-    `refine` gives a conjunction the form that a schema knows for it, or None if nothing satisfies it.
+    `refine` gives a conjunction the canonical form that it has in a schema, or None if nothing satisfies it.
     """
     check_size(expression)
     expanded = _expand(expression, positive=True)

@@ -210,7 +210,7 @@ def _fits(segment: tuple[str, ...], value: str, at: int) -> bool:
 
 
 def _find(segment: tuple[str, ...], value: str, start: int, end: int) -> int:
-    """Where the leftmost occurrence of the segment within value[start:end] ends, or -1."""
+    """The end of the leftmost occurrence of the segment within value[start:end], or -1."""
     first, length = segment[0], _length(segment)
     while True:
         at = value.find(first, start, end)

@@ -14,7 +14,7 @@ _INT64 = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """One standing query. `delivery` names a way to deliver; a plain index has no use for it."""
+    """One standing query. `owner` and `delivery` are for the broker; an index does not use them."""
 
     id: Id
     filter: Filter
@@ -23,7 +23,7 @@ class Subscription:
 
 
 def id_kind(id: object) -> str:
-    """`int64` or `string`; IdKindError for anything else, a text that has no UTF-8 included."""
+    """`int64` or `string`; IdKindError for anything else, and for text with lone surrogates."""
     if isinstance(id, str):
         try:
             id.encode()

@@ -95,7 +95,7 @@ def _seconds(moment: datetime) -> int:
 
 
 def canonical_number(number: int | float) -> int | float:
-    """The one form of a real number: an int where it is integral and below 2**63, else a float if exact.
+    """The canonical form of a real number: an int if it is an integer below 2**63, else a float if that is exact.
 
     >>> canonical_number(-0.0), canonical_number(5.0), canonical_number(0.5)
     (0, 5, 0.5)
@@ -125,7 +125,7 @@ def type_of(value: Value) -> int:
 
 
 def sort_key(value: Value) -> SortKey:
-    """A key under which all values have one order, types apart, and 1, TRUE and 1 ns are different."""
+    """A key that orders all values, type by type; the keys of 1, TRUE and 1 ns differ."""
     if isinstance(value, Timestamp):
         return TIMESTAMP, value.nanoseconds
     return type_of(value), value

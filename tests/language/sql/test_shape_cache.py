@@ -6,7 +6,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.language import texts as sql
-from whimbrel.language.sql.shape_cache import SHAPE_LENGTH, ShapeCache, cut_literals, cut_tokens, parse_uncached
+from whimbrel.language.sql.lexer import check_text
+from whimbrel.language.sql.parser import parse_template
+from whimbrel.language.sql.shape_cache import SHAPE_LENGTH, ShapeCache, cut_literals, cut_tokens
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.expression import Compare, Expression
 
@@ -17,6 +19,12 @@ def outcome(parse, text: str) -> tuple[str, str]:
         return "good", repr(parse(text))
     except WhimbrelError as error:
         return type(error).__name__, str(error)
+
+
+def parse_uncached(text: str) -> Expression:
+    check_text(text)
+    _, strings, numbers = cut_tokens(text)
+    return parse_template(text).bind(strings, numbers, text)
 
 
 def known(cache: ShapeCache, text: str) -> bool:

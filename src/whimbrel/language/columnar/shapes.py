@@ -75,5 +75,5 @@ class ColumnarShape:
     slot_types: tuple[SlotType, ...]
 
     def expression(self, values: Sequence[Value]) -> Expression:
-        """The expression that the shape is with these literals."""
+        """The expression with these literals in the slots."""
         return Or(tuple(And(tuple(term.expression(values) for term in terms)) for terms in self.conjunctions))

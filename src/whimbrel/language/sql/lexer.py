@@ -55,7 +55,7 @@ def check_text(text: str) -> None:
 
 
 def tokens(text: str) -> list[str]:
-    """The tokens of the text, then an empty one that stands for its end."""
+    """The tokens of the text, and an empty one for its end."""
     found: list[str] = _TOKEN.findall(text)
     found.append("")
     return found
@@ -77,7 +77,7 @@ def position_of_literal(text: str, kind: Literal["string", "number"], index: int
 
 
 def place(text: str, position: int) -> str:
-    """The position as people count it."""
+    """The position as line and column, from 1."""
     newline = text.rfind("\n", 0, position)
     return f"line {text.count(chr(10), 0, position) + 1}, column {position - newline}"
 
@@ -136,7 +136,7 @@ def is_too_long(raw: str) -> bool:
 
 
 def describe(token: str) -> str:
-    """What a token is, for the sentence of an error."""
+    """What a token is; part of error messages."""
     shown = token if len(token) <= 40 else f"{token[:39]}…"
     if not token:
         return "the end of the filter"

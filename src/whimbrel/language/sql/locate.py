@@ -25,7 +25,7 @@ from whimbrel.model.expression import Comparison
 
 
 class _PredicateTokens(NamedTuple):
-    """The tokens of a predicate's attribute, of what it is compared with, and of its operator."""
+    """The numbers of the tokens of a predicate: its attribute, the other attribute, its operator."""
 
     attribute: int
     other: int

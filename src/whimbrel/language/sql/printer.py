@@ -59,7 +59,7 @@ def print_filter(filter: Filter) -> str:
 
 
 def _canonical_text(conjunctions: Sequence[Conjunction], schema: EventSchema | None) -> str | None:
-    """The normal form as text, or None if that is too large to be a filter."""
+    """The normal form as text, or None if that is too large to parse again."""
     if not conjunctions:
         return "FALSE"
     written: list[Text] = []
@@ -125,7 +125,7 @@ def _value_tests(name: str, constraint: Constraint) -> list[Text]:
 
 
 def _member_tests(name: str, constraint: Constraint) -> list[Text]:
-    """The tests of the whole set."""
+    """The tests of the whole set of values."""
     tests: list[Text] = []
     single = [key for group in constraint.required if len(group) == 1 for key in group]
     for literals in chunks(single):

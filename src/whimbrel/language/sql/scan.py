@@ -110,7 +110,7 @@ def _empty_cuts(source: TextBytes) -> TextCuts:
 
 
 class _Predicates:
-    """The different skeletons of a scan, parsed as far as texts use them, and what each of them has."""
+    """The different skeletons of a scan, parsed if enough texts use them."""
 
     def __init__(self, pool: SkeletonPool, known: int, codes: np.ndarray, whole: bool) -> None:
         self.parsed: list[ParsedSkeleton | None] = []

@@ -123,10 +123,3 @@ class ShapeCache:
 
     def _check(self) -> None:
         assert max(len(self._newest), len(self._older), len(self._met)) <= self._half
-
-
-def parse_uncached(text: str) -> Expression:
-    """The expression of a text without the cache, which tests compare with the cache."""
-    check_text(text)
-    _, strings, numbers = cut_tokens(text)
-    return parse_template(text).bind(strings, numbers, text)

@@ -89,7 +89,7 @@ def read_skeleton(skeleton: str) -> ParsedSkeleton | None:
 
 
 def columnar_shape(template: Template) -> ColumnarShape | None:
-    """The columnar normal form of a template, or None where it has none."""
+    """The columnar form of a template, or None if it has none."""
     root = template.root
     types: list[SlotType] = [*template.strings]
     types += ["number"] * template.numbers
@@ -106,7 +106,7 @@ def columnar_shape(template: Template) -> ColumnarShape | None:
 
 
 class _Conjunction:
-    """The terms of a conjunction by attribute, as far as it has been read."""
+    """The terms of a conjunction, collected by attribute."""
 
     def __init__(self, types: Sequence[SlotType], strings: int) -> None:
         self.types = types
@@ -114,7 +114,7 @@ class _Conjunction:
         self.terms: dict[str, Term] = {}
 
     def add(self, node: Node) -> bool:
-        """Takes one more predicate in; False if the conjunction then has no columnar form."""
+        """Add a predicate; False if the conjunction then has no columnar form."""
         term = self._term(node)
         earlier = None if term is None else self.terms.get(term.attribute)
         if earlier is not None and term is not None:
@@ -159,7 +159,7 @@ class _Conjunction:
         return Operand(slot if slot >= 0 else self.strings + FIRST_NUMBER - slot)
 
     def _both(self, one: Term, two: Term) -> Term | None:
-        """Two terms on one attribute as one, where that is a term."""
+        """One term for two terms on one attribute; None if there is no such term."""
         if one.kind != two.kind:
             return None
         if one.kind in ("excluded", "required"):

@@ -50,7 +50,7 @@ TRUE, FALSE, NULL, FIRST_NUMBER = -1, -2, -3, -4
 
 
 class BadLiteral(Exception):
-    """The literal of `slot` cannot stand where it does; `Template.bind` turns this into an error with the place."""
+    """The literal of `slot` is not valid there; `Template.bind` turns this into an error with its position."""
 
     def __init__(self, slot: int, error: FilterError | LimitExceeded) -> None:
         self.slot = slot
@@ -91,7 +91,7 @@ class CompareSlots:
     right: int
 
     def bind(self, values: Values) -> Expression:
-        """The constant that the comparison comes to."""
+        """The constant result of the comparison."""
         return Constant(fold(values[self.left], self.op, values[self.right]))
 
 
@@ -194,7 +194,7 @@ Node: TypeAlias = Ready | CompareSlot | CompareSlots | InSlots | ContainsSlots |
 
 
 def fold(left: Value | None, op: Comparison, right: Value | None) -> bool | None:
-    """What comparing two values comes to: True, False, or None for unknown.
+    """The result of comparing two values: True, False, or None for unknown.
 
     >>> fold(1, "<", 2), fold(1, "=", "1"), fold(1, "<", "1"), fold(None, "=", None)
     (True, False, None, None)
@@ -217,7 +217,7 @@ def fold(left: Value | None, op: Comparison, right: Value | None) -> bool | None
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A parsed shape: the tree with slots, the types of the strings, and which slots a minus stands before."""
+    """A parsed shape: the tree with slots, the types of its strings, and the slots with a minus before them."""
 
     root: Node
     strings: tuple[StringType, ...]
@@ -225,7 +225,7 @@ class Template:
     negatives: tuple[int, ...]
 
     def bind(self, strings: Sequence[str], numbers: Sequence[str], text: str) -> Expression:
-        """The expression with these literals in the slots; `text` is for the place of an error."""
+        """The expression with these literals in the slots; `text` gives errors their position."""
         try:
             return self.root.bind(self._values(strings, numbers))
         except BadLiteral as bad:

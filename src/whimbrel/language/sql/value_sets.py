@@ -27,7 +27,7 @@ _EPOCH = value_text(Timestamp(0))
 
 
 class Text(NamedTuple):
-    """Some SQL, and how tight its outermost operator binds, which says where it needs parentheses."""
+    """A part of a SQL text, and the precedence of its outermost operator, which decides about parentheses."""
 
     text: str
     power: int = _ATOM
@@ -50,7 +50,7 @@ def _joined(parts: Sequence[Text], join: str, power: int) -> Text:
 
 
 def chunks(keys: Iterable[SortKey]) -> Iterator[list[str]]:
-    """The literals of some keys in order, in lists of an allowed length."""
+    """The sorted literals of some keys, in lists that are short enough for IN."""
     written = [value_text(None if key == NULL_KEY else from_key(key)) for key in sorted(keys)]
     for start in range(0, len(written), IN_MEMBERS.value):
         yield written[start : start + IN_MEMBERS.value]
@@ -80,7 +80,7 @@ def _not_among(name: str, keys: list[SortKey]) -> list[Text]:
 
 
 def _all_but(name: str, holes: IntervalSet) -> list[Text]:
-    """The tests that leave out the holes, or nothing where a hole is neither points nor a prefix."""
+    """The tests that exclude the holes; empty if a hole is neither points nor a prefix."""
     keys: list[SortKey] = []
     prefixes: list[Text] = []
     for low, high in holes.pairs():
@@ -96,7 +96,7 @@ def _all_but(name: str, holes: IntervalSet) -> list[Text]:
 
 
 def _of_type(name: str, rank: int, values: IntervalSet) -> list[Text]:
-    """What the set has of one type: points first, then ranges; single points cut out of a range are excluded."""
+    """The tests for the values of one type: points first, then ranges, from which single points are excluded."""
     inside = values.intersect(IntervalSet((edge(rank), edge(rank + 1))))
     keys: list[SortKey] = []
     runs: list[tuple[Cut, Cut, list[SortKey]]] = []
@@ -148,7 +148,7 @@ def _whole_type(name: str, rank: int) -> Text:
 
 
 def _prefix(low: Cut, high: Cut) -> str | None:
-    """The prefix whose strings lie between the cuts, if they are such."""
+    """The prefix whose strings are exactly those between the cuts, if there is one."""
     if (low, high) == (edge(STRING), edge(TIMESTAMP)):
         return ""
     if low[0] != STRING or not isinstance(low[2], str):
@@ -158,14 +158,14 @@ def _prefix(low: Cut, high: Cut) -> str | None:
 
 
 def coded_tests(name: str, constraint: Constraint, order: CodedDomain) -> list[Text]:
-    """The tests of the value that a binding picks."""
+    """The tests of the value that a binding picks, in the words of an ordered domain."""
     if constraint.values == ALL:
         return [Text(f"{name} = {name}")] if constraint.bound else []
     return [_coded_set(name, constraint.values, order)]
 
 
 def in_words(constraint: Constraint, order: CodedDomain) -> Constraint:
-    """The constraint with words in the place of the codes of its members."""
+    """The constraint with the codes of its members replaced by words."""
 
     def words(group: Group) -> Group:
         return frozenset(order.word(key) if key != NULL_KEY and key[0] == NUMBER else key for key in group)
@@ -198,7 +198,7 @@ def _count(runs: Sequence[tuple[int, int]]) -> int:
 
 
 def _word_lists(runs: Sequence[tuple[int, int]], order: CodedDomain) -> list[str]:
-    """The words of codes, in lists of an allowed length."""
+    """The words of codes, in lists that are short enough for IN."""
     words = [string_text(order.words[code]) for first, last in runs for code in range(first, last + 1)]
     size = IN_MEMBERS.value
     return [", ".join(words[start : start + size]) for start in range(0, len(words), size)]

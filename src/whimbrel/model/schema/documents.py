@@ -45,7 +45,7 @@ _PLAIN: Mapping[str, Domain] = {"string": String(), "boolean": Boolean(), "times
 
 
 def load(path: str | os.PathLike[str]) -> object:
-    """The document in a file, JSON if its name ends so, else TOML; SchemaError where it is neither."""
+    """Read the document in a file: JSON if its name ends in .json, else TOML; SchemaError if it does not parse."""
     data = Path(path).read_bytes()
     format = "JSON" if os.fspath(path).endswith(".json") else "TOML"
     try:
@@ -55,7 +55,7 @@ def load(path: str | os.PathLike[str]) -> object:
 
 
 def dump(document: Mapping[str, object], path: str | os.PathLike[str]) -> None:
-    """Write a document to a file, JSON if its name ends so, else TOML."""
+    """Write a document to a file: JSON if its name ends in .json, else TOML."""
     Path(path).write_text(to_text(document, os.fspath(path).endswith(".json")), encoding="utf-8")
 
 
@@ -144,7 +144,7 @@ def read_domain(item: object, path: str) -> Domain:
 
 
 def _domain(kind: str, fields: dict[str, object]) -> Domain:
-    """The domain of some fields, which its class checks."""
+    """The domain with these fields; its class checks them."""
     if kind == "enumerated":
         values, order = fields.get("values"), fields.get("order")
         if order:
@@ -220,7 +220,7 @@ def written(state: SchemaDefinitions) -> dict[str, object]:
 
 
 def to_toml(document: Mapping[str, object]) -> str:
-    """The text of a document.
+    """A document of plain dicts, lists, texts, numbers and booleans as TOML, tables after plain values.
 
     >>> print(to_toml({"version": 1, "types": {"bid": {"a.b": ["x"]}}}), end="")
     version = 1

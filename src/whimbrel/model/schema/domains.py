@@ -47,7 +47,7 @@ class Domain(ABC):
     @property
     @abstractmethod
     def expected(self) -> str:
-        """What a value must be, for the sentence of an error."""
+        """What a value must be; part of error messages."""
 
     @abstractmethod
     def code(self, key: SortKey) -> SortKey | None:
@@ -58,15 +58,15 @@ class Domain(ABC):
         """The domain as a document has it."""
 
     def canonical(self, values: IntervalSet) -> IntervalSet:
-        """The one form of a set of coded values of this domain."""
+        """The canonical form of a set of coded values of this domain."""
         return within_type(values, self.rank)
 
     def is_of_type(self, key: SortKey) -> bool:
-        """Whether a value has the type of the domain's values, inside or not."""
+        """Whether a value has the type of the domain, even if it is outside."""
         return key[0] == self.rank
 
     def suggestions(self) -> Iterable[str]:
-        """Texts that a misspelt value may have meant."""
+        """The texts among which a misspelt value is looked up."""
         return ()
 
     def __str__(self) -> str:
@@ -202,7 +202,7 @@ class Instant(Domain):
 
 @dataclass(frozen=True)
 class Enumeration(Domain):
-    """Texts that are listed, without an order; `values` as they were listed, which does not count for equality."""
+    """Listed texts without an order. `values` keeps the order of the list, which does not count for equality."""
 
     values: tuple[str, ...] = field(compare=False)
     members: frozenset[str] = field(init=False)
@@ -244,7 +244,7 @@ def check_values(values: object, path: str) -> tuple[str, ...]:
 
 
 def is_text(value: object) -> bool:
-    """Whether it is a text that has UTF-8."""
+    """Whether it is text without lone surrogates."""
     if not isinstance(value, str):
         return False
     try:

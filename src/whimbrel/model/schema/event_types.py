@@ -23,7 +23,7 @@ class Use:
 
     @staticmethod
     def of(use: object, path: str) -> Use:
-        """The use that words stand for: `mandatory` or `optional`, then `unique` (the default) or `multiple`."""
+        """Read a use from words: `mandatory` or `optional`, then `unique` (the default) or `multiple`."""
         if isinstance(use, Use):
             return use
         words = use.split() if isinstance(use, str) else []

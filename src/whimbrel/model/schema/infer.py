@@ -42,7 +42,7 @@ class _Seen:
                 self.texts[str(value)] = None
 
     def domain(self) -> Domain | None:
-        """The domain that has them all, or None if they are of several types."""
+        """The narrowest domain with all values, or None if they have several types."""
         if self.ranks == {BOOLEAN}:
             return Boolean()
         if self.ranks == {NUMBER}:

@@ -48,7 +48,7 @@ class Ordered(Domain):
 
     @abstractmethod
     def runs(self, op: Comparison, code: int) -> list[CodeRun]:
-        """The codes whose values are `op` the value of a code, for an order comparison; lowest first."""
+        """The codes c for which `c op code` holds, as runs, lowest first; `op` is an order comparison."""
 
     @abstractmethod
     def described(self, runs: Sequence[CodeRun]) -> tuple[Comparison, int] | None:
@@ -77,7 +77,7 @@ class Ordered(Domain):
         return within_integers(values, 0, len(self.words) - 1)
 
     def code_runs(self, values: IntervalSet) -> list[CodeRun]:
-        """The codes of a set."""
+        """The codes in a set, as runs."""
         return [
             (first, last)
             for first, last in runs_of(values, 0, len(self.words) - 1)
@@ -87,7 +87,7 @@ class Ordered(Domain):
 
 @dataclass(frozen=True)
 class OrderedEnumeration(Ordered):
-    """Texts that are listed, with a partial order: `order` has chains, each from its lowest value upwards."""
+    """Listed texts with a partial order: `order` has chains, each from its lowest value upwards."""
 
     values: tuple[str, ...] = field(compare=False)
     order: tuple[tuple[str, ...], ...] = field(compare=False)
@@ -166,7 +166,7 @@ class OrderedEnumeration(Ordered):
 
 @dataclass(frozen=True)
 class Hierarchy(Ordered):
-    """A tree of texts, or several: `children` of each value that has some. `x < y` = x is a kind of y."""
+    """One or more trees of texts: `children` of each value that has some. `x < y` means that x is a kind of y."""
 
     children: Mapping[str, tuple[str, ...]] = field(compare=False)
     words: tuple[str, ...] = field(init=False)
@@ -265,7 +265,7 @@ def _check_chains(order: object, values: frozenset[str]) -> tuple[tuple[str, ...
 
 
 def _linear(values: Sequence[str], chains: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """The values, each behind all that lie below it, otherwise by name; SchemaError for a cycle."""
+    """The values in topological order, each after all below it, else by name; SchemaError for a cycle."""
     above: dict[str, set[str]] = {value: set() for value in values}
     for chain in chains:
         for low, high in itertools.pairwise(chain):
@@ -312,7 +312,7 @@ def _check_tree(children: object) -> dict[str, tuple[str, ...]]:
 
 
 def _tour(children: Mapping[str, tuple[str, ...]]) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """The values in the order of the Euler tour, siblings by name, and where the descendants of each end."""
+    """The values in the order of the Euler tour, siblings by name, and for each the end of its descendants."""
     inner = {child for below in children.values() for child in below}
     names = children.keys() | inner
     words: list[str] = []

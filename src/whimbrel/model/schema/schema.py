@@ -20,7 +20,7 @@ from whimbrel.model.schema.domains import Domain
 from whimbrel.model.schema.errors import InvalidEvent, SchemaError, Violation, did_you_mean
 from whimbrel.model.schema.event_types import Use, Uses, merge
 from whimbrel.model.schema.ordered import Ordered
-from whimbrel.model.schema.typed_event import TypedEvent, judge
+from whimbrel.model.schema.typed_event import TypedEvent, check_event
 
 if TYPE_CHECKING:
     import os
@@ -71,7 +71,7 @@ class Schema:
 
     @property
     def domains(self) -> Mapping[str, Domain]:
-        """The domains by name, those that every schema has included."""
+        """The domains by name, with those that every schema has."""
         return self._state.domains
 
     @property
@@ -85,7 +85,7 @@ class Schema:
         return self._state.types
 
     def create_domain(self, name: str, domain: Domain | Mapping[str, object]) -> bool:
-        """Create a domain, given as one or as a document has it."""
+        """Create a domain from an object or from its definition in a document."""
         made = domain if isinstance(domain, Domain) else documents.read_domain(domain, f"domains.{name}")
         return self._step(lambda state: state.with_domain(name, made))
 
@@ -104,7 +104,7 @@ class Schema:
         return self._step(lambda state: state.with_type(name, made))
 
     def extend(self, other: Schema | Mapping[str, object]) -> bool:
-        """Add all that another schema, or a document, defines; where anything conflicts, add nothing.
+        """Add everything that another schema or a document defines; if anything conflicts, add nothing.
 
         A document may build on definitions that are there.
         """
@@ -144,14 +144,14 @@ class Schema:
 
     def violations(self, event: Event | Mapping[str, object]) -> list[Violation]:
         """Every reason why the event is invalid; none if it is valid."""
-        return judge(self, Event.of(event).plain)[0]
+        return check_event(self, Event.of(event).plain)[0]
 
     def read(self, event: Event | Mapping[str, object], row: int | None = None) -> Event:
         """The event with its values coded for matching; InvalidEvent with every violation if it is not valid."""
         if isinstance(event, TypedEvent) and event.schema is self:
             return event
         plain = Event.of(event).plain
-        violations, codes = judge(self, plain)
+        violations, codes = check_event(self, plain)
         if violations:
             raise InvalidEvent(violations, row)
         return TypedEvent(self, plain, codes)
@@ -168,7 +168,7 @@ class Schema:
         return filter_codes.coded(self, expression)
 
     def refined(self, conjunction: Conjunction) -> Conjunction | None:
-        """The conjunction with each set of values in the one form that its domain gives it."""
+        """The conjunction with each set of values in the canonical form of its domain."""
         return filter_codes.refined(self, conjunction)
 
     @staticmethod
@@ -217,7 +217,7 @@ class Schema:
         default_type: str = "event",
         values: int = 0,
     ) -> Schema:
-        """The schema of a sample of events; text with at most so many `values` becomes an enumeration.
+        """The schema of a sample of events; text with at most `values` different values becomes an enumeration.
 
         >>> Schema.infer([{"price": 3}, {"price": 2.5, "tags": ["new", "sale"]}]).to_document()["types"]
         {'event': {'price': 'mandatory', 'tags': 'optional multiple'}}

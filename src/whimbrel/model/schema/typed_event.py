@@ -27,7 +27,7 @@ View: TypeAlias = Mapping[str, Use]
 
 
 class TypedEvent(Event):
-    """A valid event: its values coded by `schema`; `plain` is the event as it came."""
+    """A valid event with its values coded by `schema`; `plain` is the event before."""
 
     __slots__ = ("_plain", "schema")
 
@@ -43,7 +43,7 @@ class TypedEvent(Event):
 
     @property
     def plain(self) -> Event:
-        """The event as it came."""
+        """The event before its values were coded."""
         return self._plain
 
     def values(self, name: str) -> tuple[Value | None, ...]:
@@ -68,7 +68,7 @@ def _recoded(
     return out
 
 
-def judge(schema: Schema, event: Event) -> tuple[list[Violation], dict[str, dict[SortKey, SortKey]]]:
+def check_event(schema: Schema, event: Event) -> tuple[list[Violation], dict[str, dict[SortKey, SortKey]]]:
     """Every violation, and the coded keys of the attributes whose keys change."""
     violations: list[Violation] = []
     codes: dict[str, dict[SortKey, SortKey]] = {}
@@ -144,7 +144,7 @@ def _stray(schema: Schema, name: str, types: list[str], view: View) -> Violation
 
 
 def key_text(key: SortKey) -> str:
-    """A value of an event as a person would write it."""
+    """A value as text for an error message."""
     if key == NULL_KEY:
         return "null"
     value = from_key(key)
