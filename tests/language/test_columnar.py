@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.language import texts as sql
+from whimbrel import Index
 from whimbrel.language import parse
 from whimbrel.language.columnar import ColumnarShape, Operand, ParsedMany, Term, parse_many
 from whimbrel.language.sql import bulk_parser
@@ -231,3 +232,27 @@ def test_other_dialects_give_filters(monkeypatch):
     assert [row for row, _ in parsed.errors] == [1]
     with pytest.raises(UnknownDialect):
         parse_many(["a = 5"], dialect="cobol")
+
+
+def test_a_dialect_with_a_columnar_form_is_asked_for_it(monkeypatch):
+    class Columns:
+        def parse(self, source: object) -> Filter:
+            raise AssertionError
+
+        def print(self, filter: Filter) -> str:
+            return str(filter)
+
+        def parse_columns(self, texts, split=False):
+            return ParsedMany(len(texts), filters=dict.fromkeys(range(len(texts)), parse("a = 5")))
+
+        def scan_columns(self, texts):
+            return ParsedMany(len(texts)), np.arange(len(texts))
+
+        def is_scan_compiled(self):
+            return True
+
+    monkeypatch.setitem(dialects._REGISTRY, "columns", Columns())
+    assert parse_many(["?", "!"], dialect="columns").filters == {0: parse("a = 5"), 1: parse("a = 5")}
+    index = Index()
+    index.add_many(((n, "?") for n in range(5_000)), dialect="columns")
+    assert len(index.match({"a": 5})) == 5_000
