@@ -2,7 +2,7 @@
 
 To add one, write a package with an object that has the methods of `model.dialects.Dialect`, and list it in `DIALECTS`.
 A dialect may do more: locate parts of a text (`model.dialects.Locating`), parse many texts to columns
-(`language.columnar.Columnar`), name suspicious parts for lint (`language.lint.Suspecting`).
+(`language.columnar.Columnar`), name suspicious parts for lint (`language.lint.SupportsHints`).
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class Remark:
 
 
 @runtime_checkable
-class Suspecting(Protocol):
+class SupportsHints(Protocol):
     """A dialect in which a name may stand where a literal was meant."""
 
     def suspicious_names(self, text: str) -> list[SuspiciousName]:
@@ -47,7 +47,7 @@ def _always_true(filter: Filter) -> Iterator[Remark]:
 
 def _suspicious_names(filter: Filter) -> Iterator[Remark]:
     dialect = dialects.get(filter.dialect)
-    if filter.text is not None and isinstance(dialect, Suspecting):
+    if filter.text is not None and isinstance(dialect, SupportsHints):
         for found in dialect.suspicious_names(filter.text):
             yield Remark("suspicious-name", f'"{found.name}" is the name of an attribute; {found}')
 

@@ -19,7 +19,7 @@ from whimbrel.language.sql.template import (
     ContainsSlots,
     InSlots,
     Negation,
-    Node,
+    TemplateNode,
 )
 from whimbrel.model.expression import Comparison
 
@@ -38,16 +38,16 @@ class _LocatingParser(SqlParser):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.tokens_of: dict[int, _PredicateTokens] = {}
-        self.kept: list[Node] = []  # a node that is freed could give its id to another
+        self.kept: list[TemplateNode] = []  # a node that is freed could give its id to another
         self.operator_at = 0
 
-    def condition(self, term: OperandToken | Node) -> Node:
+    def condition(self, term: OperandToken | TemplateNode) -> TemplateNode:
         node = super().condition(term)
         if isinstance(term, OperandToken):
             self._remember(node, _PredicateTokens(term.token, term.token, term.token))
         return node
 
-    def _predicate(self, left: OperandToken) -> OperandToken | Node:
+    def _predicate(self, left: OperandToken) -> OperandToken | TemplateNode:
         at = self.operator_at = self.at
         found = super()._predicate(left)
         if not isinstance(found, OperandToken):
@@ -55,21 +55,21 @@ class _LocatingParser(SqlParser):
                 self._remember(leaf, _PredicateTokens(left.token, at, at))
         return found
 
-    def _compare(self, left: OperandToken, op: Comparison, right: OperandToken) -> Node:
+    def _compare(self, left: OperandToken, op: Comparison, right: OperandToken) -> TemplateNode:
         node = super()._compare(left, op, right)
         if left.name is None:
             left, right = right, left
         self._remember(node, _PredicateTokens(left.token, right.token, self.operator_at))
         return node
 
-    def _remember(self, node: Node, found: _PredicateTokens) -> None:
+    def _remember(self, node: TemplateNode, found: _PredicateTokens) -> None:
         self.kept.append(node)
         self.tokens_of.setdefault(id(node), found)
 
 
-def leaves(root: Node) -> list[Node]:
+def leaves(root: TemplateNode) -> list[TemplateNode]:
     """The predicates of a template, from left to right."""
-    found: list[Node] = []
+    found: list[TemplateNode] = []
     stack = [root]
     while stack:
         node = stack.pop()
@@ -102,7 +102,7 @@ def locate(text: str, number: int, part: str, value: int) -> int:
     return position_of(text, {"attribute": found.attribute, "other": found.other}.get(part, found.operator))
 
 
-def _slot(node: Node, value: int) -> int:
+def _slot(node: TemplateNode, value: int) -> int:
     if isinstance(node, CompareSlot):
         return node.slot
     return node.slots[value] if isinstance(node, InSlots | ContainsSlots) else NULL

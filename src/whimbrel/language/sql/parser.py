@@ -23,9 +23,9 @@ from whimbrel.language.sql.template import (
     ContainsSlots,
     InSlots,
     Negation,
-    Node,
     Ready,
     Template,
+    TemplateNode,
     TextOperator,
     TextSlot,
 )
@@ -70,7 +70,7 @@ class SqlParser(OperandReader):
             raise self.error("AND, OR or the end of the filter")
         return Template(root, tuple(self.strings), self.numbers, tuple(self.negatives))
 
-    def expression(self, power: int) -> OperandToken | Node:
+    def expression(self, power: int) -> OperandToken | TemplateNode:
         """The longest expression whose joins bind tighter than `power`."""
         word = self.words[self.at]
         if word == "(":
@@ -87,7 +87,7 @@ class SqlParser(OperandReader):
                 return left
             left = self._chain(left, *join)
 
-    def condition(self, term: OperandToken | Node) -> Node:
+    def condition(self, term: OperandToken | TemplateNode) -> TemplateNode:
         """The term as something that holds or not: a bare attribute means that it is TRUE."""
         if not isinstance(term, OperandToken):
             return term
@@ -99,13 +99,13 @@ class SqlParser(OperandReader):
             raise self.error("a condition", term.token)
         return constant
 
-    def _negation(self) -> Node:
+    def _negation(self) -> TemplateNode:
         self._deeper()
         term = self.condition(self.expression(_NOT))
         self.depth -= 1
         return Negation(term)
 
-    def _parenthesised(self) -> OperandToken | Node:
+    def _parenthesised(self) -> OperandToken | TemplateNode:
         self._deeper()
         inside = self.expression(0)
         if self.tokens[self.at] != ")":
@@ -114,9 +114,9 @@ class SqlParser(OperandReader):
         self.depth -= 1
         return inside
 
-    def _chain(self, left: OperandToken | Node, power: int, kind: type[AllOf] | type[AnyOf]) -> Node:
+    def _chain(self, left: OperandToken | TemplateNode, power: int, kind: type[AllOf] | type[AnyOf]) -> TemplateNode:
         word = self.words[self.at]
-        terms: list[Node] = []
+        terms: list[TemplateNode] = []
         term = self.condition(left)
         while True:
             if isinstance(term, kind):
@@ -149,7 +149,7 @@ class SqlParser(OperandReader):
             raise FilterSyntaxError(expected, "a condition", self.text, position_of(self.text, at))
         return inside
 
-    def _predicate(self, left: OperandToken) -> OperandToken | Node:
+    def _predicate(self, left: OperandToken) -> OperandToken | TemplateNode:
         """The predicate that starts with this operand, or the operand itself when no operator follows."""
         op = _COMPARISONS.get(self.tokens[self.at])
         if op is not None:
@@ -161,7 +161,7 @@ class SqlParser(OperandReader):
         self.at += 1
         return rule(self, left)
 
-    def _compare(self, left: OperandToken, op: Comparison, right: OperandToken) -> Node:
+    def _compare(self, left: OperandToken, op: Comparison, right: OperandToken) -> TemplateNode:
         self._count()
         if left.name is not None:
             if right.name is not None:
@@ -171,7 +171,7 @@ class SqlParser(OperandReader):
             return CompareSlot(right.name, FLIPPED[op], left.slot)
         return CompareSlots(left.slot, op, right.slot)
 
-    def _negated(self, left: OperandToken) -> Node:
+    def _negated(self, left: OperandToken) -> TemplateNode:
         word = self.words[self.at]
         rule = _RULES.get(word)
         if rule is None or word in ("NOT", "IS"):
@@ -179,7 +179,7 @@ class SqlParser(OperandReader):
         self.at += 1
         return Negation(rule(self, left))
 
-    def _between(self, left: OperandToken) -> Node:
+    def _between(self, left: OperandToken) -> TemplateNode:
         low = self.operand()
         if self.words[self.at] != "AND":
             raise self.error("AND of BETWEEN")
@@ -187,7 +187,7 @@ class SqlParser(OperandReader):
         high = self.operand()
         return AllOf((self._compare(left, ">=", low), self._compare(left, "<=", high)))
 
-    def _in(self, left: OperandToken) -> Node:
+    def _in(self, left: OperandToken) -> TemplateNode:
         if self.words[self.at] == "CIDR":
             self.at += 1
             return self._text(left, "CIDR", "IN CIDR")
@@ -202,7 +202,7 @@ class SqlParser(OperandReader):
         self.at += 1
         return self.literals_in_list()
 
-    def _contains(self, left: OperandToken) -> Node:
+    def _contains(self, left: OperandToken) -> TemplateNode:
         attribute = self.attribute(left, "CONTAINS")
         quantifier = _QUANTIFIERS.get(self.words[self.at])
         if quantifier is None:
@@ -211,7 +211,7 @@ class SqlParser(OperandReader):
         self.at += 1
         return ContainsSlots(attribute, quantifier, self._list(f"CONTAINS {quantifier}"))
 
-    def _is(self, left: OperandToken) -> Node:
+    def _is(self, left: OperandToken) -> TemplateNode:
         attribute = self.attribute(left, "IS")
         self._count()
         negated = self.words[self.at] == "NOT"
@@ -223,7 +223,7 @@ class SqlParser(OperandReader):
         test = Ready(IsNull(attribute) if word == "NULL" else IsMissing(attribute))
         return Negation(test) if negated else test
 
-    def _like(self, left: OperandToken) -> Node:
+    def _like(self, left: OperandToken) -> TemplateNode:
         test = self._text(left, "LIKE", "LIKE")
         if self.words[self.at] != "ESCAPE":
             return test
@@ -233,16 +233,16 @@ class SqlParser(OperandReader):
             raise self.error("text after ESCAPE", at)
         return TextSlot("LIKE", test.attribute, test.slot, escape)
 
-    def _starts(self, left: OperandToken) -> Node:
+    def _starts(self, left: OperandToken) -> TemplateNode:
         return self._with(left, "STARTS")
 
-    def _ends(self, left: OperandToken) -> Node:
+    def _ends(self, left: OperandToken) -> TemplateNode:
         return self._with(left, "ENDS")
 
-    def _rlike(self, left: OperandToken) -> Node:
+    def _rlike(self, left: OperandToken) -> TemplateNode:
         return self._text(left, "RLIKE", "RLIKE")
 
-    def _with(self, left: OperandToken, operator: TextOperator) -> Node:
+    def _with(self, left: OperandToken, operator: TextOperator) -> TemplateNode:
         if self.words[self.at] != "WITH":
             raise self.error(f"WITH after {operator}")
         self.at += 1
@@ -253,7 +253,7 @@ class SqlParser(OperandReader):
         return TextSlot(operator, self.attribute(left, words), self.text_literal(words))
 
 
-_Rule: TypeAlias = Callable[[SqlParser, OperandToken], Node]
+_Rule: TypeAlias = Callable[[SqlParser, OperandToken], TemplateNode]
 _RULES: dict[str, _Rule] = {
     "NOT": SqlParser._negated,
     "IN": SqlParser._in,

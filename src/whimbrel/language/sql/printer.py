@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from whimbrel.language.sql.literals import name_text, pattern_text, string_text, value_text
-from whimbrel.language.sql.value_sets import Text, all_of, any_of, chunks, coded_tests, in_words, set_text
+from whimbrel.language.sql.value_sets import SqlText, all_of, any_of, chunks, coded_tests, in_words, set_text
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.constraint import NULL_KEY, Constraint
 from whimbrel.model.errors import LimitExceeded
@@ -62,7 +62,7 @@ def _canonical_text(conjunctions: Sequence[Conjunction], schema: EventSchema | N
     """The normal form as text, or None if that is too large to parse again."""
     if not conjunctions:
         return "FALSE"
-    written: list[Text] = []
+    written: list[SqlText] = []
     size = predicates = 0
     for conjunction in conjunctions:
         written.append(conjunction_text(conjunction, schema))
@@ -75,7 +75,7 @@ def _canonical_text(conjunctions: Sequence[Conjunction], schema: EventSchema | N
     return text if len(text.encode()) <= FILTER_BYTES.value else None
 
 
-def conjunction_text(conjunction: Conjunction, schema: EventSchema | None = None) -> Text:
+def conjunction_text(conjunction: Conjunction, schema: EventSchema | None = None) -> SqlText:
     """A conjunction: attributes in order of their names, then comparisons between attributes.
 
     `schema` gives the words that codes stand for.
@@ -84,57 +84,57 @@ def conjunction_text(conjunction: Conjunction, schema: EventSchema | None = None
         constraint_text(name_text(name), constraint, None if schema is None else schema.order_of(name))
         for name, constraint in conjunction.constraints
     ]
-    parts += [Text(f"{name_text(link.left)} {link.op} {name_text(link.right)}") for link in conjunction.links]
-    return all_of(parts) if parts else Text("TRUE")
+    parts += [SqlText(f"{name_text(link.left)} {link.op} {name_text(link.right)}") for link in conjunction.links]
+    return all_of(parts) if parts else SqlText("TRUE")
 
 
-def constraint_text(name: str, constraint: Constraint, order: CodedDomain | None = None) -> Text:
+def constraint_text(name: str, constraint: Constraint, order: CodedDomain | None = None) -> SqlText:
     """One attribute's constraint: its tests of values and members, OR the states (null, missing) that it admits."""
     null = constraint.null
-    alternatives: list[Text] = []
+    alternatives: list[SqlText] = []
     if constraint.values:
         tests = _value_tests(name, constraint) if order is None else coded_tests(name, constraint, order)
         sees_null = not tests and not constraint.forbidden and all(NULL_KEY in g for g in constraint.required)
         tests += _member_tests(name, constraint if order is None else in_words(constraint, order))
         if not tests and null and not constraint.missing:
-            return Text(f"{name} IS NOT MISSING")
+            return SqlText(f"{name} IS NOT MISSING")
         if not tests or (sees_null and not null):
-            tests.append(Text(f"{name} IS NOT NULL"))
+            tests.append(SqlText(f"{name} IS NOT NULL"))
         elif sees_null:  # CONTAINS NULL admits that state by itself
             null = False
         alternatives.append(all_of(tests))
     if null:
-        state = Text(f"{name} IS NULL")
-        alternatives.append(state if constraint.missing else all_of([state, Text(f"{name} IS NOT MISSING")]))
+        state = SqlText(f"{name} IS NULL")
+        alternatives.append(state if constraint.missing else all_of([state, SqlText(f"{name} IS NOT MISSING")]))
     elif constraint.missing:
-        alternatives.append(Text(f"{name} IS MISSING"))
+        alternatives.append(SqlText(f"{name} IS MISSING"))
     return any_of(alternatives)
 
 
-def _value_tests(name: str, constraint: Constraint) -> list[Text]:
+def _value_tests(name: str, constraint: Constraint) -> list[SqlText]:
     """The tests of the value that a binding picks."""
     implied = STRINGS if constraint.include else ALL
     for pattern in constraint.include:
         if isinstance(pattern, LikePattern):
             implied = implied.intersect(IntervalSet.prefix(pattern.segments[0][0]))
-    tests = [Text(f"{name} {pattern_text(pattern)}") for pattern in constraint.include]
-    tests += [Text(f"{name} NOT {pattern_text(pattern)}") for pattern in constraint.exclude]
+    tests = [SqlText(f"{name} {pattern_text(pattern)}") for pattern in constraint.include]
+    tests += [SqlText(f"{name} NOT {pattern_text(pattern)}") for pattern in constraint.exclude]
     if constraint.values != implied or (constraint.bound and not tests):
         tests.insert(0, set_text(name, constraint.values))
     return tests
 
 
-def _member_tests(name: str, constraint: Constraint) -> list[Text]:
+def _member_tests(name: str, constraint: Constraint) -> list[SqlText]:
     """The tests of the whole set of values."""
-    tests: list[Text] = []
+    tests: list[SqlText] = []
     single = [key for group in constraint.required if len(group) == 1 for key in group]
     for literals in chunks(single):
         many = f"ALL ({', '.join(literals)})" if len(literals) > 1 else literals[0]
-        tests.append(Text(f"{name} CONTAINS {many}"))
+        tests.append(SqlText(f"{name} CONTAINS {many}"))
     for group in sorted(sorted(group) for group in constraint.required if len(group) > 1):
         literals = [literal for chunk in chunks(group) for literal in chunk]
-        tests.append(Text(f"{name} CONTAINS ANY ({', '.join(literals)})"))
-    tests += [Text(f"{name} CONTAINS NONE ({', '.join(literals)})") for literals in chunks(constraint.forbidden)]
+        tests.append(SqlText(f"{name} CONTAINS ANY ({', '.join(literals)})"))
+    tests += [SqlText(f"{name} CONTAINS NONE ({', '.join(literals)})") for literals in chunks(constraint.forbidden)]
     return tests
 
 
@@ -147,15 +147,15 @@ def expression_text(expression: Expression) -> str:
     return _expression(expression).text
 
 
-def _expression(node: Expression) -> Text:
+def _expression(node: Expression) -> SqlText:
     if isinstance(node, And):
-        return all_of([_expression(term) for term in node.terms]) if node.terms else Text("TRUE")
+        return all_of([_expression(term) for term in node.terms]) if node.terms else SqlText("TRUE")
     if isinstance(node, Or):
-        return any_of([_expression(term) for term in node.terms]) if node.terms else Text("FALSE")
+        return any_of([_expression(term) for term in node.terms]) if node.terms else SqlText("FALSE")
     if isinstance(node, Not):
         inner = _expression(node.term)
-        return Text(f"NOT {inner.text}" if isinstance(node.term, Predicate) else f"NOT ({inner.text})")
-    return Text(_predicate_text(node))
+        return SqlText(f"NOT {inner.text}" if isinstance(node.term, Predicate) else f"NOT ({inner.text})")
+    return SqlText(_predicate_text(node))
 
 
 def _predicate_text(node: Predicate) -> str:

@@ -29,9 +29,9 @@ from whimbrel.language.sql.template import (
     ContainsSlots,
     InSlots,
     Negation,
-    Node,
     Ready,
     Template,
+    TemplateNode,
     TextSlot,
 )
 from whimbrel.model.errors import WhimbrelError
@@ -113,7 +113,7 @@ class _Conjunction:
         self.strings = strings
         self.terms: dict[str, Term] = {}
 
-    def add(self, node: Node) -> bool:
+    def add(self, node: TemplateNode) -> bool:
         """Add a predicate; False if the conjunction then has no columnar form."""
         term = self._term(node)
         earlier = None if term is None else self.terms.get(term.attribute)
@@ -124,7 +124,7 @@ class _Conjunction:
         self.terms[term.attribute] = term
         return True
 
-    def _term(self, node: Node) -> Term | None:
+    def _term(self, node: TemplateNode) -> Term | None:
         negated = isinstance(node, Negation)
         leaf = node.term if isinstance(node, Negation) else node
         if isinstance(leaf, CompareSlot):

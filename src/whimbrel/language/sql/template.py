@@ -161,7 +161,7 @@ class TextSlot:
 class Negation:
     """NOT term."""
 
-    term: Node
+    term: TemplateNode
 
     def bind(self, values: Values) -> Expression:
         """NOT of the bound term."""
@@ -172,7 +172,7 @@ class Negation:
 class AllOf:
     """AND of the terms."""
 
-    terms: tuple[Node, ...]
+    terms: tuple[TemplateNode, ...]
 
     def bind(self, values: Values) -> Expression:
         """AND of the bound terms."""
@@ -183,14 +183,16 @@ class AllOf:
 class AnyOf:
     """OR of the terms."""
 
-    terms: tuple[Node, ...]
+    terms: tuple[TemplateNode, ...]
 
     def bind(self, values: Values) -> Expression:
         """OR of the bound terms."""
         return Or(tuple([term.bind(values) for term in self.terms]))
 
 
-Node: TypeAlias = Ready | CompareSlot | CompareSlots | InSlots | ContainsSlots | TextSlot | Negation | AllOf | AnyOf
+TemplateNode: TypeAlias = (
+    Ready | CompareSlot | CompareSlots | InSlots | ContainsSlots | TextSlot | Negation | AllOf | AnyOf
+)
 
 
 def fold(left: Value | None, op: Comparison, right: Value | None) -> bool | None:
@@ -219,7 +221,7 @@ def fold(left: Value | None, op: Comparison, right: Value | None) -> bool | None
 class Template:
     """A parsed shape: the tree with slots, the types of its strings, and the slots with a minus before them."""
 
-    root: Node
+    root: TemplateNode
     strings: tuple[StringType, ...]
     numbers: int
     negatives: tuple[int, ...]

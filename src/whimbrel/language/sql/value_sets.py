@@ -26,27 +26,27 @@ _OR, _AND, _ATOM = 1, 2, 3
 _EPOCH = value_text(Timestamp(0))
 
 
-class Text(NamedTuple):
+class SqlText(NamedTuple):
     """A part of a SQL text, and the precedence of its outermost operator, which decides about parentheses."""
 
     text: str
     power: int = _ATOM
 
 
-def all_of(parts: Sequence[Text]) -> Text:
+def all_of(parts: Sequence[SqlText]) -> SqlText:
     """The parts joined by AND."""
     return _joined(parts, " AND ", _AND)
 
 
-def any_of(parts: Sequence[Text]) -> Text:
+def any_of(parts: Sequence[SqlText]) -> SqlText:
     """The parts joined by OR."""
     return _joined(parts, " OR ", _OR)
 
 
-def _joined(parts: Sequence[Text], join: str, power: int) -> Text:
+def _joined(parts: Sequence[SqlText], join: str, power: int) -> SqlText:
     if len(parts) == 1:
         return parts[0]
-    return Text(join.join(part.text if part.power >= power else f"({part.text})" for part in parts), power)
+    return SqlText(join.join(part.text if part.power >= power else f"({part.text})" for part in parts), power)
 
 
 def chunks(keys: Iterable[SortKey]) -> Iterator[list[str]]:
@@ -56,13 +56,13 @@ def chunks(keys: Iterable[SortKey]) -> Iterator[list[str]]:
         yield written[start : start + IN_MEMBERS.value]
 
 
-def set_text(name: str, values: IntervalSet) -> Text:
+def set_text(name: str, values: IntervalSet) -> SqlText:
     """The predicate on the attribute that holds for exactly these values; the set is not empty."""
     points = values.as_points()
     if points is not None:
         return _among(name, points)
     if values == ALL:
-        return Text(f"{name} = {name}")
+        return SqlText(f"{name} = {name}")
     holes = values.complement()
     if holes.complement() == values:  # no cuts with nothing between them, which a complement drops
         excluded = _all_but(name, holes)
@@ -71,18 +71,18 @@ def set_text(name: str, values: IntervalSet) -> Text:
     return any_of([text for rank in range(TIMESTAMP + 1) for text in _of_type(name, rank, values)])
 
 
-def _among(name: str, keys: list[SortKey]) -> Text:
-    return any_of([Text(f"{name} = {c[0]}" if len(c) == 1 else f"{name} IN ({', '.join(c)})") for c in chunks(keys)])
+def _among(name: str, keys: list[SortKey]) -> SqlText:
+    return any_of([SqlText(f"{name} = {c[0]}" if len(c) == 1 else f"{name} IN ({', '.join(c)})") for c in chunks(keys)])
 
 
-def _not_among(name: str, keys: list[SortKey]) -> list[Text]:
-    return [Text(f"{name} != {c[0]}" if len(c) == 1 else f"{name} NOT IN ({', '.join(c)})") for c in chunks(keys)]
+def _not_among(name: str, keys: list[SortKey]) -> list[SqlText]:
+    return [SqlText(f"{name} != {c[0]}" if len(c) == 1 else f"{name} NOT IN ({', '.join(c)})") for c in chunks(keys)]
 
 
-def _all_but(name: str, holes: IntervalSet) -> list[Text]:
+def _all_but(name: str, holes: IntervalSet) -> list[SqlText]:
     """The tests that exclude the holes; empty if a hole is neither points nor a prefix."""
     keys: list[SortKey] = []
-    prefixes: list[Text] = []
+    prefixes: list[SqlText] = []
     for low, high in holes.pairs():
         points = IntervalSet((low, high)).as_points()
         if points is not None:
@@ -91,11 +91,11 @@ def _all_but(name: str, holes: IntervalSet) -> list[Text]:
         prefix = _prefix(low, high)
         if prefix is None:
             return []
-        prefixes.append(Text(f"{name} NOT STARTS WITH {string_text(prefix)}"))
+        prefixes.append(SqlText(f"{name} NOT STARTS WITH {string_text(prefix)}"))
     return _not_among(name, keys) + prefixes
 
 
-def _of_type(name: str, rank: int, values: IntervalSet) -> list[Text]:
+def _of_type(name: str, rank: int, values: IntervalSet) -> list[SqlText]:
     """The tests for the values of one type: points first, then ranges, from which single points are excluded."""
     inside = values.intersect(IntervalSet((edge(rank), edge(rank + 1))))
     keys: list[SortKey] = []
@@ -115,23 +115,23 @@ def _of_type(name: str, rank: int, values: IntervalSet) -> list[Text]:
     return ([_among(name, keys)] if keys else []) + ranges
 
 
-def range_text(name: str, low: Cut, high: Cut) -> Text:
+def range_text(name: str, low: Cut, high: Cut) -> SqlText:
     """The values between two cuts of one type."""
     rank = low[0]
     if (low, high) == (edge(rank), edge(rank + 1)):
         return _whole_type(name, rank)
     prefix = _prefix(low, high)
     if prefix is not None:
-        return Text(f"{name} STARTS WITH {string_text(prefix)}")
+        return SqlText(f"{name} STARTS WITH {string_text(prefix)}")
     lower = None if low == edge(rank) else _bound(low)
     upper = None if high == edge(rank + 1) else _bound(high)
     if lower is None:
-        return Text(f"{name} {'<=' if high[3] else '<'} {upper}")
+        return SqlText(f"{name} {'<=' if high[3] else '<'} {upper}")
     if upper is None:
-        return Text(f"{name} {'>' if low[3] else '>='} {lower}")
+        return SqlText(f"{name} {'>' if low[3] else '>='} {lower}")
     if high[3] and not low[3]:
-        return Text(f"{name} BETWEEN {lower} AND {upper}")
-    return Text(f"{name} {'>' if low[3] else '>='} {lower} AND {name} {'<=' if high[3] else '<'} {upper}", _AND)
+        return SqlText(f"{name} BETWEEN {lower} AND {upper}")
+    return SqlText(f"{name} {'>' if low[3] else '>='} {lower} AND {name} {'<=' if high[3] else '<'} {upper}", _AND)
 
 
 def _bound(cut: Cut) -> str:
@@ -139,12 +139,12 @@ def _bound(cut: Cut) -> str:
     return value_text(from_key((cut[0], cut[2])))
 
 
-def _whole_type(name: str, rank: int) -> Text:
+def _whole_type(name: str, rank: int) -> SqlText:
     if rank == NUMBER:
-        return Text(f"{name} <= 1e999")
+        return SqlText(f"{name} <= 1e999")
     if rank == STRING:
-        return Text(f"{name} LIKE '%'")
-    return Text(f"{name} < {_EPOCH} OR {name} >= {_EPOCH}", _OR)  # time has no last moment
+        return SqlText(f"{name} LIKE '%'")
+    return SqlText(f"{name} < {_EPOCH} OR {name} >= {_EPOCH}", _OR)  # time has no last moment
 
 
 def _prefix(low: Cut, high: Cut) -> str | None:
@@ -157,10 +157,10 @@ def _prefix(low: Cut, high: Cut) -> str | None:
     return text if IntervalSet.prefix(text).cuts == (low, high) else None
 
 
-def coded_tests(name: str, constraint: Constraint, order: CodedDomain) -> list[Text]:
+def coded_tests(name: str, constraint: Constraint, order: CodedDomain) -> list[SqlText]:
     """The tests of the value that a binding picks, in the words of an ordered domain."""
     if constraint.values == ALL:
-        return [Text(f"{name} = {name}")] if constraint.bound else []
+        return [SqlText(f"{name} = {name}")] if constraint.bound else []
     return [_coded_set(name, constraint.values, order)]
 
 
@@ -175,22 +175,22 @@ def in_words(constraint: Constraint, order: CodedDomain) -> Constraint:
     )
 
 
-def _coded_set(name: str, values: IntervalSet, order: CodedDomain) -> Text:
+def _coded_set(name: str, values: IntervalSet, order: CodedDomain) -> SqlText:
     """The test that holds for exactly these codes: one value, all but one, a comparison, its opposite, or a list."""
     runs, holes = order.code_runs(values), order.code_runs(values.complement())
     size, left_out = _count(runs), _count(holes)
     for op, codes, count in (("=", runs, size), ("!=", holes, left_out)):
         if count == 1:
-            return Text(f"{name} {op} {string_text(order.words[codes[0][0]])}")
+            return SqlText(f"{name} {op} {string_text(order.words[codes[0][0]])}")
     comparison = order.described(runs)
     if comparison is not None:
-        return Text(f"{name} {comparison[0]} {string_text(order.words[comparison[1]])}")
+        return SqlText(f"{name} {comparison[0]} {string_text(order.words[comparison[1]])}")
     opposite = order.described(holes) if min(size, left_out) > _FEW else None
     if opposite is not None:
-        return Text(f"NOT {name} {opposite[0]} {string_text(order.words[opposite[1]])}")
+        return SqlText(f"NOT {name} {opposite[0]} {string_text(order.words[opposite[1]])}")
     if size <= left_out:
-        return any_of([Text(f"{name} IN ({literals})") for literals in _word_lists(runs, order)])
-    return all_of([Text(f"{name} NOT IN ({literals})") for literals in _word_lists(holes, order)])
+        return any_of([SqlText(f"{name} IN ({literals})") for literals in _word_lists(runs, order)])
+    return all_of([SqlText(f"{name} NOT IN ({literals})") for literals in _word_lists(holes, order)])
 
 
 def _count(runs: Sequence[tuple[int, int]]) -> int:
