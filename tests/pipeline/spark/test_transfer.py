@@ -9,8 +9,7 @@ import pytest
 
 from whimbrel import Filter
 from whimbrel.pipeline import compile_index, match
-from whimbrel.pipeline.spark.packing import unpack
-from whimbrel.pipeline.spark.transfer import hand_over
+from whimbrel.pipeline.spark.transfer import plan_transfer, unpack
 
 
 @pytest.mark.parametrize(
@@ -43,7 +42,7 @@ def test_wide_events_travel_packed_and_match_the_same(spark: Any, tmp_path: Path
     rows = [(id, *(makers[kind]() if draw.random() < 0.4 else None for kind in kinds)) for id in range(50)]
     schema = "id int, " + ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
     events = spark.createDataFrame(rows, schema)
-    assert [len(group) for group in hand_over(events.schema, names).packed] == [20, 18]
+    assert [len(group) for group in plan_transfer(events.schema, names).packed] == [20, 18]
     texts = {number: _filter(draw, names, kinds) for number in range(80)}
     texts[80] = " OR ".join(f"{name} IS MISSING" for name in names)
     compile_index(spark.createDataFrame(list(texts.items()), "id int, filter string"), tmp_path, shards=2)

@@ -1,4 +1,4 @@
-"""Entries of the log as Arrow columns: what `format("whimbrel")` reads, apart from how Spark asks for it."""
+"""Entries of the log as Arrow columns, without Spark: what the tasks of `log_source.py` read."""
 
 from __future__ import annotations
 

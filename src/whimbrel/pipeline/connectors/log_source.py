@@ -13,7 +13,7 @@ Columns, of which `.schema(...)` may choose some:
 Options:
 
     path                 the directory of the log, on the same host or mounted at the same place on all
-    startingOffset       earliest (default), latest (of streams only), or a number; a checkpoint goes before
+    startingOffset       earliest (default), latest (of streams only), or a number; a checkpoint takes precedence
     endingOffset         latest (default) or a number, of batch reads only
     maxEventsPerTrigger  the largest micro-batch, by default 100,000; 0 for no limit
     eventsPerPartition   entries read by one task, by default 10,000 in streams and 100,000 in batch reads

@@ -1,4 +1,4 @@
-"""Why a job of the pipeline refuses to start or to go on."""
+"""Errors of the pipeline."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class PipelineError(WhimbrelError):
 
 
 class MissingVersion(PipelineError):
-    """A version of an index that is not at `path`; `version` is None where there is none at all."""
+    """A version of an index that is not at `path`; `version` is None if there is no version at all."""
 
     def __init__(self, path: str | Path, version: int | None, available: Sequence[int]) -> None:
         self.path = str(path)
@@ -29,7 +29,7 @@ class MissingVersion(PipelineError):
 
 
 class BadManifest(PipelineError):
-    """The description of an index version that is damaged, foreign or of a newer Whimbrel."""
+    """The manifest of an index version is damaged, is something else, or is of a newer Whimbrel."""
 
     def __init__(self, path: str | Path, problem: str) -> None:
         self.path = str(path)
@@ -38,7 +38,7 @@ class BadManifest(PipelineError):
 
 
 class VersionTaken(PipelineError):
-    """Another job has published this version in the meantime."""
+    """Another job has published this version."""
 
     def __init__(self, path: str | Path, version: int) -> None:
         self.path = str(path)
@@ -65,7 +65,7 @@ class ColumnError(PipelineError):
 
 
 class KeyMissing(PipelineError):
-    """No column to tell events apart by: the `wanted` ones, and the `columns` that there are."""
+    """No key column: the names that were `wanted`, and the `columns` that there are."""
 
     def __init__(self, wanted: Sequence[str], columns: Sequence[str]) -> None:
         self.wanted = tuple(wanted)
@@ -77,7 +77,7 @@ class KeyMissing(PipelineError):
 
 
 class RejectedSubscriptions(PipelineError):
-    """Subscriptions that were to be matched at once, of which some are bad: how many, and the `first` message."""
+    """Some subscriptions given to `match` directly are bad: how many were rejected, and the `first` message."""
 
     def __init__(self, rejected: int, id: object, first: str) -> None:
         self.rejected = rejected
@@ -90,7 +90,7 @@ class RejectedSubscriptions(PipelineError):
 
 
 class OptionError(PipelineError):
-    """An option with a value that it does not take."""
+    """An option with a value that is not allowed."""
 
     def __init__(self, option: str, found: object, expected: str) -> None:
         self.option = option
@@ -113,7 +113,7 @@ class OtherLog(PipelineError):
 
 
 class OtherIndex(PipelineError):
-    """A checkpoint of another index: `query` is at batch `batch`, of which the index at `path` knows nothing."""
+    """A checkpoint of another index: `query` is at batch `batch`, but the index at `path` has no record of it."""
 
     def __init__(self, path: str | Path, query: str, batch: int) -> None:
         self.path = str(path)
@@ -127,7 +127,7 @@ class OtherIndex(PipelineError):
 
 
 class BadRecord(PipelineError):
-    """The record of a batch's index version that cannot be read: what the `problem` is."""
+    """The record of the index version of a batch cannot be read; `problem` says why."""
 
     def __init__(self, path: str | Path, problem: str) -> None:
         self.path = str(path)
@@ -136,7 +136,7 @@ class BadRecord(PipelineError):
 
 
 class NoBatch(PipelineError):
-    """A stream's function that runs outside of a micro-batch, where no version can be recorded."""
+    """A task of `match_stream` runs outside a micro-batch, where no version can be recorded."""
 
     def __init__(self) -> None:
         super().__init__("Expected a micro-batch of a streaming query, but got a task without one")

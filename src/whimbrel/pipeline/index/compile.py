@@ -1,7 +1,7 @@
-"""The job that makes an index version of a table of subscriptions.
+"""The job that compiles a table of subscriptions to a version of an index.
 
-Rows are hashed by id into buckets in the JVM, and each bucket is parsed, checked and compiled by one task. Only a line
-per bucket comes back to the driver, which then publishes the version. A job that fails publishes nothing.
+Rows are hashed by id into buckets in the JVM, and one task parses and compiles each bucket (`shards.py`). Only a line
+for each bucket comes back to the driver, which then publishes the version. A job that fails publishes nothing.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 SHARD_SUBSCRIPTIONS = 1_000_000
-"""Subscriptions of a shard, about: a task holds their text in memory, and an event is read once for each shard."""
+"""Subscriptions of a shard, roughly: a task holds their text in memory, and each shard reads every event."""
 PARALLEL_FROM = 250_000
-"""Subscriptions from which a second shard pays by being compiled at the same time; every event is read once more."""
+"""Subscriptions from which two shards pay: they are compiled at the same time, but each reads every event."""
 MOST_SHARDS = 1_024
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
@@ -35,7 +35,7 @@ _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What a compile did. `rejects` has the columns id, text and message, one row for each refused row.
+    """What a compile did. `rejects` has the columns id, text and message, one row for each rejected row.
 
     added + replaced + unchanged + rejected is the number of rows that came in.
     """
@@ -64,12 +64,12 @@ def compile_index(
 ) -> Compiled:
     """Publish a version of the index at `path` that holds exactly these subscriptions.
 
-    `subscriptions` has the columns id (integers or text), filter and optionally dialect. What is bad is refused and
-    listed in `rejects`: a filter with an error, a missing id or filter, and ids that come more than once (of equal
-    rows one is taken, of different ones none). Only what differs from the newest version is compiled.
+    `subscriptions` has the columns id (integers or text), filter and optionally dialect. Bad rows are rejected and
+    listed in `rejects`: filters with an error, a missing id or filter, and ids that come more than once (of equal rows
+    one is taken, of different rows none). Only what differs from the newest version is compiled.
 
-    `events` is a sample of what will be matched, to plan new shards by. `shards` is their number, fixed by the first
-    version; by default it follows the number of subscriptions.
+    `events` is a sample of the events to match, by which new shards are planned. `shards` is the number of shards,
+    fixed by the first version; by default it follows the number of subscriptions.
     """
     from pyspark.sql import functions as f
 
@@ -84,10 +84,11 @@ def compile_index(
         sample = None if events is None else sample_file(events, store)
         try:
             rows = _rows(subscriptions, kind, buckets)
-            work = _compiler(store.path, kind, {} if parent is None else {s.bucket: s for s in parent.shards}, sample)
+            old = {} if parent is None else {shard.bucket: shard for shard in parent.shards}
+            task = CompileTask(store.path, kind, old, sample)
             outcomes = [
                 msgspec.json.decode(row["outcome"], type=BucketOutcome)
-                for row in rows.mapInArrow(work, "outcome binary").collect()
+                for row in rows.mapInArrow(task, "outcome binary").collect()
             ]
             facts = () if events is None else to_entries(statistics(events))
         finally:
@@ -112,7 +113,7 @@ def compile_index(
 
 
 def id_kind(subscriptions: DataFrame) -> str:
-    """int64 or string; ColumnError if a column is missing or of another type."""
+    """The type of the ids, int64 or string; ColumnError if a column is missing or of another type."""
     types = dict(subscriptions.dtypes)
     for name in ("id", "filter"):
         if name not in types:
@@ -144,7 +145,7 @@ def _buckets(subscriptions: DataFrame, shards: int | None, parent: VersionManife
 def _rows(subscriptions: DataFrame, kind: str, buckets: int) -> DataFrame:
     """Rows of bucket, id, filter and dialect, each bucket in a partition of its own.
 
-    A row without a filter is there for every bucket, so that those that have lost all of theirs come up too.
+    One more row, which is not `given`, makes sure that each bucket has a task, also those without subscriptions.
     """
     from pyspark.sql import functions as f
 
@@ -172,13 +173,18 @@ def _id_type(kind: str) -> str:
     return "bigint" if kind == "int64" else "string"
 
 
-class _compiler:  # noqa: N801 - a function with its arguments, sent to executors
-    """Compiles the buckets of a partition; a line of JSON for each."""
+@dataclass(frozen=True, slots=True)
+class CompileTask:
+    """Sent to the workers: compiles the buckets of a partition and gives a line of JSON for each."""
 
-    def __init__(self, path: Path, kind: str, held: dict[int, Shard], sample: Path | None) -> None:
-        self.path, self.kind, self.held, self.sample = path, kind, held, sample
+    path: Path
+    kind: str
+    old: dict[int, Shard]
+    """The shards of the version before, by bucket."""
+    sample: Path | None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Compile the buckets of one task."""
         table = pa.Table.from_batches(batches) if (batches := list(batches)) else None
         if table is None:
             return
@@ -191,7 +197,7 @@ class _compiler:  # noqa: N801 - a function with its arguments, sent to executor
         for bucket in table["bucket"].unique().to_pylist():
             rows = table.filter(pa.compute.equal(table["bucket"], bucket)).filter(pa.compute.field("given"))
             rows = rows.select(["id", "filter", "dialect"])
-            outcome = compile_bucket(store, bucket, rows, self.held.get(bucket), self.kind, sample)
+            outcome = compile_bucket(store, bucket, rows, self.old.get(bucket), self.kind, sample)
             outcomes.append(msgspec.json.encode(outcome))
         yield pa.RecordBatch.from_pydict({"outcome": pa.array(outcomes, pa.binary())})
 

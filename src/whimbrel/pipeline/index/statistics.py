@@ -1,4 +1,4 @@
-"""What events are like, gathered in Spark SQL: per attribute how often it is there, and which values it has."""
+"""Statistics of events, computed by Spark: for each attribute how often it is present, and its values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from whimbrel.pipeline.index.store import IndexStore
-from whimbrel.pipeline.spark.transfer import hand_over, positional
+from whimbrel.pipeline.spark.transfer import plan_transfer, positional
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -39,12 +39,12 @@ def statistics(events: DataFrame, attributes: Collection[str] | None = None) -> 
     from pyspark.sql import functions as f
 
     renamed, columns = positional(events)
-    leaves = hand_over(events.schema, attributes).leaves
-    if not leaves:
+    fields = plan_transfer(events.schema, attributes).fields
+    if not fields:
         return events.sparkSession.createDataFrame([], _SCHEMA)
-    taken = renamed.select(*(leaf.column(columns).alias(f"a{at}") for at, leaf in enumerate(leaves)))
+    taken = renamed.select(*(field.column(columns).alias(f"a{at}") for at, field in enumerate(fields)))
     values = [(at, field.dataType) for at, field in enumerate(taken.schema.fields)]
-    facts = f.array(*(_facts(at, leaf.name, kind) for leaf, (at, kind) in zip(leaves, values, strict=True)))
+    facts = f.array(*(_facts(at, field.name, kind) for field, (at, kind) in zip(fields, values, strict=True)))
     rows = taken.agg(facts.alias("facts")).select(f.explode("facts").alias("fact")).select("fact.*")
     most = _frequent(taken, [at for at, kind in values if not _is_nested(kind)])
     empty = f.array().cast("array<struct<value: string, count: bigint>>")
@@ -59,7 +59,7 @@ _SCHEMA = (
 
 
 def _facts(number: int, name: str, kind: DataType) -> Column:
-    """What is counted in the one pass over all attributes."""
+    """The statistics of one attribute, from a single pass over the events."""
     from pyspark.sql import functions as f
     from pyspark.sql import types as t
 
@@ -117,16 +117,16 @@ def _is_nested(kind: DataType) -> bool:
 
 
 def to_entries(facts: DataFrame) -> tuple[dict[str, object], ...]:
-    """The statistics as values of JSON; there are as many rows as columns, never as many as events."""
+    """The statistics as values of JSON; there is one row for each attribute."""
     return tuple(row.asDict(recursive=True) for row in facts.collect())
 
 
 def sample_file(events: DataFrame, store: IndexStore) -> Path:
-    """Have a worker write some events to a file of the store, and return its path."""
+    """Write some events to a file of the store, on a worker, and return its path."""
     path = store.path / f".sample-{secrets.token_hex(8)}.arrow"
     renamed, columns = positional(events)
-    leaves = hand_over(events.schema, None).leaves
-    names = [leaf.name for leaf in leaves]
+    fields = plan_transfer(events.schema, None).fields
+    names = [field.name for field in fields]
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tables = [pa.Table.from_arrays(batch.columns, names) for batch in batches]
@@ -136,6 +136,6 @@ def sample_file(events: DataFrame, store: IndexStore) -> Path:
                 out.write_table(whole)
         yield from ()
 
-    taken = renamed.select(*(leaf.column(columns).alias(f"a{at}") for at, leaf in enumerate(leaves)))
+    taken = renamed.select(*(field.column(columns).alias(f"a{at}") for at, field in enumerate(fields)))
     taken.limit(SAMPLE_EVENTS).coalesce(1).mapInArrow(write, "done int").count()
     return path

@@ -1,8 +1,8 @@
-"""What a worker process keeps between tasks: opened shards and read manifests.
+"""What a worker process keeps between tasks: opened shards and manifests.
 
-Shards are mapped, so all workers of a host share their pages, and opening one takes about a millisecond. Its checksums
-are compared once per host: a small file in the host's directory for temporary files says which shard was found intact,
-by the place, size and time of its files.
+Shards are mapped, so all workers of a host share their pages, and opening one takes about a millisecond. Checksums are
+verified once on each host: a small file in the directory for temporary files records that a shard was intact, by the
+place, size and time of its files.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _opened: OrderedDict[tuple[Path, frozenset[str]], tuple[bytes, Index]] = Ordered
 
 
 def open_version(path: Path, version: int, timestamps: Collection[str] = ()) -> tuple[VersionManifest, list[Index]]:
-    """The manifest of a version and its shards, opened or from the cache."""
+    """The manifest of a version and its shards, from the cache or opened."""
     manifest = read_version(path, version)
     store = IndexStore(path)
     shards = [open_shard(store, shard.name, timestamps) for shard in manifest.shards]
@@ -63,17 +63,17 @@ def open_shard(store: IndexStore, name: str, timestamps: Collection[str] = ()) -
 
 @cache
 def settle() -> None:
-    """Take all that is loaded by now out of garbage collection, once in a process; to be called by tasks that end.
+    """Exclude all objects that exist now from garbage collection, once in a process. Tasks call it when they end.
 
-    Spark collects garbage after every task, before the worker can have another: looking at every object of the
-    libraries again takes 60 ms, more than matching a thousand events.
+    Spark collects garbage after each task, before the worker gets another. To visit every object of the libraries takes
+    60 ms, more than matching a thousand events.
     """
     gc.collect()
     gc.freeze()
 
 
 def verify_shard(path: Path, state: bytes | None = None) -> None:
-    """Compare all checksums of a shard, unless that was done on this host before; a SavedIndexError if one is wrong."""
+    """Verify all checksums of a shard, unless this host did so before; a SavedIndexError if one is wrong."""
     state = _state(path) if state is None else state
     mark = None
     with suppress(OSError):
@@ -87,7 +87,7 @@ def verify_shard(path: Path, state: bytes | None = None) -> None:
 
 
 def _state(path: Path) -> bytes:
-    """The place, size and time of every file of a shard: what differs if one of them was exchanged or written to."""
+    """The place, size and time of every file of a shard, which change if a file is replaced or written to."""
     parts = [str(path)]
     for entry in read_manifest(path)["files"].values():
         file = path / entry["file"]
@@ -100,7 +100,7 @@ def _state(path: Path) -> bytes:
 
 
 def _marks() -> Path:
-    """The directory of the marks of this user on this host; OSError if it is not ours alone to write."""
+    """The directory of the records of intact shards; OSError if others than this user can write to it."""
     folder = Path(tempfile.gettempdir()) / f"whimbrel-verified-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()

@@ -1,7 +1,7 @@
 """Backtest: what a filter would have matched, before anybody subscribes with it.
 
-One pass matches the filter against the events; its hits alone are then matched against the subscriptions that are
-there already. Only counts and a few samples come to the driver.
+One pass matches the filter against the events; then its hits are matched against the existing subscriptions. Only
+counts and a few samples come to the driver.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from whimbrel.pipeline.index.compile import compile_index
 from whimbrel.pipeline.index.store import IndexStore
 from whimbrel.pipeline.index.workers import open_version
 from whimbrel.pipeline.spark.expressions import literal, name
-from whimbrel.pipeline.stages.conform.exact_cast import fit
+from whimbrel.pipeline.stages.conform.exact_cast import exact_cast
 from whimbrel.pipeline.stages.match.match import match
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _ROW, _DAY, _EVENT, _LISTS = "__whimbrel_row", "day", "event", "subscriptions"
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """The events and the hits of a day in UTC; `day` is None for events without a time."""
+    """The numbers of events and hits of a day in UTC; `day` is None for events without a time."""
 
     day: str | None
     events: int
@@ -46,9 +46,9 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """A subscription that matches some of the hits: how many, and what its filter is to the one tested.
+    """A subscription that matches some of the hits: how many, and the relation of its filter to the tested one.
 
-    `covers`: it matches whatever the tested filter does; `covered by`: the other way round; `overlaps`: neither is
+    `covers`: it matches every event that the tested filter matches; `covered by`: the reverse; `overlaps`: neither is
     known (see `Filter.covers`).
     """
 
@@ -60,7 +60,7 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True)
 class Backtest:
-    """What came out. `days` is empty without a time; `known` are the hits that some subscription matches already."""
+    """The result. `days` is empty without a time; `known` counts the hits that some subscription matches already."""
 
     filter: str
     events: int
@@ -74,11 +74,11 @@ class Backtest:
 
     @property
     def share(self) -> float:
-        """The hits as a part of all events; 0 without events."""
+        """The share of events that are hits; 0 without events."""
         return self.hits / self.events if self.events else 0.0
 
     def to_dict(self) -> dict[str, object]:
-        """JSON-ready."""
+        """The result as values of JSON."""
         return {**asdict(self), "share": self.share}
 
 
@@ -96,9 +96,9 @@ def backtest(
 ) -> Backtest:
     """Match a filter against events at rest, and its hits against `subscriptions`: a DataFrame, or an index's path.
 
-    `time` names the attribute whose day in UTC hits are counted by: timestamps, dates, or texts that are read as such.
-    `samples` events are shown as JSON, and the `overlaps` subscriptions that match most of the hits. `json` and
-    `timestamps` are those of `match`. FilterError, with the place, if the filter is bad.
+    `time` names an attribute with timestamps, dates, or texts of them; hits are counted by its day in UTC. The result
+    has `samples` hits as JSON, and the `overlaps` subscriptions that match most of the hits. `json` and `timestamps`
+    are options of `match`. A bad filter is a FilterError with the place.
     """
     if events.isStreaming:
         raise OptionError("events", "a stream", "a DataFrame at rest")
@@ -131,7 +131,7 @@ def _column(path: str) -> Column:
 
 
 def _days(events: DataFrame, hits: DataFrame) -> list[Day]:
-    """The events and hits of each day, in order, those without a time first."""
+    """The events and hits of each day, in order; events without a time come first."""
     of_events, of_hits = (
         {row[_DAY]: row["count"] for row in one.groupBy(_DAY).count().collect()} for one in (events, hits)
     )
@@ -146,11 +146,11 @@ def _day(schema: StructType, time: str, json: str | None) -> str:
         value = f"try_variant_get(try_parse_json({name(json)}), {literal('$' + parts)}, 'string')"
     else:
         value, kind = _attribute(schema, time)
-    fitted = fit(value, kind, TimestampType())
-    if fitted is None:
+    cast = exact_cast(value, kind, TimestampType())
+    if cast is None:
         raise ColumnError(time, "timestamps, dates, or texts of them", kind.simpleString())
     # Days are those of UTC, whatever zone the session has.
-    return f"CAST(date_from_unix_date(CAST(floor(unix_micros({fitted.value}) / 86400000000) AS int)) AS string)"
+    return f"CAST(date_from_unix_date(CAST(floor(unix_micros({cast.value}) / 86400000000) AS int)) AS string)"
 
 
 def _attribute(schema: StructType, path: str) -> tuple[str, DataType]:
@@ -174,7 +174,7 @@ def _compared(
     timestamps: Collection[str],
     most: int,
 ) -> Backtest:
-    """The result with what other subscriptions have of its hits."""
+    """The result, with the subscriptions that match its hits."""
     with ExitStack() as stack:
         rejected = 0
         if isinstance(subscriptions, str | os.PathLike):
@@ -195,7 +195,7 @@ def _compared(
 
 
 def _relation(other: Filter, filter: Filter) -> Relation:
-    """What another filter is to the one tested."""
+    """The relation of another filter to the tested one."""
     covers, covered = other.covers(filter), filter.covers(other)
     if covers and covered:
         return "same"

@@ -1,4 +1,4 @@
-"""Pieces of Spark SQL as text: names, literals, types. A text of any size costs one call into the JVM to read."""
+"""Parts of Spark SQL as text: names, literals, types. A text of any size is parsed with one call into the JVM."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pyspark.sql.types import ArrayType, CharType, DataType, MapType, StructType
 
 
 def name(text: str) -> str:
-    """A name of exactly that text, dots and all."""
+    """A quoted name; dots in it do not separate fields."""
     return "`" + text.replace("`", "``") + "`"
 
 

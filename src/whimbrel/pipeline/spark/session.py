@@ -1,7 +1,7 @@
 """A Spark session with settings that suit matching, and are safe on a laptop and on a cluster.
 
-What the caller sets wins over what is set here, and nothing here says which master: without one it is the one that
-Spark is configured with, else all cores of this machine. `sc://host:port` connects to a Spark Connect server.
+Settings of the caller take precedence. The master is the one that is given, else the one that Spark is configured
+with, else all cores of this machine. `sc://host:port` connects to a Spark Connect server.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from whimbrel import Schema
 from whimbrel.model.schema import InvalidEvent
 from whimbrel.pipeline.errors import ColumnError, OptionError
 from whimbrel.pipeline.stages.conform.conform import ConformError, conform
-from whimbrel.pipeline.stages.conform.schema_checks import FEW, Judge
+from whimbrel.pipeline.stages.conform.schema_checks import ROWS_ONE_BY_ONE, SchemaCheck
 
 DOCUMENT: dict[str, Any] = {
     "domains": {
@@ -74,7 +74,7 @@ def expected(schema: Schema, event: dict[str, Any]) -> list[tuple[str, str, str]
     return []
 
 
-def judged(judge: Judge, batch: pa.RecordBatch) -> list[list[tuple[str, str, str]]]:
+def judged(judge: SchemaCheck, batch: pa.RecordBatch) -> list[list[tuple[str, str, str]]]:
     (out,) = judge([batch])
     assert out.schema.names == [*batch.schema.names, "reasons"]
     for after, before in zip(out.columns, batch.columns, strict=False):
@@ -94,7 +94,7 @@ def test_batches_are_judged_like_their_rows(data: st.DataObject, document: dict[
     for place, event in data.draw(st.dictionaries(st.integers(0, 400), rows, max_size=5)).items():
         events.insert(place, event)
     batch = pa.RecordBatch.from_pylist(events, columns)
-    judge = Judge(schema, tuple(range(len(columns))), tuple(columns.names))
+    judge = SchemaCheck(schema, tuple(range(len(columns))), tuple(columns.names))
     there = [{name: value for name, value in event.items() if name in columns.names} for event in events]
     assert judged(judge, batch) == [expected(schema, event) for event in there]
 
@@ -103,10 +103,10 @@ def test_a_text_that_is_none_condemns_its_row_alone() -> None:
     schema = Schema.from_document(
         {"default_type": "e", "attributes": {"s": "string"}, "types": {"e": {"s": "optional"}}}
     )
-    texts = pa.array([b"fine"] * FEW * 3 + [b"\xff"] + [b"fine"]).view(pa.string())
-    found = judged(Judge(schema, (0,), ("s",)), pa.RecordBatch.from_arrays([texts], ["c0"]))
+    texts = pa.array([b"fine"] * ROWS_ONE_BY_ONE * 3 + [b"\xff"] + [b"fine"]).view(pa.string())
+    found = judged(SchemaCheck(schema, (0,), ("s",)), pa.RecordBatch.from_arrays([texts], ["c0"]))
     ((place, (reason,)),) = [(row, reasons) for row, reasons in enumerate(found) if reasons]
-    assert place == FEW * 3 and reason == ("s", "event", "expected text in UTF-8, but got b'\\xff'")
+    assert place == ROWS_ONE_BY_ONE * 3 and reason == ("s", "event", "expected text in UTF-8, but got b'\\xff'")
 
 
 SPARK_TYPE = (

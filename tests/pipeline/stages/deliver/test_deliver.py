@@ -9,9 +9,10 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from whimbrel.pipeline.connectors.sinks import FolderSink, RecordedSink
 from whimbrel.pipeline.errors import ColumnError, OptionError, RemotePath
-from whimbrel.pipeline.stages.deliver.deliver import Folder, Recorded, deliver
-from whimbrel.pipeline.stages.deliver.rows import Shape
+from whimbrel.pipeline.stages.deliver.deliver import deliver
+from whimbrel.pipeline.stages.deliver.delivered_rows import DeliveredRows
 
 pytestmark = pytest.mark.spark
 
@@ -47,37 +48,42 @@ def rows(frame: DataFrame) -> list[Any]:
 
 def test_pairs_and_lists_give_the_same_groups(pairs: DataFrame, lists: DataFrame, owners: DataFrame) -> None:
     by_subscription = {
-        row.subscription: sorted(str(one.id) for one in row.matches) for row in Shape("subscription")(pairs).collect()
+        row.subscription: sorted(str(one.id) for one in row.matches)
+        for row in DeliveredRows("subscription")(pairs).collect()
     }
     assert by_subscription == {"a": ["1", "2"], "b": ["1", "None"]}
-    assert rows(Shape("event")(pairs)) == rows(Shape("event")(lists)) == [(1, ["a", "b"]), (2, ["a"]), (None, ["b"])]
-    owned = Shape("subscription", owners)(lists)
+    assert (
+        rows(DeliveredRows("event")(pairs))
+        == rows(DeliveredRows("event")(lists))
+        == [(1, ["a", "b"]), (2, ["a"]), (None, ["b"])]
+    )
+    owned = DeliveredRows("subscription", owners)(lists)
     assert {(row.subscription, row.owner, len(row.matches)) for row in owned.collect()} == {
         ("a", "ann", 2),
         ("b", "bob", 2),
     }
-    by_event = Shape("event", owners)(lists)
+    by_event = DeliveredRows("event", owners)(lists)
     assert by_event.columns == ["id", "subscriptions", "owners"]
     assert (1, ["a", "b"], ["ann", "bob"]) in rows(by_event)
-    assert rows(Shape()(pairs)) == sorted(PAIRS, key=str)
+    assert rows(DeliveredRows()(pairs)) == sorted(PAIRS, key=str)
 
 
 def test_columns_of_events_come_back_by_the_key(pairs: DataFrame, lists: DataFrame, events: DataFrame) -> None:
-    joined = Shape(events=events)(pairs)
+    joined = DeliveredRows(events=events)(pairs)
     assert joined.columns == ["id", "subscription", "p", "o.o"]
     expected = [(1, "a", 0.5, "x"), (1, "b", 0.5, "x"), (2, "a", None, "y"), (None, "b", 2.5, "z")]
     assert rows(joined) == sorted(expected, key=str)
-    assert rows(Shape("event", events=events)(lists)) == [
+    assert rows(DeliveredRows("event", events=events)(lists)) == [
         (1, ["a", "b"], 0.5, "x"), (2, ["a"], None, "y"), (None, ["b"], 2.5, "z"),
     ]  # fmt: skip
-    (whole,) = Shape("subscription", events=events)(pairs).where("subscription = 'b'").collect()
+    (whole,) = DeliveredRows("subscription", events=events)(pairs).where("subscription = 'b'").collect()
     assert {(one.id, one.p, one["o.o"]) for one in whole.matches} == {(1, 0.5, "x"), (None, 2.5, "z")}
     with pytest.raises(PySparkException, match=r'Expected events with different keys, but several have \{"id":1\}'):
-        Shape(events=events.union(events))(pairs.where("id = 1")).collect()
+        DeliveredRows(events=events.union(events))(pairs.where("id = 1")).collect()
     with pytest.raises(ColumnError, match="the key of the matches among the events"):
-        Shape(events=events.drop("id"))(pairs)
+        DeliveredRows(events=events.drop("id"))(pairs)
     with pytest.raises(ColumnError, match="a column subscription or subscriptions"):
-        Shape()(events)
+        DeliveredRows()(events)
 
 
 def test_at_rest(spark: SparkSession, pairs: DataFrame, owners: DataFrame, tmp_path: Path) -> None:
@@ -176,8 +182,8 @@ def test_a_function_is_called_again_only_if_it_did_not_come_back(spark: SparkSes
 def test_what_has_its_place_is_not_written(pairs: DataFrame, tmp_path: Path) -> None:
     taken = list[object]()
     for _ in range(2):
-        Recorded(tmp_path / "r", lambda *what: taken.append(what)).write(pairs, "q/1", 3)
+        RecordedSink(tmp_path / "r", lambda *what: taken.append(what)).write(pairs, "q/1", 3)
     assert len(taken) == 1
     (tmp_path / "f" / "query=q%2F1" / "batch=3").mkdir(parents=True)
-    Folder(tmp_path / "f").write(pairs, "q/1", 3)
+    FolderSink(tmp_path / "f").write(pairs, "q/1", 3)
     assert not list((tmp_path / "f").rglob("*.parquet"))

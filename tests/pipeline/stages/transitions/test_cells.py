@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from whimbrel.pipeline.spark.transfer import HandOver, Leaf
+from whimbrel.pipeline.spark.transfer import ColumnTransfer, FieldPath
 from whimbrel.pipeline.stages.transitions.cells import CellWriter, bucket_numbers, read_cells
 from whimbrel.pipeline.stages.transitions.worker_cache import drop_parts, read_part, write_part
 from whimbrel.publications.diff import Matches
@@ -25,7 +25,9 @@ def test_buckets_have_numbers_of_their_own(buckets: int) -> None:
 def test_cells_hold_every_row_of_their_bucket_in_order() -> None:
     rng = np.random.default_rng(3)
     schema = UpdateFormat(pa.string(), pa.schema([("a", pa.int64()), ("b.c", pa.string())])).updates
-    gather = CellWriter(bucket_numbers(5), HandOver((Leaf("a", (0,)), Leaf("b.c", (1,))), {}), schema, False, False)
+    gather = CellWriter(
+        bucket_numbers(5), ColumnTransfer((FieldPath("a", (0,)), FieldPath("b.c", (1,))), {}), schema, False, False
+    )
     batches, rows = [], []
     for size in (40, 0, 25):
         new = [

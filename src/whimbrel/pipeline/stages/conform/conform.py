@@ -1,8 +1,8 @@
-"""Conform: events against a schema, the first stage. What is invalid goes to a table of dead letters; nothing is lost.
+"""Conform: the first stage, which checks events against a schema. Invalid events go to a table of dead letters.
 
-Each row is judged by itself, so the stage works on batches and on streams. By a Spark schema it is judged in the JVM,
-and valid rows have its columns in its order and types; by an integrated event schema in Python (`judge.py`), and valid
-rows stay as they are. Every other row is kept as JSON with all reasons why it is not one of them.
+Each row is checked by itself, so the stage works on batches and on streams. A Spark schema is checked in the JVM
+(`type_checks.py`); valid rows have its columns, in its order and types. An integrated event schema is checked in Python
+(`schema_checks.py`); valid rows stay as they are. All other rows are kept as JSON, with all reasons.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 from whimbrel.model.schema import Schema
 from whimbrel.pipeline.errors import ColumnError, OptionError, PipelineError
 from whimbrel.pipeline.spark.expressions import literal, name, struct
-from whimbrel.pipeline.spark.transfer import READABLE, hand_over, positional
-from whimbrel.pipeline.stages.conform.schema_checks import Judge
+from whimbrel.pipeline.spark.transfer import READABLE, plan_transfer, positional
+from whimbrel.pipeline.stages.conform.schema_checks import SchemaCheck
 from whimbrel.pipeline.stages.conform.type_checks import (
-    Checked,
-    Place,
+    CheckedValue,
     Unknown,
+    ValuePlace,
     check_fields,
     check_parsed,
     object_fields,
@@ -43,29 +43,29 @@ class ConformError(PipelineError):
 
 @dataclass(frozen=True, slots=True)
 class Conformed:
-    """The judged rows, and the two tables that are selected from them; all three are lazy.
+    """The checked rows, and the two tables that are selected from them; all three are lazy.
 
     `judged` has `conformed` (a struct of the schema), `reasons` (none for a valid row) and `event` (the row as JSON).
-    Who writes both tables from one pass persists `judged` before, or does so in foreachBatch.
+    To write both tables from one pass, persist `judged` first, or write them in foreachBatch.
     """
 
     judged: DataFrame
 
     @property
     def valid(self) -> DataFrame:
-        """The rows that conform, as declared."""
+        """The valid rows, with the columns of the schema."""
         return self.judged.where(sf.size(REASONS) == 0).select(f"{CONFORMED}.*")
 
     @property
     def dead_letters(self) -> DataFrame:
-        """The other rows: `event` as JSON, and `reasons`, each with attribute, kind and message."""
+        """The invalid rows: `event` as JSON, and `reasons`, each with attribute, kind and message."""
         return self.judged.where(sf.size(REASONS) > 0).select(ORIGINAL, REASONS)
 
 
 def conform(
     events: DataFrame, schema: StructType | Schema, *, unknown: Unknown | None = None, json: str | None = None
 ) -> Conformed:
-    """Judge every event by the schema; `json` names a column of JSON objects that hold the fields.
+    """Check every event against the schema; `json` names a column of JSON objects that hold the fields.
 
     By a Spark schema, kinds of reasons are: `missing` (a field that may not be null is not there), `null` (it is, and
     is null), `type`, `value` (of the right type, but the declared one cannot hold it), `unknown` (with
@@ -89,7 +89,7 @@ def _by_types(events: DataFrame, schema: StructType, unknown: Unknown, json: str
     _check_names("the schema", schema.names)
     columns = {key: name(key) for key in events.columns}
     if json is None:
-        checked = check_fields(events.schema, columns, schema, unknown, Place())
+        checked = check_fields(events.schema, columns, schema, unknown, ValuePlace())
     else:
         _check_json(events, json, schema.names)
         events = _parsed(events, schema, json)
@@ -106,12 +106,14 @@ def _by_rules(events: DataFrame, schema: Schema, unknown: Unknown, json: str | N
         if unknown == "drop":
             raise OptionError("unknown", unknown, "keep or report where events are JSON, which stays as it is")
         places = [names.index(json)]
-    judge = Judge(schema, tuple(places), tuple(names[place] for place in places), unknown == "report", json is not None)
+    check = SchemaCheck(
+        schema, tuple(places), tuple(names[place] for place in places), unknown == "report", json is not None
+    )
     renamed, _ = positional(events)
     fields = [StructField(at, field.dataType) for at, field in zip(renamed.columns, events.schema.fields, strict=True)]
     columns = dict(zip(names, renamed.columns, strict=True))
     kept = {names[place]: renamed.columns[place] for place in places} if unknown == "drop" else columns
-    judged = renamed.mapInArrow(judge, StructType([*fields, StructField(REASONS, _REASONS, nullable=False)]))
+    judged = renamed.mapInArrow(check, StructType([*fields, StructField(REASONS, _REASONS, nullable=False)]))
     return _judged(judged, struct(kept), REASONS, columns)
 
 
@@ -122,8 +124,8 @@ def _places(events: DataFrame, schema: Schema, unknown: Unknown) -> list[int]:
     if not known:
         raise ConformError(f"Expected columns with attributes of the schema, but got {', '.join(events.columns)}")
     places = list(range(len(events.columns))) if unknown == "report" else known
-    refused = hand_over(StructType([events.schema.fields[place] for place in places]), None).refused
-    for column, kind in refused.items():
+    unreadable = plan_transfer(StructType([events.schema.fields[place] for place in places]), None).unreadable
+    for column, kind in unreadable.items():
         raise ColumnError(column, f"a column of {READABLE}", kind)
     return places
 
@@ -142,10 +144,10 @@ def _roots(attribute: str) -> list[str]:
 
 
 def _parsed(events: DataFrame, schema: StructType, json: str) -> DataFrame:
-    """With columns for the fields, still untyped, and for the names of all fields of the objects.
+    """Add columns for the fields, as variants, and for the names of all fields of the objects.
 
-    A row is taken apart by generators that give one row each: Spark writes an expression that is used ten times ten
-    times into its plan, and would parse the text as often, but it runs a generator once.
+    Generators that give one row each do the parsing: Spark would copy an expression that is used ten times ten times
+    into its plan, and parse the text as often, but it runs a generator once.
     """
     whole = events.select("*", sf.expr(f"explode(array(try_parse_json({name(json)})))").alias(_PARSED))
     parts = {_part(place): field for place, field in enumerate(object_fields(_PARSED, schema).values())}
@@ -156,16 +158,16 @@ def _part(place: int) -> str:
     return f"{_PARSED}_{place}"
 
 
-def _check_rows_of_json(columns: dict[str, str], schema: StructType, unknown: Unknown, json: str) -> Checked:
-    """The fields of the parsed objects, and beside them the other columns."""
+def _check_rows_of_json(columns: dict[str, str], schema: StructType, unknown: Unknown, json: str) -> CheckedValue:
+    """Check the fields of the parsed objects; the other columns stay beside them."""
     is_object = f"{_NAMES} IS NOT NULL"
     fields = {key: _part(place) for place, key in enumerate(schema.names)}
-    checked = check_parsed(fields, _NAMES, schema, unknown, Place(None, is_object))
+    checked = check_parsed(fields, _NAMES, schema, unknown, ValuePlace(None, is_object))
     got = f"coalesce(concat('\\'', {shown(columns[json])}, '\\''), 'null')"
     message = f"concat('expected a JSON object, but got ', {got})"
-    no_object = Place(literal(json)).judged([(is_object, "", ""), ("TRUE", "json", message)])
+    no_object = ValuePlace(literal(json)).first_reason([(is_object, "", ""), ("TRUE", "json", message)])
     beside = {key: value for key, value in columns.items() if key != json or unknown == "keep"}
-    return Checked(struct({**checked.fields, **beside}), [no_object, *checked.one], checked.many)
+    return CheckedValue(struct({**checked.fields, **beside}), [no_object, *checked.one], checked.many)
 
 
 def _check_json(events: DataFrame, json: str, fields: Collection[str] = ()) -> None:

@@ -1,8 +1,8 @@
-"""Whether a value of one Spark type is one of another, and that value: nothing is cast that would change it.
+"""Casts from one Spark type to another that never change a value.
 
-Numbers fit a type of numbers that can hold them exactly; a decimal is the nearest binary64, as everywhere. Strings,
-dates and times without a zone fit a timestamp, because the declared type says how to read them. Nothing else fits but
-the same type. Values are expressions of Spark SQL, and none of them can fail.
+A number can be cast to a type of numbers that holds it exactly; a decimal becomes the nearest binary64, as everywhere.
+Strings, dates and times without a zone can be cast to a timestamp, because the declared type says how to read them. No
+other types can be cast. Values are expressions of Spark SQL that never fail.
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ from pyspark.sql.types import (
 from whimbrel.pipeline.spark.expressions import literal, try_cast
 
 INTEGERS: dict[type[DataType], int] = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
-"""The types of integers and their bits."""
+"""Types of integers, and their bits."""
 FLOATS: dict[type[DataType], int] = {FloatType: 24, DoubleType: 53}
-"""The types of binary numbers and the bits of integers that they hold exactly."""
+"""Types of floating-point numbers, and the bits of integers that they hold exactly."""
 
 _ISO = literal(
     r"^(\d{4}-\d\d-\d\d)"
     r"(?:[Tt ](\d\d:\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)? ?(?:[Zz]|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?)?)?$"
 )
-"""The forms of times in text that the semantics allow, with years of four digits: those that Spark has."""
+"""The forms of times in text that the semantics allow, with years of four digits, as Spark has them."""
 _DATE = literal(r"^\d{4}-\d\d-\d\d$")
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
-    """The value in the declared type, and whether it could be held there, never null (None: always)."""
+class ExactCast:
+    """The value in the declared type, and a condition that says whether it is exact (None: always); never null."""
 
     value: str
     holds: str | None = None
 
 
-def fit(value: str, actual: DataType, declared: DataType) -> Fit | None:
-    """How values of the actual type fit the declared one; None if they never do."""
+def exact_cast(value: str, actual: DataType, declared: DataType) -> ExactCast | None:
+    """Cast values of the actual type to the declared one; None if that is never possible."""
     if isinstance(declared, VarcharType | CharType):
-        return Fit(value, f"length({value}) <= {declared.length}") if isinstance(actual, StringType) else None
+        return ExactCast(value, f"length({value}) <= {declared.length}") if isinstance(actual, StringType) else None
     if actual == declared or (isinstance(actual, StringType) and isinstance(declared, StringType)):
-        return Fit(value)
+        return ExactCast(value)
     if isinstance(declared, TimestampType):
         return _timestamp(value, actual)
     if isinstance(declared, DateType) and isinstance(actual, StringType):
         date = f"if({value} RLIKE {_DATE}, {try_cast(value, 'date')}, NULL)"
-        return Fit(date, f"{date} IS NOT NULL")
+        return ExactCast(date, f"{date} IS NOT NULL")
     if type(declared) in INTEGERS:
         return _integer(value, actual, declared)
     if type(declared) in FLOATS:
@@ -70,58 +70,60 @@ def fit(value: str, actual: DataType, declared: DataType) -> Fit | None:
 
 
 def is_number(kind: DataType) -> bool:
-    """Whether a type is one of numbers."""
+    """Whether values of a type are numbers."""
     return type(kind) in INTEGERS or type(kind) in FLOATS or isinstance(kind, DecimalType)
 
 
-def _integer(value: str, actual: DataType, declared: DataType) -> Fit | None:
+def _integer(value: str, actual: DataType, declared: DataType) -> ExactCast | None:
     bits = INTEGERS[type(declared)]
     converted = try_cast(value, declared.simpleString())
     if type(actual) in INTEGERS:
-        return Fit(converted, None if INTEGERS[type(actual)] <= bits else f"{converted} IS NOT NULL")
+        return ExactCast(converted, None if INTEGERS[type(actual)] <= bits else f"{converted} IS NOT NULL")
     if type(actual) in FLOATS:  # a bound of 2 ** 63 is exact as a double, one of 2 ** 63 - 1 is not
         bound = f"{2.0 ** (bits - 1)!r}D"
-        return Fit(converted, f"{value} >= -{bound} AND {value} < {bound} AND {value} % 1 = 0")
+        return ExactCast(converted, f"{value} >= -{bound} AND {value} < {bound} AND {value} % 1 = 0")
     if isinstance(actual, DecimalType):
-        return Fit(converted, f"coalesce({converted} = {value}, FALSE)")
+        return ExactCast(converted, f"coalesce({converted} = {value}, FALSE)")
     return None
 
 
-def _float(value: str, actual: DataType, declared: DataType) -> Fit | None:
+def _float(value: str, actual: DataType, declared: DataType) -> ExactCast | None:
     converted = try_cast(value, declared.simpleString())
     if type(actual) in INTEGERS:
         bits = INTEGERS[type(actual)]
         if bits <= FLOATS[type(declared)]:
-            return Fit(converted)
+            return ExactCast(converted)
         # The integers end just below a power of two, to which a float rounds up: that must not come back as the last.
         below = f"{converted} < {2.0 ** (bits - 1)!r}D"
-        return Fit(converted, f"coalesce({below} AND {try_cast(converted, actual.simpleString())} = {value}, FALSE)")
+        return ExactCast(
+            converted, f"coalesce({below} AND {try_cast(converted, actual.simpleString())} = {value}, FALSE)"
+        )
     if isinstance(actual, FloatType | DecimalType):
-        return Fit(converted)
+        return ExactCast(converted)
     if isinstance(actual, DoubleType):
-        return Fit(converted, f"CAST({converted} AS double) <=> {value}")
+        return ExactCast(converted, f"CAST({converted} AS double) <=> {value}")
     return None
 
 
-def _decimal(value: str, actual: DataType, declared: DecimalType) -> Fit | None:
+def _decimal(value: str, actual: DataType, declared: DecimalType) -> ExactCast | None:
     if not is_number(actual):
         return None
     converted = try_cast(value, declared.simpleString())
     back = f"CAST({converted} AS double)" if type(actual) in FLOATS else converted
-    return Fit(converted, f"coalesce({back} = {value}, FALSE)")
+    return ExactCast(converted, f"coalesce({back} = {value}, FALSE)")
 
 
-def _timestamp(value: str, actual: DataType) -> Fit | None:
+def _timestamp(value: str, actual: DataType) -> ExactCast | None:
     if isinstance(actual, DateType):
-        return Fit(f"timestamp_seconds(unix_date({value}) * 86400L)")
+        return ExactCast(f"timestamp_seconds(unix_date({value}) * 86400L)")
     if isinstance(actual, TimestampNTZType):
-        return Fit(try_cast(f"concat(CAST({value} AS string), '+00:00')", "timestamp"))
+        return ExactCast(try_cast(f"concat(CAST({value} AS string), '+00:00')", "timestamp"))
     if isinstance(actual, StringType):
         return _timestamp_of_text(value)
     return None
 
 
-def _timestamp_of_text(value: str) -> Fit:
+def _timestamp_of_text(value: str) -> ExactCast:
     """The instant of a text; without a zone it is in UTC, whatever zone the session has."""
 
     def part(group: int, default: str) -> str:
@@ -134,4 +136,4 @@ def _timestamp_of_text(value: str) -> Fit:
     minutes = f"CAST({part(6, '0')} AS bigint) * 60 + CAST({part(7, '0')} AS bigint)"
     shift = f"if({part(5, '+')} = '-', -1L, 1L) * ({minutes}) * 60000000L"
     instant = f"if({value} RLIKE {_ISO}, timestamp_micros({local} - {shift}), NULL)"
-    return Fit(instant, f"{instant} IS NOT NULL AND right({digits}, 3) = '000'")
+    return ExactCast(instant, f"{instant} IS NOT NULL AND right({digits}, 3) = '000'")

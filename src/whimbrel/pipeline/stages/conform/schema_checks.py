@@ -1,7 +1,7 @@
 """What a task of `conform` does with an integrated event schema: batches of rows in, the same rows with reasons out.
 
-Rows whose columns are flat are judged column by column as long as all of them are valid. A batch with anything else is
-halved until few rows are left, and those are judged one by one, by the rules of the schema themselves.
+Batches of flat columns are checked as a whole, which says whether all rows are valid. Other batches are halved until
+few rows are left, and those are checked one by one with the rules of the schema.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from whimbrel.model.event import Event
 from whimbrel.model.event_tables import read_events
 from whimbrel.model.schema import Schema, Violation
 
-FEW = 64
-"""Rows that are judged one by one, because a look at whole columns would cost as much."""
+ROWS_ONE_BY_ONE = 64
+"""Batches up to this size are checked row by row, because a check of whole columns would cost as much."""
 SHOWN = 80
 """Characters of a text that a message shows."""
 REASONS = pa.list_(pa.struct([(name, pa.string()) for name in ("attribute", "kind", "message")]))
@@ -30,10 +30,10 @@ Reasons: TypeAlias = list[dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
-    """Sent to the workers: judges the columns of these `places` under these `names`, or the JSON texts in the first.
+class SchemaCheck:
+    """Sent to the workers: checks the columns at `places` as attributes `names`, or the JSON texts in the first column.
 
-    Attributes that `schema` does not have at all count only with `report`.
+    Attributes that the schema does not have are reasons only with `report`.
     """
 
     schema: Schema
@@ -43,7 +43,7 @@ class Judge:
     json: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Judge the batches of one task."""
+        """Check the batches of one task."""
         for batch in batches:
             columns = [batch.column(place) for place in self.places]
             found = self._texts(columns[0]) if self.json else self._rows(pa.table(columns, list(self.names)))
@@ -55,7 +55,7 @@ class Judge:
         is_flat = not any(pa.types.is_nested(kind) for kind in table.schema.types)
         if is_flat and _is_intact(table) and coded_table(self.schema, table) is not None:
             return [[]] * rows
-        if rows <= FEW or not is_flat:
+        if rows <= ROWS_ONE_BY_ONE or not is_flat:
             try:
                 return [self._reasons(event) for event in read_events(table, self.names)]
             except (EventError, LimitExceeded) as error:
@@ -89,7 +89,7 @@ class Judge:
 
 
 def _is_intact(table: pa.Table) -> bool:
-    """Whether its texts are UTF-8, as Arrow promises and Spark does not."""
+    """Whether its texts are UTF-8, which Arrow requires and Spark does not ensure."""
     try:
         table.validate(full=True)
     except pa.ArrowInvalid:
@@ -98,7 +98,7 @@ def _is_intact(table: pa.Table) -> bool:
 
 
 def _object(text: bytes) -> dict[str, object] | None:
-    """The object as `match` reads it; None if the text is none, or has a key twice."""
+    """The JSON object of a text; None if it is none, or has a key twice."""
     try:
         found = msgspec.json.decode(text)
         _EACH_ONCE.decode(text.decode())
@@ -116,7 +116,7 @@ _EACH_ONCE = json.JSONDecoder(object_pairs_hook=_check_keys)
 
 
 def _refused(error: EventError | LimitExceeded) -> dict[str, str]:
-    """Why there is no event to judge."""
+    """The reason for a row that no event can hold."""
     if isinstance(error, EventError):
         path, message = error.path, f"expected {error.expected}, but got {error.found}"
     else:

@@ -1,7 +1,7 @@
-"""One value against its declared type, field by field: the value as declared, and every reason why it is not one.
+"""Checks of values against a declared Spark schema: the value as declared, and all reasons why it does not conform.
 
-A check is written once, from the two schemas, as expressions of Spark SQL, which Spark runs on every row. Values of a
-known type are compared type by type, those inside JSON (a variant) by what each of them is.
+A check is compiled once, from the actual and the declared schema, to expressions of Spark SQL, which Spark runs on each
+row. Values of a known type are checked by type; those inside JSON (a variant) by what each row holds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pyspark.sql.types import (
 )
 
 from whimbrel.pipeline.spark.expressions import literal, name, struct, type_name
-from whimbrel.pipeline.stages.conform.exact_cast import FLOATS, Fit, fit, is_number
+from whimbrel.pipeline.stages.conform.exact_cast import FLOATS, ExactCast, exact_cast, is_number
 
 Unknown = Literal["keep", "drop", "report"]
 
@@ -55,13 +55,16 @@ _IN_VARIANT: tuple[tuple[str, DataType], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """A value in its declared type; `one` are reasons or null, `many` arrays of reasons; of a row also its fields."""
+class CheckedValue:
+    """Expressions: a value in its declared type, and the reasons why it does not conform."""
 
     value: str
     one: list[str] = field(default_factory=list)
+    """Expressions that give a reason or null."""
     many: list[str] = field(default_factory=list)
+    """Expressions that give arrays of reasons."""
     fields: dict[str, str] = field(default_factory=dict)
+    """The fields of a row."""
 
     def reasons(self) -> str:
         """All reasons, an array that is never null."""
@@ -70,44 +73,44 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a value is: its path as an expression, None for the whole row; `there` if what it belongs to is there.
-
-    `depth` counts the arrays and maps around it, so that each has a variable of its own.
-    """
+class ValuePlace:
+    """Where a value is in a row."""
 
     path: str | None = None
+    """An expression that gives its path; None for the whole row."""
     there: str = "TRUE"
+    """A condition: whether the struct or array around it is there."""
     depth: int = 0
+    """The arrays and maps around it, so that the variables of each have names of their own."""
 
-    def child(self, key: str) -> Place:
-        """A field of it, by an expression that gives its name."""
-        return Place(key if self.path is None else f"concat({self.path}, '.', {key})", self.there, self.depth)
+    def child(self, key: str) -> ValuePlace:
+        """The place of a field, by an expression that gives its name."""
+        return ValuePlace(key if self.path is None else f"concat({self.path}, '.', {key})", self.there, self.depth)
 
-    def member(self, key: str) -> Place:
-        """A member of an array or a map."""
-        return Place(f"concat({self.path}, '[', {key}, ']')", "TRUE", self.depth + 1)
+    def member(self, key: str) -> ValuePlace:
+        """The place of a member of an array or a map."""
+        return ValuePlace(f"concat({self.path}, '[', {key}, ']')", "TRUE", self.depth + 1)
 
-    def inside(self, there: str) -> Place:
-        """The same place, for what belongs to the value itself."""
-        return Place(self.path, there if self.there == "TRUE" else f"({self.there} AND {there})", self.depth)
+    def inside(self, there: str) -> ValuePlace:
+        """The same place, for checks that count only if the condition holds."""
+        return ValuePlace(self.path, there if self.there == "TRUE" else f"({self.there} AND {there})", self.depth)
 
-    def said(self, kind: str, message: str) -> str:
-        """What is wrong here."""
+    def reason(self, kind: str, message: str) -> str:
+        """A reason at this place."""
         return struct({"attribute": self.path or "''", "kind": literal(kind), "message": message})
 
-    def judged(self, cases: Sequence[tuple[str, str, str]]) -> str:
-        """The first case (condition, kind, message) that holds, if any; a condition without a kind ends the search."""
-        branches = [f"WHEN {test} THEN {self.said(kind, text) if kind else 'NULL'}" for test, kind, text in cases]
+    def first_reason(self, cases: Sequence[tuple[str, str, str]]) -> str:
+        """The reason of the first case (condition, kind, message) that holds; null if none holds, or it has no kind."""
+        branches = [f"WHEN {test} THEN {self.reason(kind, text) if kind else 'NULL'}" for test, kind, text in cases]
         if self.there != "TRUE":
             branches.insert(0, f"WHEN NOT ({self.there}) THEN NULL")
         return f"CASE {' '.join(branches)} END"
 
 
 def check_fields(
-    actual: StructType, values: Mapping[str, str], declared: StructType, unknown: Unknown, place: Place
-) -> Checked:
-    """The fields of a row or struct, by name; the value is a struct of those declared, then of others that are kept."""
+    actual: StructType, values: Mapping[str, str], declared: StructType, unknown: Unknown, place: ValuePlace
+) -> CheckedValue:
+    """Check the fields of a row or struct. The value is a struct of the declared fields, then of others to keep."""
     found, one, many = dict[str, str](), list[str](), list[str]()
     for wanted in declared.fields:
         at, kind = place.child(literal(wanted.name)), wanted.dataType
@@ -117,40 +120,42 @@ def check_fields(
             one, many = one + checked.one, many + checked.many
         else:
             found[wanted.name] = _nothing(kind)
-            one += [] if wanted.nullable else [at.judged([("TRUE", "missing", _expected(kind, "'none'"))])]
+            one += [] if wanted.nullable else [at.first_reason([("TRUE", "missing", _expected(kind, "'none'"))])]
     for key, value in values.items():
         if key not in found and unknown == "keep":
             found[key] = value
         elif key not in found and unknown == "report":
-            one.append(place.child(literal(key)).judged([(f"{value} IS NOT NULL", "unknown", _NO_SUCH_FIELD)]))
-    return Checked(struct(found), one, many, found)
+            one.append(place.child(literal(key)).first_reason([(f"{value} IS NOT NULL", "unknown", _NO_SUCH_FIELD)]))
+    return CheckedValue(struct(found), one, many, found)
 
 
-def check(value: str, actual: DataType, declared: DataType, nullable: bool, unknown: Unknown, place: Place) -> Checked:
-    """A value of the actual type as one of the declared type."""
+def check(
+    value: str, actual: DataType, declared: DataType, nullable: bool, unknown: Unknown, place: ValuePlace
+) -> CheckedValue:
+    """Check a value of the actual type against the declared type."""
     if isinstance(actual, VariantType) and not isinstance(declared, VariantType):
         return _check_variant(value, declared, nullable, unknown, place)
-    # What is not a number is read as null.
+    # NaN is read as null.
     null = f"({value} IS NULL OR isnan({value}))" if type(actual) in FLOATS else f"{value} IS NULL"
     cases = [(null, "" if nullable else "null", _expected(declared, "'null'"))]
-    inner: Checked | None = None
+    inner: CheckedValue | None = None
     if isinstance(actual, NullType):
-        inner = Checked(_nothing(declared))
+        inner = CheckedValue(_nothing(declared))
     elif isinstance(actual, _NESTED):
         inner = _check_nested(value, actual, declared, unknown, place.inside(f"NOT ({null})"))
-    elif (fitted := fit(value, actual, declared)) is not None:
-        inner = Checked(fitted.value)
-        if fitted.holds is not None:
-            cases.append((f"NOT ({fitted.holds})", "value", _cannot_hold(declared, _shown(value, actual))))
+    elif (cast := exact_cast(value, actual, declared)) is not None:
+        inner = CheckedValue(cast.value)
+        if cast.holds is not None:
+            cases.append((f"NOT ({cast.holds})", "value", _cannot_hold(declared, _shown(value, actual))))
     if inner is None:
-        inner = Checked(_nothing(declared))
+        inner = CheckedValue(_nothing(declared))
         cases.append(("TRUE", "type", _expected(declared, _shown(value, actual))))
-    one = [place.judged(cases)] if len(cases) > 1 or not nullable else []
-    return Checked(inner.value, one + inner.one, inner.many)
+    one = [place.first_reason(cases)] if len(cases) > 1 or not nullable else []
+    return CheckedValue(inner.value, one + inner.one, inner.many)
 
 
-def check_object(value: str, declared: StructType, unknown: Unknown, place: Place) -> Checked:
-    """The fields of a JSON object: the variant is known to be one wherever the place is there."""
+def check_object(value: str, declared: StructType, unknown: Unknown, place: ValuePlace) -> CheckedValue:
+    """Check the fields of a JSON object; the variant holds an object wherever the place is there."""
     return check_parsed(object_fields(value, declared), object_names(value), declared, unknown, place)
 
 
@@ -165,17 +170,17 @@ def object_names(value: str) -> str:
 
 
 def check_parsed(
-    fields: Mapping[str, str], names: str, declared: StructType, unknown: Unknown, place: Place
-) -> Checked:
-    """As `check_object`, of fields and names that were taken from it before."""
+    fields: Mapping[str, str], names: str, declared: StructType, unknown: Unknown, place: ValuePlace
+) -> CheckedValue:
+    """Like `check_object`, for fields and names that were extracted before."""
     actual = StructType([StructField(key, VariantType()) for key in declared.names])
     checked = check_fields(actual, fields, declared, unknown, place)
     if unknown != "report":
         return checked
     others = f"array_except({names}, array({', '.join(map(literal, declared.names))}))"
     key = f"k{place.depth}"
-    reasons = f"transform({others}, {key} -> {place.child(key).said('unknown', _NO_SUCH_FIELD)})"
-    return Checked(checked.value, checked.one, [*checked.many, _if(place.there, reasons)], checked.fields)
+    reasons = f"transform({others}, {key} -> {place.child(key).reason('unknown', _NO_SUCH_FIELD)})"
+    return CheckedValue(checked.value, checked.one, [*checked.many, _if(place.there, reasons)], checked.fields)
 
 
 def shown(text: str) -> str:
@@ -183,12 +188,14 @@ def shown(text: str) -> str:
     return f"if(length({text}) > {SHOWN}, concat(left({text}, {SHOWN}), '...'), {text})"
 
 
-def _check_nested(value: str, actual: DataType, declared: DataType, unknown: Unknown, place: Place) -> Checked | None:
+def _check_nested(
+    value: str, actual: DataType, declared: DataType, unknown: Unknown, place: ValuePlace
+) -> CheckedValue | None:
     """A struct, array or map of known types; None if it is not what was declared."""
     if isinstance(actual, StructType) and isinstance(declared, StructType):
         fields = {key: f"{value}.{name(key)}" for key in actual.names}
         checked = check_fields(actual, fields, declared, unknown, place)
-        return Checked(f"if({value} IS NULL, NULL, {checked.value})", checked.one, checked.many)
+        return CheckedValue(f"if({value} IS NULL, NULL, {checked.value})", checked.one, checked.many)
     if isinstance(actual, ArrayType) and isinstance(declared, ArrayType):
         return _members(value, actual.elementType, declared, unknown, place)
     if isinstance(actual, MapType) and isinstance(declared, MapType) and actual.keyType == declared.keyType:
@@ -196,30 +203,30 @@ def _check_nested(value: str, actual: DataType, declared: DataType, unknown: Unk
     return None
 
 
-def _members(value: str, actual: DataType, declared: ArrayType, unknown: Unknown, place: Place) -> Checked:
+def _members(value: str, actual: DataType, declared: ArrayType, unknown: Unknown, place: ValuePlace) -> CheckedValue:
     if actual == declared.elementType and declared.containsNull and not isinstance(actual, _NESTED):
-        return Checked(value)
+        return CheckedValue(value)
     member, position = f"m{place.depth}", f"i{place.depth}"
     at = place.member(position)
     checked = check(member, actual, declared.elementType, declared.containsNull, unknown, at)
     reasons = f"flatten(transform({value}, ({member}, {position}) -> {checked.reasons()}))"
-    return Checked(f"transform({value}, {member} -> {checked.value})", [], [_if(place.there, reasons)])
+    return CheckedValue(f"transform({value}, {member} -> {checked.value})", [], [_if(place.there, reasons)])
 
 
-def _entries(value: str, actual: DataType, declared: MapType, unknown: Unknown, place: Place) -> Checked:
+def _entries(value: str, actual: DataType, declared: MapType, unknown: Unknown, place: ValuePlace) -> CheckedValue:
     entry, key, held = f"e{place.depth}", f"k{place.depth}", f"v{place.depth}"
 
-    def checked(key: str, held: str) -> Checked:
+    def checked(key: str, held: str) -> CheckedValue:
         return check(held, actual, declared.valueType, declared.valueContainsNull, unknown, place.member(key))
 
     of_entry = checked(f"{entry}.key", f"{entry}.value").reasons()
     reasons = f"flatten(transform(map_entries({value}), {entry} -> {of_entry}))"
     converted = f"transform_values({value}, ({key}, {held}) -> {checked(key, held).value})"
-    return Checked(converted, [], [_if(place.there, reasons)])
+    return CheckedValue(converted, [], [_if(place.there, reasons)])
 
 
-def _check_variant(value: str, declared: DataType, nullable: bool, unknown: Unknown, place: Place) -> Checked:
-    """A value inside JSON: missing, null, or of a type that only the row tells."""
+def _check_variant(value: str, declared: DataType, nullable: bool, unknown: Unknown, place: ValuePlace) -> CheckedValue:
+    """Check a value inside JSON, which is missing, null, or of a type that differs from row to row."""
     got = f"concat(lower(schema_of_variant({value})), ' ', {shown(f'to_json({value})')})"
     wrong_type = _expected(declared, got)
     cases = [
@@ -231,46 +238,46 @@ def _check_variant(value: str, declared: DataType, nullable: bool, unknown: Unkn
         inner = _get(value, kind)
         cases.append((f"{inner} IS NULL", "type", wrong_type))
         checked = _variant_nested(value, inner, declared, unknown, place.inside(f"{inner} IS NOT NULL"))
-        return Checked(checked.value, [place.judged(cases), *checked.one], checked.many)
-    fits = _variant_fits(value, declared)
-    cases += [(f"{test} AND {fitted.holds or 'TRUE'}", "", "") for test, fitted in fits]
-    cases += [(test, "value", _cannot_hold(declared, got)) for test, fitted in fits if fitted.holds is not None]
+        return CheckedValue(checked.value, [place.first_reason(cases), *checked.one], checked.many)
+    casts = _variant_casts(value, declared)
+    cases += [(f"{test} AND {cast.holds or 'TRUE'}", "", "") for test, cast in casts]
+    cases += [(test, "value", _cannot_hold(declared, got)) for test, cast in casts if cast.holds is not None]
     cases.append(("TRUE", "type", wrong_type))
-    branches = " ".join(f"WHEN {test} THEN {fitted.value}" for test, fitted in fits)
-    return Checked(f"CASE {branches} END" if fits else _nothing(declared), [place.judged(cases)])
+    branches = " ".join(f"WHEN {test} THEN {cast.value}" for test, cast in casts)
+    return CheckedValue(f"CASE {branches} END" if casts else _nothing(declared), [place.first_reason(cases)])
 
 
-def _variant_nested(value: str, inner: str, declared: DataType, unknown: Unknown, place: Place) -> Checked:
+def _variant_nested(value: str, inner: str, declared: DataType, unknown: Unknown, place: ValuePlace) -> CheckedValue:
     if isinstance(declared, ArrayType):
         return _members(inner, VariantType(), declared, unknown, place)
     if isinstance(declared, MapType):
         return _entries(inner, VariantType(), declared, unknown, place)
     assert isinstance(declared, StructType)
     checked = check_object(value, declared, unknown, place)
-    return Checked(f"if({inner} IS NULL, NULL, {checked.value})", checked.one, checked.many)
+    return CheckedValue(f"if({inner} IS NULL, NULL, {checked.value})", checked.one, checked.many)
 
 
-def _variant_fits(value: str, declared: DataType) -> list[tuple[str, Fit]]:
-    """For each type of scalars that fits: whether the variant holds one, and how it fits."""
+def _variant_casts(value: str, declared: DataType) -> list[tuple[str, ExactCast]]:
+    """For each scalar type that can be cast: a condition, whether the variant holds it, and the cast."""
     found = []
     kind = f"schema_of_variant({value})"
     for label, actual in _IN_VARIANT:
-        fitted = fit(_get(value, actual.simpleString()), actual, declared)
-        if fitted is not None:
-            found.append((f"{kind} = '{label}'", fitted))
+        cast = exact_cast(_get(value, actual.simpleString()), actual, declared)
+        if cast is not None:
+            found.append((f"{kind} = '{label}'", cast))
     if is_number(declared):
         found.append((f"startswith({kind}, 'DECIMAL')", _variant_decimal(value, declared)))
     return found
 
 
-def _variant_decimal(value: str, declared: DataType) -> Fit:
-    """A number with a point or many digits: exact where it is an integer, else the nearest binary64."""
+def _variant_decimal(value: str, declared: DataType) -> ExactCast:
+    """A number with a point or many digits: an integer exactly, anything else as the nearest binary64."""
     nearest = _get(value, "double")
     if type(declared) in FLOATS:
-        return Fit(f"try_cast({nearest} AS {type_name(declared)})")
+        return ExactCast(f"try_cast({nearest} AS {type_name(declared)})")
     exact = _get(value, type_name(declared if isinstance(declared, DecimalType) else DecimalType(38, 0)))
     converted = f"try_cast({exact} AS {type_name(declared)})"
-    return Fit(converted, f"coalesce(CAST({exact} AS double) = {nearest}, FALSE) AND {converted} IS NOT NULL")
+    return ExactCast(converted, f"coalesce(CAST({exact} AS double) = {nearest}, FALSE) AND {converted} IS NOT NULL")
 
 
 def _get(value: str, kind: str, path: str = "$") -> str:

@@ -1,7 +1,7 @@
-"""From runs of matches to lists of ids in Arrow, with bounded memory however many pairs match.
+"""Matches as Arrow lists of ids, in bounded memory however many pairs match.
 
-Each shard gives its matches in runs of events, cut where it has enough pairs. What all shards have of the next events
-is put together and handed out, so that only the current run of each shard is in memory.
+Each shard gives its matches in runs of events. The next events that all shards have finished are joined and given out,
+so that only the current run of each shard is in memory.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from whimbrel.compiled.jit import kernel
 from whimbrel.engine.index import Index
 
 BATCH_BYTES = 1 << 26
-"""Bytes of ids in one list array, about; a single event may have more."""
+"""Bytes of ids in one list array, roughly; a single event may have more."""
 
 
 def match_lists(shards: Sequence[Index], events: object, count: int, kind: str) -> Iterator[tuple[int, pa.ListArray]]:
-    """For runs of events in order: how many there are, and a list of ids for each."""
+    """Match events against all shards. Yields, for runs of events in order, their number and a list of ids for each."""
     if not shards:
         if count:
             yield count, pa.ListArray.from_arrays(np.zeros(count + 1, np.int32), pa.array([], _type(kind)))
@@ -33,7 +33,7 @@ def match_lists(shards: Sequence[Index], events: object, count: int, kind: str) 
 
 
 def _together(shards: Sequence[Index], events: object) -> Iterator[tuple[np.ndarray, pa.Array]]:
-    """Runs of events with the ids of all shards. A shard's arrays stay valid until it is asked for its next run."""
+    """Runs of events with the ids of all shards. The arrays of a shard are valid until its next run."""
     streams = [shard.match_blocks(events, threads=1) for shard in shards]
     runs = [next(stream, None) for stream in streams]
     done = [0] * len(shards)
@@ -54,6 +54,7 @@ def _together(shards: Sequence[Index], events: object) -> Iterator[tuple[np.ndar
 
 
 def _interleaved(offsets: np.ndarray, parts: list[tuple[np.ndarray, np.ndarray | pa.Array]]) -> pa.Array:
+    """The ids of all shards, event by event."""
     fill = offsets[:-1].copy()
     if isinstance(parts[0][1], np.ndarray):
         ids = np.empty(int(offsets[-1]), np.int64)
@@ -69,7 +70,7 @@ def _interleaved(offsets: np.ndarray, parts: list[tuple[np.ndarray, np.ndarray |
 
 
 def _cut(offsets: np.ndarray, ids: pa.Array, kind: str) -> Iterator[tuple[int, pa.ListArray]]:
-    """List arrays of bounded size."""
+    """Cut a run into list arrays of bounded size."""
     pieces = max(1, -(-ids.nbytes // BATCH_BYTES))
     step = max(1, (len(offsets) - 1) // pieces)
     for first in range(0, len(offsets) - 1, step):
@@ -83,7 +84,8 @@ def _type(kind: str) -> pa.DataType:
 
 
 @kernel
-def _place(offsets, ids, fill, out):  # type: ignore[no-untyped-def]
+def _place(offsets: np.ndarray, ids: np.ndarray, fill: np.ndarray, out: np.ndarray) -> None:
+    """Write the ids of one shard; `fill` is the next free place of each event, and moves on."""
     for event in range(fill.size):
         at = fill[event]
         for i in range(offsets[event], offsets[event + 1]):

@@ -1,8 +1,8 @@
-"""How events meet shards: every task has all shards, or each has one group of them.
+"""How shards are spread over tasks: each task has all shards, or one group of them.
 
 With `replicate`, a task matches its events against all shards, one after the other. With `shard`, the shards are put
-into groups that fit the budget of a worker, every (part of the events, group) is a task, and the results of an event
-are put together afterwards: more traffic, but no host has to hold more than a group in memory.
+into groups that fit the budget of a worker, each pair of a part of the events and a group is a task, and the results of
+an event are joined afterwards. That sends more data, but no host has to hold more than a group in memory.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ PLANS = ("auto", "replicate", "shard")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """The plan by name, and the groups: numbers of shards, as they lie in the manifest."""
+class ShardPlan:
+    """The plan: its name, the groups of shards by their numbers in the manifest, and the sizes that decided."""
 
     name: str
     groups: tuple[tuple[int, ...], ...]
@@ -28,12 +28,12 @@ class Plan:
 
 
 def default_budget() -> int:
-    """Half of the memory of this host: the other half is for Spark and for what the pages stand aside for."""
+    """Half of the memory of this host: Spark and other processes get the other half."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
-def choose_plan(plan: str, shards: Sequence[Shard], budget: int | None = None) -> Plan:
-    """The plan by name, or the one that the sizes ask for."""
+def choose_plan(plan: str, shards: Sequence[Shard], budget: int | None = None) -> ShardPlan:
+    """The plan of this name; with `auto` the one that fits the sizes."""
     if plan not in PLANS:
         raise OptionError("plan", plan, f"one of {', '.join(PLANS)}")
     if budget is not None and budget <= 0:
@@ -42,13 +42,13 @@ def choose_plan(plan: str, shards: Sequence[Shard], budget: int | None = None) -
     size = sum(shard.bytes for shard in shards)
     every = tuple(range(len(shards)))
     if plan == "replicate" or (plan == "auto" and size <= allowed):
-        return Plan("replicate", (every,), size, allowed)
+        return ShardPlan("replicate", (every,), size, allowed)
     groups = _groups(shards, allowed) if size > allowed else [(number,) for number in every]
-    return Plan("shard", tuple(groups) or ((),), size, allowed)
+    return ShardPlan("shard", tuple(groups) or ((),), size, allowed)
 
 
 def _groups(shards: Sequence[Shard], budget: int) -> list[tuple[int, ...]]:
-    """Shards in order, as many in a group as fit; one that is too large is alone."""
+    """Group shards in order, as many as fit the budget; a shard that is larger has a group of its own."""
     groups: list[tuple[int, ...]] = []
     group: tuple[int, ...] = ()
     size = 0

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from whimbrel.pipeline.spark.transfer import HandOver
+from whimbrel.pipeline.spark.transfer import ColumnTransfer
 
 ROWS_AT_ONCE = 1 << 18
 """Rows that a task collects before it writes cells."""
@@ -48,7 +48,7 @@ class CellWriter:
     """
 
     numbers: NDArray[np.int32]
-    handed: HandOver
+    transfer: ColumnTransfer
     schema: pa.Schema
     has_time: bool
     has_unset: bool
@@ -83,7 +83,7 @@ class CellWriter:
         count = rows.num_rows
         time = others.pop(0) if self.has_time else pa.nulls(count, pa.float64())
         unset = others.pop(0) if self.has_unset else pa.nulls(count, pa.list_(pa.string()))
-        attributes = self.handed.table(others, count).columns[:-1]
+        attributes = self.transfer.table(others, count).columns[:-1]
         columns = [key, sequence, deleted, time, unset, *(column.combine_chunks() for column in attributes)]
         return pa.RecordBatch.from_arrays(
             [c.cast(f.type) for c, f in zip(columns, self.schema, strict=True)], schema=self.schema

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark import SparkFiles
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from whimbrel.pipeline.spark.transfer import HandOver
+from whimbrel.pipeline.spark.transfer import ColumnTransfer
 from whimbrel.pipeline.stages.transitions.cells import read_cells
 from whimbrel.pipeline.stages.transitions.stored_state import BucketMeta
 from whimbrel.pipeline.stages.transitions.worker_cache import (
@@ -46,7 +46,7 @@ class TransitionsJob:
     index: Path
     id_kind: str
     format: UpdateFormat
-    handed: HandOver
+    transfer: ColumnTransfer
     rules: TransitionRules
     has_time: bool
     """Whether dwell follows a column of times and not the clock."""
@@ -71,7 +71,7 @@ class TransitionsProcessor(StatefulProcessor):
         self._base = handle.getValueState("base", "content binary")
         self._delta = handle.getListState("delta", "content binary")
         job = self._job
-        self._open_version = version_opener(job.name, job.index, job.id_kind, job.handed, job.timestamps)
+        self._open_version = version_opener(job.name, job.index, job.id_kind, job.transfer, job.timestamps)
 
     def handleInputRows(  # noqa: N802
         self,

@@ -22,7 +22,7 @@ from whimbrel.model.subscription import Id
 from whimbrel.pipeline.errors import ColumnError, KeyMissing, OptionError
 from whimbrel.pipeline.index.store import IndexStore
 from whimbrel.pipeline.spark.expressions import name as quoted
-from whimbrel.pipeline.spark.transfer import hand_over, positional
+from whimbrel.pipeline.spark.transfer import plan_transfer, positional
 from whimbrel.pipeline.stages.transitions.cells import CellWriter, bucket_numbers
 from whimbrel.publications.rules import TransitionRules
 from whimbrel.publications.updates import UpdateFormat
@@ -161,8 +161,8 @@ def transitions(
     roles = _Columns(key, sequence, deleted, unset, time)
     roles.check(updates)
     attributes = updates.select(*(f.col(quoted(name)) for name in updates.columns if name not in roles.names))
-    handed = hand_over(attributes.schema, None)
-    handed.check(manifest.attributes)
+    transfer = plan_transfer(attributes.schema, None)
+    transfer.check(manifest.attributes)
     renamed, columns = positional(updates)
     at = {name: columns[number] for number, name in enumerate(updates.columns)}
     kinds = {field.name: field.dataType for field in updates.schema.fields}
@@ -172,23 +172,23 @@ def transitions(
     def arrow(column: Column) -> pa.DataType:
         return to_arrow_type(renamed.select(column).schema[0].dataType, timezone="UTC")
 
-    leaves = pa.schema([pa.field(leaf.name, arrow(leaf.column(values))) for leaf in handed.leaves])
+    fields = pa.schema([pa.field(field.name, arrow(field.column(values))) for field in transfer.fields])
     told = leave if isinstance(leave, bool) else frozenset(leave)
     job = TransitionsJob(
         name=secrets.token_hex(8),
         index=store.path,
         id_kind=manifest.kind,
-        format=UpdateFormat(arrow(head[1]), leaves, ordered=sequence is not None, partial=partial),
-        handed=handed,
+        format=UpdateFormat(arrow(head[1]), fields, ordered=sequence is not None, partial=partial),
+        transfer=transfer,
         rules=TransitionRules(told, dict(outer or {}), dict(dwell or {})),
         has_time=time is not None,
         timestamps=tuple(timestamps),
     )
     numbers = bucket_numbers(buckets)
-    writer = CellWriter(numbers, handed, job.format.updates, time is not None, unset is not None)
+    writer = CellWriter(numbers, transfer, job.format.updates, time is not None, unset is not None)
     if time is not None and job.has_timers:
         renamed = renamed.withWatermark(renamed.columns[updates.columns.index(time)], lateness)
-    cells = renamed.select(*head, *handed.columns(values)).mapInArrow(writer, "bucket int, content binary")
+    cells = renamed.select(*head, *transfer.columns(values)).mapInArrow(writer, "bucket int, content binary")
     return _run(cells, job, numbers, initial).withColumnRenamed("k", key)
 
 

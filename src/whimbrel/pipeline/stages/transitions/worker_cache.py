@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from whimbrel.pipeline.index.workers import open_version
-from whimbrel.pipeline.spark.transfer import HandOver
+from whimbrel.pipeline.spark.transfer import ColumnTransfer
 from whimbrel.publications.diff import Matches
 from whimbrel.publications.index_version import IndexVersion
 from whimbrel.publications.publications import Publications
@@ -51,7 +51,7 @@ def keep_bucket(job: str, number: int, bucket: CachedBucket) -> None:
 
 
 def version_opener(
-    job: str, path: Path, id_kind: str, handed: HandOver, timestamps: tuple[str, ...]
+    job: str, path: Path, id_kind: str, transfer: ColumnTransfer, timestamps: tuple[str, ...]
 ) -> Callable[[int], IndexVersion]:
     """A function that opens a version of the index for a job; this process keeps some."""
 
@@ -59,7 +59,7 @@ def version_opener(
         found = _versions.get((job, number))
         if found is None:
             manifest, shards = open_version(path, number, timestamps)
-            handed.check(manifest.attributes)
+            transfer.check(manifest.attributes)
             while len(_versions) >= _VERSIONS_KEPT:
                 _versions.pop(next(iter(_versions)))
             found = _versions[job, number] = IndexVersion(number, shards, id_kind)

@@ -1,4 +1,4 @@
-"""The shape of what is delivered: pairs or lists, with columns of the events and owners of the subscriptions."""
+"""The rows that are delivered: pairs or groups, with columns of the events and owners of the subscriptions."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _JOINED, _COUNT, _ID = "__whimbrel_event", "__whimbrel_count", "__whimbrel_id"
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """What is made of the rows of `match`.
+class DeliveredRows:
+    """Turns matches into the rows to deliver.
 
-    `group` gives one row per `subscription`, with `matches` (an array of what else a pair has), or one per `event`,
-    with `subscriptions`; groups are those of the DataFrame at hand, which is the micro-batch in a stream. `owners` has
-    the columns id and owner, and adds `owner`. `events` adds the columns of the events by the key that `matches` has,
-    which must tell events apart. (For events that share keys, and for streams, name columns in the `key` of `match`:
-    they come out with every match.)
+    - `group`: one row for each `subscription`, with `matches`, an array of the other columns; or one for each `event`,
+      with `subscriptions`. In a stream, groups are within a micro-batch.
+    - `owners`: a table with the columns id and owner, which adds the column `owner`.
+    - `events`: adds the columns of the events, found by the key of the matches, which no two events may share. (For
+      events that share keys, and for streams, name the columns in the `key` of `match` instead.)
     """
 
     group: Group | None = None
@@ -36,7 +36,7 @@ class Shape:
     events: DataFrame | None = None
 
     def __call__(self, matches: DataFrame) -> DataFrame:
-        """The rows in this shape; from lists only what has matches."""
+        """The rows to deliver; events without matches are left out."""
         keys = _keys(matches)
         rows = matches
         if LIST in matches.columns:
@@ -52,7 +52,7 @@ class Shape:
 
 
 def _keys(matches: DataFrame) -> list[str]:
-    """The columns of a DataFrame of matches that are not subscriptions."""
+    """The key columns of matches: all except that of subscriptions."""
     found = [one for one in (PAIR, LIST) if one in matches.columns]
     if len(found) != 1:
         columns = ", ".join(matches.columns)
@@ -75,9 +75,9 @@ def _with_owners(rows: DataFrame, owners: DataFrame | None) -> DataFrame:
 
 
 def _with_events(rows: DataFrame, events: DataFrame | None, keys: Sequence[str]) -> DataFrame:
-    """The rows with the columns of their events; a key that several events have is an error when it is found.
+    """The rows with the columns of their events; Spark raises an error if several events have the same key.
 
-    Events are grouped by their key rather than joined as they are, so that equal keys are seen and not multiplied.
+    Events are grouped by key before the join, so that equal keys are found and rows are not multiplied.
     """
     if events is None:
         return rows

@@ -1,0 +1,87 @@
+"""Sinks: where micro-batches of rows go. A new target is a class with the method `write`.
+
+Spark repeats a micro-batch after a crash, with the same query id, batch id and rows. `FolderSink` renames a complete
+folder to its place, so that it is written exactly once. `RecordedSink` calls a function and then writes a record. If a
+crash comes between the two, the function is called again with the same ids; it can be exactly once by using them.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from urllib.parse import quote
+
+from whimbrel.storage.atomic import make_directory, place_directory, sync
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+WriteRows: TypeAlias = "Callable[[DataFrame, str, int], None]"
+"""A function of the rows, the query id and the batch id."""
+
+
+@runtime_checkable
+class Sink(Protocol):
+    """Takes micro-batches. The same query and batch always come with the same rows, and may come again."""
+
+    def write(self, rows: DataFrame, query: str, batch: int) -> None:
+        """Deliver the rows, unless those of this query and batch were delivered before."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderSink:
+    """Files by micro-batch: `<path>/query=<id>/batch=<number>/`, which readers see as two more columns.
+
+    One driver writes a query; a batch is complete where its folder is. A crash may leave files below `_staging`, which
+    readers of Spark ignore.
+    """
+
+    path: Path
+    format: str = "parquet"
+    partition_by: tuple[str, ...] = ()
+
+    def write(self, rows: DataFrame, query: str, batch: int) -> None:
+        """Write the files and move them to their place, in one step; do nothing if they are there."""
+        place = self.path / f"query={quote(query, safe='')}" / f"batch={batch}"
+        if place.exists():
+            return
+        staged = self.path / "_staging" / f"{quote(query, safe='')}-{batch}-{secrets.token_hex(4)}"
+        try:
+            rows.write.format(self.format).partitionBy(*self.partition_by).save(str(staged))
+            make_directory(place.parent)
+            place_directory(staged, place)
+        finally:
+            shutil.rmtree(staged, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedSink:
+    """Calls a function for each micro-batch, and records below `path` for which ones it has returned."""
+
+    path: Path
+    write_rows: WriteRows
+
+    def write(self, rows: DataFrame, query: str, batch: int) -> None:
+        """Call the function, then record it; do nothing if it is recorded."""
+        record = self.path / quote(query, safe="") / f"{batch:010}"
+        if record.exists():
+            return
+        self.write_rows(rows, query, batch)
+        make_directory(record.parent)
+        record.touch()
+        sync(record.parent)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSink:
+    """Calls a function, for rows that come once."""
+
+    write_rows: WriteRows
+
+    def write(self, rows: DataFrame, query: str, batch: int) -> None:
+        """Call the function."""
+        self.write_rows(rows, query, batch)

@@ -1,0 +1,94 @@
+"""What a call of `match` or `match_stream` asks for, and what it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whimbrel.pipeline.errors import ColumnError, KeyMissing, OptionError
+from whimbrel.pipeline.spark.transfer import ColumnTransfer, FieldPath, plan_transfer
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+SUBSCRIPTION, SUBSCRIPTIONS = "subscription", "subscriptions"
+"""The output column with form `pairs`, and with form `lists`."""
+FORMS = ("pairs", "lists")
+DEFAULT_KEYS = ("event_id", "id")
+
+
+@dataclass(frozen=True, slots=True)
+class MatchOptions:
+    """The options of `match`, which documents them."""
+
+    key: str | Sequence[str] | None = None
+    form: str = "pairs"
+    plan: str = "auto"
+    version: int | None = None
+    json: str | None = None
+    timestamps: Collection[str] = ()
+    budget: int | None = None
+
+    def key_columns(self, columns: Sequence[str]) -> tuple[int, ...]:
+        """The numbers of the key columns; an error if the options and columns do not go together."""
+        if self.form not in FORMS:
+            raise OptionError("form", self.form, f"one of {', '.join(FORMS)}")
+        if self.key is None:
+            found = [name for name in DEFAULT_KEYS if name in columns][:1]
+            if not found:
+                raise KeyMissing(DEFAULT_KEYS, columns)
+        else:
+            found = [self.key] if isinstance(self.key, str) else list(self.key)
+            if not found:
+                raise OptionError("key", self.key, "at least one column")
+        for name in found:
+            if name not in columns:
+                raise KeyMissing([name], columns)
+            if columns.count(name) > 1:
+                raise ColumnError(name, "one column of this name as key", f"{columns.count(name)}")
+        output = SUBSCRIPTION if self.form == "pairs" else SUBSCRIPTIONS
+        if output in found:
+            raise OptionError("key", output, "another name than that of the output column")
+        return tuple(columns.index(name) for name in found)
+
+    def transfer(self, schema: StructType, attributes: Collection[str] | None) -> ColumnTransfer:
+        """The columns that workers need: the JSON column alone, or those of these attributes (None: all)."""
+        from pyspark.sql.types import StringType
+
+        if self.json is None:
+            return plan_transfer(schema, attributes)
+        numbers = [number for number, field in enumerate(schema.fields) if field.name == self.json]
+        if len(numbers) != 1:
+            raise ColumnError(self.json, "one column of JSON texts", f"the columns {', '.join(schema.fieldNames())}")
+        kind = schema.fields[numbers[0]].dataType
+        if not isinstance(kind, StringType):
+            raise ColumnError(self.json, "text, as it is to be read as JSON", kind.simpleString())
+        return ColumnTransfer((FieldPath(self.json, (numbers[0],)),), {})
+
+
+@dataclass(frozen=True, slots=True)
+class MatchJob:
+    """What tasks have to know, and the shape of the result. It is sent to the workers."""
+
+    index: Path
+    id_kind: str
+    """The type of the ids in all versions: int64 or string."""
+    version_of: Callable[[], int]
+    """Called once in each task, on the worker: the version of the index to match against."""
+    keys: tuple[int, ...]
+    """The numbers of the key columns."""
+    transfer: ColumnTransfer
+    options: MatchOptions
+
+
+@dataclass(frozen=True, slots=True)
+class FixedVersion:
+    """The same version in every task."""
+
+    number: int
+
+    def __call__(self) -> int:
+        """The version."""
+        return self.number
