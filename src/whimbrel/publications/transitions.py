@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -16,9 +18,7 @@ class Transitions:
     """Collects the transitions of one or more calls and gives them as an Arrow table."""
 
     def __init__(self, key: pa.DataType, subscription: pa.DataType) -> None:
-        self._schema = pa.schema(
-            [("key", key), ("subscription", subscription), ("kind", pa.string()), ("sequence", pa.int64())]
-        )
+        self._schema = _schema(key, subscription)
         self._blocks: list[tuple[pa.Array, pa.Array, NDArray[np.int8], pa.Array]] = []
         self._single: list[tuple[int | str, Id, int, int | None]] = []
 
@@ -35,9 +35,15 @@ class Transitions:
         blocks = list(self._blocks)
         if self._single or not blocks:
             keys, ids, kinds, sequences = zip(*self._single, strict=True) if self._single else ((),) * 4
-            named = pa.array(keys, self._schema.types[0]), pa.array(ids, self._schema.types[1])
+            named = pa.array(keys, self._schema.field(0).type), pa.array(ids, self._schema.field(1).type)
             blocks.append((*named, np.array(kinds, np.int8), pa.array(sequences, pa.int64())))
         keys, ids, kinds, sequences = zip(*blocks, strict=True)
         names = _KINDS.take(pa.array(np.concatenate(kinds)))
         columns = [pa.concat_arrays(keys), pa.concat_arrays(ids), names, pa.concat_arrays(sequences)]
         return pa.Table.from_arrays(columns, schema=self._schema)
+
+
+@lru_cache
+def _schema(key: pa.DataType, subscription: pa.DataType) -> pa.Schema:
+    kinds = {"key": key, "subscription": subscription, "kind": pa.string(), "sequence": pa.int64()}
+    return pa.schema(kinds.items())
