@@ -95,6 +95,7 @@ def test_histories_give_the_transitions_of_the_model(seed: int, partial: bool, l
         expected = model.update(batch)
         draw.shuffle(batch)  # sequence numbers make the order, not rows
         assert Counter(saved.update(batch)) == Counter(expected)
+        saved.publications._check()
         if draw.random() < 0.3:
             saved.load(draw.random())
         if draw.random() < 0.1 and model.version < 3:
@@ -116,6 +117,7 @@ def test_without_a_sequence_a_deleted_publication_is_forgotten() -> None:
         told = saved.update([{**row, "key": key, "gone": True} for key in keys])
         assert Counter(kind for _, _, kind, _, _ in told) == {"delete": 30}
         assert len(saved.publications) == 0
+        saved.publications._check()
     assert len(saved.update([{**row, "key": "0-0", "a": None}])) == 0  # nothing of what it was is left
     assert sum(len(part.states) for part in saved.parts) < 100
 

@@ -51,7 +51,7 @@ _differ = Differ()
 
 
 class SavedPart(NamedTuple):
-    """What `save` gives: states with their matches, all of them (`is_base`) or those that changed since the last."""
+    """States to store, with their matches: all of them (`is_base`), or those that changed since the last part."""
 
     states: pa.Table
     matches: Matches
@@ -102,8 +102,6 @@ class Publications:
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self._rows[: len(self._keys)] >= 0))
-
-    # Transitions
 
     def change_version(self, number: int) -> pa.Table:
         """Go to another version of the index, match all publications again, and return the transitions.
@@ -156,12 +154,10 @@ class Publications:
         """When `advance` has something to do next; None if nothing is due."""
         return self.remembered.pairs.next_due
 
-    # Saving and loading
-
     def save(self) -> SavedPart | None:
-        """What must be stored since the last call: all states, if that is due, else those that changed; None if none.
+        """The states to store since the last call: all of them, if that is due, else those that changed; None if none.
 
-        The states, and the pairs of `remembered`, are all that must be stored. Matches may be, to save time later.
+        The states and the pairs of `remembered` must be stored. The matches may be, to save time when they are loaded.
         """
         new = len(self._table) - self._saved_rows
         if not new and self._is_base_current:
@@ -196,7 +192,7 @@ class Publications:
         self._append(states, self._numbers(states), known, np.arange(len(states)))
 
     def to_bytes(self) -> bytes:
-        """Everything that must be stored, at once: the version, all states and the remembered pairs."""
+        """The whole state: the version, all current states and the remembered pairs."""
         now = self.remembered.now
         pairs = list(self.remembered.pairs)
         states = table_to_bytes(self._table.take(pa.array(self._current())))
@@ -207,8 +203,6 @@ class Publications:
         version, states, pairs, now = msgspec.msgpack.decode(content)
         self.load(version, [(table_from_bytes(states), None)])
         self.remembered.reset(map(tuple, pairs), -float("inf") if now is None else now)
-
-    # Steps
 
     def _transitions(self, version: int) -> Transitions:
         kind = self._open_version(version).id_type if version else pa.int64()
@@ -349,6 +343,20 @@ class Publications:
             numbers = self._numbers(self._table)
             self._rows[numbers] = np.arange(len(current))
             self._note_sequences(self._table, numbers)
+
+    def _check(self) -> None:
+        """Assert that keys, rows, sequence numbers and matches agree."""
+        count = len(self._keys)
+        assert len(self._table) == self._matches.count >= self._saved_rows >= self._base_rows
+        current = np.flatnonzero(self._rows[:count] >= 0)
+        states = self._table.take(pa.array(self._rows[current]))
+        assert self._numbers(states).tolist() == current.tolist()
+        assert len(self._keys) == count
+        if self.format.ordered:
+            assert states[SEQUENCE].to_pylist() == self._latest[current].tolist()
+        else:
+            assert all(states[ALIVE].to_pylist())
+        self.remembered.pairs._check()
 
     def _note_sequences(self, states: pa.Table, numbers: Rows) -> None:
         if self.format.ordered:

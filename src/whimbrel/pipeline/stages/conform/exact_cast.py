@@ -93,7 +93,7 @@ def _float(value: str, actual: DataType, declared: DataType) -> ExactCast | None
         bits = INTEGERS[type(actual)]
         if bits <= FLOATS[type(declared)]:
             return ExactCast(converted)
-        # The integers end just below a power of two, to which a float rounds up: that must not come back as the last.
+        # The largest integer rounds up to a power of two, which a cast back would clamp to the largest integer again.
         below = f"{converted} < {2.0 ** (bits - 1)!r}D"
         return ExactCast(
             converted, f"coalesce({below} AND {try_cast(converted, actual.simpleString())} = {value}, FALSE)"

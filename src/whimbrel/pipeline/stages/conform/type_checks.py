@@ -1,7 +1,7 @@
 """Checks of values against a declared Spark schema: the value as declared, and all reasons why it does not conform.
 
 A check is compiled once, from the actual and the declared schema, to expressions of Spark SQL, which Spark runs on each
-row. Values of a known type are checked by type; those inside JSON (a variant) by what each row holds.
+row. Values of a known type are checked by type, values inside JSON (a variant) by the type that each row has.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _IN_VARIANT: tuple[tuple[str, DataType], ...] = (
     ("TIMESTAMP", TimestampType()),
     ("TIMESTAMP_NTZ", TimestampNTZType()),
 )
-"""What a variant calls the scalars that it holds; decimals, of any scale, are apart."""
+"""The names of scalar types inside variants; decimals, which have a scale, are handled apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ def check_parsed(
 
 
 def shown(text: str) -> str:
-    """As much of a text as a message shows."""
+    """The beginning of a text, for a message."""
     return f"if(length({text}) > {SHOWN}, concat(left({text}, {SHOWN}), '...'), {text})"
 
 

@@ -1,4 +1,4 @@
-"""What a call of `match` or `match_stream` asks for, and what it comes to."""
+"""The options of `match` and `match_stream`, and the job that follows from them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class MatchOptions:
 
 @dataclass(frozen=True, slots=True)
 class MatchJob:
-    """What tasks have to know, and the shape of the result. It is sent to the workers."""
+    """A call of `match` or `match_stream`, checked; it is sent to the workers. A stream has no fixed version."""
 
     index: Path
     id_kind: str

@@ -54,7 +54,7 @@ class TransitionsJob:
 
     @property
     def has_timers(self) -> bool:
-        """Whether somebody may leave without an update."""
+        """Whether publications may leave without an update."""
         return bool(self.rules.dwell)
 
 
@@ -195,7 +195,7 @@ class TransitionsProcessor(StatefulProcessor):
         return Path(SparkFiles.getRootDirectory()) / "whimbrel-transitions" / self._job.name
 
     def _set_timer(self, due: float | None, timer: int | None) -> int | None:
-        """Set the one timer of the bucket to the next time that somebody leaves, and return it."""
+        """Set the one timer of the bucket to the next time that a publication leaves, and return it."""
         if not self._job.has_timers:
             return None
         wanted = None if due is None else int(np.ceil(due * 1_000))
