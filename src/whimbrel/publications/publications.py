@@ -34,9 +34,11 @@ from whimbrel.publications.updates import (
     TIME,
     UNSET,
     Flags,
+    OrderedUpdates,
     UpdateFormat,
     blanked,
     merged,
+    order_updates,
     removed,
 )
 
@@ -56,18 +58,6 @@ class SavedPart(NamedTuple):
     states: pa.Table
     matches: Matches
     is_base: bool
-
-
-class _Ordered(NamedTuple):
-    """The updates that count, grouped by publication and in order."""
-
-    rows: Rows
-    numbers: Rows
-    """The numbers of their keys."""
-    first: Flags
-    """Whether the update is the first one of its publication."""
-    previous: Rows
-    """The state before it: a row of the stored states, that many plus the place of an update here, or -1."""
 
 
 class Publications:
@@ -224,22 +214,10 @@ class Publications:
                 matched = self._silent_matches(new, self._matches, row)
                 self.remembered.update(keys[row].as_py(), matched, self.remembered.now, None, found)
 
-    def _order(self, updates: pa.Table) -> _Ordered:
+    def _order(self, updates: pa.Table) -> OrderedUpdates:
         numbers = self._numbers(updates)
-        if self.format.ordered:
-            sequence = _one(updates[SEQUENCE]).to_numpy()
-            rows = np.lexsort((sequence, numbers))
-            numbers, sequence = numbers[rows], sequence[rows]
-            counts = (self._rows[numbers] < 0) | (sequence > self._latest[numbers])
-            counts[1:] &= (numbers[1:] != numbers[:-1]) | (sequence[1:] != sequence[:-1])
-            rows, numbers = rows[counts], numbers[counts]
-        else:
-            rows = np.argsort(numbers, kind="stable")
-            numbers = numbers[rows]
-        first = np.ones(len(rows), np.bool_)
-        first[1:] = numbers[1:] != numbers[:-1]
-        previous = np.where(first, self._rows[numbers], len(self._table) - 1 + np.arange(len(rows)))
-        return _Ordered(rows, numbers, first, previous)
+        sequences = _one(updates[SEQUENCE]).to_numpy() if self.format.ordered else None
+        return order_updates(numbers, sequences, self._rows, self._latest, len(self._table))
 
     def _numbers(self, table: pa.Table) -> Rows:
         """The numbers of the keys; the arrays by number get the capacity for them."""
@@ -248,7 +226,7 @@ class Publications:
         self._latest = with_capacity(self._latest, len(self._keys))
         return numbers
 
-    def _merge(self, rows: pa.Table, order: _Ordered, deleted: Flags) -> pa.Table:
+    def _merge(self, rows: pa.Table, order: OrderedUpdates, deleted: Flags) -> pa.Table:
         """The states after updates."""
         columns = [_one(rows[KEY]), _one(rows[SEQUENCE]), pa.array(~deleted)]
         unset = _one(rows[UNSET])

@@ -1,4 +1,4 @@
-"""The columns of updates and of states, and the states after partial updates.
+"""The columns of updates and of states, the order in which updates count, and the states after partial updates.
 
 Columns are found by number, because attributes may have any name, also that of another column.
 """
@@ -81,6 +81,39 @@ class UpdateFormat:
         schema = self.updates
         arrays = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(schema)]
         return pa.Table.from_arrays(arrays, schema=schema)
+
+
+class OrderedUpdates(NamedTuple):
+    """The updates that count, grouped by publication and in order."""
+
+    rows: Rows
+    numbers: Rows
+    """The numbers of their keys."""
+    first: Flags
+    """Whether the update is the first one of its publication."""
+    previous: Rows
+    """The state before it: a row of the stored states, that many plus the place of an update here, or -1."""
+
+
+def order_updates(numbers: Rows, sequences: Rows | None, state_rows: Rows, latest: Rows, stored: int) -> OrderedUpdates:
+    """Order updates by the numbers of their keys, then by sequence, and leave out late ones and repetitions.
+
+    By the number of a key, `state_rows` is the row of its stored state, -1 without one, and `latest` its newest
+    sequence number; `stored` counts the stored states. Without sequences, updates count in the order of rows.
+    """
+    if sequences is None:
+        rows = np.argsort(numbers, kind="stable")
+        numbers = numbers[rows]
+    else:
+        rows = np.lexsort((sequences, numbers))
+        numbers, sequences = numbers[rows], sequences[rows]
+        counts = (state_rows[numbers] < 0) | (sequences > latest[numbers])
+        counts[1:] &= (numbers[1:] != numbers[:-1]) | (sequences[1:] != sequences[:-1])
+        rows, numbers = rows[counts], numbers[counts]
+    first = np.ones(len(rows), np.bool_)
+    first[1:] = numbers[1:] != numbers[:-1]
+    previous = np.where(first, state_rows[numbers], stored - 1 + np.arange(len(rows)))
+    return OrderedUpdates(rows, numbers, first, previous)
 
 
 def blanked(own: pa.Array, blank: Flags) -> pa.Array:

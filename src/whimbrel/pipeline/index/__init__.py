@@ -1,1 +1,6 @@
-"""The index on disk that Spark jobs share: compile subscriptions to shards, publish versions, open them on workers."""
+"""The index on disk that all workers share.
+
+`compile.py` compiles a table of subscriptions, bucket by bucket (`shards.py`), and publishes a version (`store.py`).
+`workers.py` opens versions on workers. `batches.py` records which version a micro-batch uses and deletes old ones.
+`statistics.py` describes events, for planning.
+"""

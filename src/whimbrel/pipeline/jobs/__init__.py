@@ -1,1 +1,1 @@
-"""Jobs that are made of stages."""
+"""Jobs that are made of stages: what a filter would have matched (`backtest.py`)."""

@@ -1,1 +1,1 @@
-"""What the pipeline needs of Spark itself: a session, a Java, the library on executors, columns for Python workers."""
+"""What the pipeline needs of Spark: a session, a Java, the library on executors, columns for Python workers."""

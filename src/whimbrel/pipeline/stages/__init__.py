@@ -1,1 +1,1 @@
-"""Stages of a pipeline, each a function from DataFrame to DataFrame, one package per stage."""
+"""Stages of a pipeline: functions from DataFrame to DataFrame, one package for each stage."""

@@ -1,1 +1,1 @@
-"""The stage that checks events against a schema."""
+"""The stage that checks events against a schema, and keeps invalid ones with all reasons."""

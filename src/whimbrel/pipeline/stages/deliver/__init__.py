@@ -1,1 +1,1 @@
-"""The stage that delivers matches."""
+"""The stage that delivers matches to files, functions and sinks."""

@@ -17,10 +17,10 @@ _PLAIN = frozenset({str, int, float, bool})
 _TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 _EXACT = 1 << 53  # integers up to here are floats without loss
 
-Event = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
-def columns_of(events: list[Event], attributes: Collection[str]) -> tuple[pa.Table, list[int]]:
+def columns_of(events: list[JsonObject], attributes: Collection[str]) -> tuple[pa.Table, list[int]]:
     """The events as columns of these attributes, and the numbers of the events that the columns do not hold."""
     columns: dict[str, list[Any]] = {name: [None] * len(events) for name in attributes}
     parents = {name[:at] for name in attributes for at, mark in enumerate(name) if mark == "."}
@@ -33,7 +33,7 @@ def columns_of(events: list[Event], attributes: Collection[str]) -> tuple[pa.Tab
     return pa.table(arrays), sorted(odd)
 
 
-def _spread(event: Event, prefix: str, row: int, columns: dict[str, list[Any]], parents: set[str]) -> bool:
+def _spread(event: JsonObject, prefix: str, row: int, columns: dict[str, list[Any]], parents: set[str]) -> bool:
     """Put the values of an event into its row of the columns. Return False if that cannot be done."""
     for key, value in event.items():
         name = prefix + key if prefix else key
