@@ -47,10 +47,6 @@ class SpaceState:
         for number, domain in self.definitions.strings:
             domain.labels.renamed = lambda old, new, number=number: self._rename(number, old, new)  # type: ignore[misc]
 
-    def _rename(self, dimension: int, old: np.ndarray, new: np.ndarray) -> None:
-        for members in (self.publications, self.subscriptions):
-            members.regions.replace_cuts(dimension, old, new)
-
     def prune(self) -> None:
         """Forget labels of strings that no region uses any more, if there are many."""
         for number, domain in self.definitions.strings:
@@ -58,88 +54,12 @@ class SpaceState:
                 used = [members.regions.cuts_in_use(number) for members in (self.publications, self.subscriptions)]
                 domain.labels.prune(np.concatenate(used))
 
-    def add(
-        self, members: Members, keys: list[Key], rows: Regions, counts: list[int], filter: str, flags: int
-    ) -> list[tuple[Int32s | int, Regions]]:
-        """Add members, simple ones together and the others one by one. Returns their numbers with their regions."""
-        if filter == ALL and max(counts, default=1) == 1:
-            return [(members.add(list(keys), rows, None, flags), rows)]
-        added: list[tuple[Int32s | int, Regions]] = []
-        at = 0
-        for key, count in zip(keys, counts, strict=True):
-            part = rows.part(at, at + count)
-            is_complex = count > 1 or filter != ALL
-            number = int(members.add([key], part, [count], flags)[0])
-            if filter != ALL:
-                members.filters[number] = filter
-            members.set_flags(number, flags | (COMPLEX if is_complex else 0))
-            added.append((number, part))
-            at += count
-        return added
-
-    def delete_publication(self, number: int, to: NotificationBuilder) -> None:
-        """Remove a publication and notify all subscriptions that matched it."""
-        self.contents.changing(number, self.publications.read(number))
-        found = self._derived_matches(number)
-        to.contents = None
-        to.add(found, np.full(len(found), number, np.int32), DELETE)
-        self.dwell.deleted(number, to)
-        self.publications.remove(number)
-
-    def unsubscribe(self, number: int) -> None:
-        """Remove a subscription."""
-        outer = self.dwell.outer.get(number, number)
-        if number in self.dwell.options:
-            self.dwell.remove(number)
-        if outer != number:
-            self.subscriptions.remove(outer)
-        self.subscriptions.remove(number)
-
     def advance(self, moment: float, to: NotificationBuilder) -> None:
         """Let the publications leave whose dwell is over."""
         left = self.dwell.expire(moment)
         if left:
             to.contents = self.contents.current(np.array([publication for _, publication in left], np.int32))
             to.add_pairs(left, LEAVE)
-
-    def matches(self, number: int) -> list[int]:
-        """The subscriptions that a publication matches."""
-        return sorted(self._derived_matches(number).tolist() + self.dwell.pairs.containing(number))
-
-    def matched_by(self, number: int) -> list[int]:
-        """The publications that match a subscription."""
-        if number in self.dwell.options:
-            return sorted(self.dwell.pairs.inside(number))
-        filter = self.subscriptions.filters.get(number, ALL)
-        return sorted(self.matching.matched(self.publications, self.subscriptions.read(number), filter).tolist())
-
-    def add_subscriptions(
-        self, keys: list[Key], rows: Regions, counts: list[int], leave: bool, to: NotificationBuilder, quiet: bool
-    ) -> None:
-        """Add subscriptions without other options, and notify them of what they match, unless `quiet`."""
-        flags = WANTS_LEAVES if leave else 0
-        for numbers, part in self.add(self.subscriptions, keys, rows, counts, ALL, flags):
-            if not quiet:
-                which, found = self._begun(self.publications, numbers, part)
-                to.contents = self.contents.current(found)
-                to.add(which, found, ENTER)
-
-    def _derived_matches(self, number: int) -> Int32s:
-        """The subscriptions that a publication matches by its regions, without those whose pairs are stored."""
-        filter = self.publications.filters.get(number, ALL)
-        found = self.matching.matched(self.subscriptions, self.publications.read(number), filter)
-        derived: Int32s = found[self.subscriptions.flags[found] & REMEMBERED == 0]
-        return derived
-
-    def _begun(
-        self, other: Members, numbers: Int32s | int, news: Regions, olds: Regions | None = None, required: int = 0,
-        filter: str = ALL,
-    ) -> tuple[Int32s, Int32s]:  # fmt: skip
-        """Pairs (own number, other number) that begin to match."""
-        if isinstance(numbers, int):
-            found = self.matching.begun_by(other, olds or Regions.none(0), news, filter, required)
-            return np.full(len(found), numbers, np.int32), found
-        return self.matching.begun(other, numbers, olds or Regions.none(len(numbers)), news, required)
 
     def add_publications(
         self,
@@ -160,7 +80,7 @@ class SpaceState:
     def move(self, numbers: Int32s, news: Regions, moment: float, to: NotificationBuilder) -> None:
         """Give simple publications (one region, the usual filter) new regions."""
         olds = self.publications.read_singles(numbers)
-        self._tell(numbers, olds, news, ALL, moment, to)
+        self._notify_of_change(numbers, olds, news, ALL, moment, to)
         self.publications.write_singles(numbers, news)
 
     def change_publication(self, number: int, new: Regions, moment: float, to: NotificationBuilder) -> None:
@@ -169,10 +89,134 @@ class SpaceState:
         if members.is_simple(number) and len(new.start) == 2:
             self.move(np.array([number], np.int32), new, moment, to)
             return
-        self._tell(number, members.read(number), new, members.filters.get(number, ALL), moment, to)
+        self._notify_of_change(number, members.read(number), new, members.filters.get(number, ALL), moment, to)
         members.write(number, new)
 
-    def _tell(
+    def delete_publication(self, number: int, to: NotificationBuilder) -> None:
+        """Remove a publication and notify all subscriptions that matched it."""
+        self.contents.changing(number, self.publications.read(number))
+        found = self._derived_matches(number)
+        to.contents = None
+        to.add(found, np.full(len(found), number, np.int32), DELETE)
+        self.dwell.deleted(number, to)
+        self.publications.remove(number)
+
+    def add_subscriptions(
+        self, keys: list[Key], rows: Regions, counts: list[int], leave: bool, to: NotificationBuilder, quiet: bool
+    ) -> None:
+        """Add subscriptions without other options, and notify them of what they match, unless `quiet`."""
+        flags = WANTS_LEAVES if leave else 0
+        for numbers, part in self.add(self.subscriptions, keys, rows, counts, ALL, flags):
+            if not quiet:
+                which, found = self._begun(self.publications, numbers, part)
+                to.contents = self.contents.current(found)
+                to.add(which, found, ENTER)
+
+    def add_subscription(
+        self,
+        key: Key,
+        rows: Regions,
+        filter: str,
+        options: SubscriptionOptions,
+        outer: Regions | None,
+        to: NotificationBuilder,
+    ) -> int:
+        """Add a subscription with its outer regions, if hysteresis gives any. Returns its number."""
+        flags = WANTS_LEAVES if options.leave else 0
+        if options.remembers_pairs:
+            flags = REMEMBERED | (WANTS_LEAVES if outer is None else 0)
+        count = len(rows.start) - 1
+        ((numbers, _),) = self.add(self.subscriptions, [key], rows, [count], filter, flags)
+        number = numbers if isinstance(numbers, int) else int(numbers[0])
+        if options.remembers_pairs:
+            self.dwell.add(number, options, number if outer is None else self._add_outer(outer, filter))
+        found = self.matching.matched(self.publications, rows, filter)
+        to.contents = self.contents.current(found)
+        self._entered(np.full(len(found), number, np.int32), found, to)
+        return number
+
+    def change_subscription(
+        self, number: int, new: Regions, outer: Regions | None, moment: float, to: NotificationBuilder
+    ) -> None:
+        """Give a subscription new regions, and notify it."""
+        members = self.subscriptions
+        filter = members.filters.get(number, ALL)
+        if number in self.dwell.options:
+            if outer is not None:
+                members.write(self.dwell.outer[number], outer)
+            inside = self.matching.matched(self.publications, new, filter)
+            overlapping = inside if outer is None else self.matching.matched(self.publications, outer, filter)
+            concerned = np.array([*inside.tolist(), *self.dwell.pairs.inside(number)], np.int32)
+            to.contents = self.contents.current(concerned)
+            self.dwell.replaced(number, inside.tolist(), overlapping.tolist(), moment, to)
+        else:
+            old = members.read(number)
+            queries: list[tuple[Regions, Regions, int]] = [(new, old, ENTER)]
+            if members.flags[number] & WANTS_LEAVES:
+                queries.insert(0, (old, new, LEAVE))
+            for news, olds, kind in queries:
+                found = self.matching.begun_by(self.publications, olds, news, filter)
+                to.contents = self.contents.current(found)
+                to.add(np.full(len(found), number, np.int32), found, kind)
+        members.write(number, new)
+
+    def unsubscribe(self, number: int) -> None:
+        """Remove a subscription."""
+        outer = self.dwell.outer.get(number, number)
+        if number in self.dwell.options:
+            self.dwell.remove(number)
+        if outer != number:
+            self.subscriptions.remove(outer)
+        self.subscriptions.remove(number)
+
+    def matches(self, number: int) -> list[int]:
+        """The subscriptions that a publication matches."""
+        return sorted(self._derived_matches(number).tolist() + self.dwell.pairs.containing(number))
+
+    def matched_by(self, number: int) -> list[int]:
+        """The publications that match a subscription."""
+        if number in self.dwell.options:
+            return sorted(self.dwell.pairs.inside(number))
+        filter = self.subscriptions.filters.get(number, ALL)
+        return sorted(self.matching.matched(self.publications, self.subscriptions.read(number), filter).tolist())
+
+    def add(
+        self, members: Members, keys: list[Key], rows: Regions, counts: list[int], filter: str, flags: int
+    ) -> list[tuple[Int32s | int, Regions]]:
+        """Add members, simple ones together and the others one by one. Returns their numbers with their regions."""
+        if filter == ALL and max(counts, default=1) == 1:
+            return [(members.add(list(keys), rows, None, flags), rows)]
+        added: list[tuple[Int32s | int, Regions]] = []
+        at = 0
+        for key, count in zip(keys, counts, strict=True):
+            part = rows.part(at, at + count)
+            is_complex = count > 1 or filter != ALL
+            number = int(members.add([key], part, [count], flags)[0])
+            if filter != ALL:
+                members.filters[number] = filter
+            members.set_flags(number, flags | (COMPLEX if is_complex else 0))
+            added.append((number, part))
+            at += count
+        return added
+
+    def _derived_matches(self, number: int) -> Int32s:
+        """The subscriptions that a publication matches by its regions, without those whose pairs are stored."""
+        filter = self.publications.filters.get(number, ALL)
+        found = self.matching.matched(self.subscriptions, self.publications.read(number), filter)
+        derived: Int32s = found[self.subscriptions.flags[found] & REMEMBERED == 0]
+        return derived
+
+    def _begun(
+        self, other: Members, numbers: Int32s | int, news: Regions, olds: Regions | None = None, required: int = 0,
+        filter: str = ALL,
+    ) -> tuple[Int32s, Int32s]:  # fmt: skip
+        """Pairs (own number, other number) that begin to match."""
+        if isinstance(numbers, int):
+            found = self.matching.begun_by(other, olds or Regions.none(0), news, filter, required)
+            return np.full(len(found), numbers, np.int32), found
+        return self.matching.begun(other, numbers, olds or Regions.none(len(numbers)), news, required)
+
+    def _notify_of_change(
         self, numbers: Int32s | int, olds: Regions, news: Regions, filter: str, moment: float, to: NotificationBuilder
     ) -> None:
         """Notify subscriptions of publications that change from old to new regions."""
@@ -206,29 +250,6 @@ class SpaceState:
         remembered = list(zip(subscriptions[chosen].tolist(), publications[chosen].tolist(), strict=True))
         return remembered, subscriptions[~chosen], publications[~chosen]
 
-    def add_subscription(
-        self,
-        key: Key,
-        rows: Regions,
-        filter: str,
-        options: SubscriptionOptions,
-        outer: Regions | None,
-        to: NotificationBuilder,
-    ) -> int:
-        """Add a subscription with its outer regions, if hysteresis gives any. Returns its number."""
-        flags = WANTS_LEAVES if options.leave else 0
-        if options.remembers_pairs:
-            flags = REMEMBERED | (WANTS_LEAVES if outer is None else 0)
-        count = len(rows.start) - 1
-        ((numbers, _),) = self.add(self.subscriptions, [key], rows, [count], filter, flags)
-        number = numbers if isinstance(numbers, int) else int(numbers[0])
-        if options.remembers_pairs:
-            self.dwell.add(number, options, number if outer is None else self._add_outer(outer, filter))
-        found = self.matching.matched(self.publications, rows, filter)
-        to.contents = self.contents.current(found)
-        self._entered(np.full(len(found), number, np.int32), found, to)
-        return number
-
     def _add_outer(self, outer: Regions, filter: str) -> int:
         """Add the hidden member that has the outer regions of a subscription."""
         members, count = self.subscriptions, len(outer.start) - 1
@@ -239,30 +260,9 @@ class SpaceState:
         members.set_flags(number, REMEMBERED | HIDDEN | WANTS_LEAVES | is_complex)
         return number
 
-    def change_subscription(
-        self, number: int, new: Regions, outer: Regions | None, moment: float, to: NotificationBuilder
-    ) -> None:
-        """Give a subscription new regions, and notify it."""
-        members = self.subscriptions
-        filter = members.filters.get(number, ALL)
-        if number in self.dwell.options:
-            if outer is not None:
-                members.write(self.dwell.outer[number], outer)
-            inside = self.matching.matched(self.publications, new, filter)
-            overlapping = inside if outer is None else self.matching.matched(self.publications, outer, filter)
-            concerned = np.array([*inside.tolist(), *self.dwell.pairs.inside(number)], np.int32)
-            to.contents = self.contents.current(concerned)
-            self.dwell.replaced(number, inside.tolist(), overlapping.tolist(), moment, to)
-        else:
-            old = members.read(number)
-            queries: list[tuple[Regions, Regions, int]] = [(new, old, ENTER)]
-            if members.flags[number] & WANTS_LEAVES:
-                queries.insert(0, (old, new, LEAVE))
-            for news, olds, kind in queries:
-                found = self.matching.begun_by(self.publications, olds, news, filter)
-                to.contents = self.contents.current(found)
-                to.add(np.full(len(found), number, np.int32), found, kind)
-        members.write(number, new)
+    def _rename(self, dimension: int, old: np.ndarray, new: np.ndarray) -> None:
+        for members in (self.publications, self.subscriptions):
+            members.regions.replace_cuts(dimension, old, new)
 
     def _check(self) -> None:
         """Assert that all structures agree."""
