@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from whimbrel.compiled import cold_start as warmup
+from whimbrel.compiled import warm_up
 from whimbrel.compiled.cache import CompiledCache
 
 
@@ -28,23 +28,23 @@ def kernel(empty: bool) -> object:
 
 @pytest.fixture(autouse=True)
 def nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warmup, "_told", False)
+    monkeypatch.setattr(warm_up, "_told", False)
 
 
 def test_a_cold_kernel_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
-    warmup.tell_if_cold(kernel(empty=True))
-    warmup.tell_if_cold(kernel(empty=True))
+    warm_up.tell_if_cold(kernel(empty=True))
+    warm_up.tell_if_cold(kernel(empty=True))
     assert capsys.readouterr().err.count("compiling the kernels") == 1
 
 
 def test_a_warm_one_is_not(capsys: pytest.CaptureFixture[str]) -> None:
-    warmup.tell_if_cold(kernel(empty=False))
+    warm_up.tell_if_cold(kernel(empty=False))
     assert capsys.readouterr().err == ""
 
 
 def test_nothing_reaches_a_machine(capsys: pytest.CaptureFixture[str]) -> None:
-    warmup.be_quiet()
-    warmup.tell_if_cold(kernel(empty=True))
+    warm_up.be_quiet()
+    warm_up.tell_if_cold(kernel(empty=True))
     assert capsys.readouterr().err == ""
 
 

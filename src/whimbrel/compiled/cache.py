@@ -1,22 +1,24 @@
-"""Compiled kernels on disk, one for each signature, where Numba keeps them.
-
-What cannot be read there is as if it were not there: compiled code names the classes and functions that it was made
-of, which a newer version may have moved. What cannot be written is not: then every process compiles for itself.
+"""Compiled kernels on disk, one file for each signature, where Numba keeps them.
 
 Numba looks at the date and the size of a kernel's own file to see whether it has changed. But helpers and the layout of
-arrays are compiled into it too: code that was made for another layout would read memory that is not its own. So all
-files of the kernel's top package (whimbrel.engine, whimbrel.spaces) and of those below it that have kernels count here,
-by what is in them.
+arrays are compiled into the kernel too: code that was made for another layout reads wrong memory. So a digest of all
+sources of the kernel's top package (whimbrel.engine, whimbrel.spaces) and of the shared packages takes their place.
+
+A file that cannot be read counts as absent: compiled code names the classes and functions it was made of, which a newer
+version may have moved. Where nothing can be written, every process compiles for itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from numba import config
 from numba.core.caching import FunctionCache, NullCache, _Cache
 from numba.core.runtime.nrt import rtsys
 
@@ -24,20 +26,48 @@ SHARED = ("compiled", "ranks")
 """Packages whose helpers and layouts are compiled into kernels of other packages."""
 
 
-@cache
-def _digest(folder: Path) -> str:
-    """The digest of all sources of a package and of the shared ones beside it."""
+def _digest(folders: list[Path]) -> str:
+    """A digest of the names and contents of all sources of some folders."""
     digest = blake2b(digest_size=16)
-    for package in sorted({folder, *(folder.with_name(name) for name in SHARED)}):
-        for path in sorted(package.rglob("*.py")):
+    for folder in folders:
+        for path in sorted(folder.rglob("*.py")):
             text = path.read_bytes()
-            digest.update(b"%s %d " % (str(path.relative_to(package)).encode(), len(text)))
+            digest.update(b"%s %d " % (str(path.relative_to(folder)).encode(), len(text)))
             digest.update(text)
     return digest.hexdigest()
 
 
-def _home(function: Callable[..., Any]) -> Path:
-    """The directory of `whimbrel.engine`, if the function is of `whimbrel.engine.kernels.items`."""
+@cache
+def _package_digest(folder: Path) -> str:
+    """The digest of a top package and of the shared ones beside it."""
+    return _digest(sorted({folder, *(folder.with_name(name) for name in SHARED)}))
+
+
+@cache
+def _plain_folder() -> str | None:
+    """Where Numba alone may keep kernels: a directory for exactly these sources. None if it cannot be written to."""
+    root = config.CACHE_DIR or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "whimbrel")
+    folder = Path(root, f"kernels-{_digest([Path(__file__).parents[1]])}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return str(folder) if os.access(folder, os.W_OK) else None
+
+
+@contextmanager
+def plain_cache() -> Iterator[bool]:
+    """Let kernels that are made meanwhile be kept by Numba in a directory of their own; False if there is none."""
+    folder, before = _plain_folder(), config.CACHE_DIR
+    config.CACHE_DIR = folder or before
+    try:
+        yield folder is not None
+    finally:
+        config.CACHE_DIR = before
+
+
+def _top_package(function: Callable[..., Any]) -> Path:
+    """The directory of `whimbrel.engine`, if the function is of `whimbrel.engine.access.matching`."""
     packages_below = max(function.__module__.count(".") - 2, 0)
     return Path(function.__code__.co_filename).parents[packages_below]
 
@@ -57,7 +87,7 @@ class CompiledCache(_Cache):
         if self._found is None:
             try:
                 self._found = FunctionCache(self._function)  # type: ignore[no-untyped-call]
-                self._found._cache_file._source_stamp = _digest(_home(self._function))
+                self._found._cache_file._source_stamp = _package_digest(_top_package(self._function))
             except RuntimeError:  # no directory can be written to
                 self._found = NullCache()
         return self._found
@@ -75,7 +105,7 @@ class CompiledCache(_Cache):
         return path
 
     def is_empty(self) -> bool:
-        """Whether nothing that is kept can be used, though there is a place to keep it."""
+        """Whether there is a place to keep kernels, and nothing in it that can be used."""
         try:
             return self.index_path is not None and not self._kept._cache_file._load_index()
         except Exception:  # as below
@@ -97,12 +127,12 @@ class CompiledCache(_Cache):
     def _loaded(self, sig: Any, target_context: Any) -> Any:
         if isinstance(self._kept, NullCache):
             return None
-        # All that compiled code needs, unless it hashes strings or is parallel; what compiling needs takes 0.1 s more.
+        # Compiled code needs no more, unless it hashes strings or is parallel; setting up the compiler takes 0.1 s.
         rtsys.initialize(target_context)
         return self._kept._load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what was just compiled, and complete it: the code of its helpers has variables to be set."""
+        """Keep a kernel that was just compiled, and set the variables that the code of its helpers has."""
         for environment in data._find_referenced_environments():
             data.library.codegen.set_env(environment.env_name, environment)
         if self._enabled:

@@ -1,4 +1,4 @@
-"""Instructions of the processor for the kernels."""
+"""Instructions of the processor that kernels use and Numba does not offer."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from whimbrel.compiled.plain import is_plain
+
 
 @intrinsic
 def trailing_zeros(typingctx, word):  # type: ignore[no-untyped-def]
-    """How many bits are 0 below the lowest that is 1."""
+    """The number of zero bits below the lowest bit that is 1."""
 
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
@@ -36,7 +38,7 @@ def prefetch(typingctx, array, at):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def copy(typingctx, source, first, count, target, at):  # type: ignore[no-untyped-def]
-    """Copy `count` elements from `first` on to another array of the type, from `at` on; nobody checks for room."""
+    """Copy `count` elements from `first` on to another array of the same type, from `at` on, without bounds checks."""
 
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
         begin, end = (
@@ -52,10 +54,10 @@ def copy(typingctx, source, first, count, target, at):  # type: ignore[no-untype
 
 @intrinsic
 def or_rows(typingctx, words, offset, column, first, last, rows, at, found):  # type: ignore[no-untyped-def]
-    """OR, over s from `first` to `last`, of the eight words from `offset[s] + rows[at + column[s]]` on, into `found`.
+    """OR rows of eight words into `found`; return whether some bit of the result is 0.
 
-    Whether some bit of it is 0. `rows` are counted through all dimensions. The words stay in two or four registers,
-    as they would not if a loop had eight variables.
+    For each s from `first` to `last` a row begins at word `offset[s] + rows[at + column[s]]`; `rows` is indexed through
+    all its dimensions. The eight words stay in two or four registers, which a loop over eight variables does not do.
     """
     eight = ir.VectorType(ir.IntType(64), 8)
 
@@ -80,8 +82,8 @@ def or_rows(typingctx, words, offset, column, first, last, rows, at, found):  # 
 
 
 def _has_avx2(context: object) -> bool:
-    """Whether code is made for a processor that has AVX2."""
-    return "+avx2" in getattr(context.codegen(), "_tm_features", "")  # type: ignore[attr-defined]
+    """Whether code is made for a processor that has AVX2; the code generator keeps that to itself."""
+    return not is_plain() and "+avx2" in getattr(context.codegen(), "_tm_features", "")  # type: ignore[attr-defined]
 
 
 _LANES = 8
@@ -90,10 +92,10 @@ _PLACES = [[i for i in range(_LANES) if mask >> i & 1] for mask in range(1 << _L
 
 @intrinsic
 def keep_inside(typingctx, source, low, high, at, value, target, n):  # type: ignore[no-untyped-def]
-    """Of eight int32 from `at` on, put those with low <= value <= high side by side into `target`, from `n` on.
+    """Of the eight int32 from `at` on, write those with low <= value <= high to `target`, from `n` on; return how many.
 
-    How many they are. There must be room for eight. With AVX2 they are moved by one instruction, which the mask of the
-    comparisons chooses the places for.
+    `target` must have space for eight. With AVX2 one instruction moves all of them: the mask of the comparisons selects
+    its table of places.
     """
     word, integer = ir.IntType(32), ir.IntType(64)
     lanes = ir.VectorType(word, _LANES)

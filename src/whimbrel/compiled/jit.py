@@ -1,10 +1,10 @@
-"""How the functions of the engine are compiled, by Numba.
+"""How functions are compiled.
 
 A `kernel` is what Python calls. A `helper` is called by kernels only: its intermediate code is linked into its callers,
-and with them, once, it is optimised and becomes machine code. Numba alone would do that for every helper by itself and
-again for every caller, whose time to compile would be a third longer.
+where it is optimised and becomes machine code, once. Numba by itself does that for every helper and again for every
+caller, which makes compiling a third longer.
 
-Compiled kernels are kept on disk by `compiled_cache`.
+`cache` keeps compiled kernels on disk; `plain` says where all of this is done by Numba alone.
 """
 
 from __future__ import annotations
@@ -18,52 +18,70 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
 
-from whimbrel.compiled.cache import CompiledCache
+from whimbrel.compiled.cache import CompiledCache, plain_cache
+from whimbrel.compiled.plain import is_plain
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 
 def kernel(function: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Compiled when it is first called, unless it is on disk. Runs without the GIL."""
-    return _kept(function, nogil=True)
+    """Compile a function when it is first called, unless it is on disk. It runs without the GIL."""
+    return _kernel(function, nogil=True)
 
 
 def quick_kernel(function: Callable[Given, Result]) -> Callable[Given, Result]:
-    """A kernel that keeps the GIL: for what takes less time than to let go of it."""
-    return _kept(function, nogil=False)
+    """A kernel that keeps the GIL: for work that takes less time than releasing it, or that needs it."""
+    return _kernel(function, nogil=False)
 
 
 def helper(function: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Compiled into the kernels that call it; Python cannot call it."""
-    return _helping(function, forceinline=False)
+    """Compile a function into the kernels that call it; Python cannot call it."""
+    return _helper(function, forceinline=False)
 
 
 def inlined(function: Callable[Given, Result]) -> Callable[Given, Result]:
-    """A helper whose code stands where it is called, so that a tuple of many arrays costs nothing to pass."""
-    return _helping(function, forceinline=True)
+    """A helper whose machine code replaces every call, so that passing a tuple of many arrays costs nothing."""
+    return _helper(function, forceinline=True)
 
 
-def _helping(function: Callable[Given, Result], forceinline: bool) -> Callable[Given, Result]:
-    made: Callable[Given, Result] = numba.njit(  # type: ignore[call-overload]
-        no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=_HelperCompiler, forceinline=forceinline
-    )(function)
+def expanded(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """A helper whose source replaces every call before types are known, so that constant arguments fold away."""
+    made: Callable[Given, Result] = numba.njit(inline="always")(function)
     return made
 
 
-def _kept(function: Callable[Given, Result], nogil: bool) -> Callable[Given, Result]:
+def compile_for(function: Callable[..., object], *samples: object) -> None:
+    """Compile a kernel for arguments of the types of the samples, and keep it on disk, without calling it."""
+    compiled: Any = function
+    compiled.compile(tuple(numba.typeof(sample) for sample in samples))
+
+
+def _kernel(function: Callable[Given, Result], nogil: bool) -> Callable[Given, Result]:
+    if is_plain():
+        with plain_cache() as is_writable:
+            plain: Callable[Given, Result] = numba.njit(nogil=nogil, cache=is_writable)(function)
+        return plain
     made: Any = numba.njit(nogil=nogil)(function)
-    if made is not function:  # as it is where compiling is switched off
+    if made is not function:  # it is the function itself where compiling is switched off
         made._cache = CompiledCache(function)
     kept: Callable[Given, Result] = made
     return kept
 
 
-class _Part(JITCodeLibrary):
-    """The code of a helper: what is linked into its callers, and nothing that runs by itself."""
+def _helper(function: Callable[Given, Result], forceinline: bool) -> Callable[Given, Result]:
+    options: dict[str, Any] = {"forceinline": forceinline}
+    if not is_plain():
+        options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _HelperCompiler}
+    made: Callable[Given, Result] = numba.njit(**options)(function)
+    return made
+
+
+class _HelperCode(JITCodeLibrary):
+    """The code of a helper: it is linked into the callers and never runs by itself."""
 
     def _optimize_final_module(self) -> None:
-        """Its callers do."""
+        """The callers optimise it."""
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()  # type: ignore[no-untyped-call]
@@ -75,7 +93,7 @@ class _Part(JITCodeLibrary):
 
     @property
     def codegen(self) -> Any:
-        """For `set_env`, which is all that is asked of it."""
+        """Numba asks it for `set_env` only."""
         return self
 
     def set_env(self, name: str, environment: object) -> None:
@@ -88,12 +106,12 @@ class _LowerHelper(NativeLowering):
 
     def run_pass(self, state: Any) -> bool:
         name = state.func_id.func_qualname
-        state.library = _Part(state.targetctx.codegen(), name)  # type: ignore[no-untyped-call]
+        state.library = _HelperCode(state.targetctx.codegen(), name)  # type: ignore[no-untyped-call]
         return bool(super().run_pass(state))  # type: ignore[no-untyped-call]
 
 
 class _HelperCompiler(CompilerBase):
-    """Numba's own, but for how code is made of what it has understood."""
+    """Numba's own pipeline, but for the last step, which makes `_HelperCode`."""
 
     def define_pipelines(self) -> list[Any]:
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)  # type: ignore[no-untyped-call]

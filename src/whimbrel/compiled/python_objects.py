@@ -1,13 +1,13 @@
-"""Python objects inside kernels, asked of the interpreter by its own C functions.
+"""Reading Python objects inside kernels, by the C functions of the interpreter.
 
-A kernel is given the address of an object, which is its `id`, and must keep the GIL for as long as it looks at it
-(`quick_kernel`): nobody changes or frees the object then. Of the functions that are called here, only
-`PyUnicode_AsUTF8String` makes a new reference, and those that fail leave an error that must be cleared. What may run
-code of others, an error or a garbage collection that it brings about, may change any object: borrowed references end
-there. Compiled code has the functions by name and finds them when it is loaded, so it can be kept on disk.
+A kernel gets the address of an object, which is its `id`. It must keep the GIL while it reads the object
+(`quick_kernel`), so that no other thread changes or frees it. Of the functions below only `PyUnicode_AsUTF8String`
+makes a new reference, and functions that fail leave an error that must be cleared. An error, or a garbage collection
+that it causes, may run any Python code and so change any object: borrowed references are invalid from then on.
+Compiled code refers to the functions by name and finds them when it is loaded, so it can be kept on disk.
 
-Two things are read from memory: the type of an object, and whether a text is ASCII. `READABLE` says whether this
-interpreter has them where they are looked for; where it is false, nothing of this may be called.
+Two facts are read from memory directly: the type of an object, and whether a text is ASCII. `READABLE` says whether
+this interpreter keeps them where they are expected. Where it is false, nothing in this module may be called.
 """
 
 from __future__ import annotations
@@ -24,17 +24,19 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from whimbrel.compiled.plain import is_plain
+
 TYPE_AT, STATE_AT = 8, 32
-"""Bytes from the begin of an object to its type, and of a text to the bits that say what kind of text it is."""
+"""Byte offsets in an object: of its type, and, in a text, of the bits that say how it is stored."""
 
 TEXT, INTEGER, FLOAT, LIST, NONE, TRUE, FALSE, ASCII = range(8)
-"""Where `KINDS` has the address of each type and constant, and the bit of an ASCII text."""
+"""Places in `KINDS`: the address of each type and constant, and the bit of an ASCII text."""
 
 _NAMES: list[str] = []
 
 
 def _function(name: str, result: types.Type, *given: types.Type) -> Any:
-    """A function of the interpreter that kernels may call; objects and pointers are addresses."""
+    """A C function of the interpreter that kernels may call; objects and pointers are addresses."""
     _NAMES.append(name)
     return types.ExternalFunction(name, result(*given))
 
@@ -56,13 +58,13 @@ clear_error = _function("PyErr_Clear", types.void)
 
 
 def _in_kernels(function: Callable[..., Any]) -> Any:
-    """An `intrinsic`, whose arguments are none of Python's."""
+    """An intrinsic, typed as Any: its arguments are not the ones that the decorated function has."""
     return intrinsic(function)
 
 
 @_in_kernels
-def room(typingctx):  # type: ignore[no-untyped-def]
-    """The address of four words on the stack, for what functions write; the same ones at every call."""
+def stack_words(typingctx):  # type: ignore[no-untyped-def]
+    """The address of four words on the stack, for results of C functions; every call gives the same words."""
 
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
         words = cgutils.alloca_once(builder, ir.ArrayType(ir.IntType(64), 4))  # type: ignore[no-untyped-call]
@@ -83,7 +85,7 @@ def word_at(typingctx, address):  # type: ignore[no-untyped-def]
 
 @_in_kernels
 def prefetch_at(typingctx, address):  # type: ignore[no-untyped-def]
-    """Ask for the cache line of an address without waiting for it."""
+    """Prefetch the cache line of an address."""
 
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
         pointer, flag = builder.inttoptr(args[0], ir.IntType(8).as_pointer()), ir.IntType(32)
@@ -108,7 +110,7 @@ def set_word(typingctx, address, word):  # type: ignore[no-untyped-def]
 
 @_in_kernels
 def bytes_at(typingctx, address, size):  # type: ignore[no-untyped-def]
-    """The bytes at an address as an array, which must not outlive them."""
+    """The bytes at an address as an array, which must not be used after they are freed."""
     made = types.Array(types.uint8, 1, "C", readonly=True)
 
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
@@ -124,7 +126,7 @@ def bytes_at(typingctx, address, size):  # type: ignore[no-untyped-def]
 
 
 def _ascii_bit() -> int:
-    """The bit that ASCII texts have and others have not; 0 if there is none, or more than one."""
+    """The bit that is set in ASCII texts and in no others; 0 if there is not exactly one."""
     plain = ["", "a", "name", "".join(["a text ", "of more than a word "] * 9)]
     other = ["\xe9", "\xe9t\xe9" * 20, "\u20ac", "a\u20ac" * 20, "\U0001f600", "a\U0001f600" * 20, "\ud800"]
     with_bit, without = 0xFF, 0
@@ -146,7 +148,7 @@ def _is_readable() -> bool:
     return types_are_there and _ascii_bit() != 0 and all(hasattr(pythonapi, name) for name in _NAMES)
 
 
-READABLE = _is_readable()
+READABLE = not is_plain() and _is_readable()
 KINDS = np.array(
     [id(str), id(int), id(float), id(list), id(None), id(True), id(False), _ascii_bit() if READABLE else 0], np.int64
 )

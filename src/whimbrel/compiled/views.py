@@ -1,8 +1,8 @@
-"""Tuples of arrays by address: a kernel that gets one array of words instead of fifty arrays is called in a tenth of
-the time, because arguments are checked and unpacked one by one.
+"""Passing named tuples of arrays to kernels by address.
 
-`words_of` writes where the arrays of a named tuple lie; a `view` of its type, inside a kernel, makes the tuple again.
-Whoever holds the words must hold the arrays.
+Numba checks and unpacks every argument of a call: 51 arrays took 11 us, one array of addresses takes a tenth of that.
+`words_of` lists the addresses and shapes of the arrays of a named tuple; inside a kernel a `view` of its type makes the
+tuple again. Whoever keeps the words must keep the arrays alive.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numba.np import numpy_support
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """A read-only, aligned, plain view: the one kind of input that kernels are compiled for."""
+    """A read-only, aligned, contiguous view: the one kind of input that kernels are compiled for."""
     array = np.asarray(array)
     if not (array.flags.aligned and array.flags.c_contiguous):
         array = np.ascontiguousarray(array).copy()
@@ -27,7 +27,7 @@ def read_only(array: np.ndarray) -> np.ndarray:
 
 
 class TupleOfArrays(NamedTuple):
-    """A named tuple of C-contiguous arrays: what each of its arrays is."""
+    """The type of a named tuple of C-contiguous arrays: dtype and dimensions of each."""
 
     name: type
     dtypes: Sequence[str]
@@ -36,11 +36,11 @@ class TupleOfArrays(NamedTuple):
 
     @property
     def words(self) -> int:
-        """How many words it takes: an address and the lengths of the dimensions for each array."""
+        """The number of words: for each array its address and the length of each dimension."""
         return len(self.dims) + sum(self.dims)
 
     def type(self) -> types.NamedTuple:
-        """The type that the compiler knows it by."""
+        """Numba's type of the tuple."""
         arrays = [
             types.Array(numpy_support.from_dtype(np.dtype(dtype)), dims, "C", readonly=not self.writeable)
             for dtype, dims in zip(self.dtypes, self.dims, strict=True)
@@ -56,7 +56,7 @@ def kind_of(name: type, writeable: bool, others: dict[str, tuple[str, int]]) -> 
 
 
 def words_of(kind: TupleOfArrays, arrays: Sequence[np.ndarray]) -> list[int]:
-    """Where the arrays lie. They must be of the kind, as nothing checks what a kernel reads there."""
+    """The addresses and shapes of the arrays, whose types are checked here: a kernel cannot check them."""
     words: list[int] = []
     for array, dtype, dims in zip(arrays, kind.dtypes, kind.dims, strict=True):
         if array.dtype != np.dtype(dtype) or array.ndim != dims or not array.flags.c_contiguous:
@@ -66,7 +66,7 @@ def words_of(kind: TupleOfArrays, arrays: Sequence[np.ndarray]) -> list[int]:
 
 
 def view(kind: TupleOfArrays) -> Callable[..., Any]:
-    """The function for kernels that makes the tuple from the words that begin at a place."""
+    """A function for kernels that makes the tuple from the words that begin at a given place."""
     made = kind.type()
 
     @intrinsic

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from whimbrel.engine import ahead
 from whimbrel.engine import stats as report
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.shared.packing import SLOT_MASK, VERIFY_BIT
+from whimbrel.engine.access.warm_up import WARM_UP
 from whimbrel.engine.ids.id_table import IdTable
 from whimbrel.engine.intake.subscriptions import Batch, admit, read_subscriptions
 from whimbrel.engine.live import saved, segment_builder
@@ -91,7 +91,7 @@ class Index:
         All or nothing: the first bad filter, duplicate id or id of another kind is raised and nothing is added.
         Large loads are parsed on all cores; `progress` is told how many are parsed.
         """
-        ahead.begin()
+        WARM_UP.begin()
         batch = read_subscriptions(subscriptions, dialect, self.schema)
         parsed = batch.parse(progress)
         with self._segment_set.lock:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests import strategies
 from tests.language import texts as sql
 from whimbrel import Index
-from whimbrel.compiled import cold_start
+from whimbrel.compiled import warm_up
 from whimbrel.engine.intake import parsing as loads
 from whimbrel.language import parse
 from whimbrel.language.sql import scan, scan_kernels
@@ -73,5 +73,5 @@ def test_a_head_is_scanned_where_that_needs_no_compiling(monkeypatch: pytest.Mon
     assert index.match({"a": 9, "b": "x2"}) == [9]
     monkeypatch.setattr(scan_kernels, "cut_texts", object())
     for is_cold, left in ((True, len(texts)), (False, 0)):
-        monkeypatch.setattr(cold_start, "is_cold", lambda kernel, cold=is_cold: cold)
+        monkeypatch.setattr(warm_up, "is_cold", lambda kernel, cold=is_cold: cold)
         assert len(loads.scan_load(texts, "sql")[1]) == left

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from whimbrel.cli.terminal.rejects import OnError
-from whimbrel.compiled.cold_start import be_quiet
+from whimbrel.compiled.warm_up import be_quiet
 from whimbrel.readers.source import Format
 
 

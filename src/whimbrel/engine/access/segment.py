@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from msgspec import to_builtins
 
-from whimbrel.compiled.cold_start import tell_if_cold
 from whimbrel.compiled.views import read_only, words_of
+from whimbrel.compiled.warm_up import tell_if_cold
 from whimbrel.engine.access.hash.candidates import bucket_factor
 from whimbrel.engine.access.hash.layout import schema_lines
 from whimbrel.engine.access.layout import lay_out

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whimbrel.engine import ahead
 from whimbrel.engine.access.segment import Segment
+from whimbrel.engine.access.warm_up import WARM_UP
 from whimbrel.engine.live import segment_builder
 from whimbrel.engine.live.merge_policy import is_time_to_count, like_sized, mostly_dead
 from whimbrel.engine.live.snapshot import HeadEntry, Snapshot
@@ -109,7 +109,7 @@ class SegmentSet:
         entries = list(old.head_entries())
         segments = old.segments
         if entries:
-            ahead.begin()
+            WARM_UP.begin()
             segments = (*segments, segment_builder.build_from_head(entries, self.sample))
         self.snapshot = replace(old, segments=segments, head=[], head_size=0)
         self._checked = 0

@@ -77,7 +77,7 @@ class SqlDialect:
 
     def is_scan_compiled(self) -> bool:
         """Whether the compiled loops are in memory or in the cache of the machine."""
-        from whimbrel.compiled.cold_start import is_cold
+        from whimbrel.compiled.warm_up import is_cold
         from whimbrel.language.sql.scan_kernels import cut_texts
 
         return bool(getattr(cut_texts, "signatures", ())) or not is_cold(cut_texts)

@@ -35,9 +35,9 @@ from whimbrel.compiled.python_objects import (
     next_item,
     prefetch_at,
     release,
-    room,
     set_item,
     set_word,
+    stack_words,
     word_at,
 )
 from whimbrel.compiled.views import view
@@ -122,7 +122,7 @@ def read_dict(words, event, attributes, left):  # type: ignore[no-untyped-def]
     """
     reading, (attrs, cells, bits, items) = _reading(words, READING_AT), _entries(words, ENTRIES_AT)
     kinds = reading.kinds
-    place = room()
+    place = stack_words()
     spare = place + 24
     count = _items_of(event, attributes, kinds, items, place)
     if count == GIVEN_UP:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from whimbrel.compiled.cold_start import tell_if_cold
+from whimbrel.compiled.warm_up import tell_if_cold
 from whimbrel.spaces.index import rows as row_kernels
 from whimbrel.spaces.index.capacity import (
     empty_index,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.intrinsics import copy, prefetch
-from whimbrel.compiled.jit import helper
+from whimbrel.compiled.jit import expanded, helper
 from whimbrel.engine.access.hash.layout import IS_PRESENT
 from whimbrel.engine.access.hash.table import LINE, find, line_of
 from whimbrel.engine.access.shared.items import NO_ITEM, holds, in_set
@@ -31,7 +30,7 @@ def _count_values(v, attrs, end):  # type: ignore[no-untyped-def]
     return i - first
 
 
-@numba.njit(inline="always")
+@expanded
 def _code(rank, factor):  # type: ignore[no-untyped-def]
     return (rank * factor) >> 32 if factor else np.int64(rank)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from whimbrel.compiled.intrinsics import prefetch
-from whimbrel.compiled.jit import helper
+from whimbrel.compiled.jit import expanded, helper
 from whimbrel.engine.access.hash.kernel import emit
 from whimbrel.engine.access.hash.references import COARSE, COARSE_BITS, NUMBER, NUMBER_BITS, RANGES
 
@@ -23,7 +22,7 @@ def ask_for(refs, first, count):  # type: ignore[no-untyped-def]
         prefetch(refs, first + 8 * line)  # type: ignore[call-arg]
 
 
-@numba.njit(inline="always")
+@expanded
 def _admits(span, c):  # type: ignore[no-untyped-def]
     """Whether a coarse rank is in a range, or there are several."""
     span = np.uint32(span)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import numba
-
-from whimbrel.compiled.jit import helper
+from whimbrel.compiled.jit import expanded, helper
 from whimbrel.engine.access.shared.packing import KIND_SHIFT
 
 NO_ITEM = 2 << KIND_SHIFT
 """Packed attributes from here on belong to items that ask for no value inside."""
 
 
-@numba.njit(inline="always")
+@expanded
 def in_set(sets, number, rank):  # type: ignore[no-untyped-def]
     """Whether a rank is in one of the intervals of a set."""
     start, lows, highs = sets

@@ -15,12 +15,15 @@ import pyarrow as pa
 import pytest
 
 from whimbrel import Index
+from whimbrel.compiled import warm_up
 from whimbrel.compiled.cache import CompiledCache
-from whimbrel.engine import ahead
+from whimbrel.engine.access import warm_up as engine_warm_up
 from whimbrel.engine.access.bitmap import layout as dead_bits
 from whimbrel.engine.access.bitmap import plan as chunks
 from whimbrel.engine.access.bitmap import tiles
 from whimbrel.engine.access.matching import match
+
+TARGET = "whimbrel.engine.access.warm_up:compile_all"
 
 
 def sleeper() -> subprocess.Popen[bytes]:
@@ -30,18 +33,18 @@ def sleeper() -> subprocess.Popen[bytes]:
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a process with two cores that has compiled nothing and begun nothing."""
-    monkeypatch.setattr(ahead, "_begun", threading.Lock())
-    monkeypatch.setattr(ahead, "is_cold", lambda kernel: True)
-    monkeypatch.setattr(ahead, "tell_if_cold", lambda kernel: None)
+    monkeypatch.setattr(engine_warm_up.WARM_UP, "_begun", threading.Lock())
+    monkeypatch.setattr(warm_up, "is_cold", lambda kernel: True)
+    monkeypatch.setattr(warm_up, "tell_if_cold", lambda kernel: None)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1}, raising=False)
-    monkeypatch.delenv(ahead.SWITCH, raising=False)
+    monkeypatch.delenv(warm_up.SWITCH, raising=False)
 
 
 @pytest.fixture
 def started(fresh: None, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The indexes of the caches for which a process would have been started."""
     found: list[str] = []
-    monkeypatch.setattr(ahead, "_start", found.append)
+    monkeypatch.setattr(warm_up, "_start", lambda index, target: found.append(index))
     return found
 
 
@@ -50,7 +53,10 @@ def test_it_compiles_what_matching_calls() -> None:
     index.add_many((number, f"x = {number}") for number in range(100))
     assert index.match({"x": 7}) == [7]
     assert index.match_batch(pa.table({"x": [7, 8]}), threads=1).num_rows == 2
-    assert list(match.signatures) == [ahead.MATCH]
+    before = list(match.signatures)
+    assert len(before) == 1
+    engine_warm_up.compile_match()
+    assert list(match.signatures) == before
 
 
 def test_it_compiles_what_laying_out_chunks_calls() -> None:
@@ -59,7 +65,7 @@ def test_it_compiles_what_laying_out_chunks_calls() -> None:
     Index().add_many((number, f"x >= {number} AND y <= {number}") for number in range(2_000))
     before = [list(one.signatures) for one in kernels]
     assert sum(map(bool, before)) >= 4
-    ahead.compile_chunks()
+    engine_warm_up.compile_chunks()
     assert [list(one.signatures) for one in kernels] == before
 
 
@@ -86,15 +92,15 @@ def test_not_where_all_cores_are_used_already(started: list[str]) -> None:
 
 
 def test_not_where_it_is_compiled(started: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "is_cold", lambda kernel: False)
-    ahead.begin()
+    monkeypatch.setattr(warm_up, "is_cold", lambda kernel: False)
+    engine_warm_up.WARM_UP.begin()
     assert not started
 
 
 @pytest.mark.parametrize("reason", ["switch", "one core", "multiprocessing", "other interpreter", "none", "frozen"])
 def test_not_where_it_is_unwanted(started: list[str], monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
     if reason == "switch":
-        monkeypatch.setenv(ahead.SWITCH, "0")
+        monkeypatch.setenv(warm_up.SWITCH, "0")
     elif reason == "one core":
         monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0}, raising=False)
     elif reason == "multiprocessing":
@@ -103,58 +109,58 @@ def test_not_where_it_is_unwanted(started: list[str], monkeypatch: pytest.Monkey
         monkeypatch.setattr(sys, "frozen", True, raising=False)
     else:
         monkeypatch.setattr(sys, "executable", "/usr/bin/uwsgi" if reason == "other interpreter" else None)
-    ahead.begin()
+    engine_warm_up.WARM_UP.begin()
     assert not started
 
 
 def test_one_at_a_time_in_a_directory(tmp_path: Path) -> None:
     index = str(tmp_path / "other.nbi")
-    with (tmp_path / "whimbrel-ahead.lock").open("w") as lock:
+    with (tmp_path / "whimbrel-warm-up.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert ahead._start(index) is None
-    process = ahead._start(index)  # compiles nothing, as its cache is another one
+        assert warm_up._start(index, TARGET) is None
+    process = warm_up._start(index, TARGET)  # compiles nothing, as its cache is another one
     assert process is not None
-    assert ahead._start(index) is None
+    assert warm_up._start(index, TARGET) is None
     assert process.wait(60) == 0
-    ahead._end(process, os.getpid())
+    warm_up._end(process, os.getpid())
 
 
 @pytest.mark.usefixtures("fresh")
 def test_a_directory_that_is_gone_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = ahead._start
-    monkeypatch.setattr(ahead, "_start", lambda index: real("/nowhere/at/all/match.nbi"))
-    ahead.begin()
+    real = warm_up._start
+    monkeypatch.setattr(warm_up, "_start", lambda index, target: real("/nowhere/at/all/match.nbi", target))
+    engine_warm_up.WARM_UP.begin()
     assert match._cache.awaited is None
 
 
 def test_waiting_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "PATIENCE", 0.01)
+    monkeypatch.setattr(warm_up, "PATIENCE", 0.01)
     process = sleeper()
-    ahead._wait(process, os.getpid())
+    warm_up._wait(process, os.getpid())
     assert process.returncode is not None
 
 
 def test_a_fork_leaves_it_alone() -> None:
     process = sleeper()
-    ahead._wait(process, os.getpid() + 1)
-    ahead._end(process, os.getpid() + 1)
+    warm_up._wait(process, os.getpid() + 1)
+    warm_up._end(process, os.getpid() + 1)
     assert process.poll() is None
-    ahead._end(process, os.getpid())
+    warm_up._end(process, os.getpid())
     assert process.returncode is not None
 
 
 def test_what_was_begun_is_waited_for_once(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
     process = subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.PIPE)
-    monkeypatch.setattr(ahead, "_start", lambda index: process)
-    ahead.begin()
+    monkeypatch.setattr(warm_up, "_start", lambda index, target: process)
+    engine_warm_up.WARM_UP.begin()
     assert match._cache.awaited is not None
-    match._cache.load_overload(ahead.MATCH, match.targetctx)
+    match._cache.load_overload(match.signatures[0] if match.signatures else (), match.targetctx)
     assert process.returncode == 0
     assert match._cache.awaited is None
 
 
 def test_it_ends_with_its_parent() -> None:
-    program = "import time; from whimbrel.engine import ahead; ahead.match = None; ahead._end_with_parent()"
+    program = "from whimbrel.compiled import warm_up; warm_up._end_with_parent()"
     process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE)
     assert process.stdin is not None
     process.stdin.close()
@@ -177,7 +183,7 @@ print(json.dumps([found, sum(match.stats.cache_hits.values()), sum(match.stats.c
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is no other core")
 @pytest.mark.parametrize(("switch", "hits"), [("1", 1), ("0", 0)])
 def test_a_cold_start_gets_its_kernels_from_it(tmp_path: Path, switch: str, hits: int) -> None:
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), ahead.SWITCH: switch}
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), warm_up.SWITCH: switch}
     command = [sys.executable, "-W", "error", "-c", PROGRAM]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     found, its_hits, misses, children = json.loads(done.stdout)
@@ -193,7 +199,7 @@ def test_a_process_that_is_killed_leaves_none_behind(tmp_path: Path) -> None:
     lock = None
     while lock is None and process.poll() is None:
         time.sleep(0.05)
-        lock = next(tmp_path.rglob("whimbrel-ahead.lock"), None)
+        lock = next(tmp_path.rglob("whimbrel-warm-up.lock"), None)
     assert lock is not None
     process.kill()
     process.wait()

@@ -1,0 +1,47 @@
+"""Which kernels of the engine are compiled in a second process while the first load compiles its own.
+
+`Index.add_many` begins it, as does an index that makes its head a segment; the first call of `match` waits for it. It
+begins with the kernels of chunks, which loading uses last, so that both processes are done at about the same time.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+
+from whimbrel.compiled.jit import compile_for
+from whimbrel.compiled.warm_up import WarmUp
+from whimbrel.engine.access.bitmap.layout import build_chunks
+from whimbrel.engine.access.bitmap.plan import plan_chunks
+from whimbrel.engine.access.matching import match
+from whimbrel.engine.access.shared.weights import Weights
+from whimbrel.ranks.clauses.clauses import Clauses
+
+WARM_UP = WarmUp(match, f"{__name__}:compile_all")
+
+
+def compile_all() -> None:
+    """What the second process does."""
+    WARM_UP.run(_compile_kernels)
+
+
+def _compile_kernels() -> None:
+    with suppress(Exception):
+        compile_chunks()
+    compile_match()
+
+
+def compile_match() -> None:
+    """Compile `match` for what it is called with: the words of a workspace, two numbers and a flag."""
+    compile_for(match, np.empty(0, np.int64), 0, 0, True)
+
+
+def compile_chunks() -> None:
+    """Lay out a chunk of one conjunction, of one item."""
+    one, zero = np.ones(1, np.int32), np.zeros(1, np.int64)
+    flags, none = np.zeros(1, np.uint8), np.empty(0, np.int32)
+    clauses = Clauses(["a"], one, flags, np.arange(2), one - 1, flags, one, one, zero, none, none, none)
+    weights = Weights(np.ones(1), zero + 3, np.zeros(2, np.int64), np.empty(0, np.float32))
+    shares = np.ones(1, np.float32)
+    build_chunks(clauses, weights, plan_chunks(clauses, weights, shares, zero), one, shares)
