@@ -87,7 +87,9 @@ def test_infinities_are_numbers_at_the_ends() -> None:
     assert sort_key(to_value(10**999)) < sort_key(to_value(math.inf))
 
 
-@pytest.mark.parametrize("nan", [math.nan, np.float32("nan"), Decimal("NaN"), Decimal("sNaN"), pd.NaT, np.datetime64()])
+@pytest.mark.parametrize(
+    "nan", [math.nan, np.float32("nan"), Decimal("NaN"), Decimal("sNaN"), pd.NaT, np.datetime64("NaT", "s")]
+)
 def test_nan_and_not_a_time_are_null(nan: object) -> None:
     assert to_value(nan) is None
 

@@ -18,9 +18,11 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from numba import config
+import numba
 from numba.core.caching import FunctionCache, NullCache, _Cache
 from numba.core.runtime.nrt import rtsys
+
+_config: Any = numba.config  # its settings are set at run time
 
 SHARED = ("compiled", "ranks")
 """Packages whose helpers and layouts are compiled into kernels of other packages."""
@@ -46,7 +48,7 @@ def _package_digest(folder: Path) -> str:
 @cache
 def _plain_folder() -> str | None:
     """Where Numba alone may keep kernels: a directory for exactly these sources. None if it cannot be written to."""
-    root = config.CACHE_DIR or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "whimbrel")
+    root = _config.CACHE_DIR or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "whimbrel")
     folder = Path(root, f"kernels-{_digest([Path(__file__).parents[1]])}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -58,12 +60,12 @@ def _plain_folder() -> str | None:
 @contextmanager
 def plain_cache() -> Iterator[bool]:
     """Let kernels that are made meanwhile be kept by Numba in a directory of their own; False if there is none."""
-    folder, before = _plain_folder(), config.CACHE_DIR
-    config.CACHE_DIR = folder or before
+    folder, before = _plain_folder(), _config.CACHE_DIR
+    _config.CACHE_DIR = folder or before
     try:
         yield folder is not None
     finally:
-        config.CACHE_DIR = before
+        _config.CACHE_DIR = before
 
 
 def _top_package(function: Callable[..., Any]) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from llvmlite import ir
@@ -11,10 +11,13 @@ from numba.extending import intrinsic
 
 from whimbrel.compiled.jit import helper
 
+Integer: TypeAlias = int | np.int64
+"""What integers are to kernels: Numba makes no difference."""
+
 
 @helper
-def lower_bound(values, low, high, value):  # type: ignore[no-untyped-def]
-    """The first place from `low` on, and below `high`, that is not below the value; `high` if there is none."""
+def lower_bound(values: np.ndarray, low: int, high: int, value: float | np.int64) -> int:  # pragma: no cover
+    """The first place in values[low:high], which are sorted, of a value that is not below the given one, or `high`."""
     while low < high:
         middle = (low + high) >> 1
         if values[middle] < value:
@@ -25,7 +28,7 @@ def lower_bound(values, low, high, value):  # type: ignore[no-untyped-def]
 
 
 def _load_word(typing: Any, data: Any, index: Any) -> Any:  # pragma: no cover
-    """Eight bytes of an array from `index` on, at any alignment, in one load: strings compare eight times faster."""
+    """Load eight bytes of an array from `index` on, at any alignment: strings compare eight times faster."""
 
     def load(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -41,8 +44,8 @@ load_word: Any = intrinsic(_load_word)
 
 
 @helper
-def shared(one, at, two, start, length):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """How many of the first `length` bytes are the same."""
+def shared(one: np.ndarray, at: int, two: np.ndarray, start: int, length: int) -> int:  # pragma: no cover
+    """The number of equal bytes at the beginning of one[at:] and two[start:], at most `length`."""
     same = 0
     while same + 8 <= length and load_word(one, at + same) == load_word(two, start + same):
         same += 8
@@ -52,8 +55,8 @@ def shared(one, at, two, start, length):  # type: ignore[no-untyped-def]  # prag
 
 
 @helper
-def are_equal(one, at, two, start, length):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Whether the next `length` bytes are the same; up to eight are compared at once where that stays inside."""
+def are_equal(one: np.ndarray, at: int, two: np.ndarray, start: int, length: int) -> bool:  # pragma: no cover
+    """Whether the next `length` bytes are equal; up to eight are compared by one load where arrays are long enough."""
     if length <= 8 and at + 8 <= one.size and start + 8 <= two.size:
         unlike = load_word(one, at) ^ load_word(two, start)
         return length == 0 or unlike << np.uint64(64 - 8 * length) == np.uint64(0)

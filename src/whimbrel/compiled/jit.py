@@ -54,7 +54,7 @@ def expanded(function: Callable[Given, Result]) -> Callable[Given, Result]:
 def compile_for(function: Callable[..., object], *samples: object) -> None:
     """Compile a kernel for arguments of the types of the samples, and keep it on disk, without calling it."""
     compiled: Any = function
-    compiled.compile(tuple(numba.typeof(sample) for sample in samples))
+    compiled.compile(tuple(numba.typeof(sample) for sample in samples))  # type: ignore[no-untyped-call]
 
 
 def _kernel(function: Callable[Given, Result], nogil: bool) -> Callable[Given, Result]:

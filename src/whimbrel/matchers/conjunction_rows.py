@@ -21,7 +21,8 @@ from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.intervals import IntervalSet
 from whimbrel.ranks.clauses.clauses import Clauses
 from whimbrel.ranks.clauses.column_source import ColumnSource
-from whimbrel.ranks.clauses.compiler import ClauseItems, Sets, Source, attribute_number, compile_clauses
+from whimbrel.ranks.clauses.compiler import ClauseItems, Source, attribute_number, compile_clauses
+from whimbrel.ranks.clauses.interval_sets import IntervalSets
 from whimbrel.ranks.constants import Constants
 from whimbrel.ranks.dictionary import Dictionary
 
@@ -119,7 +120,7 @@ class _ConjunctionSource:
             for name, constraint in conjunction.constraints:
                 gathered[attributes[name]].add(constraint.values)
 
-    def parts(self, dictionary: Dictionary, sets: Sets) -> list[ClauseItems]:
+    def parts(self, dictionary: Dictionary, sets: IntervalSets) -> list[ClauseItems]:
         """The items, once ranks exist."""
         found: list[tuple[int, int, int, int]] = []
         for _, conjunction in self._conjunctions:

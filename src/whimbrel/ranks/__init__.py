@@ -1,1 +1,1 @@
-"""Values to ranks: the constants of attributes, and the encoding of events by them. Engine and matchers share it."""
+"""Values to ranks: the constants of filters in order, and where the values of events lie among them."""

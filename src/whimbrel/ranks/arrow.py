@@ -1,7 +1,7 @@
-"""Arrow arrays from lists and NumPy arrays and back, by their buffers.
+"""Arrow arrays from lists and NumPy arrays, and back, through their buffers.
 
-`pyarrow.array` and `to_numpy` ask pandas whether it knows the object, and so import pandas wherever it is installed: a
-fifth of a second of the start of a process.
+`pyarrow.array` and `to_numpy` ask pandas whether it knows the object, and so import pandas wherever it is installed,
+which takes a fifth of a second at the start of a process.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 Strings: TypeAlias = "pa.Array | pa.ChunkedArray | Sequence[str]"
 
 FEW = 1 << 16
-"""Texts up to which the start counts for more than what Arrow does faster."""
+"""More texts than this are converted by Arrow, which is faster and worth the import of pandas."""
 
 
 def large_strings(texts: Sequence[str]) -> pa.LargeStringArray:
-    """The texts; where one of them is none, what `pyarrow.array` says to that."""
+    """An array of the texts; raises what `pyarrow.array` raises where one of them is no text."""
     import pyarrow as pa
 
     if len(texts) > FEW:
@@ -40,7 +40,7 @@ def large_strings(texts: Sequence[str]) -> pa.LargeStringArray:
 
 
 def numbers(values: np.ndarray) -> pa.Array:
-    """Integers or floats of the machine's byte order, not copied if they lie side by side."""
+    """An array of integers or floats of the machine's byte order; it shares the memory if it is contiguous."""
     import pyarrow as pa
 
     values = np.ascontiguousarray(values)
@@ -48,13 +48,13 @@ def numbers(values: np.ndarray) -> pa.Array:
 
 
 def values_of(array: pa.Array) -> np.ndarray:
-    """The buffer of an array of integers or floats without nulls, where it lies."""
+    """The values of an array of integers or floats without nulls, not copied."""
     kind = np.dtype(array.type.to_pandas_dtype())
     return np.frombuffer(array.buffers()[1], kind, len(array), array.offset * kind.itemsize)
 
 
 def widened(array: pa.Array) -> pa.LargeStringArray:
-    """Strings with offsets of 64 bits, on the same bytes. Casting would import all of Arrow's compute functions."""
+    """The strings with 64-bit offsets, on the same bytes. A cast would import all of Arrow's compute functions."""
     import pyarrow as pa
 
     if array.type == pa.large_string():
@@ -82,7 +82,7 @@ def one_array(values: Strings) -> pa.Array:
 
 
 def string_buffers(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """The offsets (from the first row of a slice on) and the bytes of strings with 64-bit offsets."""
+    """The offsets and the bytes of strings with 64-bit offsets; offsets begin at the first row of a slice."""
     _, offsets, data = array.buffers()
     if not len(array) or offsets is None:
         return np.zeros(1, np.int64), np.empty(0, np.uint8)

@@ -1,7 +1,7 @@
-"""Cells: the values of single events as floats, so that one array holds those of an event, whatever their types.
+"""Cells: the values of a single event as floats, so that one array holds all of them, whatever their types.
 
-A number is itself. A rank that is known already, of a text say, is a NaN that carries it. Numbers of events that are
-NaN never come here as they are, so nobody can pass off a NaN of his own as a rank.
+A number is itself. A value whose rank is known already, such as a text, is a NaN that carries the rank in its bits. A
+NaN of an event is replaced by null before, so no event can pass off a NaN as a rank.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 
 RANK = 0x7FF8_0001_0000_0000
-"""The bits of a NaN that carries a rank, which the lower half is."""
+"""The bits of a NaN that carries a rank; the rank is added in the lower half."""
 DROPPED_BITS = 0x7FF8_0002_0000_0000
 
 
@@ -32,4 +32,4 @@ def rank_of(cell: float) -> int:
 _FLOAT, _BITS = struct.Struct("=d"), struct.Struct("=Q")
 NULL, FALSE, TRUE = (boxed(rank) for rank in (0, 2, 4))
 DROPPED: float = _FLOAT.unpack(_BITS.pack(DROPPED_BITS))[0]
-"""The cell of an entry that is none."""
+"""The cell of an entry that is to be left out."""

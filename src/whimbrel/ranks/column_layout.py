@@ -1,7 +1,7 @@
-"""Which columns of a table hold which attributes of a segment.
+"""Which columns of a table hold which attributes of a dictionary.
 
-A dotted name and nested fields are the same attribute, so an attribute may lie in several leaves. What is rare and
-hard (lists of lists, arrays in arrays) is left to the plain reader of events: those leaves are `ColumnLayout.odd`.
+A dotted name and nested fields are the same attribute, so an attribute may lie in several leaves. Rare nestings,
+such as lists of lists and arrays in arrays, are read event by event: those leaves are `ColumnLayout.odd`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _types = pa.types
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A column, or a field below it: its attribute (-1 if it has none itself), name, and path of field numbers.
+    """A column, or a field below one: its attribute (-1 if it has none itself), name, and path of field numbers.
 
-    `is_time`: its texts are read as timestamps. `leaves`: of an array of objects, the fields with attributes.
+    `is_time`: its texts are read as timestamps. `leaves`: the fields with attributes, if it is an array of objects.
     """
 
     attr: int
@@ -33,7 +33,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class ColumnLayout:
-    """Where the attributes of a segment lie in tables of one schema, flat ones in order of attributes."""
+    """Where attributes lie in tables of one schema; flat leaves are in order of their attributes."""
 
     flat: list[Leaf] = field(default_factory=list)
     lists: list[Leaf] = field(default_factory=list)
@@ -50,14 +50,14 @@ class ColumnLayout:
 def layout(
     schema: pa.Schema, find: Callable[[str], int | None], above: Container[str], timestamps: Collection[str]
 ) -> ColumnLayout:
-    """The layout of a schema: `find` gives an attribute's id, `above` has the names that attributes lie below."""
+    """The layout of a schema. `find` numbers attributes, `above` has the names that attributes lie below."""
     found = ColumnLayout()
 
     def walk(name: str, kind: pa.DataType, path: tuple[int, ...], found: ColumnLayout) -> None:
         kind = _plain(kind)
         if _types.is_struct(kind):
             if len(path) >= EVENT_DEPTH.value:
-                found.odd.append(Leaf(-1, schema.names[path[0]], path[:1]))  # the reader refuses it, if it is there
+                found.odd.append(Leaf(-1, schema.names[path[0]], path[:1]))  # the reader of events refuses it
             elif name in above:
                 for index, child in enumerate(kind):
                     walk(f"{name}.{child.name}", child.type, (*path, index), found)
@@ -106,14 +106,14 @@ def leaf_array(table: pa.Table | pa.RecordBatch, leaf: Leaf) -> pa.Array:
 
 
 def field_array(array: pa.Array, path: tuple[int, ...]) -> pa.Array:
-    """The array of a field of a struct, of a field of that, and so on; where a struct is null, so are its fields."""
+    """The array at a path of fields below structs; where a struct is null, its fields are null."""
     if not path:
         return array
     import pyarrow.compute as pc  # takes long, and most tables are flat
 
     for index in path:
         child = storage(array.field(index))
-        if array.null_count and child.type != array.type.field(index).type:  # runs cannot be made null before
+        if array.null_count and child.type != array.type.field(index).type:  # run ends: null only now
             array = pc.if_else(array.is_valid(), child, pa.scalar(None, child.type))
         else:
             array = storage(pc.struct_field(array, [index]))
@@ -121,7 +121,7 @@ def field_array(array: pa.Array, path: tuple[int, ...]) -> pa.Array:
 
 
 def storage(array: pa.Array) -> pa.Array:
-    """Without extension types, runs, and dictionaries of nested values."""
+    """The array without extension types, run-end encoding, and dictionaries of nested values."""
     while True:
         kind = array.type
         if isinstance(kind, pa.BaseExtensionType):
@@ -140,7 +140,7 @@ def storage(array: pa.Array) -> pa.Array:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """The type behind extension types, runs and dictionaries."""
+    """The type behind extension types, run-end encoding and dictionaries."""
     while True:
         if isinstance(kind, pa.BaseExtensionType):
             kind = kind.storage_type

@@ -1,6 +1,6 @@
-"""Arrow arrays to ranks: values are read out of Arrow's buffers as NumPy arrays, without Python objects.
+"""Arrow arrays to ranks: values are read from Arrow's buffers as NumPy arrays, without Python objects.
 
-A kernel ranks whatever a null cell happens to hold; the cell is marked as missing afterwards.
+Kernels rank whatever a null cell happens to hold; the cell is overwritten as missing afterwards.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from whimbrel.ranks.rank_kernels import mask_nulls
 from whimbrel.ranks.string_kernels import parse_times
 
 MISSING, NULL, BAD = -1, 0, -2
-"""What an empty cell of a column is, what an empty member of a list is, and a text that is no timestamp."""
+"""The ranks of a null cell of a column, of a null member of a list, and of a text that is no timestamp."""
 
 _UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _DAY = 86_400_000_000_000
@@ -29,15 +29,15 @@ _DAY_MILLISECONDS = 86_400_000
 _EXACT_POWER = 22
 """Up to here every power of ten is a binary64."""
 _EXACT_DIGITS = 15
-"""Integers of so many digits are binary64."""
+"""Integers of up to so many digits are binary64."""
 _SCALES = (2, 4, 6, 9, 12)
-"""Digits after the point that values are likely to need, however many the type has."""
+"""Digits after the point that values are likely to need, whatever the scale of the type."""
 
 Reader: TypeAlias = Callable[[pa.Array, Lookup, int, np.ndarray], None]
 
 
 def rank_column(array: pa.Array, leaf: Leaf, lookup: Lookup, out: np.ndarray) -> None:
-    """The ranks of a flat column, MISSING where it has none."""
+    """Write the ranks of a flat column, MISSING where it has no value."""
     rank_array(array, lookup, leaf.is_time, MISSING, out)
     if leaf.is_time:
         for row in np.flatnonzero(out == BAD).tolist():
@@ -45,7 +45,7 @@ def rank_column(array: pa.Array, leaf: Leaf, lookup: Lookup, out: np.ndarray) ->
 
 
 def rank_array(array: pa.Array, lookup: Lookup, is_time: bool, missing: int, out: np.ndarray) -> None:
-    """Writes the rank of every value, `missing` for nulls and NaN, and BAD for texts that are no timestamps."""
+    """Write the rank of every value, `missing` for nulls and NaN, and BAD for texts that are no timestamps."""
     if not len(array):
         return
     kind = array.type.id
@@ -61,7 +61,7 @@ def rank_array(array: pa.Array, lookup: Lookup, is_time: bool, missing: int, out
 
 
 def _rank_dictionary(array: pa.Array, lookup: Lookup, is_time: bool, missing: int, out: np.ndarray) -> None:
-    """Ranks the distinct values once, unless they outnumber the rows."""
+    """Rank the distinct values once, unless there are more of them than rows."""
     known = array.dictionary
     if len(known) > len(array):
         rank_array(storage(array.dictionary_decode()), lookup, is_time, missing, out)
@@ -113,8 +113,8 @@ def _rank_decimals(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarra
 def _decimals(array: pa.Array) -> np.ndarray:
     """The nearest binary64 of each decimal; Arrow's own cast may be off by one unit in the last place.
 
-    The quotient of two exact binary64 is rounded once, hence right. Decimals with more digits than those mostly need
-    fewer: Arrow can drop the zeros. What then remains is read by Python.
+    The quotient of two exact binary64 is rounded once and so is the nearest one. Values of longer types mostly need
+    fewer digits: Arrow drops the zeros. Python reads the rest.
     """
     if array.type.id == lib.Type_DECIMAL128 and abs(array.type.scale) <= _EXACT_POWER:
         words = np.frombuffer(array.buffers()[1], np.int64)[2 * array.offset : 2 * (array.offset + len(array))]
@@ -147,7 +147,7 @@ def _rank_dates(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) 
 
 
 def _rank_moments(values: np.ndarray, unit: int, lookup: Lookup, out: np.ndarray) -> None:
-    """Ranks of instants counted in a unit of so many nanoseconds, of which some may be beyond int64."""
+    """Write the ranks of instants counted in units of `unit` nanoseconds, some of which may not fit int64."""
     if unit == 1:
         lookup.rank_times(values, out)
         return
@@ -183,7 +183,7 @@ def is_text(array: pa.Array) -> bool:
 
 
 def text_buffers(array: pa.Array, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """The 64-bit offsets and the bytes of strings, which are checked: Arrow promises UTF-8, but trusts who made it."""
+    """The 64-bit offsets and the bytes of strings. Checks that they are UTF-8: Arrow trusts whoever made them."""
     if array.type.id == lib.Type_STRING_VIEW:
         array = array.cast(pa.large_string())
     _, cuts, text = array.buffers()
@@ -203,7 +203,7 @@ def _rank_nulls(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) 
 
 
 def _values(array: pa.Array, dtype: type) -> np.ndarray:
-    """The data buffer of a primitive array as NumPy sees it; null cells hold anything."""
+    """The data buffer of a primitive array; null cells hold anything."""
     return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * np.dtype(dtype).itemsize)
 
 

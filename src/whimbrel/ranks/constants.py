@@ -17,10 +17,10 @@ _EXACT = 1 << 53
 
 @dataclass(slots=True)
 class Constants:
-    """One attribute's constants: arrays from columns, plain values from single filters.
+    """The constants of one attribute: arrays from columns of literals, plain values from single filters.
 
-    `ordered` says that some filter compares its strings by order, so that unknown strings need their true place;
-    `joined`, of a derived attribute, that some filter has several tests that want the same value.
+    `ordered`: some filter compares the strings by order, so that unknown strings need their true place among them.
+    `joined`: the attribute is a derived one, and some filter has several tests of it that want the same value.
     """
 
     arrays: list[np.ndarray] = field(default_factory=list)
@@ -31,7 +31,7 @@ class Constants:
     joined: bool = False
 
     def add(self, values: IntervalSet) -> None:
-        """Gather the constants of a set of values: the ends of its intervals."""
+        """Add the constants of a set of values: the ends of its intervals."""
         texts: list[str] = []
         moments: list[int] = []
         for rank, finite, value, _ in values.cuts:

@@ -1,6 +1,7 @@
-"""Distinct values and ties, without the hash table of NumPy's `unique`.
+"""Distinct values and groups of equal values, faster than NumPy's `unique`.
 
-It takes three times as long as sorting where values hardly repeat, and much longer than a table where they are dense.
+`unique` uses a hash table, which takes three times as long as sorting where values hardly repeat, and much longer than
+a table of marks where integers are dense.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ _BITS = 63
 _GOES_ON = 8
 """The count byte of a word of a string that goes on after it: see `string_words`."""
 _MOST_CUT = 24
-"""Bits that an order by hashes of 40 bits can do without, where few numbers are equal."""
+"""Most leading bits that a sort key may drop; where few numbers are equal, hashes of 40 bits order them well."""
 _CROWDED = 24
-"""Values of one step of magnitude, at most, for sorting by steps."""
+"""Most values in one step of equal width for sorting by steps."""
 
 
 def distinct(values: np.ndarray) -> np.ndarray:
-    """The sorted distinct values: marked in a table where they are dense integers, else sorted unless they are already.
+    """The sorted distinct values. Dense integers are marked in a table, others are sorted unless they are already.
 
     >>> distinct(np.array([7, 5, 7]))
     array([5, 7])
@@ -42,7 +43,7 @@ def distinct(values: np.ndarray) -> np.ndarray:
 
 
 def distinct_strings(offsets: np.ndarray, data: np.ndarray) -> np.ndarray:
-    """The rows of the distinct strings in order, seven bytes at a time; only ties look at the next seven."""
+    """The rows of the sorted distinct strings. Seven bytes are sorted at a time; only ties look at the next seven."""
     order = np.arange(len(offsets) - 1)
     words = np.empty(len(order), np.uint64)
     string_words(offsets, data, read_only(order), 0, words)
@@ -71,7 +72,7 @@ def distinct_strings(offsets: np.ndarray, data: np.ndarray) -> np.ndarray:
 
 
 def _sort_within(words: np.ndarray, begins: np.ndarray) -> np.ndarray:
-    """The order of the words within groups that begin where `begins` says."""
+    """The order of words within groups; `begins` marks the first word of each group."""
     starts = np.flatnonzero(begins)
     if len(starts) * 256 > len(words):
         return np.lexsort((words, np.cumsum(begins)))
@@ -82,10 +83,10 @@ def _sort_within(words: np.ndarray, begins: np.ndarray) -> np.ndarray:
 
 
 def together(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """An order that puts equal numbers, none below 0, together by their places, and whether each equals the next.
+    """An order in which equal numbers follow one another by their places, and whether each equals the next one.
 
-    It is the order of integers that have the number, or where it does not fit a hash of it, and the place: NumPy sorts
-    integers seven times as fast as it finds a stable order.
+    No number may be negative. Integers are sorted that are made of the number, or of a hash of it where it has too many
+    bits, and of its place: NumPy sorts integers seven times as fast as it finds a stable order.
 
     >>> together(np.array([3, 1, 3, 2]))
     (array([1, 3, 0, 2]), array([False, False,  True]))
@@ -112,9 +113,9 @@ def together(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sort_by_two(major: np.ndarray, minor: np.ndarray) -> np.ndarray:
-    """An order that puts equal numbers of one array together and sorts those by the leading bits of the other.
+    """An order in which equal `major` numbers follow one another, sorted by the leading bits of their `minor` numbers.
 
-    None of them is below 0.
+    No number may be negative.
 
     >>> sort_by_two(np.array([3, 1, 3, 2]), np.array([9, 9, 8, 9]))
     array([1, 3, 2, 0])
@@ -129,21 +130,21 @@ def sort_by_two(major: np.ndarray, minor: np.ndarray) -> np.ndarray:
     mine = order[tied]
     own = minor[mine]
     bits = len(major).bit_length()
-    room = _BITS - bits - int(run[-1]).bit_length()
-    cut = max(0, int(own.max()).bit_length() - room)
+    spare = _BITS - bits - int(run[-1]).bit_length()
+    cut = max(0, int(own.max()).bit_length() - spare)
     if cut > _MOST_CUT:
         order[tied] = mine[np.lexsort((own, run))]
         return order
-    packed = (((run << room) | (own >> cut)) << bits) | mine
+    packed = (((run << spare) | (own >> cut)) << bits) | mine
     packed.sort()
     order[tied] = packed & ((1 << bits) - 1)
     return order
 
 
 def float_places(values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """The sorted distinct values, all finite, and the place of each among them, where they are spread evenly enough.
+    """The sorted distinct values and the place of each value among them; None where values are spread too unevenly.
 
-    In one go that takes half of the time of sorting them and searching for each.
+    All values must be finite. It takes half the time of sorting them and searching for each.
 
     >>> float_places(np.array([2.5, 0.5, 2.5]))
     (array([0.5, 2.5]), array([1, 0, 1], dtype=int32))
@@ -160,8 +161,16 @@ def float_places(values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 @kernel
-def place_floats(values, low, scale, steps, ordered, rows, places):  # type: ignore[no-untyped-def]
-    """Sorts values into steps of equal width, then within these; how many are distinct, or 0 if a step is crowded."""
+def place_floats(
+    values: np.ndarray,
+    low: float,
+    scale: float,
+    steps: np.ndarray,
+    ordered: np.ndarray,
+    rows: np.ndarray,
+    places: np.ndarray,
+) -> int:  # pragma: no cover
+    """Sort values into steps of equal width, then within each. Returns how many are distinct, 0 if a step is full."""
     for i in range(values.size):
         steps[np.int64((values[i] - low) * scale) + 1] += 1
     for step in range(1, steps.size):

@@ -1,4 +1,4 @@
-"""The arrays from which kernels read events and their ranks, by name."""
+"""Named tuples of the arrays from which kernels read single events and rank their values."""
 
 from __future__ import annotations
 

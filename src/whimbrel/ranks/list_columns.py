@@ -1,6 +1,6 @@
-"""Columns with several values per row, to ranks: lists, lists of objects, and maps.
+"""Columns with several values per row to ranks: lists, lists of objects, and maps.
 
-All members are ranked as one array; a row is then a range of it. A null member of a list or a map is a value, a null
+All members are ranked as one array, and a row is a range of it. A null member of a list or a map is a value; a null
 field of an object is missing.
 """
 
@@ -19,11 +19,11 @@ from whimbrel.ranks.columns import BAD, MISSING, NULL, rank_array
 from whimbrel.ranks.lookup import Lookup
 
 See: TypeAlias = Callable[[Leaf, pa.Array, np.ndarray, np.ndarray, np.ndarray], None]
-"""Is shown the values of a leaf, their ranks, and where those of each row start and end."""
+"""Called with the leaf, its values, their ranks, and where the values of each row start and end."""
 
 
 class ListRanks(NamedTuple):
-    """The ranks of one attribute, of which row r has those from starts[r] to ends[r]."""
+    """The ranks of one attribute: row r has ranks[starts[r]:ends[r]]."""
 
     attr: int
     ranks: np.ndarray
@@ -57,7 +57,7 @@ def rank_objects(
         part = _chosen(inner.attr, ranks, ranks != MISSING, starts, ends)
         coupled |= part.ends > part.starts
         parts.append(part)
-    if leaf.attr >= 0:  # a null among the objects is a value of the array itself
+    if leaf.attr >= 0:  # a null among the objects is a value of the attribute of the array itself
         nulls = np.full(len(members), NULL, np.int32)
         parts.append(_chosen(leaf.attr, nulls, np.asarray(members.is_null()), starts, ends))
     return parts, coupled
@@ -87,7 +87,7 @@ def rank_map(
         ranks = np.empty(len(chosen), np.int32)
         rank_array(chosen, lookup(inner.attr), inner.is_time, NULL, ranks)
         begins, stops = np.searchsorted(places, starts), np.searchsorted(places, ends)
-        begins = np.where(stops > begins, stops - 1, begins)  # of a key that comes twice, the last value counts
+        begins = np.where(stops > begins, stops - 1, begins)  # the last value of a key that comes twice counts
         _check_times(ranks, chosen, begins, stops, inner)
         see(inner, chosen, ranks, begins, stops)
         parts.append(ListRanks(inner.attr, ranks, begins, stops))
@@ -95,7 +95,7 @@ def rank_map(
 
 
 def _members(array: pa.Array, values: pa.Array) -> tuple[pa.Array, np.ndarray, np.ndarray]:
-    """The members of all lists, and where those of each start and end; a null list has none."""
+    """The members of all lists, and where the members of each start and end; a null list has none."""
     starts, ends = _bounds(array)
     if array.null_count:
         ends = np.where(np.asarray(array.is_valid()), ends, starts)
@@ -122,7 +122,7 @@ def _chosen(attr: int, ranks: np.ndarray, chosen: np.ndarray, starts: np.ndarray
 
 
 def _check_times(ranks: np.ndarray, members: pa.Array, starts: np.ndarray, ends: np.ndarray, leaf: Leaf) -> None:
-    """EventError for the first row with a text that is no timestamp; members outside of every row do not count."""
+    """Raise EventError for the first row with a text that is no timestamp; members outside every row do not count."""
     if leaf.is_time:
         for member in np.flatnonzero(ranks == BAD).tolist():
             for row in np.flatnonzero((starts <= member) & (member < ends)).tolist():

@@ -1,8 +1,8 @@
-"""Lookup: the constants of one attribute of a segment, and how values of any type find their ranks among them.
+"""Lookup: the constants of one attribute, and the ranks of values of any type among them.
 
-A value has rank `base + 2 * i + e`: `i` constants of its type lie below it, and `e` says whether it equals the next.
-Comparisons are exact. An int64 that no binary64 equals lies between two neighbours, so its place among float
-constants follows from the place of its rounding; a float's place among integers follows from that of its floor.
+A value has rank `base + 2 * i + e`: `i` constants of its type are below it, and `e` is 1 if it equals the next one.
+Comparisons are exact. A float is placed among integers by its floor. An int64 beyond 2**53 is compared with float
+constants as a Python number.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ import numpy as np
 from whimbrel.compiled.views import read_only
 from whimbrel.model.values import BOOLEAN, NUMBER, STRING, TIMESTAMP, SortKey, canonical_number
 from whimbrel.ranks.cells import boxed, rank_of
+from whimbrel.ranks.number_search import Buckets, Table
 from whimbrel.ranks.rank_kernels import rank_by_search, rank_by_table
-from whimbrel.ranks.search import Buckets, Table
 from whimbrel.ranks.string_kernels import rank_strings
 
 NO_NUMBERS, INTEGERS, FLOATS, EXACT = 0, 1, 2, 3
-"""How an attribute's numbers are kept: `number_kind`."""
+"""How the numbers of an attribute are kept (`number_kind`): not at all, as int64, as float64, as Python numbers."""
 
 EXACT_FLOAT = 1 << 53
 """Up to here every integer is a binary64."""
 
 LISTED = 1 << 14
-"""Up to so many values of an attribute are kept as Python objects for single events; they take about 1 MB."""
+"""Up to so many constants of an attribute are kept as Python objects too, for single events; they take about 1 MB."""
 
 
 class Lookup:
-    """The ranks of one attribute. What it needs is built on first use and kept; building twice does no harm."""
+    """The ranks of one attribute. Search structures are built on first use and kept; threads may build them twice."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Lookup:
 
     @cached_property
     def numbers(self) -> Sequence[int | float]:
-        """The constants as Python numbers, which compare exactly: listed, or read one by one if there are many."""
+        """The constants as Python numbers, which compare exactly: a list, or a memory view if there are many."""
         if self.number_kind == EXACT:
             return [_parse_number(text) for text in self._exact_numbers or ()]
         return _numbers_of(self.number_array)
@@ -102,7 +102,7 @@ class Lookup:
 
     @cached_property
     def texts(self) -> dict[str, float]:
-        """The cells of all strings, or of the last ones that events had if they are many; it finds those of others."""
+        """The cell of every string: it keeps those of all constants, or of recent strings if there are many."""
         return _Texts(self)
 
     @cached_property
@@ -134,7 +134,7 @@ class Lookup:
         return table, read_only(self._arrays["string_offset"]), read_only(self._arrays["string_bytes"])
 
     def rank_integers(self, values: np.ndarray, out: np.ndarray) -> None:
-        """Ranks of int64 values."""
+        """Write the ranks of int64 values."""
         if self.number_kind == NO_NUMBERS:
             out[:] = self.number_base
         elif self.number_kind == EXACT:
@@ -155,7 +155,7 @@ class Lookup:
             out[large] = [self.rank_number(value) for value in values[large].tolist()]
 
     def rank_floats(self, values: np.ndarray, missing: int, out: np.ndarray) -> None:
-        """Ranks of float64 values; NaN becomes `missing`."""
+        """Write the ranks of float64 values; NaN becomes `missing`."""
         if self.number_kind == NO_NUMBERS:
             out[:] = np.where(np.isnan(values), missing, self.number_base)
         elif self.number_kind == EXACT:
@@ -170,20 +170,20 @@ class Lookup:
         inside = (floors >= -(2.0**63)) & (floors < 2.0**63)
         integers = np.where(inside, floors, 0).astype(np.int64)
         rank_by_search(read_only(integers), *self._integers, self.number_base, 0, out)
-        step = (out - self.number_base) & 1  # a constant that equals the floor is below a value with a fraction
+        step = (out - self.number_base) & 1  # a constant that equals the floor is below a value that has a fraction
         out += np.where(floors == values, 0, step)
         end = self.number_base + 2 * len(self.number_array)
         out[~inside] = np.where(np.isnan(values), missing, np.where(values > 0, end, self.number_base))[~inside]
 
     def rank_times(self, values: np.ndarray, out: np.ndarray) -> None:
-        """Ranks of int64 nanoseconds."""
+        """Write the ranks of timestamps in int64 nanoseconds."""
         if self.exact_times is not None:
             out[:] = [self.rank_time(value) for value in values.tolist()]
         else:
             rank_by_search(read_only(values), *self._times, self.time_base, 0, out)
 
     def rank_strings(self, offsets: np.ndarray, data: np.ndarray, out: np.ndarray) -> None:
-        """Ranks of UTF-8 strings: n + 1 int64 offsets into the bytes."""
+        """Write the ranks of UTF-8 strings, given by n + 1 int64 offsets into their bytes."""
         if not self.string_count:
             out[:] = self.string_base
             return
@@ -251,7 +251,7 @@ class Lookup:
 
 
 class _Texts(dict[str, float]):
-    """The cells of strings by themselves. A string that is not UTF-8 raises UnicodeEncodeError."""
+    """The cell of each string. A string that UTF-8 cannot encode raises UnicodeEncodeError."""
 
     def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup

@@ -1,9 +1,9 @@
-"""The loops of the encoder: values to ranks, and columns of ranks to events.
+"""The loops of encoding: numbers to ranks, and columns of ranks to the entries of events.
 
-Every kernel releases the interpreter lock, so that two threads encode different blocks at once, and is called with
-one signature (two for the search): inputs are read-only contiguous arrays, whether they are memory-mapped, lie in an
-Arrow buffer or were just computed. Kernels write a rank for every cell, null ones included; `mask_nulls` overwrites
-those afterwards, which keeps the inner loops free of a test that most columns do not need.
+Kernels release the GIL, so that threads encode different blocks at once. Each is compiled for one signature (the search
+for two): inputs are read-only contiguous arrays, whether they are memory-mapped, an Arrow buffer or just computed.
+Kernels write a rank for every cell, also for nulls; `mask_nulls` overwrites those afterwards, so that the inner loops
+have no test that most columns do not need.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from whimbrel.ranks.kernel_arrays import Numbers
 
 _TWO_63 = 2.0**63
 _FEW = 32
-"""Numbers of an attribute up to which they have no buckets."""
+"""Up to so many numbers of an attribute have no buckets."""
 
 
 @kernel
 def rank_by_table(
     values: np.ndarray, table: np.ndarray, low: int, base: int, out: np.ndarray
 ) -> None:  # pragma: no cover
-    """Ranks of integers whose constants span a range small enough to list: `table[v - low]`."""
+    """Write the ranks of integers, listed in a table for the range of the constants: `table[v - low]`."""
     last = table.shape[0] - 1
     high = low + last
     for i in range(values.shape[0]):
@@ -45,7 +45,7 @@ def rank_by_search(
     missing: int,
     out: np.ndarray,
 ) -> None:  # pragma: no cover
-    """Ranks by binary search within the bucket that a value's magnitude names; NaN becomes `missing`."""
+    """Write ranks by binary search within the bucket of each value; NaN becomes `missing`."""
     count = constants.shape[0]
     last = buckets.shape[0] - 2
     for i in range(values.shape[0]):
@@ -57,7 +57,7 @@ def rank_by_search(
         bucket = 0 if not place > 0 else (last if place >= last else np.int64(place))
         low = np.int64(buckets[bucket])
         length = np.int64(buckets[bucket + 1]) - low
-        while length > 1:  # no branch on the comparison: it would be mispredicted half of the time
+        while length > 1:  # no branch on the comparison: half of the predictions would be wrong
             half = length >> 1
             low += half * (constants[low + half - 1] < value)
             length -= half
@@ -75,10 +75,10 @@ def rank_cells(
     out_attrs: np.ndarray,
     out: np.ndarray,
 ) -> None:  # pragma: no cover
-    """Attributes and ranks of the entries of single events, which lie between offsets; dropped ones are left out.
+    """Write the attributes and ranks of the entries of single events; update `offsets`, as some are left out.
 
-    A cell is a number or carries a rank in its bits (`cells`). Of `numbers`, `integers` and `floats` are two views of
-    the numbers of all attributes, and `kinds` says which one is an attribute's.
+    A cell is a number or carries a rank in its bits (see `cells`). `numbers.integers` and `numbers.floats` are two
+    views of the numbers of all attributes; `numbers.kinds` says which view is right for an attribute.
     """
     n = i = 0
     for e in range(offsets.shape[0] - 1):
@@ -98,7 +98,7 @@ def rank_cells(
 
 @helper
 def _bucket(value: float, attr: int, scale: np.ndarray, count: int) -> int:  # pragma: no cover
-    """The bucket of a number; never a lower one for a higher number."""
+    """The bucket of a number; a higher number never gets a lower bucket."""
     place = (value - scale[attr, 0]) * scale[attr, 1]
     return 0 if not place > 0 else (count - 1 if place >= count - 1 else int(place))
 
@@ -107,7 +107,7 @@ def _bucket(value: float, attr: int, scale: np.ndarray, count: int) -> int:  # p
 def number_buckets(
     kinds: np.ndarray, starts: np.ndarray, integers: np.ndarray, floats: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # pragma: no cover
-    """`first`, `buckets` and `scale` of `Numbers`: a bucket for every other number of an attribute."""
+    """Build `first`, `buckets` and `scale` of `Numbers`, with one bucket for two numbers of an attribute."""
     attributes = kinds.shape[0]
     first = np.zeros(attributes + 1, np.int64)
     scale = np.zeros((attributes, 2), np.float64)
@@ -164,7 +164,7 @@ def _rank_number(value: float, attr: int, numbers: Numbers) -> int:  # pragma: n
 
 @kernel
 def mask_nulls(bitmap: np.ndarray, offset: int, missing: int, out: np.ndarray) -> None:  # pragma: no cover
-    """Writes `missing` where the validity bitmap has a zero; eight cells at a time, without a branch."""
+    """Write `missing` where the validity bitmap has a zero; eight cells at a time, without a branch."""
     other = np.int32(missing)
     shift, last = offset & 7, bitmap.shape[0] - 1
     whole = out.shape[0] & ~7
@@ -191,10 +191,10 @@ def pack(
     list_ends: np.ndarray,
     list_ranks: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # pragma: no cover
-    """Columns of ranks, sorted by attribute, as the entries of each event: offsets, attributes, ranks.
+    """Turn columns of ranks, sorted by attribute, into the entries of each event: offsets, attributes, ranks.
 
     `cells[c, row]` is the rank of a flat column, negative where it is missing. List column k has the ranks
-    `list_ranks[list_starts[k, row]:list_ends[k, row]]` and comes before flat column `list_places[k]`.
+    `list_ranks[list_starts[k, row]:list_ends[k, row]]` and goes before flat column `list_places[k]`.
     """
     columns, lists = attrs.shape[0], list_attrs.shape[0]
     offsets = np.zeros(rows + 1, np.int64)

@@ -1,30 +1,31 @@
-"""The loops over text: hashing strings, finding their ranks, sorting them, reading timestamps.
+"""The loops over strings: hash tables, ranks, order, and timestamps.
 
-Strings are UTF-8 bytes with offsets, as in Arrow and in a segment. The table of an attribute's strings is open
-addressing with linear probing over FNV-1a (its 64 bits folded in half), which takes one multiplication per byte:
-constants are short.
+Strings are UTF-8 bytes with offsets, as in Arrow and in a segment. The hash table of an attribute's strings uses open
+addressing with linear probing. The hash is FNV-1a, its 64 bits folded in half: one multiplication per byte, which is
+quick because constants are short.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.compiled.helpers import are_equal, shared
+from whimbrel.compiled.helpers import Integer, are_equal, shared
 from whimbrel.compiled.jit import helper, inlined, kernel
 
 _FNV_START = np.uint64(14695981039346656037)
 _FNV_PRIME = np.uint64(1099511628211)
 _HALF = np.uint64(32)
 _AHEAD = 64
-"""Strings that are hashed before the first is looked up, so that their reads of memory overlap."""
+"""Strings that are hashed before the first of them is looked up, so that their memory accesses overlap."""
 
 NANOSECONDS = 1_000_000_000
 _LAST_SECOND = 9_223_372_035
-"""Seconds around 1970 whose every nanosecond is an int64; outside of them Python's integers take over."""
+"""Up to so many seconds from 1970 nanoseconds fit an int64; beyond, Python's integers are used."""
 
 
 @helper
-def _hash(data, start, end):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _hash(data: np.ndarray, start: int, end: int) -> np.int64:  # pragma: no cover
+    """31 bits."""
     h = _FNV_START
     for at in range(start, end):
         h = (h ^ np.uint64(data[at])) * _FNV_PRIME
@@ -35,7 +36,7 @@ def _hash(data, start, end):  # type: ignore[no-untyped-def]  # pragma: no cover
 def fill_hash_table(
     offsets: np.ndarray, data: np.ndarray, first: int, count: int, table: np.ndarray
 ) -> None:  # pragma: no cover
-    """Open addressing with linear probing: an entry is the string's index + 1, 0 is empty."""
+    """Fill the hash table of `count` strings from string `first` on. An entry is the index + 1 of a string, or 0."""
     mask = table.shape[0] - 1
     for index in range(count):
         slot = _hash(data, offsets[first + index], offsets[first + index + 1]) & mask
@@ -57,9 +58,10 @@ def rank_strings(
     ordered: int,
     out: np.ndarray,
 ) -> None:  # pragma: no cover
-    """Ranks of strings: a hash lookup, then, only if the attribute is ordered, a search for the gap.
+    """Write the ranks of strings: by a hash lookup, and for unknown strings of an ordered attribute by binary search.
 
-    `first` and `count` say which of the known strings are the attribute's; there is at least one.
+    The attribute has `count` known strings, at least one, from known string `first` on. Its strings are ordered if some
+    filter compares them by order; else an unknown string may get any gap.
     """
     mask = table.shape[0] - 1
     slots = np.empty(_AHEAD, np.int64)
@@ -89,7 +91,7 @@ def rank_strings(
                 slot = (slot + 1) & mask
                 entry = np.int64(table[slot])
                 at = known_offsets[first + entry - (entry > 0)]
-            rank = base + 2 * count  # above all constants: where any gap will do, this one is in no point's range
+            rank = base + 2 * count  # the gap above all constants: no equality has it
             if entry != 0:
                 rank = base + 2 * entry - 1
             elif ordered:
@@ -100,8 +102,20 @@ def rank_strings(
 
 
 @inlined
-def rank_string(data, length, table, start, end, first, last, known_offsets, known, base, ordered):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """The rank of one string, as `rank_strings` gives it; `table` has the attribute's entries from `start` to `end`."""
+def rank_string(
+    data: np.ndarray,
+    length: int,
+    table: np.ndarray,
+    start: int,
+    end: int,
+    first: int,
+    last: int,
+    known_offsets: np.ndarray,
+    known: np.ndarray,
+    base: int,
+    ordered: int,
+) -> Integer:  # pragma: no cover
+    """The rank of one string, as `rank_strings` gives it; the attribute's hash table is table[start:end]."""
     if start < end:
         mask = end - start - 1
         slot = _hash(data, 0, length) & mask
@@ -118,8 +132,10 @@ def rank_string(data, length, table, start, end, first, last, known_offsets, kno
 
 
 @helper
-def _gap(data, start, length, first, count, known_offsets, known):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """How many of the known strings are below a string that is none of them."""
+def _gap(
+    data: np.ndarray, start: int, length: int, first: int, count: int, known_offsets: np.ndarray, known: np.ndarray
+) -> int:  # pragma: no cover
+    """The number of known strings below a string that is none of them."""
     low, high = 0, count
     while low < high:
         middle = (low + high) >> 1
@@ -138,10 +154,10 @@ def _gap(data, start, length, first, count, known_offsets, known):  # type: igno
 def string_words(
     offsets: np.ndarray, data: np.ndarray, rows: np.ndarray, depth: int, out: np.ndarray
 ) -> None:  # pragma: no cover
-    """Seven bytes of each string from `depth` on as a number that sorts like them.
+    """Write seven bytes of each string, from `depth` on, as a number that sorts as they do.
 
-    The lowest byte counts the bytes that are there (8: more follow), so that a string sorts before itself with
-    zero bytes after it, and equal words with less than 8 are equal strings.
+    The lowest byte is the number of bytes that are there, or 8 if more follow. So a string sorts before the same string
+    followed by zero bytes, and equal words with less than 8 mean equal strings.
     """
     for i in range(rows.shape[0]):
         start = offsets[rows[i]] + depth
@@ -155,8 +171,8 @@ def string_words(
 
 
 @helper
-def _digits(data, start, end):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """The number that ASCII digits spell, negative if one of them is none."""
+def _digits(data: np.ndarray, start: int, end: int) -> int:  # pragma: no cover
+    """The number that ASCII digits spell, or -1 if some byte is no digit."""
     number = 0
     for at in range(start, end):
         digit = data[at] - 48
@@ -168,7 +184,7 @@ def _digits(data, start, end):  # type: ignore[no-untyped-def]  # pragma: no cov
 
 @kernel
 def parse_times(offsets: np.ndarray, data: np.ndarray, out: np.ndarray, odd: np.ndarray) -> None:  # pragma: no cover
-    """Nanoseconds of the texts `2026-01-31` and `2026-01-31T12:00:00[.123456789][Z]`; all others are marked odd."""
+    """Write the nanoseconds of texts such as `2026-01-31` and `2026-01-31T12:00:00[.123456789][Z]`; mark others odd."""
     for i in range(offsets.shape[0] - 1):
         start, end = offsets[i], offsets[i + 1]
         size = end - start

@@ -64,7 +64,7 @@ def test_it_compiles_what_laying_out_chunks_calls() -> None:
     kernels = [one for one in named if isinstance(getattr(one, "_cache", None), CompiledCache)]
     Index().add_many((number, f"x >= {number} AND y <= {number}") for number in range(2_000))
     before = [list(one.signatures) for one in kernels]
-    assert sum(map(bool, before)) >= 4
+    assert sum(map(bool, before)) >= 3
     engine_warm_up.compile_chunks()
     assert [list(one.signatures) for one in kernels] == before
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from whimbrel.language.columnar.columns import DictionaryStrings
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
-from whimbrel.ranks.clauses.literal_pools import Pool
+from whimbrel.ranks.clauses.literal_pools import LiteralPool
 from whimbrel.ranks.constants import Constants
 from whimbrel.ranks.dictionary_builder import build_dictionary
 
@@ -35,7 +35,7 @@ _words = _texts.map(
 
 
 def agrees(columns: list[Any], type: int) -> None:
-    pool = Pool(0, type)
+    pool = LiteralPool(0, type)
     begins = [pool.add(column) for column in columns]
     constants = Constants()
     pool.give(constants)

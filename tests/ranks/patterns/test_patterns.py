@@ -28,7 +28,7 @@ from whimbrel.model.patterns import Substring, Suffix
 from whimbrel.model.subscription import Subscription
 from whimbrel.ranks.encoding import event_encoder as encoder
 from whimbrel.ranks.patterns import pattern_fragments as patterns
-from whimbrel.ranks.patterns.pattern_fragments import PatternFragments, look, regex_fragments
+from whimbrel.ranks.patterns.pattern_fragments import PatternFragments, fragments_of, regex_fragments
 
 LETTERS = "ab%_\\é\0"
 TEXTS = ["", "a", "b", "ab", "ba", "aba", "bab", "aab", "abab", "%", "_", "a%b", "é", "aéb", "\0", "a\0", "\U0001f600"]
@@ -219,7 +219,7 @@ def test_what_a_constraint_looks_for(
     text: str, wanted: list[str], unwanted: list[str], is_exact: bool, is_joined: bool
 ) -> None:
     (conjunction,) = Filter.parse(text).conjunctions
-    found = look(conjunction.by_attribute["x"])
+    found = fragments_of(conjunction.by_attribute["x"])
     groups = [tuple(part + "i" for part in one.split("|")) if "|" in one else (one,) for one in sorted(wanted)]
     assert found._replace(wanted=sorted(found.wanted), unwanted=sorted(found.unwanted)) == PatternFragments(
         groups, sorted(unwanted), is_exact, is_joined
@@ -228,13 +228,13 @@ def test_what_a_constraint_looks_for(
 
 def test_a_pattern_without_text_has_no_piece() -> None:
     for pattern in (Suffix(""), Substring("")):
-        assert look(Constraint(values=STRINGS, include=(pattern,))) == PatternFragments([], [], True, False)
-        assert look(Constraint(exclude=(pattern,))) == PatternFragments([], [], False, False)
+        assert fragments_of(Constraint(values=STRINGS, include=(pattern,))) == PatternFragments([], [], True, False)
+        assert fragments_of(Constraint(exclude=(pattern,))) == PatternFragments([], [], False, False)
 
 
 def test_of_many_pieces_the_longest_are_looked_for() -> None:
     (conjunction,) = Filter.parse("x LIKE '%a%bb%ccc%dddd%eeeee%ee%'").conjunctions
-    assert look(conjunction.by_attribute["x"]).wanted == [
+    assert fragments_of(conjunction.by_attribute["x"]).wanted == [
         ("eeeeei",), ("ddddi",), ("ccci",), ("bbi",)
     ]  # fmt: skip
     assert patterns.MOST == 4

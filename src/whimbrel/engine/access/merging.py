@@ -20,7 +20,8 @@ from whimbrel.engine.access.shared.packing import ATTR_MASK, KIND_SHIFT, SHARED_
 from whimbrel.engine.access.shared.records import COUNT, HEAD, record_starts
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.clauses.clauses import SHARED, VERIFY
-from whimbrel.ranks.clauses.compiler import ClauseItems, Sets, attribute_number
+from whimbrel.ranks.clauses.compiler import ClauseItems, attribute_number
+from whimbrel.ranks.clauses.interval_sets import IntervalSets
 from whimbrel.ranks.constants import Constants
 from whimbrel.ranks.dictionary import Dictionary, derived_key
 
@@ -171,7 +172,7 @@ class SegmentSource:
             into.ordered = into.ordered or bool(a["ordered_strings"][attr])
             into.times.append(times)
 
-    def parts(self, dictionary: Dictionary, sets: Sets) -> list[ClauseItems]:
+    def parts(self, dictionary: Dictionary, sets: IntervalSets) -> list[ClauseItems]:
         """The items in the new ranks."""
         a, d = self._segment.arrays, self._decoded
         lows, highs, start = self._rank_maps(dictionary)

@@ -18,21 +18,21 @@ from whimbrel.model.constraint import NULL_KEY, Constraint
 from whimbrel.model.intervals import ALL, STRINGS, IntervalSet
 from whimbrel.model.values import STRING, SortKey
 from whimbrel.ranks.dictionary import Dictionary, DictionaryMeta, derived_key
-from whimbrel.ranks.patterns.pattern_fragments import PatternFragments, look
+from whimbrel.ranks.patterns.pattern_fragments import PatternFragments, fragments_of
 
 RANGE, SET, NO_RANGE, NO_SET = 0, 1, 2, 3
 VERIFY, SHARED = 1, 2
 """Flags of a conjunction: its filter must be verified; its subscription has other conjunctions too."""
 
 ALTERNATIVES = 64
-"""Ways to split a conjunction on null and missing, beyond which it is verified instead."""
+"""Most alternatives that a conjunction is split into for null and missing; beyond, it is verified instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One test in value space: some (or, negated, no) member of the attribute's set is in `values`, or is null.
+    """One test of the set of values of an attribute: some value (negated: no value) is in `values`, or is null.
 
-    `is_joined`: of an attribute with several values this is only necessary, as other tests want the same one.
+    `is_joined`: other tests want the same value, so that this one is only necessary where there are several values.
     """
 
     attribute: str
@@ -69,20 +69,20 @@ def split(conjunction: Conjunction) -> tuple[list[list[Item]], bool]:
     verify = bool(conjunction.links)
     alternatives: list[list[Item]] = [[]]
     for name, constraint in conjunction.constraints:
-        looked = look(constraint) if constraint.include or constraint.exclude else None
-        verify = verify or (looked is not None and not looked.is_exact)
-        ways = _ways(name, constraint, looked)
-        if len(alternatives) * len(ways) > ALTERNATIVES:
+        fragments = fragments_of(constraint) if constraint.include or constraint.exclude else None
+        verify = verify or (fragments is not None and not fragments.is_exact)
+        choices = _alternatives(name, constraint, fragments)
+        if len(alternatives) * len(choices) > ALTERNATIVES:
             verify = True
             continue
-        alternatives = [items + way for items in alternatives for way in ways]
+        alternatives = [items + choice for items in alternatives for choice in choices]
     for name in sorted(conjunction.attributes - conjunction.by_attribute.keys()):
         for items in alternatives:
             items.append(Item(name, ALL))
     return alternatives, verify
 
 
-def _ways(name: str, constraint: Constraint, looked: PatternFragments | None) -> list[list[Item]]:
+def _alternatives(name: str, constraint: Constraint, fragments: PatternFragments | None) -> list[list[Item]]:
     if not constraint.values:
         return [_state(name, constraint)]
     if constraint.null and not constraint.missing and not constraint.bound and not constraint.forbidden:
@@ -91,15 +91,17 @@ def _ways(name: str, constraint: Constraint, looked: PatternFragments | None) ->
         if all(NULL_KEY in group for group in constraint.required):  # CONTAINS NULL
             return [_members(name, constraint)]
     items = _members(name, constraint)
-    if looked is not None:
-        items += _pieces(name, looked)
-    is_implied = looked is not None and looked.wanted and constraint.values == STRINGS  # only strings have pieces
+    if fragments is not None:
+        items += _fragment_items(name, fragments)
+    is_implied = (
+        fragments is not None and fragments.wanted and constraint.values == STRINGS
+    )  # only strings have fragments
     if (constraint.bound or constraint.forbidden or not items) and not is_implied:
         items.insert(0, Item(name, constraint.values))
-    ways = [items]
+    alternatives = [items]
     if constraint.missing or constraint.null:
-        ways.append(_state(name, constraint))
-    return ways
+        alternatives.append(_state(name, constraint))
+    return alternatives
 
 
 def _state(name: str, constraint: Constraint) -> list[Item]:
@@ -123,10 +125,17 @@ def _points(name: str, keys: frozenset[SortKey], negated: bool = False) -> Item:
     return Item(name, values, null=NULL_KEY in keys, negated=negated)
 
 
-def _pieces(name: str, looked: PatternFragments) -> list[Item]:
+def _fragment_items(name: str, fragments: PatternFragments) -> list[Item]:
     key = derived_key(name)
-    groups = [(group, False) for group in looked.wanted] + [(tuple(looked.unwanted), True)] * bool(looked.unwanted)
+    groups = [(group, False) for group in fragments.wanted] + [(tuple(fragments.unwanted), True)] * bool(
+        fragments.unwanted
+    )
     return [
-        Item(key, IntervalSet.points((STRING, piece) for piece in group), negated=negated, is_joined=looked.is_joined)
+        Item(
+            key,
+            IntervalSet.points((STRING, fragment) for fragment in group),
+            negated=negated,
+            is_joined=fragments.is_joined,
+        )
         for group, negated in groups
     ]

@@ -1,23 +1,25 @@
-"""Bulk loads: rows that share shapes, their literals in columns, compiled without a filter object per row.
+"""Bulk loads: filters of a few shapes with their literals in columns, compiled without a filter object for each.
 
-Walking the shapes only writes descriptors (a few numbers per term) and pools the literal columns per attribute and
-type; ranks are then found pool by pool, and one kernel assembles the items of all rows. So a load of many small
-groups costs little more than one of a few large ones.
+A walk over the shapes writes a few numbers for each term (a descriptor) and collects the literal columns in pools, one
+for each attribute and type. Ranks are then found pool by pool, and one kernel writes the items of all rows. So a load
+of many small groups costs little more than one of a few large groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 
 import numpy as np
 
+from whimbrel.compiled.helpers import Integer
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.language.columnar import Conjunctions, Operand, ShapeGroup, Term
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.clauses.clauses import RANGE, SET, SHARED
-from whimbrel.ranks.clauses.compiler import ClauseItems, FilterSource, Sets, attribute_number
-from whimbrel.ranks.clauses.literal_pools import Pool
+from whimbrel.ranks.clauses.compiler import ClauseItems, FilterSource, attribute_number
+from whimbrel.ranks.clauses.interval_sets import IntervalSets
+from whimbrel.ranks.clauses.literal_pools import LiteralPool
 from whimbrel.ranks.constants import Constants
 from whimbrel.ranks.dictionary import Dictionary
 
@@ -28,13 +30,16 @@ _EXCLUDED = 2
 
 
 Items = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-"""Attribute, kind, low and high of each item."""
+"""Arrays: attribute, kind, low and high of each item."""
+_Places = dict[tuple[int, int], tuple[int, int]]
+_Place = Callable[[int, Operand], tuple[int, int]]
+"""Gives the pool of the operand of an attribute, and where its column begins there."""
 
 
 def column_sources(
     groups: Sequence[ShapeGroup], index_rows: np.ndarray
 ) -> tuple[list[ColumnSource | FilterSource], list[int]]:
-    """The sources of parsed groups (row r of the input is index_rows[r]), and the always-true rows."""
+    """The sources of parsed groups, and the rows of filters that are always true; input row r is index_rows[r]."""
     sources: list[ColumnSource | FilterSource] = []
     always: list[int] = []
     plain: list[ShapeGroup] = []
@@ -52,28 +57,30 @@ def column_sources(
 
 
 class ColumnSource:
-    """Rows of many shapes."""
+    """Filters of many shapes, their literals in columns."""
 
     def __init__(self, groups: Sequence[ShapeGroup], index_rows: np.ndarray) -> None:
         self._groups = groups  # until their constants are given
         self._rows = [group.rows for group in groups]
         self._index_rows = index_rows
-        self._pools: list[Pool] = []
+        self._pools: list[LiteralPool] = []
         self._blocks: list[tuple[int, int, int, int]] = []  # first row, rows, items per row, flags
         self._items: list[tuple[int, ...]] = []
         self._members: list[tuple[int, int]] = []  # pool and place of each member of a list
 
     def constants(self, attributes: dict[str, int], gathered: list[Constants]) -> None:
-        """Number the attributes and give the constants."""
+        """Number the attributes, and add the constants of each to the gathered ones."""
         pools: dict[tuple[int, int], int] = {}
         first = 0
         for group in self._groups:
             rows = len(group.rows)
             flags = SHARED if len(group.shape.conjunctions) > 1 else 0
-            places: dict[tuple[int, int], tuple[int, int]] = {}
+            places: _Places = {}
 
-            def place(attr: int, operand: Operand, group: ShapeGroup = group, places: dict = places) -> tuple[int, int]:  # type: ignore[type-arg]
-                """The pool of an operand's column and where the column begins in it."""
+            def place(
+                attr: int, operand: Operand, group: ShapeGroup = group, places: _Places = places
+            ) -> tuple[int, int]:
+                """The pool of an operand's column, and where the column begins in it."""
                 if operand.slot is None:
                     return _CONSTANT, _BOOLEAN_RANKS[bool(operand.value)]
                 known = places.get((attr, operand.slot))
@@ -81,7 +88,7 @@ class ColumnSource:
                     type = _TYPES[group.shape.slot_types[operand.slot]]
                     pool = pools.setdefault((attr, type), len(pools))
                     if pool == len(self._pools):
-                        self._pools.append(Pool(attr, type))
+                        self._pools.append(LiteralPool(attr, type))
                     known = places[attr, operand.slot] = pool, self._pools[pool].add(group.columns[operand.slot])
                 return known
 
@@ -96,8 +103,10 @@ class ColumnSource:
         for pool in self._pools:
             pool.give(gathered[pool.attr])
 
-    def _describe(self, attr, term: Term, place, width: int, group: ShapeGroup, gathered: list[Constants]) -> int:  # type: ignore[no-untyped-def]
-        """Writes the descriptors of a term; how many items it is."""
+    def _describe(
+        self, attr: int, term: Term, place: _Place, width: int, group: ShapeGroup, gathered: list[Constants]
+    ) -> int:
+        """Write the descriptors of a term; return its number of items."""
         block = len(self._blocks)
         if term.kind == "range":
             some = term.lower or term.upper
@@ -121,17 +130,17 @@ class ColumnSource:
         self._items.append((block, width, attr, kind, begin, len(term.operands), 0, 0, 0, 0))
         return 1
 
-    def parts(self, dictionary: Dictionary, sets: Sets) -> list[ClauseItems]:
-        """The items, once ranks exist."""
+    def parts(self, dictionary: Dictionary, sets: IntervalSets) -> list[ClauseItems]:
+        """The conjunctions in rank space."""
         blocks = np.array(self._blocks, np.int64).reshape(-1, 4)
         items, _ = self._assembled(blocks, dictionary, sets, np.empty(0, np.int32))
         rows = self._index_rows[np.concatenate(self._rows)].astype(np.int32, copy=False)
         return [_satisfiable(blocks, rows, items)]
 
     def _assembled(
-        self, blocks: np.ndarray, dictionary: Dictionary, sets: Sets, places: np.ndarray
+        self, blocks: np.ndarray, dictionary: Dictionary, sets: IntervalSets, places: np.ndarray
     ) -> tuple[Items, int]:
-        """The items of all groups, at their places or one after the other, and how many of them are empty."""
+        """The items of all groups, at the given places or one after the other, and how many ranges are empty."""
         base = np.cumsum([0, *(pool.size for pool in self._pools)])
         pooled = np.empty(int(base[-1]), np.int32)
         for pool, begin in zip(self._pools, base.tolist(), strict=False):
@@ -155,7 +164,7 @@ class ColumnSource:
 
 
 class PredicateSource(ColumnSource):
-    """Rows that are one conjunction each, given predicate by predicate."""
+    """Filters of one conjunction each, given predicate by predicate instead of shape by shape."""
 
     def __init__(self, conjunctions: Sequence[Conjunctions], index_rows: np.ndarray) -> None:
         super().__init__([group for one in conjunctions for group in one.groups], index_rows)
@@ -163,8 +172,8 @@ class PredicateSource(ColumnSource):
         self._subscriptions = [one.rows for one in conjunctions]
         self._predicates = [len(one.groups) for one in conjunctions]
 
-    def parts(self, dictionary: Dictionary, sets: Sets) -> list[ClauseItems]:
-        """The items, once ranks exist: assembled predicate by predicate, each in its place."""
+    def parts(self, dictionary: Dictionary, sets: IntervalSets) -> list[ClauseItems]:
+        """The conjunctions in rank space: items are written predicate by predicate, each to its place."""
         blocks = np.array(self._blocks, np.int64).reshape(-1, 4)
         items, empty = self._assembled(blocks, dictionary, sets, self._places())
         counts = np.concatenate(self._counts)
@@ -175,7 +184,7 @@ class PredicateSource(ColumnSource):
         return [_satisfiable(each.astype(np.int64), rows, items)]
 
     def _places(self) -> np.ndarray:
-        """Where each predicate belongs among those of all rows."""
+        """The place of each predicate among the items of all rows."""
         places = np.empty(sum(map(len, self._rows)), np.int32)
         first = at = 0
         every = iter(self._rows)
@@ -188,7 +197,7 @@ class PredicateSource(ColumnSource):
 
 
 def _satisfiable(blocks: np.ndarray, rows: np.ndarray, items: Items) -> ClauseItems:
-    """The conjunctions of blocks that have no empty range."""
+    """The conjunctions that have no empty range."""
     conjunctions = int(blocks[:, 1].sum())
     kept_rows = np.empty(conjunctions, np.int32)
     flags = np.empty(conjunctions, np.uint8)
@@ -199,20 +208,22 @@ def _satisfiable(blocks: np.ndarray, rows: np.ndarray, items: Items) -> ClauseIt
 
 
 @helper
-def _rank(pool, at, row, base, pooled):  # type: ignore[no-untyped-def]
+def _rank(pool: int, at: int, row: int, base: np.ndarray, pooled: np.ndarray) -> Integer:  # pragma: no cover
     return np.int64(at) if pool == _CONSTANT else np.int64(pooled[base[pool] + at + row])
 
 
 @helper
-def _end(pool, at, step, a, base, rank_base):  # type: ignore[no-untyped-def]
-    """Where the ranks of one end of a range begin in the pools, and what to add to them; or -1, and the one for all."""
+def _end(
+    pool: int, at: int, step: int, a: int, base: np.ndarray, rank_base: np.ndarray
+) -> tuple[Integer, Integer]:  # pragma: no cover
+    """Where the ranks of one end of a range begin in the pools, and what to add to each; or -1 and one rank for all."""
     if pool == _BLOCK_END:
         return np.int64(-1), rank_base[a, at] + step
     return (np.int64(-1), at + step) if pool == _CONSTANT else (base[pool] + at, step)
 
 
 @helper
-def _sort(points, n):  # type: ignore[no-untyped-def]
+def _sort(points: np.ndarray, n: int) -> None:  # pragma: no cover
     """Shell sort: short lists are the rule, and NumPy's sort takes seconds to compile."""
     gap = 1
     while gap < n // 3:
@@ -229,13 +240,14 @@ def _sort(points, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _assemble(  # type: ignore[no-untyped-def]
-    blocks, begin, items, members, base, pooled, rank_base, places, sets, attr, kind, low, high,
-    set_start, set_low, set_high,
-):  # fmt: skip
-    """Writes the items of every row; sets, numbered from `sets` on, one after the other.
+def _assemble(
+    blocks: np.ndarray, begin: np.ndarray, items: np.ndarray, members: np.ndarray, base: np.ndarray, pooled: np.ndarray,
+    rank_base: np.ndarray, places: np.ndarray, sets: int, attr: np.ndarray, kind: np.ndarray, low: np.ndarray,
+    high: np.ndarray, set_start: np.ndarray, set_low: np.ndarray, set_high: np.ndarray,
+) -> tuple[int, int]:  # fmt: skip  # pragma: no cover
+    """Write the items of every row, and the sets they name, numbered from `sets` on.
 
-    Returns how many spans they have, and how many ranges are empty.
+    Returns the number of intervals of the sets, and the number of ranges that are empty.
     """
     first_set = sets
     spans = empty = 0
@@ -251,7 +263,7 @@ def _assemble(  # type: ignore[no-untyped-def]
                 one = low_more if low_from < 0 else pooled[low_from + row] + low_more
                 two = high_more if high_from < 0 else pooled[high_from + row] + high_more
                 attr[k], kind[k], low[k], high[k] = a, RANGE, one, two
-                empty += one > two
+                empty += int(one > two)
                 at += width
             continue
         n = items[d, 5]
@@ -287,8 +299,11 @@ def _assemble(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _keep_satisfiable(blocks, rows, attr, kind, low, high, kept_rows, flags, counts):  # type: ignore[no-untyped-def]
-    """Drops conjunctions with an empty range, in place; how many conjunctions and items are left."""
+def _keep_satisfiable(
+    blocks: np.ndarray, rows: np.ndarray, attr: np.ndarray, kind: np.ndarray, low: np.ndarray, high: np.ndarray,
+    kept_rows: np.ndarray, flags: np.ndarray, counts: np.ndarray,
+) -> tuple[int, int]:  # fmt: skip  # pragma: no cover
+    """Drop conjunctions with an empty range, in place; return how many conjunctions and items are left."""
     read = write = kept = 0
     for b in range(blocks.shape[0]):
         width = blocks[b, 2]

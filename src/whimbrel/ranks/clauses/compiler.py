@@ -1,96 +1,51 @@
-"""The compiler: filters, in whatever form they come, to clauses in rank space.
+"""Compiling filters to clauses in rank space.
 
-Three sources feed it: columns of literals that share a shape (bulk loads), single filters, and segments that are
-merged. Each first gives its constants, then, when the dictionary of ranks is made of all of them, its items.
+There are three kinds of sources: columns of literals that share a shape (bulk loads), single filters, and segments that
+are merged. Every source first gives its constants; when the dictionary is made of the constants of all sources, every
+source gives its items.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from msgspec.structs import replace
 
-from whimbrel.compiled.jit import kernel
 from whimbrel.model.filter import Filter
 from whimbrel.ranks.clauses.clauses import NO_RANGE, NO_SET, RANGE, SET, SHARED, VERIFY, Clauses, Item, split
+from whimbrel.ranks.clauses.interval_sets import IntervalSets, distinct_sets, joined, set_masks
 from whimbrel.ranks.constants import Constants
 from whimbrel.ranks.dictionary import Dictionary, source_name
 from whimbrel.ranks.dictionary_builder import build_dictionary
 from whimbrel.ranks.patterns.pattern_trie import build_tries
 
 
-class Sets:
-    """Sets of several rank intervals, equal ones stored once."""
+class ClauseItems(NamedTuple):
+    """Conjunctions of one source in rank space: m conjunctions with k items. See `Clauses` for the arrays."""
 
-    def __init__(self) -> None:
-        self.lows: list[np.ndarray] = []
-        self.highs: list[np.ndarray] = []
-        self.lengths: list[np.ndarray] = []
-        self.count = 0
-        self._known: dict[tuple[tuple[int, int], ...], int] = {}
-
-    def add(self, spans: tuple[tuple[int, int], ...]) -> int:
-        """The number of one set."""
-        known = self._known.get(spans)
-        if known is None:
-            known = self._known[spans] = self.add_rows(np.array([spans], dtype=np.int32))
-        return known
-
-    def add_rows(self, spans: np.ndarray) -> int:
-        """Add sets of the same length, spans[i] = its (low, high) pairs; the number of the first."""
-        first = self.count
-        self.count += len(spans)
-        self.lows.append(spans[:, :, 0].ravel())
-        self.highs.append(spans[:, :, 1].ravel())
-        self.lengths.append(np.full(len(spans), spans.shape[1], dtype=np.int64))
-        return first
-
-    def add_ragged(self, start: np.ndarray, low: np.ndarray, high: np.ndarray) -> int:
-        """Add sets of any length; the number of the first."""
-        first = self.count
-        self.count += len(start) - 1
-        self.lows.append(low)
-        self.highs.append(high)
-        self.lengths.append(np.diff(start))
-        return first
-
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """start, low and high of all sets."""
-        lengths = np.concatenate([np.zeros(1, np.int64), *self.lengths])
-        return np.cumsum(lengths), _concat(self.lows, np.int32), _concat(self.highs, np.int32)
-
-
-class ClauseItems:
-    """The items of some conjunctions, in rank space."""
-
-    def __init__(
-        self,
-        row: np.ndarray,
-        flags: np.ndarray,
-        counts: np.ndarray,
-        attr: np.ndarray,
-        kind: np.ndarray,
-        low: np.ndarray,
-        high: np.ndarray,
-    ) -> None:
-        self.row, self.flags, self.counts = row, flags, counts
-        self.attr, self.kind, self.low, self.high = attr, kind, low, high
+    row: np.ndarray  # int32[m]: the subscription
+    flags: np.ndarray  # uint8[m]
+    counts: np.ndarray  # int64[m]: items of each conjunction
+    attr: np.ndarray  # int32[k]
+    kind: np.ndarray  # uint8[k]
+    low: np.ndarray  # int32[k]
+    high: np.ndarray  # int32[k]
 
 
 class Source(Protocol):
-    """Something that has conjunctions to compile."""
+    """Something that has conjunctions to compile, such as filters or a segment."""
 
     def constants(self, attributes: dict[str, int], gathered: list[Constants]) -> None:
-        """Number the attributes and give the constants."""
+        """Number the attributes, and add the constants of each to the gathered ones."""
 
-    def parts(self, dictionary: Dictionary, sets: Sets) -> list[ClauseItems]:
-        """The items, once ranks exist."""
+    def parts(self, dictionary: Dictionary, sets: IntervalSets) -> list[ClauseItems]:
+        """The conjunctions in rank space; sets of several intervals are added to `sets`."""
 
 
 def compile_clauses(sources: Sequence[Source], always: Sequence[int] | np.ndarray = ()) -> Clauses:
-    """The clauses of all sources with one dictionary of ranks."""
+    """The clauses of all sources, with one dictionary. `always` are the rows of filters that are always true."""
     attributes: dict[str, int] = {}
     gathered: list[Constants] = []
     for source in sources:
@@ -100,26 +55,26 @@ def compile_clauses(sources: Sequence[Source], always: Sequence[int] | np.ndarra
     names = [named.get(attr, key) for key, attr in attributes.items()]
     dictionary = build_dictionary(names, gathered)
     if derived:
-        joined = [(attr, source, gathered[attr].joined) for attr, source in derived.items()]
+        derived_of = [(attr, source, gathered[attr].joined) for attr, source in derived.items()]
         tries = build_tries(dictionary.arrays, list(derived))
-        dictionary = Dictionary({**dictionary.arrays, **tries}, replace(dictionary.meta, derived=joined))
-    sets = Sets()
+        dictionary = Dictionary({**dictionary.arrays, **tries}, replace(dictionary.meta, derived=derived_of))
+    sets = IntervalSets()
     parts = [part for source in sources for part in source.parts(dictionary, sets)]
-    counts = _concat([part.counts for part in parts], np.int64)
-    kind = _concat([part.kind for part in parts], np.uint8)
-    low = _concat([part.low for part in parts], np.int32)
+    counts = joined([part.counts for part in parts], np.int64)
+    kind = joined([part.kind for part in parts], np.uint8)
+    low = joined([part.low for part in parts], np.int32)
     number, set_start, set_low, set_high = distinct_sets(*sets.arrays())
-    high = _concat([part.high for part in parts], np.int32)
+    high = joined([part.high for part in parts], np.int32)
     names_set = np.flatnonzero(kind & 1)
     own = number[low[names_set]]
     low[names_set] = own
     high[names_set] = set_masks(set_start, set_low, set_high)[own]
     return Clauses(
         attributes=names,
-        row=_concat([part.row for part in parts], np.int32),
-        flags=_concat([part.flags for part in parts], np.uint8),
+        row=joined([part.row for part in parts], np.int32),
+        flags=joined([part.flags for part in parts], np.uint8),
         start=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
-        attr=_concat([part.attr for part in parts], np.int32),
+        attr=joined([part.attr for part in parts], np.int32),
         kind=kind,
         low=low,
         high=high,
@@ -131,71 +86,8 @@ def compile_clauses(sources: Sequence[Source], always: Sequence[int] | np.ndarra
     )
 
 
-def distinct_sets(
-    start: np.ndarray, low: np.ndarray, high: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Stores equal sets once: the new number of each set, and start, low and high of those that are left."""
-    count = len(start) - 1
-    number, first = np.empty(count, np.int32), np.empty(count, np.int32)
-    table = np.zeros(1 << max(4, (2 * count).bit_length()), np.int32)
-    first = first[: number_sets(start, low, high, table, number, first)]
-    lengths = np.diff(start)[first]
-    new_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    at = np.repeat(start[:-1][first] - new_start[:-1], lengths) + np.arange(new_start[-1])
-    return number, new_start, low[at], high[at]
-
-
-@kernel
-def set_masks(start, low, high):  # type: ignore[no-untyped-def]
-    """Per set 32 bits, by which most ranks are seen to be outside without reading the set: see `kernels.holds`."""
-    masks = np.full(start.size - 1, -1, np.int32)
-    for s in range(start.size - 1):
-        mask = np.uint32(0)
-        for i in range(start[s], start[s + 1]):
-            if high[i] - low[i] >= 64:
-                mask = np.uint32(0xFFFFFFFF)
-                break
-            for rank in range(low[i], high[i] + 1):
-                mask |= np.uint32(1) << np.uint32((rank >> 1) & 31)
-        masks[s] = np.int32(mask)
-    return masks
-
-
-@kernel
-def number_sets(start, low, high, table, number, first):  # type: ignore[no-untyped-def]
-    """Numbers sets, equal ones alike; `first` is the first of each of the different ones. How many these are.
-
-    The table, all zeros, has at least twice as many places as there are sets.
-    """
-    known = 0
-    for s in range(start.size - 1):
-        size = start[s + 1] - start[s]
-        h = np.uint64(size)
-        for i in range(start[s], start[s + 1]):
-            h = (h ^ np.uint64(low[i])) * np.uint64(0x9E3779B97F4A7C15)
-            h = (h ^ (h >> np.uint64(29)) ^ np.uint64(high[i])) * np.uint64(0xBF58476D1CE4E5B9)
-            h ^= h >> np.uint64(32)
-        at = np.int64(h & np.uint64(table.size - 1))
-        while table[at] != 0:
-            like = start[first[table[at] - 1]]
-            same = start[first[table[at] - 1] + 1] - like == size
-            for i in range(size):
-                if not same:
-                    break
-                same = low[like + i] == low[start[s] + i] and high[like + i] == high[start[s] + i]
-            if same:
-                break
-            at = (at + 1) & (table.size - 1)
-        if table[at] == 0:
-            first[known] = s
-            known += 1
-            table[at] = known
-        number[s] = table[at] - 1
-    return known
-
-
 def attribute_number(name: str, attributes: dict[str, int], gathered: list[Constants]) -> int:
-    """The number of an attribute, new ones next."""
+    """The number of an attribute; a new attribute gets the next number."""
     number = attributes.setdefault(name, len(attributes))
     if number == len(gathered):
         gathered.append(Constants())
@@ -203,7 +95,7 @@ def attribute_number(name: str, attributes: dict[str, int], gathered: list[Const
 
 
 class FilterSource:
-    """Single filters, one subscription each."""
+    """Single filters, one for each row; rows of filters that are always true are in `always`."""
 
     def __init__(self, rows: Sequence[int], filters: Sequence[Filter]) -> None:
         self._conjunctions: list[tuple[int, int, list[Item]]] = []
@@ -215,21 +107,21 @@ class FilterSource:
         if filter.is_always_true():
             self.always.append(row)
             return
-        alternatives = [(items, verify) for c in filter.conjunctions for ways, verify in [split(c)] for items in ways]
+        alternatives = [(items, verify) for c in filter.conjunctions for found, verify in [split(c)] for items in found]
         shared = SHARED if len(alternatives) > 1 else 0
         for items, verify in alternatives:
             self._conjunctions.append((row, shared | (VERIFY if verify else 0), items))
 
     def constants(self, attributes: dict[str, int], gathered: list[Constants]) -> None:
-        """Number the attributes and give the constants."""
+        """Number the attributes, and add the constants of each to the gathered ones."""
         for _, _, items in self._conjunctions:
             for item in items:
                 constants = gathered[attribute_number(item.attribute, attributes, gathered)]
                 constants.add(item.values)
                 constants.joined = constants.joined or item.is_joined
 
-    def parts(self, dictionary: Dictionary, sets: Sets) -> list[ClauseItems]:
-        """The items, once ranks exist."""
+    def parts(self, dictionary: Dictionary, sets: IntervalSets) -> list[ClauseItems]:
+        """The conjunctions in rank space; sets of several intervals are added to `sets`."""
         if not self._conjunctions:
             return []
         flat = [_item_ranks(dictionary, item, sets) for _, _, items in self._conjunctions for item in items]
@@ -247,7 +139,7 @@ class FilterSource:
         ]
 
 
-def _item_ranks(dictionary: Dictionary, item: Item, sets: Sets) -> tuple[int, int, int, int]:
+def _item_ranks(dictionary: Dictionary, item: Item, sets: IntervalSets) -> tuple[int, int, int, int]:
     attr = dictionary.attributes[item.attribute]
     spans = dictionary.spans(attr, item.values)
     if item.null:
@@ -258,9 +150,3 @@ def _item_ranks(dictionary: Dictionary, item: Item, sets: Sets) -> tuple[int, in
     if len(spans) == 1:
         return attr, NO_RANGE if item.negated else RANGE, *spans[0]
     return attr, NO_SET if item.negated else SET, sets.add(tuple(spans)), 0
-
-
-def _concat(arrays: Sequence[np.ndarray], dtype: type) -> np.ndarray:
-    if len(arrays) == 1:
-        return arrays[0].astype(dtype, copy=False)
-    return np.concatenate(arrays).astype(dtype, copy=False) if arrays else np.empty(0, dtype)

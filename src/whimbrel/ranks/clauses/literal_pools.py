@@ -1,4 +1,4 @@
-"""Pools: the literals of one attribute and type, from all groups of a bulk load, ranked at once."""
+"""Literal pools: the literals of one attribute and type, from all groups of a bulk load, ranked together."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Column = Any
 """A column of literals: an int64 or float64 array, `DictionaryStrings`, an Arrow array of strings, or a list."""
 
 _MANY = 4_096
-"""Numbers from which they are sorted and placed at once."""
+"""From so many floats on, sorting and finding places are one step."""
 
 
-class Pool:
-    """The columns, one after the other; many floats, and dictionary-encoded strings, are ranked once each."""
+class LiteralPool:
+    """Columns of literals, one after the other. Equal floats, and equal strings of a vocabulary, are ranked once."""
 
     def __init__(self, attr: int, type: int) -> None:
         self.attr, self.type = attr, type
@@ -32,14 +32,14 @@ class Pool:
         self._places: np.ndarray | None = None  # of each literal among the distinct ones
 
     def add(self, column: Column) -> int:
-        """Where the column begins."""
+        """Add a column; return where it begins in the pool."""
         begin = self.size
         self._columns.append(column)
         self.size += len(column)
         return begin
 
     def give(self, into: Constants) -> None:
-        """Give the constants; all columns are there."""
+        """Add the literals to the constants of the attribute, when all columns are there."""
         if self.type == STRING and all(isinstance(column, DictionaryStrings) for column in self._columns):
             self._distinct, self._places = _distinct_words(self._columns)
         else:
@@ -57,7 +57,7 @@ class Pool:
         self._columns = []
 
     def ranks(self, dictionary: Dictionary) -> np.ndarray:
-        """The rank of every literal; they are let go of."""
+        """The rank of every literal. The literals are released."""
         found = dictionary.ranks_of(self.attr, self.type, self._distinct)
         if self._places is None:
             return found
@@ -82,7 +82,7 @@ class Pool:
 
 
 def _distinct_words(columns: list[DictionaryStrings]) -> tuple[pa.Array, np.ndarray]:
-    """The strings that are used, hardly any twice, and the place of each literal among them."""
+    """The strings that are used, hardly any of them twice, and the place of each literal among them."""
     vocabularies: dict[int, int] = {}
     known: list[pa.Array] = []
     size = 0

@@ -1,1 +1,1 @@
-"""Events to ranks: dicts one by one, and tables column by column."""
+"""Events to ranks: tables column by column, single events attribute by attribute."""

@@ -1,14 +1,17 @@
-"""A dict becomes entries in one compiled loop, which asks the interpreter for its items (`compiled.objects`).
+"""Reading a dict in one compiled loop, which gets its items from the interpreter (`compiled.python_objects`).
 
-It reads what nearly all values are: texts, integers that a float holds exactly, floats, booleans, None, and lists of
-these, each of exactly that type. Any other item it leaves to `flat`, which knows them all. It never says that something
-is wrong: what may be is left too.
+The loop reads what nearly all values are: texts, integers that a float holds exactly, floats, booleans, None, and lists
+of these, each of exactly that type. It puts every other item, and every item that may be wrong, into a dict that
+`flat_events` reads: the loop itself raises no errors.
 """
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
+
+from whimbrel.compiled.helpers import Integer
 from whimbrel.compiled.jit import inlined, quick_kernel
 from whimbrel.compiled.python_objects import (
     ASCII,
@@ -43,42 +46,42 @@ from whimbrel.compiled.python_objects import (
 from whimbrel.compiled.views import view
 from whimbrel.model.limits import EVENT_ATTRIBUTES
 from whimbrel.ranks.cells import RANK
-from whimbrel.ranks.kernel_arrays import ENTRIES, ENTRIES_AT, READING, READING_AT
+from whimbrel.ranks.kernel_arrays import ENTRIES, ENTRIES_AT, READING, READING_AT, Reading
 from whimbrel.ranks.lookup import EXACT_FLOAT
 from whimbrel.ranks.string_kernels import rank_string
 
-STRANGER, LEFT = -1, -2
-"""In place of attributes: no filter mentions the name; only Python knows how to read its values."""
+UNMENTIONED, FOR_PYTHON = -1, -2
+"""In place of the number of an attribute: no filter mentions the name; Python must read its values."""
 GIVEN_UP = -1
-"""In place of a number of entries: the whole dict is left."""
+"""In place of a number of entries: Python must read the whole dict."""
 
 _LONG = 256
-"""Bytes of a text from which on its hash takes longer than to leave it."""
+"""Longer texts, in bytes, are read by Python: it may have their hash already."""
 _MOST = EVENT_ATTRIBUTES.value
-"""Names and values of a dict: more of them may be too many."""
+"""Dicts with more names and values are read by Python, which checks the limits."""
 _OVERFLOW = 0xFFFF_FFFF
-"""The half of a word that tells of an integer whether it has more than 64 bits."""
+"""The half of a word that says whether an integer has more than 64 bits."""
 
 _reading, _entries = view(READING), view(ENTRIES)
 
 
 @inlined
-def _rank_text(value, attr, reading, words):  # type: ignore[no-untyped-def]
-    """The rank of a text, LEFT, or less if what the dict has may have changed since."""
+def _rank_text(value: int, attr: int, reading: Reading, words: int) -> Integer:  # pragma: no cover
+    """The rank of a text, FOR_PYTHON, or FOR_PYTHON - 1 after an error, which may have changed the dict."""
     made = 0
     if word_at(value + STATE_AT) & reading.kinds[ASCII]:
         begin = ascii_bytes(value, words)
         size = word_at(words)
     else:
         made = encoded(value)
-        if made == 0:  # it has a lone surrogate: there is an error to clear
-            return LEFT - 1
+        if made == 0:  # it has a lone surrogate, and there is an error to clear
+            return FOR_PYTHON - 1
         begin, size = bytes_begin(made), bytes_size(made)
-    rank = 0
+    rank: Integer = 0
     if attr >= 0:
         first, last = reading.first[attr], reading.first[attr + 1]
         if size > _LONG and first < last:
-            rank = LEFT
+            rank = FOR_PYTHON
         else:
             rank = rank_string(
                 bytes_at(begin, size), size, reading.table, reading.table_first[attr], reading.table_first[attr + 1],
@@ -90,10 +93,10 @@ def _rank_text(value, attr, reading, words):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _items_of(event, attributes, kinds, items, place):  # type: ignore[no-untyped-def]
-    """Writes attribute, key and value of each item, and asks for the values' memory; how many words these are.
+def _items_of(event: int, attributes: int, kinds: np.ndarray, items: np.ndarray, place: int) -> int:  # pragma: no cover
+    """Write attribute, key and value of each item, and prefetch the values; return the number of words written.
 
-    GIVEN_UP where keys are not all plain texts, or too many.
+    GIVEN_UP if some key is no plain text, or if there are too many.
     """
     count = 0
     set_word(place, 0)
@@ -103,22 +106,22 @@ def _items_of(event, attributes, kinds, items, place):  # type: ignore[no-untype
         if word_at(key + TYPE_AT) != kinds[TEXT] or count + 3 > items.size:
             return GIVEN_UP
         found = find_item(attributes, key)
-        attr = STRANGER
+        attr = UNMENTIONED
         if found:
             attr = integer(found, place + 24)
         elif not word_at(key + STATE_AT) & kinds[ASCII]:
-            attr = LEFT
+            attr = FOR_PYTHON
         items[count], items[count + 1], items[count + 2] = attr, key, value
         count += 3
     return count
 
 
 @quick_kernel
-def read_dict(words, event, attributes, left):  # type: ignore[no-untyped-def]
-    """Writes the entries of a dict, those of one attribute side by side; how many there are.
+def read_dict(words: np.ndarray, event: int, attributes: int, rest: int) -> int:  # pragma: no cover
+    """Write the entries of the dict `event`, those of one attribute side by side; return their number, or GIVEN_UP.
 
-    Dicts are given by their addresses. `attributes` has the number of every name that a filter mentions, or LEFT.
-    Items that are left to others are put into the dict `left`. GIVEN_UP if all of them are.
+    `event`, `attributes` and `rest` are addresses of dicts. `attributes` has the number of every name that a filter
+    mentions, or FOR_PYTHON. Items that Python must read are put into `rest`.
     """
     reading, (attrs, cells, bits, items) = _reading(words, READING_AT), _entries(words, ENTRIES_AT)
     kinds = reading.kinds
@@ -136,7 +139,7 @@ def read_dict(words, event, attributes, left):  # type: ignore[no-untyped-def]
         if values > _MOST or n + size > attrs.size:
             return GIVEN_UP
         begin = n
-        rank = attr if attr == LEFT else 0
+        rank = attr if attr == FOR_PYTHON else 0
         i = 0
         while i < size and rank >= 0:
             member = list_member(value, i) if is_list else value
@@ -150,7 +153,7 @@ def read_dict(words, event, attributes, left):  # type: ignore[no-untyped-def]
                 whole = integer(member, spare)
                 number = float(whole)
                 if word_at(spare) & _OVERFLOW or (attr >= 0 and not -EXACT_FLOAT <= whole <= EXACT_FLOAT):
-                    rank = LEFT
+                    rank = FOR_PYTHON
             elif kind == kinds[FLOAT]:
                 number = float_number(member)
             elif member == kinds[TRUE]:
@@ -158,7 +161,7 @@ def read_dict(words, event, attributes, left):  # type: ignore[no-untyped-def]
             elif member == kinds[FALSE]:
                 rank = 2
             elif member != kinds[NONE]:
-                rank = LEFT
+                rank = FOR_PYTHON
             if number != number:  # noqa: PLR0124 - NaN
                 bits[n] = RANK | rank
             else:
@@ -167,7 +170,7 @@ def read_dict(words, event, attributes, left):  # type: ignore[no-untyped-def]
             n += attr >= 0
         if rank < 0:
             n = begin
-            if rank < LEFT or set_item(left, key, value) < 0:
+            if rank < FOR_PYTHON or set_item(rest, key, value) < 0:
                 clear_error()
                 return GIVEN_UP
     return n

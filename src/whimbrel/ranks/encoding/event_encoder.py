@@ -1,7 +1,7 @@
-"""The encoder of a segment: events in any shape become ranks, which are all that the kernels see.
+"""The event encoder: events in any form become ranks, which are all that kernels see.
 
-Tables are encoded column by column (`columns`), single events attribute by attribute (`singles`); both look ranks up in
-the same dictionary (`lookup`). Attributes that no filter of the segment mentions are dropped here.
+Tables are encoded column by column (`ranks.columns`), single events attribute by attribute (`single_events`). Both look
+ranks up in the same dictionary. Attributes that no filter mentions are left out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from whimbrel.ranks.dictionary import Dictionary
 from whimbrel.ranks.encoding.single_events import SingleEventEncoder
 from whimbrel.ranks.kernel_arrays import Numbers, Reading
 from whimbrel.ranks.list_columns import ListRanks, rank_lists, rank_map, rank_objects
-from whimbrel.ranks.patterns.event_fragments import EventFragments, Seen
+from whimbrel.ranks.patterns.event_fragments import EventFragments, SeenValues
 from whimbrel.ranks.rank_kernels import number_buckets, pack, rank_cells
 
 
@@ -35,7 +35,7 @@ class EncodedEvents:
     """Events as ranks: event e has the entries offsets[e]:offsets[e + 1], those of one attribute side by side.
 
     Null is rank 0; a missing attribute has no entry. `coupled[e]` is not 0 where ranks alone do not decide: 1 if an
-    attribute of the segment lies in an array of objects, 2 if strings of a list have fragments of patterns (`SEVERAL`).
+    attribute lies in an array of objects, 2 (`SEVERAL`) if several strings of an attribute have fragments of patterns.
     """
 
     count: int
@@ -46,7 +46,7 @@ class EncodedEvents:
 
 
 class EventEncoder:
-    """Gives the values of events their ranks in one segment. Safe to use from many threads.
+    """Encodes events by one dictionary. Safe to use from many threads.
 
     >>> from whimbrel.ranks.constants import Constants
     >>> from whimbrel.ranks.dictionary_builder import build_dictionary
@@ -65,12 +65,12 @@ class EventEncoder:
 
     @cached_property
     def _above(self) -> set[str]:
-        """The names that some attribute lies below."""
+        """The names that some attribute lies below, such as `a` for `a.b`."""
         return {name[:at] for name in self._ids for at, letter in enumerate(name) if letter == "."}
 
     @cached_property
     def numbers(self) -> Numbers:
-        """The numbers of all attributes, as kernels read them."""
+        """The numbers of all attributes, for kernels that read single events."""
         kinds, starts, integers, bases = (
             read_only(self._arrays[name]) for name in ("number_kind", "number_start", "numbers", "rank_base")
         )
@@ -80,30 +80,30 @@ class EventEncoder:
 
     @cached_property
     def reading(self) -> Reading:
-        """What kernels need besides numbers to read a dict."""
+        """The strings of all attributes, for kernels that read dicts."""
         strings = "string_start", "string_offset", "string_bytes", "string_hash_start", "string_hash", "ordered_strings"
         return Reading(KINDS, *(read_only(self._arrays[name]) for name in ("rank_base", *strings)))
 
     @cached_property
     def single_events(self) -> SingleEventEncoder:
-        """How single events are read."""
+        """The encoder of single events."""
         return SingleEventEncoder(self._ids, self._lookup, self._arrays["number_kind"], self._fragments)
 
     def encode_table(self, table: pa.Table | pa.RecordBatch, timestamps: Collection[str] = ()) -> EncodedEvents:
-        """The rows of a table or a slice of one; texts of the attributes in `timestamps` are read as timestamps."""
+        """Encode the rows of a table; texts of the attributes in `timestamps` are read as timestamps."""
         found = self._layout_of(table.schema, frozenset(timestamps))
         fragments = self._fragments
         is_odd = fragments is not None and fragments.are_below(found.odd)
         if len(found.flat) + len(found.lists) > EVENT_ATTRIBUTES.value or is_odd:
             return self.encode_events(list(read_events(table, self._ids, timestamps)))
         rows = table.num_rows
-        cells = np.empty((len(found.flat), (-(-rows // 16) | 1) * 16), np.int32)  # odd in cache lines: see `pack`
-        seen: list[Seen] = []
+        cells = np.empty((len(found.flat), (-(-rows // 16) | 1) * 16), np.int32)  # an odd number of cache lines
+        seen: list[SeenValues] = []
         for leaf, line in zip(found.flat, cells, strict=True):
             column = leaf_array(table, leaf)
             rank_column(column, leaf, self._lookup(leaf.attr), line[:rows])
             if fragments is not None and leaf.attr in fragments:
-                seen.append(Seen(leaf.attr, None if leaf.is_time else column, line[:rows], None, None))
+                seen.append(SeenValues(leaf.attr, None if leaf.is_time else column, line[:rows], None, None))
         attrs = np.array([leaf.attr for leaf in found.flat], np.int32)
         coupled = np.zeros(rows, np.uint8)
         parts = self._parts(table, found, coupled, timestamps, seen)
@@ -131,11 +131,11 @@ class EventEncoder:
         found: ColumnLayout,
         coupled: np.ndarray,
         timestamps: Collection[str],
-        seen: list[Seen],
+        seen: list[SeenValues],
     ) -> list[ListRanks]:
-        """The columns with several values per row; marks the rows whose arrays of objects have some.
+        """The ranks of columns with several values per row. Marks the rows that have values in arrays of objects.
 
-        What has patterns is added to `seen`.
+        Values of attributes that have patterns are added to `seen`.
         """
 
         def below(name: str) -> Leaf | None:
@@ -144,7 +144,7 @@ class EventEncoder:
 
         def see(leaf: Leaf, values: pa.Array, ranks: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> None:
             if self._fragments is not None and leaf.attr in self._fragments:
-                seen.append(Seen(leaf.attr, None if leaf.is_time else values, ranks, starts, ends))
+                seen.append(SeenValues(leaf.attr, None if leaf.is_time else values, ranks, starts, ends))
 
         parts = [rank_lists(leaf_array(table, leaf), leaf, self._lookup(leaf.attr), see) for leaf in found.lists]
         for leaf in found.objects:
@@ -156,7 +156,7 @@ class EventEncoder:
         return parts
 
     def _odd(self, table: pa.Table | pa.RecordBatch, leaves: list[Leaf], timestamps: Collection[str]) -> EncodedEvents:
-        """What only the plain reader understands; a dotted column is the same to it as a nested one."""
+        """Encode, event by event, the leaves that cannot be read as columns."""
         arrays = [leaf_array(table, leaf) for leaf in leaves]
         odd = pa.Table.from_arrays(arrays, [leaf.name for leaf in leaves])
         return self.encode_events(list(read_events(odd, self._ids, timestamps)))
@@ -164,7 +164,7 @@ class EventEncoder:
     def encode_events(
         self, events: Sequence[Event | Mapping[str, object]], timestamps: Collection[str] = ()
     ) -> EncodedEvents:
-        """Many events; `timestamps` is for those that are plain mappings."""
+        """Encode many events; `timestamps` is for those that are plain mappings."""
         attrs = array("i")
         cells: list[float] = []
         sizes = [0]
@@ -178,14 +178,14 @@ class EventEncoder:
         return self._ranked(attrs, cells, sizes, coupled)
 
     def encode_event(self, event: Event | Mapping[str, object], timestamps: Collection[str] = ()) -> EncodedEvents:
-        """One event."""
+        """Encode one event."""
         attrs = array("i")
         cells: list[float] = []
         coupled = self.single_events.append(event, timestamps, attrs, cells)
         return self._ranked(attrs, cells, [0, len(attrs)], np.array((coupled,), np.uint8))
 
     def _ranked(self, attrs: array[int], cells: list[float], sizes: list[int], coupled: np.ndarray) -> EncodedEvents:
-        """What `SingleEventEncoder.append` has collected for events that end at these sizes."""
+        """The entries that `SingleEventEncoder.append` has collected; event e ends at sizes[e + 1]."""
         offsets = np.array(sizes, np.int64)
         out = np.empty((2, len(attrs)), np.int32)
         if attrs:
@@ -197,7 +197,7 @@ class EventEncoder:
 def _stacked(
     parts: list[ListRanks], attrs: np.ndarray, rows: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The parts in the form that `pack` reads."""
+    """The ranks of list columns in the form that `pack` reads."""
     parts = sorted(parts, key=lambda part: part.attr)
     starts = np.empty((len(parts), rows), np.int64)
     ends = np.empty((len(parts), rows), np.int64)

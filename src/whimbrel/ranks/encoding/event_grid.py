@@ -35,14 +35,13 @@ class EventGrid:
 def event_grid(encoded: EncodedEvents, attributes: int) -> EventGrid:
     """The grid of encoded events; takes memory for every cell, so it is for some hundred attributes at most.
 
-        >>> from whimbrel.ranks.constants import Constants
-        >>> from whimbrel.ranks.dictionary_builder import build_dictionary
-        >>> from whimbrel.compiled.jit import kernel
-    from whimbrel.ranks.encoding.event_encoder import EventEncoder
-        >>> encoder = EventEncoder(build_dictionary(["a", "b"], [Constants(numbers=[3]), Constants(numbers=[5])]))
-        >>> grid = event_grid(encoder.encode_events([{"a": [2, 3]}, {"a": None, "b": 5}]), 2)
-        >>> grid.first.tolist(), grid.starts.tolist(), grid.more.tolist()
-        ([[6, -1], [-1, 7]], [0, 1, 1, 1, 1], [7])
+    >>> from whimbrel.ranks.constants import Constants
+    >>> from whimbrel.ranks.dictionary_builder import build_dictionary
+    >>> from whimbrel.ranks.encoding.event_encoder import EventEncoder
+    >>> encoder = EventEncoder(build_dictionary(["a", "b"], [Constants(numbers=[3]), Constants(numbers=[5])]))
+    >>> grid = event_grid(encoder.encode_events([{"a": [2, 3]}, {"a": None, "b": 5}]), 2)
+    >>> grid.first.tolist(), grid.starts.tolist(), grid.more.tolist()
+    ([[6, -1], [-1, 7]], [0, 1, 1, 1, 1], [7])
     """
     first = np.full((encoded.count, attributes), MISSING, np.int32)
     further = _put_first(encoded.offsets, encoded.attrs, encoded.ranks, first)

@@ -1,9 +1,8 @@
-"""Flat objects to cells: the way of nearly every single event, without building an `Event` first.
+"""Flat objects to cells, in one pass and without building an `Event`.
 
-A dict of scalars and lists of scalars is read in one pass, in which the interpreter does next to nothing for a number
-or a known text. `rank_cells` then finds the ranks of the numbers.
-Anything nested, and anything wrong, raises `NotFlat`: then `Event` reads the object, couples what belongs together,
-and says what was expected where.
+A dict of scalars and lists of scalars takes one lookup for each name and each known text; `rank_cells` finds the ranks
+of numbers afterwards. Anything nested, and anything wrong, raises `NotFlat`: then `Event` reads the object, couples
+values that belong together, and says what was expected where.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ class NotFlat(Exception):
 
 
 class Lane(NamedTuple):
-    """Where the values of one name go: a tuple, because unpacking it is the cheapest way to all of it."""
+    """What is known of one name. A tuple, because its fields are the cheapest to reach."""
 
     attr: int
     """-1 if no filter mentions the name."""
     texts: dict[str, float]
-    """The cell of a text; it never lacks one."""
+    """The cell of any text."""
     name: str
     lookup: Lookup | None
 
@@ -38,7 +37,7 @@ class Lane(NamedTuple):
         return self.lookup is not None and self.lookup.number_kind == EXACT
 
     def cell(self, value: Any) -> float:
-        """The cell of any scalar, which is checked as `Event` does."""
+        """The cell of any scalar, which is checked as `Event` checks it."""
         kind = type(value)
         if value is None:
             return NULL
@@ -57,31 +56,31 @@ class Lane(NamedTuple):
 class Lanes(dict[str, Lane]):
     """The lane of each name that events have had.
 
-    A dict subclass, because a name that is there costs one lookup, and all but the first few events find theirs.
+    A dict subclass: a name that is there costs one lookup, and after the first events nearly all names are there.
     """
 
     def __init__(self, find: Callable[[str], Lookup | None], timestamps: Collection[str]) -> None:
         self._find = find
         self.timestamps = frozenset(timestamps)
         self._exact = False
-        self._strangers = _Strangers()
+        self._unmentioned = _Unmentioned()
 
     def __missing__(self, name: str) -> Lane:
         if type(name) is not str:
             raise NotFlat
         _check_text(name)
         lookup = self._find(name)
-        texts = self._strangers if lookup is None else lookup.texts
+        texts = self._unmentioned if lookup is None else lookup.texts
         lane = Lane(
             -1 if lookup is None else lookup.attr, _Times(lookup) if name in self.timestamps else texts, name, lookup
         )
         self._exact |= lookup is not None and lookup.number_kind == EXACT
-        if lookup is not None or len(self) < EVENT_ATTRIBUTES.value:  # strangers must not fill the memory
+        if lookup is not None or len(self) < EVENT_ATTRIBUTES.value:  # other names must not fill the memory
             self[name] = lane
         return lane
 
     def append(self, event: dict[str, Any], attrs: array[int], cells: list[float]) -> None:
-        """Adds the entries of a flat object; those that `rank_cells` must drop are among them."""
+        """Append the entries of a flat object, among them dropped ones that `rank_cells` leaves out."""
         lists: list[tuple[Lane, list[Any]]] = []
         first, most, lane_of, add = len(cells), EXACT_FLOAT, self.__getitem__, cells.append
         numbers = []
@@ -108,15 +107,15 @@ class Lanes(dict[str, Lane]):
 
 
 def _other(lane: Lane, value: Any, lists: list[tuple[Lane, list[Any]]]) -> float:
-    """The cell of what is not a plain number or a text; the members of a list come after all others."""
+    """The cell of a value that is no plain number or text; members of lists are appended after all other entries."""
     if type(value) is list:
         lists.append((lane, value))
         return DROPPED
     return lane.cell(value)
 
 
-class _Strangers(dict[str, float]):
-    """Texts of names that no filter mentions."""
+class _Unmentioned(dict[str, float]):
+    """The cells of texts of names that no filter mentions: all are null."""
 
     def __missing__(self, text: str) -> float:
         _check_text(text)
@@ -124,7 +123,7 @@ class _Strangers(dict[str, float]):
 
 
 class _Times(dict[str, float]):
-    """Texts that are read as timestamps."""
+    """The cells of texts that are read as timestamps."""
 
     def __init__(self, lookup: Lookup | None) -> None:
         self._lookup = lookup

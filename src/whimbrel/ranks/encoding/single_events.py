@@ -1,7 +1,7 @@
 """Single events to entries: attributes with cells (`ranks.cells`).
 
-There are three ways, each of which leaves to the next what it does not know: a compiled loop (`dict_kernels`), one pass
-of Python (`flat`), and `Event`, which knows everything and says what is wrong.
+There are three readers, and each passes on what it cannot read: a compiled loop (`dict_kernels`), one pass of Python
+(`flat_events`), and `Event`, which reads everything and says what is wrong.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import numpy as np
 
 from whimbrel.compiled.python_objects import READABLE
 from whimbrel.model.event import Event
-from whimbrel.ranks.encoding.dict_kernels import GIVEN_UP, LEFT, read_dict
+from whimbrel.ranks.encoding.dict_kernels import FOR_PYTHON, GIVEN_UP, read_dict
 from whimbrel.ranks.encoding.flat_events import Lanes, NotFlat
 from whimbrel.ranks.lookup import EXACT, Lookup
 from whimbrel.ranks.patterns.event_fragments import EventFragments
 
 
 class _Names(NamedTuple):
-    """How the names of events are read, with some of them as timestamps."""
+    """What names of events mean, given the attributes whose texts are timestamps."""
 
     lanes: Lanes
     attributes: dict[str, int]
-    """What `read_dict` is told."""
+    """By name, for `read_dict`: the number of the attribute, or FOR_PYTHON."""
 
 
 class SingleEventEncoder:
-    """Reads single events for one segment. Safe to use from many threads."""
+    """Reads single events for one dictionary. Safe to use from many threads."""
 
     def __init__(
         self,
@@ -53,9 +53,9 @@ class SingleEventEncoder:
         attrs: array[int],
         cells: list[float],
     ) -> tuple[int, int]:
-        """How many entries of an event are in the arrays of `words` now, and how it is coupled, or 0.
+        """Read an event: write entries to the arrays of `words`, and append the others to `attrs` and `cells`.
 
-        The entries that are not there are added to `attrs` and `cells`.
+        Returns the number of entries written, and how the event is coupled, or 0.
         """
         if type(event) is dict and READABLE:
             names = self._names_for(timestamps)
@@ -70,7 +70,7 @@ class SingleEventEncoder:
     def append(
         self, event: Event | Mapping[str, object], timestamps: Collection[str], attrs: array[int], cells: list[float]
     ) -> int:
-        """Adds the entries of one event, attributes and cells; how it is coupled, or 0."""
+        """Append the entries of one event; return how it is coupled, or 0."""
         if type(event) is dict and _append_flat(event, self._names_for(timestamps).lanes, attrs, cells):
             return self._append_fragments(event, timestamps, attrs, cells)
         return self._append_whole(event, timestamps, attrs, cells)
@@ -108,12 +108,12 @@ class SingleEventEncoder:
         return names
 
     def _named(self, timestamps: frozenset[str]) -> _Names:
-        left = dict.fromkeys([*self._exact, *timestamps], LEFT)
+        left = dict.fromkeys([*self._exact, *timestamps], FOR_PYTHON)
         return _Names(Lanes(self._find, timestamps), self._ids | left if left else self._ids)
 
 
 def _append_flat(event: dict[str, Any], lanes: Lanes, attrs: array[int], cells: list[float]) -> bool:
-    """Adds the entries of a flat object; False, and none, if it is not flat."""
+    """Append the entries of a flat object; append none and return False if it is not flat."""
     size = len(attrs)
     try:
         lanes.append(event, attrs, cells)

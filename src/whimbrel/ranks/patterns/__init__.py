@@ -1,1 +1,1 @@
-"""Patterns as fragments of text that the strings of an event have: tries, and the tries that search them."""
+"""Patterns as fragments of text: what patterns look for, and tries that find it in the strings of events."""

@@ -30,23 +30,23 @@ from whimbrel.ranks.patterns.networks import Networks4, Networks6, open_networks
 from whimbrel.ranks.patterns.pattern_trie import PatternTrie, is_every, open_tries
 
 SEVERAL = 2
-"""The mark of an event whose patterns the filter itself must verify."""
+"""The mark of an event with several values whose patterns the filter itself must verify."""
 
 
-class Seen(NamedTuple):
-    """Values of an attribute in a table: the row r has those from starts[r] to ends[r], and null ones have rank 0."""
+class SeenValues(NamedTuple):
+    """The values of an attribute in a table: row r has values[starts[r]:ends[r]]. Nulls have rank 0."""
 
     attr: int
     values: pa.Array | None
-    """None: they are timestamps."""
+    """None if they are timestamps."""
     ranks: np.ndarray
     starts: np.ndarray | None
-    """None: row r has the value r."""
+    """None if row r has value r."""
     ends: np.ndarray | None
 
 
 class FragmentHits(NamedTuple):
-    """The ranks of the fragments that strings have: string i has those from starts[i] to ends[i]."""
+    """The ranks of the fragments of strings: string i has ranks[starts[i]:ends[i]]."""
 
     ranks: np.ndarray
     starts: np.ndarray
@@ -54,16 +54,16 @@ class FragmentHits(NamedTuple):
 
 
 class DerivedAttribute:
-    """An attribute whose values are the fragments of another."""
+    """An attribute whose values are the fragments of the strings of another attribute, its source."""
 
     def __init__(
         self, arrays: Mapping[str, np.ndarray], attr: int, name: str, tries: list[PatternTrie], is_joined: bool
     ) -> None:
         self.attr = attr
         self.name = name
-        """That of the other."""
+        """The name of the source."""
         self.is_joined = is_joined
-        """Whether some filter has several tests of the attribute that must hold for the same value."""
+        """Whether some filter has several tests of the source that must hold for the same value."""
         self._arrays = arrays
         self._suffix_tries = tries
 
@@ -80,19 +80,19 @@ class DerivedAttribute:
         return int(self._arrays["rank_base"][self.attr, STRING])
 
     def _every(self, ranks: np.ndarray) -> np.ndarray:
-        """Which of the ranks stand for a fragment that every value must have."""
+        """Which of the ranks are of fragments that are looked for in every value."""
         mask: np.ndarray = self._is_every[(ranks - self._base) >> 1]
         return mask
 
     def ranks_of(self, text: str) -> list[int]:
-        """The ranks of the fragments that one text has."""
+        """The ranks of the fragments of one text."""
         data = np.frombuffer(text.encode(), np.uint8)
         cuts = np.array([0, len(data)], np.int64)
         cuts.flags.writeable = False
         return [rank for trie in self._tries for rank in trie.find(cuts, data)[1].tolist()]
 
     def ranks_of_several(self, texts: Sequence[str], values: int) -> tuple[list[int], int]:
-        """The ranks of an event with several values that are not null, of which these are strings, and its mark."""
+        """The ranks, and the mark, of an event with `values` values that are not null, of which `texts` are strings."""
         counts = Counter(rank for text in texts for rank in self.ranks_of(text))
         if not counts:
             return [], 0
@@ -102,7 +102,7 @@ class DerivedAttribute:
         return kept, SEVERAL if self.is_joined else 0
 
     def hits(self, values: pa.Array) -> FragmentHits:
-        """The ranks of all strings of an array."""
+        """The ranks of the fragments of all strings of an array."""
         if values.type.id == lib.Type_DICTIONARY:
             if len(values.dictionary) > len(values):
                 return self.hits(storage(values.dictionary_decode()))
@@ -124,8 +124,8 @@ class DerivedAttribute:
         total = np.sum([ends for ends, _ in found], axis=0)
         return FragmentHits(np.concatenate([ranks for _, ranks in found])[order], total[:-1], total[1:])
 
-    def part(self, seen: Sequence[Seen], rows: int, marks: np.ndarray) -> ListRanks:
-        """The ranks of all rows of a table; marks those whose patterns must be verified."""
+    def part(self, seen: Sequence[SeenValues], rows: int, marks: np.ndarray) -> ListRanks:
+        """The ranks of all rows of a table. Marks the rows whose patterns must be verified."""
         hits = [self.hits(pa.nulls(len(one.ranks)) if one.values is None else one.values) for one in seen]
         if len(seen) == 1 and seen[0].starts is None:
             ends = np.where(seen[0].ranks > 0, hits[0].ends, hits[0].starts)
@@ -150,7 +150,7 @@ class DerivedAttribute:
 
 
 class EventFragments:
-    """The derived attributes of a segment. Safe to use from many threads."""
+    """The derived attributes of a dictionary. Safe to use from many threads."""
 
     def __init__(self, dictionary: Dictionary) -> None:
         names, arrays = dictionary.names, dictionary.arrays
@@ -167,11 +167,11 @@ class EventFragments:
         return attr in self._by_attr
 
     def are_below(self, leaves: Sequence[Leaf]) -> bool:
-        """Whether some leaf, or what lies below it, has patterns."""
+        """Whether some leaf, or an attribute below it, has patterns."""
         return any(name == leaf.name or name.startswith(f"{leaf.name}.") for leaf in leaves for name in self._by_name)
 
-    def parts(self, seen: Sequence[Seen], rows: int, marks: np.ndarray) -> list[ListRanks]:
-        """The fragments of all attributes that a table has."""
+    def parts(self, seen: Sequence[SeenValues], rows: int, marks: np.ndarray) -> list[ListRanks]:
+        """The fragments of all attributes that were seen in a table."""
         return [
             self._by_attr[attr].part([one for one in seen if one.attr == attr], rows, marks)
             for attr in sorted({one.attr for one in seen})
@@ -180,11 +180,11 @@ class EventFragments:
     def append_flat(
         self, event: Mapping[str, Any], timestamps: Collection[str], attrs: array[int], cells: list[float]
     ) -> int:
-        """Adds the fragments of a flat object, whose values `Lanes` has checked; its mark."""
+        """Append the fragments of a flat object, whose values are checked already; return its mark."""
         mark = 0
         for name, derived in self._by_name.items():
             value = event.get(name)
-            if value is None or name in timestamps:  # a text of these is a timestamp
+            if value is None or name in timestamps:  # its texts are timestamps
                 continue
             if type(value) is str:
                 _append(derived.attr, derived.ranks_of(value), attrs, cells)
@@ -194,7 +194,7 @@ class EventFragments:
         return mark
 
     def append(self, attr: int, keys: Collection[SortKey], attrs: array[int], cells: list[float]) -> int:
-        """Adds the fragments of an attribute that has these values; the mark of the event."""
+        """Append the fragments of an attribute that has these values; return the mark of the event."""
         derived = self._by_attr.get(attr)
         return (
             0 if derived is None else _append_all(derived, [value for kind, value in keys if kind >= 0], attrs, cells)
@@ -202,7 +202,7 @@ class EventFragments:
 
 
 def _append_all(derived: DerivedAttribute, values: Sequence[object], attrs: array[int], cells: list[float]) -> int:
-    """Adds the fragments of values that are not null; the mark of the event."""
+    """Append the fragments of values that are not null; return the mark of the event."""
     texts = [value for value in values if isinstance(value, str)]
     if len(values) == 1 and texts:
         _append(derived.attr, derived.ranks_of(texts[0]), attrs, cells)
@@ -218,8 +218,8 @@ def _append(attr: int, ranks: list[int], attrs: array[int], cells: list[float]) 
         cells += (np.array(ranks, np.int64) | RANK).view(np.float64).tolist()
 
 
-def _members(seen: Seen, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """The values that rows have, and the row of each."""
+def _members(seen: SeenValues, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of the values that rows have, and the row of each."""
     if seen.starts is None or seen.ends is None:
         return np.arange(rows), np.arange(rows)
     sizes = seen.ends - seen.starts

@@ -1,8 +1,9 @@
-"""Networks as fragments: of which networks is a string an address?
+"""Networks as fragments: which networks contain the address that a string is?
 
-`ip IN CIDR '10.0.0.0/8'` looks for a fragment as a suffix does. Its text is the network's version, its first address in
-hexadecimal digits, and the length of its prefix, all of one width, so that a table of them is read from the constants
-of a segment at once. An address has one network of each length: as many are looked up as there are lengths.
+`ip IN CIDR '10.0.0.0/8'` looks for a fragment, as a suffix test does. The text of the fragment is the version, the
+first address in hexadecimal digits and the prefix length of the network, each of a fixed width. So all networks of a
+segment are read from its constants at once. An address lies in one network of each prefix length: a search looks up as
+many networks as there are lengths.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from whimbrel.model.patterns import ADDRESS_LENGTH, Cidr
 from whimbrel.model.values import STRING
 
 SOME_NETWORK, EVERY_NETWORK = "n", "N"
-"""The last letter of a fragment that is a network."""
+"""The last letter of a fragment that is a network: looked for in some value, or in every one."""
 _DIGITS = {4: 8, 6: 32}
 
 
@@ -99,8 +100,8 @@ def open_networks(arrays: Mapping[str, np.ndarray], attr: int) -> list[Networks4
 
 
 @helper
-def _address(data, start, end):  # type: ignore[no-untyped-def]
-    """The address that a text is, as `ipaddress` reads it: four numbers without leading zeros; -1 if it is none."""
+def _address(data: np.ndarray, start: int, end: int) -> np.int64:  # pragma: no cover
+    """The IPv4 address of a text, as `ipaddress` reads it: four numbers without leading zeros; -1 if it is none."""
     if end - start < 7 or end - start > 15:
         return np.int64(-1)
     address, number, digits, dots = np.int64(0), np.int64(0), 0, 0
@@ -128,7 +129,7 @@ def _address(data, start, end):  # type: ignore[no-untyped-def]
 def find_networks(
     lengths: np.ndarray, cuts: np.ndarray, keys: np.ndarray, ranks: np.ndarray, offsets: np.ndarray, data: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:  # pragma: no cover
-    """The ranks of the networks that each text is an address of: where those of a text begin, and the ranks."""
+    """Find the networks of each text that is an IPv4 address. Returns where the ranks of each begin, and the ranks."""
     ends = np.zeros(offsets.shape[0], np.int64)
     found = np.empty(16, np.int32)
     n = 0

@@ -1,7 +1,7 @@
-"""What patterns look for: the fragments of text that a string must have, or must not have, to match.
+"""The fragments of a pattern: texts that a string must have, or must not have, to match.
 
-A suffix, a substring and a network are a fragment and nothing else. Of LIKE with several wildcards and of regular
-expressions fragments are only necessary: they find the filters that may match, which are then verified.
+A suffix, a substring or a network is one fragment, which decides the pattern. For LIKE with several wildcards and for
+regular expressions fragments are only necessary: they find the filters that may match, which are then verified.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from whimbrel.ranks.patterns.networks import EVERY_NETWORK, SOME_NETWORK, networ
 from whimbrel.ranks.patterns.pattern_trie import EVERY_END, EVERY_INSIDE, SOME_END, SOME_INSIDE
 
 MOST = 4
-"""Pieces of a pattern that are looked for where they are only necessary, the longest ones."""
+"""Most fragments of a pattern where they are only necessary: the longest ones are used."""
 
 
 class PatternFragments(NamedTuple):
-    """What the patterns of a constraint come to."""
+    """The fragments of all patterns of a constraint."""
 
     wanted: list[tuple[str, ...]]
-    """Pieces of which some value must have one, for each of these."""
+    """For each of these groups some value must have one of the fragments."""
     unwanted: list[str]
-    """Pieces that not every value may have."""
+    """Fragments that not every value may have."""
     is_exact: bool
-    """Whether that is all there is to them, if the attribute has one value."""
+    """Whether the fragments decide the patterns of an attribute that has one value."""
     is_joined: bool
-    """Whether there is more to them if it has several."""
+    """Whether several tests want the same value, so that fragments do not decide where there are several values."""
 
 
-def look(constraint: Constraint) -> PatternFragments:
+def fragments_of(constraint: Constraint) -> PatternFragments:
     """The fragments of a constraint's patterns."""
     wanted: list[tuple[str, ...]] = []
     is_exact = True
@@ -48,7 +48,7 @@ def look(constraint: Constraint) -> PatternFragments:
 
 
 def _wanted(pattern: Pattern, values: IntervalSet) -> tuple[list[tuple[str, ...]], bool]:
-    """The fragments of a pattern that must match a value of this set, and whether they say it all."""
+    """The fragments of a pattern that a value of this set must match, and whether they decide it."""
     if isinstance(pattern, Suffix):
         return ([(pattern.text + SOME_END,)] if pattern.text else []), True
     if isinstance(pattern, Substring):
@@ -71,7 +71,7 @@ def _unwanted(pattern: Pattern) -> list[str]:
 
 
 def _of_like(pattern: LikePattern, values: IntervalSet) -> tuple[list[tuple[str, ...]], bool]:
-    """The prefix is in the values already; with nothing but a suffix more, all is said unless the two may overlap."""
+    """The set of values has the prefix already. A suffix decides the rest, unless it may overlap the prefix."""
     texts = [text for segment in pattern.segments for text in segment]
     head, last = texts[0], texts[-1]
     if len(texts) == 2 and len(pattern.segments) == 2 and last and IntervalSet.prefix(head).covers(values):
@@ -83,7 +83,7 @@ def _of_like(pattern: LikePattern, values: IntervalSet) -> tuple[list[tuple[str,
 
 
 def _of_regex(regex: str) -> list[tuple[str, ...]]:
-    """The longest fragments; of several alternatives the longest of each, if every one has any."""
+    """The longest fragments; of several alternatives the longest fragment of each, if each of them has one."""
     alternatives = [_longest(fragments) for fragments in regex_fragments(regex)]
     if len(alternatives) == 1:
         return [(text + SOME_INSIDE,) for text in alternatives[0]]
@@ -91,7 +91,7 @@ def _of_regex(regex: str) -> list[tuple[str, ...]]:
 
 
 def _longest(texts: list[str]) -> list[str]:
-    """The longest of the texts, in one order, without those that are inside of others."""
+    """The longest texts, longest first, without those that others contain."""
     kept: list[str] = []
     for text in sorted(set(texts), key=lambda text: (-len(text), text)):
         if text and len(kept) < MOST and not any(text in other for other in kept):
@@ -113,7 +113,7 @@ _SIMPLE = re.compile(
 
 
 def regex_fragments(regex: str) -> list[list[str]]:
-    """Of each alternative, texts that every string has in which it is found; none where that is not simple to say.
+    """For each alternative of a regular expression, texts that every match contains; none where that is hard to tell.
 
     >>> regex_fragments(r"^GET /api/v\\d+/orders\\?id=(\\d+|none)$|POST")
     [['GET /api/v', '/orders?id='], ['POST']]

@@ -1,10 +1,12 @@
-"""Tries of fragments: which of the texts that patterns look for does a string end with, or have inside?
+"""Pattern tries: which of the fragments that patterns look for does a string end with, or contain?
 
-The patterns of an attribute are tests of another, *derived* attribute, whose values are the fragments that its strings
-have: then `url LIKE '%.pdf'` is an equality. A fragment is a string constant of the derived attribute, its text and a
-letter that says how it is looked for, so that ranks, keys and merges know nothing of patterns. A fragment is looked for
-in `some` value, or, for what is excluded, in `every` one: an attribute may have several values. A trie holds the
-fragments of one derived attribute that are looked for at the end of strings, or those that are looked for inside.
+The patterns of an attribute become tests of another, *derived* attribute, whose values are the fragments that the
+strings have. Then `url LIKE '%.pdf'` is an equality. A fragment is a string constant of the derived attribute: its text
+and a letter that says how it is looked for. So ranks, access keys and merges know nothing of patterns. As an attribute
+may have several values, a fragment is looked for in `some` value or, where a pattern is excluded, in `every` value. One
+trie has the fragments of one derived attribute that strings end with, another has those that strings contain.
+
+Stored arrays are called `book_...`, and fragments `piece`: the names are part of the file format.
 """
 
 from __future__ import annotations
@@ -23,21 +25,21 @@ from whimbrel.ranks.patterns.trie_build_kernels import connect, grow, measure
 from whimbrel.ranks.patterns.trie_search_kernels import DEPTH, LENGTH, SOME, START, TRIE, TrieArrays, find_fragments
 
 SOME_END, SOME_INSIDE, EVERY_END, EVERY_INSIDE = "e", "i", "E", "I"
-"""The last letter of a fragment."""
+"""The last letter of a fragment: where it is looked for, in some value (small) or in every one (capital)."""
 
 _TAIL = 64
-"""Bytes of a fragment inside that are compared with the text at every place where the rest of it ends, at most."""
+"""Longest tail, in bytes, of a fragment inside: it is compared with the text wherever the path of the fragment ends."""
 _MORE = 1
-"""Bytes that the path of a fragment inside has after it is alone: without, texts end so many paths that comparing tails
-takes longer than all else."""
+"""Bytes of a path after its fragment is alone on it, for fragments inside. Without them texts reach so many path ends
+that comparing tails takes longer than everything else."""
 _DENSE_AT_LEAST, _DENSE_CELLS = 256, 1 << 17
-"""Nodes of a trie that have a dense row: an eighth of them, but so many at least, and so many cells at most, which stay
-in the cache."""
+"""An eighth of the nodes have a dense row, but at least so many nodes, and at most so many cells, which stay in the
+cache."""
 _ANY_TAIL = np.iinfo(np.int32).max
 
 
 class PatternTrie:
-    """A trie of fragments that strings end with, or have inside."""
+    """A trie of the fragments that strings end with, or of those that they contain (`is_inside`)."""
 
     def __init__(self, arrays: TrieArrays, is_inside: bool) -> None:
         self.arrays = arrays
@@ -45,15 +47,12 @@ class PatternTrie:
         self._words = np.array(words_of(TRIE, arrays), np.int64)
 
     def find(self, offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The ranks of the fragments that texts have: where those of each text begin, and the ranks.
-
-        Takes `read_only` arrays.
-        """
+        """Find the fragments of texts (`read_only` arrays). Returns where the ranks of each begin, and the ranks."""
         return find_fragments(self._words, self.is_inside, offsets, data)
 
 
 def build_tries(dictionary: Mapping[str, np.ndarray], derived: list[int]) -> dict[str, np.ndarray]:
-    """The tries of the derived attributes, one after the other in flat arrays; nothing if there are none."""
+    """Build the tries of the derived attributes: flat arrays, one trie after the other; none without fragments."""
     made = [(attr, _build(dictionary, attr, is_inside)) for attr in derived for is_inside in (False, True)]
     made = [(attr, trie) for attr, trie in made if len(trie.arrays.fragments)]
     if not made:
@@ -92,7 +91,7 @@ def open_tries(arrays: Mapping[str, np.ndarray]) -> dict[int, list[PatternTrie]]
 
 
 def is_every(arrays: Mapping[str, np.ndarray], attr: int) -> np.ndarray:
-    """By index of a derived attribute's constants, whether every value must have the fragment."""
+    """For each constant of a derived attribute, whether the fragment is looked for in every value."""
     first, last = arrays["string_start"][attr : attr + 2].tolist()
     kinds = arrays["string_bytes"][arrays["string_offset"][first + 1 : last + 1] - 1]
     mask: np.ndarray = np.isin(kinds, [ord(letter) for letter in (EVERY_END, EVERY_INSIDE, EVERY_NETWORK)])
@@ -100,7 +99,7 @@ def is_every(arrays: Mapping[str, np.ndarray], attr: int) -> np.ndarray:
 
 
 def _build(dictionary: Mapping[str, np.ndarray], attr: int, is_inside: bool) -> PatternTrie:
-    """One trie, of which the table of fragments may be empty."""
+    """One trie; its table of fragments may be empty."""
     (offsets, data), fragments = _gather(dictionary, attr, is_inside)
     depth = np.empty(len(fragments), np.int64)
     tail, more = (_TAIL, _MORE) if is_inside else (_ANY_TAIL, 0)
@@ -126,7 +125,7 @@ def _build(dictionary: Mapping[str, np.ndarray], attr: int, is_inside: bool) -> 
 def _gather(
     dictionary: Mapping[str, np.ndarray], attr: int, is_inside: bool
 ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
-    """The sorted distinct texts of a trie, backwards if they are looked for at the end, and its table of fragments."""
+    """The sorted distinct texts of a trie, reversed if strings end with them, and its table of fragments."""
     first, last = dictionary["string_start"][attr : attr + 2].tolist()
     starts, ends = dictionary["string_offset"][first:last], dictionary["string_offset"][first + 1 : last + 1] - 1
     data = dictionary["string_bytes"]

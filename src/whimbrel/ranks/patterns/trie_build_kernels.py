@@ -1,32 +1,33 @@
-"""The loops that make a trie of fragments.
+"""The loops that build a trie of fragments.
 
-A trie holds fragments of text as bytes, the children of a node side by side and in order, nodes level by level. A path
-ends soon after its fragment is the only one left, so that there are few nodes for a fragment; what is left of it is
-its *tail*. The first nodes, where texts are most of the time, have a *dense* row: the next node by class of byte.
-Class 0 has the bytes that no fragment has.
+A trie has the bytes of fragments on its edges. Nodes are numbered level by level, and the children of a node follow one
+another in the order of their bytes. A path ends soon after only one fragment is left on it, so that a fragment has few
+nodes; the rest of the fragment is its *tail*. The first nodes, where searches spend most of their time, have a *dense*
+row: the next node for each class of byte. Class 0 has all bytes that no fragment has.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.compiled.helpers import shared
+from whimbrel.compiled.helpers import Integer, shared
 from whimbrel.compiled.jit import helper, kernel
 
 FIRST, FAIL, WHOLE, CUT = 0, 1, 2, 3
-"""Columns of a node: its first child, the node of its longest proper suffix, and the nearest nodes on the way of
-suffixes, from itself on, where a fragment ends, and where one goes on with a tail; 0, the root, is none."""
+"""Columns of a node: its first child; the node of its longest proper suffix; and, following suffixes from the node
+itself, the nearest node where a whole fragment ends, and the nearest where a fragment goes on with a tail. The root, 0,
+stands for none."""
 _FEW = 8
-"""Children of a node up to which they are looked through one by one."""
+"""Up to this many children are searched one by one."""
 
 
 @kernel
 def measure(
     offsets: np.ndarray, data: np.ndarray, tail: int, more: int, depth: np.ndarray
 ) -> np.ndarray:  # pragma: no cover
-    """Writes how deep each of the sorted distinct fragments goes; returns how many nodes each level of the trie has.
+    """Write the length of the path of each of the sorted distinct fragments; return the number of nodes on each level.
 
-    `tail` is how long a tail may be, `more` how many bytes a path has after its fragment is alone.
+    A tail has at most `tail` bytes, and a path goes on for `more` bytes after its fragment is alone on it.
     """
     count = offsets.shape[0] - 1
     longest = 0
@@ -60,7 +61,7 @@ def grow(
     labels: np.ndarray,
     fragment: np.ndarray,
 ) -> None:  # pragma: no cover
-    """Makes the nodes of all fragments: their first children, labels and fragments (-1: none)."""
+    """Write the nodes of all fragments: first children, bytes (`labels`), and which fragment ends there (-1: none)."""
     following = np.zeros(levels.shape[0] + 1, np.int64)
     for d in range(levels.shape[0]):
         following[d + 1] = following[d] + levels[d]
@@ -87,8 +88,8 @@ def grow(
 
 
 @helper
-def child_of(nodes, labels, node, byte):  # type: ignore[no-untyped-def]
-    """The child of a node, or 0."""
+def child_of(nodes: np.ndarray, labels: np.ndarray, node: Integer, byte: int) -> Integer:  # pragma: no cover
+    """The child of a node for a byte, or 0."""
     low, end = np.int64(nodes[node, FIRST]), np.int64(nodes[node + 1, FIRST])
     while end - low > _FEW:
         middle = (low + end) >> 1
@@ -103,8 +104,10 @@ def child_of(nodes, labels, node, byte):  # type: ignore[no-untyped-def]
 
 
 @helper
-def step(nodes, labels, classes, dense, node, byte):  # type: ignore[no-untyped-def]
-    """The node of the longest suffix of the text so far that is in the trie."""
+def step(
+    nodes: np.ndarray, labels: np.ndarray, classes: np.ndarray, dense: np.ndarray, node: Integer, byte: int
+) -> Integer:  # pragma: no cover
+    """The node of the longest suffix of the text so far, with this byte, that is in the trie."""
     while node >= dense.shape[0]:
         child = child_of(nodes, labels, node, byte)
         if child != 0:
@@ -123,7 +126,7 @@ def connect(
     is_whole: np.ndarray,
     is_inside: bool,
 ) -> None:  # pragma: no cover
-    """Writes the dense rows and, for fragments inside, the ways of suffixes, of which every node comes before."""
+    """Write the dense rows and, for fragments inside, the links to suffixes, whose nodes come before their own."""
     for parent in range(nodes.shape[0] - 1):
         if parent < dense.shape[0]:
             if parent != 0 and is_inside:
@@ -134,7 +137,7 @@ def connect(
         if not is_inside:
             continue
         for node in range(nodes[parent, FIRST], nodes[parent + 1, FIRST]):
-            fail = np.int64(0)
+            fail: Integer = np.int64(0)
             if parent != 0:
                 fail = step(nodes, labels, classes, dense, np.int64(nodes[parent, FAIL]), labels[node])
             nodes[node, FAIL] = fail

@@ -11,22 +11,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.helpers import shared
+from whimbrel.compiled.helpers import Integer, shared
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.compiled.views import TupleOfArrays, view
 from whimbrel.ranks.patterns.trie_build_kernels import CUT, FAIL, WHOLE, child_of, step
 
 
 class TrieArrays(NamedTuple):
-    """What there is of a trie."""
+    """The arrays of a trie."""
 
-    nodes: np.ndarray
-    labels: np.ndarray
-    fragment: np.ndarray
-    classes: np.ndarray
-    dense: np.ndarray
-    fragments: np.ndarray
-    known: np.ndarray
+    nodes: np.ndarray  # int32[n + 1, 4]: see trie_build_kernels
+    labels: np.ndarray  # uint8[n + 1]: the byte that leads to a node
+    fragment: np.ndarray  # int32[n + 1]: the fragment that ends at a node, or -1
+    classes: np.ndarray  # uint8[256]: the class of each byte
+    dense: np.ndarray  # int32[m, classes]: the next node from each of the first nodes
+    fragments: np.ndarray  # int64[f, 5]: the columns below
+    known: np.ndarray  # uint8: the bytes of all fragments
 
 
 TRIE = TupleOfArrays(
@@ -36,15 +36,16 @@ TRIE = TupleOfArrays(
     writeable=False,
 )
 START, LENGTH, DEPTH, SOME, EVERY = 0, 1, 2, 3, 4
-"""Columns of a fragment: where its text is, its length, the depth of its node, and the ranks it stands for, or 0."""
+"""Columns of a fragment: where its text begins, its length, the depth of its node, and its ranks, or 0."""
 _FEW = 8
-"""Fragments of a text up to which they are looked through one by one."""
+"""Up to this many fragments of a text are searched one by one."""
 
 _trie = view(TRIE)
 
 
 @helper
-def _larger(array):  # type: ignore[no-untyped-def]
+def _larger(array: np.ndarray) -> np.ndarray:  # pragma: no cover
+    """A copy of twice the size."""
     out = np.empty(2 * array.size, array.dtype)
     for i in range(array.size):  # slices take long to compile
         out[i] = array[i]
@@ -52,8 +53,8 @@ def _larger(array):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _place(table, number):  # type: ignore[no-untyped-def]
-    """Where a fragment is in a table, or belongs."""
+def _place(table: np.ndarray, number: Integer) -> Integer:  # pragma: no cover
+    """The place of a fragment in a hash table, or the free place where it belongs."""
     mask = table.size - 1
     at = (number * 0x9E3779B1 >> 7) & mask
     while table[at] >= 0 and table[at] != number:
@@ -62,10 +63,11 @@ def _place(table, number):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _is_new(found, count, table, number):  # type: ignore[no-untyped-def]
-    """Whether a fragment is not among the first `count` of those found."""
+def _is_new(found: np.ndarray, count: int, table: np.ndarray, number: Integer) -> bool:  # pragma: no cover
+    """Whether a fragment is not among the `count` fragments found so far."""
     if count > _FEW:
-        return table[_place(table, number)] < 0
+        is_free: bool = table[_place(table, number)] < 0
+        return is_free
     is_new = True
     for i in range(count):
         is_new &= found[i] != number
@@ -73,8 +75,8 @@ def _is_new(found, count, table, number):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _listed(found, count, table):  # type: ignore[no-untyped-def]
-    """The table with the last of the fragments found, larger where they fill it by half."""
+def _listed(found: np.ndarray, count: int, table: np.ndarray) -> np.ndarray:  # pragma: no cover
+    """The hash table of the fragments found, with the last one; a larger table where it was half full."""
     if count <= _FEW:
         return table
     first = count - 1
@@ -92,8 +94,10 @@ def _listed(found, count, table):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _write(fragments, found, count, ranks, n):  # type: ignore[no-untyped-def]
-    """Appends the ranks of the fragments found: the ranks, which may be another array, and their number."""
+def _write(
+    fragments: np.ndarray, found: np.ndarray, count: int, ranks: np.ndarray, n: int
+) -> tuple[np.ndarray, int]:  # pragma: no cover
+    """Append the ranks of the fragments found; return the ranks, which may be a new array, and their number."""
     while n + 2 * count > ranks.size:
         ranks = _larger(ranks)
     for i in range(count):
@@ -104,10 +108,12 @@ def _write(fragments, found, count, ranks, n):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _find_inside(trie, data, start, end, found, table):  # type: ignore[no-untyped-def]
-    """The fragments that a text has somewhere, each once, and how many; the arrays may be others afterwards."""
+def _find_inside(
+    trie: TrieArrays, data: np.ndarray, start: int, end: int, found: np.ndarray, table: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, int]:  # pragma: no cover
+    """Find the fragments that a text has anywhere, each once. Returns `found`, `table` and the count."""
     nodes, labels, fragment, classes, dense, fragments, known = trie
-    node = np.int64(0)
+    node: Integer = np.int64(0)
     count = 0
     for at in range(start, end):
         if node < dense.shape[0]:  # not left to `step`: a call with so many arrays takes longer than this
@@ -143,10 +149,12 @@ def _find_inside(trie, data, start, end, found, table):  # type: ignore[no-untyp
 
 
 @helper
-def _find_ends(trie, data, start, end, found):  # type: ignore[no-untyped-def]
-    """The fragments that a text ends with, and how many: the trie has them from their last byte to the first."""
+def _find_ends(
+    trie: TrieArrays, data: np.ndarray, start: int, end: int, found: np.ndarray
+) -> tuple[np.ndarray, int]:  # pragma: no cover
+    """Find the fragments that a text ends with, which the trie has backwards. Returns `found` and the count."""
     nodes, labels, fragment, classes, dense, fragments, known = trie
-    node = np.int64(0)
+    node: Integer = np.int64(0)
     count = 0
     at = end - 1
     while at >= start:
@@ -172,7 +180,7 @@ def _find_ends(trie, data, start, end, found):  # type: ignore[no-untyped-def]
 def find_fragments(
     words: np.ndarray, is_inside: bool, offsets: np.ndarray, data: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:  # pragma: no cover
-    """The ranks of the fragments that each text has: where those of a text begin, and the ranks."""
+    """Find the fragments of each text. Returns where the ranks of each text begin, and the ranks."""
     trie = _trie(words, 0)
     ends = np.zeros(offsets.shape[0], np.int64)
     ranks = np.empty(16, np.int32)

@@ -1,6 +1,6 @@
-"""Sorted constants, made quick to search: a table of all integers in their range, or buckets of equal width.
+"""Structures that make sorted constants quick to search: a table of all integers in their range, or buckets.
 
-Both are built from the constants when the first column comes, and kept beside them; a segment does not store them.
+Both are built from the constants when the first column is encoded, and kept in memory; a segment does not store them.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 from whimbrel.compiled.views import read_only
 
 TABLE_ENTRIES = 1 << 16
-"""A direct table may always have this many entries: it fits the second-level cache."""
+"""A table may always have this many entries, which fit the second-level cache."""
 TABLE_SPARSENESS = 8
-"""And so many per constant when there are more constants."""
+"""With more constants a table may have this many entries for each."""
 CACHED = 1 << 17
-"""Up to so many constants, their buckets stay in the cache even if there are four for each."""
+"""Up to so many constants get four buckets each, which stay in the cache; more constants get two each."""
 
 
 class Buckets(NamedTuple):
@@ -30,7 +30,7 @@ class Buckets(NamedTuple):
 
     @staticmethod
     def of(constants: np.ndarray) -> Buckets:
-        """Steps small enough for a few constants each; the outermost 1 % share the end ones, lest they stretch them."""
+        """Buckets of equal width with a few constants each. The outermost 1 % share the end buckets."""
         count = len(constants)
         steps = (4 if count <= CACHED else 2) * count
         finite = constants[np.isfinite(constants)] if constants.dtype.kind == "f" else constants
@@ -47,7 +47,7 @@ class Buckets(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Ranks of all integers from the one below the first constant to the one above the last."""
+    """The ranks of all integers from one below the first constant to one above the last."""
 
     table: np.ndarray
     low: int
