@@ -48,7 +48,7 @@ class TupleOfArrays(NamedTuple):
         return types.NamedTuple(arrays, self.name)  # type: ignore[no-untyped-call]
 
 
-def kind_of(name: type, writeable: bool, others: dict[str, tuple[str, int]]) -> TupleOfArrays:
+def tuple_of_arrays(name: type, writeable: bool, others: dict[str, tuple[str, int]]) -> TupleOfArrays:
     """The kind of a named tuple whose arrays are int32 in one dimension, but for `others`: dtype and dimensions."""
     fields: tuple[str, ...] = name._fields  # type: ignore[attr-defined]
     what = [others.get(field, ("int32", 1)) for field in fields]

@@ -18,7 +18,7 @@ _types = pa.types
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class ColumnLeaf:
     """A column, or a field below one: its attribute (-1 if it has none itself), name, and path of field numbers.
 
     `is_time`: its texts are read as timestamps. `leaves`: the fields with attributes, if it is an array of objects.
@@ -28,18 +28,18 @@ class Leaf:
     name: str
     path: tuple[int, ...]
     is_time: bool = False
-    leaves: tuple[Leaf, ...] = ()
+    leaves: tuple[ColumnLeaf, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnLayout:
     """Where attributes lie in tables of one schema; flat leaves are in order of their attributes."""
 
-    flat: list[Leaf] = field(default_factory=list)
-    lists: list[Leaf] = field(default_factory=list)
-    objects: list[Leaf] = field(default_factory=list)
-    maps: list[Leaf] = field(default_factory=list)
-    odd: list[Leaf] = field(default_factory=list)
+    flat: list[ColumnLeaf] = field(default_factory=list)
+    lists: list[ColumnLeaf] = field(default_factory=list)
+    objects: list[ColumnLeaf] = field(default_factory=list)
+    maps: list[ColumnLeaf] = field(default_factory=list)
+    odd: list[ColumnLeaf] = field(default_factory=list)
 
     @property
     def is_flat(self) -> bool:
@@ -57,7 +57,7 @@ def layout(
         kind = _plain(kind)
         if _types.is_struct(kind):
             if len(path) >= EVENT_DEPTH.value:
-                found.odd.append(Leaf(-1, schema.names[path[0]], path[:1]))  # the reader of events refuses it
+                found.odd.append(ColumnLeaf(-1, schema.names[path[0]], path[:1]))  # the reader of events refuses it
             elif name in above:
                 for index, child in enumerate(kind):
                     walk(f"{name}.{child.name}", child.type, (*path, index), found)
@@ -66,11 +66,11 @@ def layout(
         if not _is_nested(kind):
             if attr is not None:
                 _check_scalar(kind, name)
-                found.flat.append(Leaf(attr, name, path, name in timestamps))
+                found.flat.append(ColumnLeaf(attr, name, path, name in timestamps))
         elif attr is not None or name in above:
-            walk_members(Leaf(-1 if attr is None else attr, name, path, name in timestamps), kind, found)
+            walk_members(ColumnLeaf(-1 if attr is None else attr, name, path, name in timestamps), kind, found)
 
-    def walk_members(leaf: Leaf, kind: pa.DataType, found: ColumnLayout) -> None:
+    def walk_members(leaf: ColumnLeaf, kind: pa.DataType, found: ColumnLayout) -> None:
         is_map = _types.is_map(kind)
         member = _plain(kind.item_type if is_map else kind.value_type)
         if is_map and _is_text(kind.key_type) and not _is_nested(member):
@@ -97,7 +97,7 @@ def layout(
     return found
 
 
-def leaf_array(table: pa.Table | pa.RecordBatch, leaf: Leaf) -> pa.Array:
+def leaf_array(table: pa.Table | pa.RecordBatch, leaf: ColumnLeaf) -> pa.Array:
     """The array of a leaf; a null struct makes its fields null."""
     array = table.column(leaf.path[0])
     if isinstance(array, pa.ChunkedArray):

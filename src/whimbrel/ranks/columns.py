@@ -15,7 +15,7 @@ from pyarrow import lib
 from whimbrel.compiled.views import read_only
 from whimbrel.model.errors import EventError
 from whimbrel.model.values import Timestamp
-from whimbrel.ranks.column_layout import Leaf, storage
+from whimbrel.ranks.column_layout import ColumnLeaf, storage
 from whimbrel.ranks.lookup import EXACT_FLOAT, Lookup
 from whimbrel.ranks.rank_kernels import mask_nulls
 from whimbrel.ranks.string_kernels import parse_times
@@ -36,7 +36,7 @@ _SCALES = (2, 4, 6, 9, 12)
 Reader: TypeAlias = Callable[[pa.Array, Lookup, int, np.ndarray], None]
 
 
-def rank_column(array: pa.Array, leaf: Leaf, lookup: Lookup, out: np.ndarray) -> None:
+def rank_column(array: pa.Array, leaf: ColumnLeaf, lookup: Lookup, out: np.ndarray) -> None:
     """Write the ranks of a flat column, MISSING where it has no value."""
     rank_array(array, lookup, leaf.is_time, MISSING, out)
     if leaf.is_time:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.views import kind_of
+from whimbrel.compiled.views import tuple_of_arrays
 
 
 class Numbers(NamedTuple):
@@ -44,7 +44,7 @@ class Entries(NamedTuple):
     items: np.ndarray  # int64[m]: what is known of a dict while it is read
 
 
-NUMBERS = kind_of(
+NUMBERS = tuple_of_arrays(
     Numbers,
     False,
     {
@@ -57,7 +57,7 @@ NUMBERS = kind_of(
         "scale": ("float64", 2),
     },
 )
-READING = kind_of(
+READING = tuple_of_arrays(
     Reading,
     False,
     {
@@ -70,7 +70,7 @@ READING = kind_of(
         "ordered": ("uint8", 1),
     },
 )
-ENTRIES = kind_of(Entries, True, {"cells": ("float64", 1), "bits": ("int64", 1), "items": ("int64", 1)})
+ENTRIES = tuple_of_arrays(Entries, True, {"cells": ("float64", 1), "bits": ("int64", 1), "items": ("int64", 1)})
 ENTRIES_AT = 0
 NUMBERS_AT = ENTRIES_AT + ENTRIES.words
 READING_AT = NUMBERS_AT + NUMBERS.words

@@ -14,11 +14,11 @@ import pyarrow as pa
 from pyarrow import lib
 
 from whimbrel.model.errors import EventError
-from whimbrel.ranks.column_layout import Leaf, field_array, storage
+from whimbrel.ranks.column_layout import ColumnLeaf, field_array, storage
 from whimbrel.ranks.columns import BAD, MISSING, NULL, rank_array
 from whimbrel.ranks.lookup import Lookup
 
-See: TypeAlias = Callable[[Leaf, pa.Array, np.ndarray, np.ndarray, np.ndarray], None]
+See: TypeAlias = Callable[[ColumnLeaf, pa.Array, np.ndarray, np.ndarray, np.ndarray], None]
 """Called with the leaf, its values, their ranks, and where the values of each row start and end."""
 
 
@@ -31,7 +31,7 @@ class ListRanks(NamedTuple):
     ends: np.ndarray
 
 
-def rank_lists(array: pa.Array, leaf: Leaf, lookup: Lookup, see: See) -> ListRanks:
+def rank_lists(array: pa.Array, leaf: ColumnLeaf, lookup: Lookup, see: See) -> ListRanks:
     """The ranks of a column of lists of scalars."""
     members, starts, ends = _members(array, array.values)
     ranks = np.empty(len(members), np.int32)
@@ -42,7 +42,7 @@ def rank_lists(array: pa.Array, leaf: Leaf, lookup: Lookup, see: See) -> ListRan
 
 
 def rank_objects(
-    array: pa.Array, leaf: Leaf, lookup: Callable[[int], Lookup], see: See
+    array: pa.Array, leaf: ColumnLeaf, lookup: Callable[[int], Lookup], see: See
 ) -> tuple[list[ListRanks], np.ndarray]:
     """The ranks of a column of arrays of objects, and which rows have a value in one of the objects."""
     members, starts, ends = _members(array, array.values)
@@ -64,7 +64,11 @@ def rank_objects(
 
 
 def rank_map(
-    array: pa.Array, leaf: Leaf, find: Callable[[str], Leaf | None], lookup: Callable[[int], Lookup], see: See
+    array: pa.Array,
+    leaf: ColumnLeaf,
+    find: Callable[[str], ColumnLeaf | None],
+    lookup: Callable[[int], Lookup],
+    see: See,
 ) -> list[ListRanks]:
     """The ranks of a column of maps from text to scalars; `find` gives the attribute of a key."""
     keys, starts, ends = _members(array, array.keys)
@@ -121,7 +125,7 @@ def _chosen(attr: int, ranks: np.ndarray, chosen: np.ndarray, starts: np.ndarray
     return ListRanks(attr, ranks[chosen], before[starts], before[ends])
 
 
-def _check_times(ranks: np.ndarray, members: pa.Array, starts: np.ndarray, ends: np.ndarray, leaf: Leaf) -> None:
+def _check_times(ranks: np.ndarray, members: pa.Array, starts: np.ndarray, ends: np.ndarray, leaf: ColumnLeaf) -> None:
     """Raise EventError for the first row with a text that is no timestamp; members outside every row do not count."""
     if leaf.is_time:
         for member in np.flatnonzero(ranks == BAD).tolist():

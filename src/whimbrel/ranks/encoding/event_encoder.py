@@ -20,7 +20,7 @@ from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.model.event import Event
 from whimbrel.model.event_tables import read_events
 from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_VALUES
-from whimbrel.ranks.column_layout import ColumnLayout, Leaf, layout, leaf_array
+from whimbrel.ranks.column_layout import ColumnLayout, ColumnLeaf, layout, leaf_array
 from whimbrel.ranks.columns import rank_column
 from whimbrel.ranks.dictionary import Dictionary
 from whimbrel.ranks.encoding.single_events import SingleEventEncoder
@@ -138,11 +138,11 @@ class EventEncoder:
         Values of attributes that have patterns are added to `seen`.
         """
 
-        def below(name: str) -> Leaf | None:
+        def below(name: str) -> ColumnLeaf | None:
             attr = self._ids.get(name)
-            return None if attr is None else Leaf(attr, name, (), name in timestamps)
+            return None if attr is None else ColumnLeaf(attr, name, (), name in timestamps)
 
-        def see(leaf: Leaf, values: pa.Array, ranks: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> None:
+        def see(leaf: ColumnLeaf, values: pa.Array, ranks: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> None:
             if self._fragments is not None and leaf.attr in self._fragments:
                 seen.append(SeenValues(leaf.attr, None if leaf.is_time else values, ranks, starts, ends))
 
@@ -155,7 +155,9 @@ class EventEncoder:
             parts += rank_map(leaf_array(table, leaf), leaf, below, self._lookup, see)
         return parts
 
-    def _odd(self, table: pa.Table | pa.RecordBatch, leaves: list[Leaf], timestamps: Collection[str]) -> EncodedEvents:
+    def _odd(
+        self, table: pa.Table | pa.RecordBatch, leaves: list[ColumnLeaf], timestamps: Collection[str]
+    ) -> EncodedEvents:
         """Encode, event by event, the leaves that cannot be read as columns."""
         arrays = [leaf_array(table, leaf) for leaf in leaves]
         odd = pa.Table.from_arrays(arrays, [leaf.name for leaf in leaves])

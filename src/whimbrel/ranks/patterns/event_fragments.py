@@ -22,7 +22,7 @@ from whimbrel.compiled.views import read_only
 from whimbrel.model.values import STRING, SortKey, to_value
 from whimbrel.ranks.arrow import values_of
 from whimbrel.ranks.cells import RANK
-from whimbrel.ranks.column_layout import Leaf, storage
+from whimbrel.ranks.column_layout import ColumnLeaf, storage
 from whimbrel.ranks.columns import is_text, text_buffers
 from whimbrel.ranks.dictionary import Dictionary
 from whimbrel.ranks.list_columns import ListRanks
@@ -166,7 +166,7 @@ class EventFragments:
     def __contains__(self, attr: object) -> bool:
         return attr in self._by_attr
 
-    def are_below(self, leaves: Sequence[Leaf]) -> bool:
+    def are_below(self, leaves: Sequence[ColumnLeaf]) -> bool:
         """Whether some leaf, or an attribute below it, has patterns."""
         return any(name == leaf.name or name.startswith(f"{leaf.name}.") for leaf in leaves for name in self._by_name)
 

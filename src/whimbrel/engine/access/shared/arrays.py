@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.views import kind_of
+from whimbrel.compiled.views import tuple_of_arrays
 from whimbrel.ranks.kernel_arrays import END_AT
 
 
@@ -93,7 +93,7 @@ class Task(NamedTuple):
     out: np.ndarray  # int32[m]: slots
 
 
-SEGMENT = kind_of(
+SEGMENT = tuple_of_arrays(
     SegmentArrays,
     False,
     {
@@ -120,7 +120,7 @@ SEGMENT = kind_of(
         "bits_items": ("int32", 2),
     },
 )
-SCRATCH = kind_of(
+SCRATCH = tuple_of_arrays(
     Scratch,
     True,
     {
@@ -132,7 +132,7 @@ SCRATCH = kind_of(
         "counts": ("int64", 1),
     },
 )
-TASK = kind_of(Task, True, {"offsets": ("int64", 1), "ends": ("int64", 1)})
+TASK = tuple_of_arrays(Task, True, {"offsets": ("int64", 1), "ends": ("int64", 1)})
 SEGMENT_AT = END_AT
 SCRATCH_AT = SEGMENT_AT + SEGMENT.words
 TASK_AT = SCRATCH_AT + SCRATCH.words
