@@ -8,7 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from whimbrel.cli.demo import stream as demo_stream
+from whimbrel.cli.demo.stream import play
+from whimbrel.lab.quote_stream import StreamSizes
 
 pytestmark = pytest.mark.spark
 
@@ -20,19 +21,15 @@ class Ready:
         self.get = lambda: spark
 
 
-def test_the_stream_takes_up_a_subscription_and_agrees_with_the_library(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in {"ALERTS": 2_000, "QUOTES": 3_000, "SECONDS": 1.0, "_CHECKED": 1_000}.items():
-        monkeypatch.setattr(demo_stream, name, value)
-    monkeypatch.setattr(demo_stream, "_NEW", (2_000, "volume >= 1"))
+def test_the_stream_takes_up_a_subscription_and_agrees_with_the_library(spark: SparkSession) -> None:
     text = io.StringIO()
-    chapter = demo_stream.play(Console(file=text, width=100), Ready(spark))  # type: ignore[arg-type]
-    assert (chapter.events, chapter.checked) == (3_000, 1_000)
-    assert set(chapter.versions.values()) == {1, 2}
-    assert 0 < chapter.new_pairs < chapter.events
-    assert chapter.to_dict()["pairs"] == chapter.pairs > chapter.new_pairs
-    assert 0 < chapter.to_dict()["median_ms"] <= max(chapter.latencies)  # type: ignore[operator]
+    sizes = StreamSizes(alerts=2_000, quotes=3_000, seconds=1.0, checked=1_000)
+    totals = play(Console(file=text, width=100), Ready(spark), sizes)  # type: ignore[arg-type]
+    assert (totals.events, totals.checked) == (3_000, 1_000)
+    assert set(totals.versions.values()) == {1, 2}
+    assert 0 < totals.new_pairs < totals.events
+    assert totals.to_dict()["pairs"] == totals.pairs > totals.new_pairs
+    assert 0 < totals.to_dict()["median_ms"] <= max(totals.latencies)  # type: ignore[operator]
     for part in (
         "2,000 alerts",
         "median time of a micro-batch",

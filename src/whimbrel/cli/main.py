@@ -15,7 +15,7 @@ from whimbrel.cli.commands.version import version
 from whimbrel.cli.commands.warm import warm
 from whimbrel.cli.demo.command import demo
 from whimbrel.cli.pipeline.backtest import backtest
-from whimbrel.cli.pipeline.commands import pipeline
+from whimbrel.cli.pipeline.group import pipeline
 from whimbrel.cli.terminal.program import run_program
 
 app = typer.Typer(

@@ -1,1 +1,1 @@
-"""The lab: frozen workloads, experiments on them, plots and reports."""
+"""Workloads, measuring, and the papers' matchers side by side. docs/lab.md shows how to use it."""

@@ -1,8 +1,8 @@
-"""The advisor: which matcher suits these subscriptions and events? It measures them all and says why.
+"""The advisor: it measures every matcher on a sample of subscriptions and events, recommends one, and says why.
 
-Every member of the family that takes the sample is filled with it and answers its events one by one, on the same
-`Event` objects, within a share of the time that was given. Answers are compared with the reference; a member that
-refuses the sample, runs out of time or answers wrongly is listed with the reason and not recommended.
+Each matcher is loaded with the sample and matches its events one by one, within a share of the given time. Its answers
+are compared with those of the reference. A matcher that refuses the sample, runs out of time or answers wrongly is
+listed with the reason and not recommended.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from whimbrel.model.filter import Filter
 from whimbrel.model.subscription import Id
 
 Progress = Callable[[str, float], None]
-"""Told the member at work and the share of the work that is done."""
+"""Is told the matcher that is measured, and the share of the work that is done."""
 
 _REFERENCE = "naive"
 _WARM = 3  # events before the clock runs: they compile what a member compiles late
@@ -43,7 +43,7 @@ class NothingToAdvise(WhimbrelError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What came of one member: `outcome` is measured, refused, too slow or wrong, `reason` why it is not measured."""
+    """The outcome of one matcher: measured, refused, too slow or wrong; `reason` says why it is not measured."""
 
     member: str
     outcome: str
@@ -56,7 +56,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """The recommended member, why, and what all of that rests on; measured members come first, fastest first."""
+    """The recommended matcher, the reasons, the features of the sample, and all measurements, the fastest first."""
 
     recommended: str | None
     why: tuple[str, ...]
@@ -69,7 +69,7 @@ class Advice:
 
     @property
     def text(self) -> str:
-        """The advice to read."""
+        """The advice as text for people."""
         lines = [f"Recommended: {self.recommended or 'none'}", *(f"  {reason}" for reason in self.why), ""]
         lines += [self.features.sentence, ""]
         lines.append(f"{'member':<20} {'us/event':>10} {'build s':>9} {'MB':>8} {'events':>7}")
@@ -120,7 +120,7 @@ def advise(
 
 
 class _Trial:
-    """One sample, and the answers that the reference gave to its first events."""
+    """One sample, and the answers of the reference to its first events."""
 
     def __init__(self, filters: dict[Id, Filter], events: Sequence[Event], timestamps: tuple[str, ...]) -> None:
         self.filters = filters
@@ -161,7 +161,7 @@ class _Trial:
         )
 
     def _load(self, name: str) -> None:
-        """Load or compile the member's kernels, which is no part of its time."""
+        """Compile or load the kernels of a matcher before it is timed."""
         matcher = make(name, timestamps=self.timestamps)
         for id, filter in list(self.filters.items())[:_WARM]:
             with suppress(UnsupportedFilter):
@@ -205,7 +205,7 @@ class _Refusal(Exception):
 
 
 def _recommended(measurements: Sequence[Measurement]) -> Measurement | None:
-    """The fastest; of those about as fast, the one that is built soonest."""
+    """The fastest matcher; of those within a tenth of it, the one that is built soonest."""
     measured = [m for m in measurements if m.median_us is not None]
     if not measured:
         return None

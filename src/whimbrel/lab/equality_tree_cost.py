@@ -1,12 +1,12 @@
-"""What an equality tree costs in theory: nodes visited per event, expected exactly and bounded from above.
+"""The theoretical cost of an equality tree: the nodes that an event visits, expected exactly and bounded from above.
 
-Aguilera et al., PODC'99, section 4 and appendix B (ALGORITHMS.md sections 3 and 4). K attributes of V values each,
+Aguilera et al., PODC'99, section 4 and appendix B (docs/papers.md). K attributes of V values each,
 events uniform over the V**K combinations, a set S of subscriptions; Kbar = K + 1. Then
 
     expected_cost <= greedy_bound <= theorem_1 <= corollary_1.
 
-The bound is sublinear in |S|: it grows with |S|**(1 - decay_exponent(V, K)). [Spaces] Table 2 quotes it with ln K where
-ln(K + 1) is needed (ERR-4a).
+The bound is sublinear in |S|: it grows with |S|**(1 - decay_exponent(V, K)). Table 2 of the subject-space paper
+quotes it with ln K where ln(K + 1) is needed (ERR-4a).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a sample of subscriptions and events is like: the shares of constructs, attributes, matches."""
+"""Features of a sample of subscriptions and events: shares of constructs, numbers of attributes and matches."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Features:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What in the sample favours some algorithms over others."""
+        """The features that favour some algorithms over others, in sentences."""
         out = []
         equality = self.constructs.get("equality", 0.0)
         if equality >= _MOST:

@@ -1,7 +1,7 @@
-"""Use everything once, so that every kernel is compiled and kept: for images, and before a service starts.
+"""Warm-up: call everything once on small inputs, so that every kernel is compiled and cached on disk.
 
-Kernels are compiled for the types that they are called with. So all kinds of keys, ids, columns, patterns and changes
-are used here, on small inputs.
+Numba compiles a kernel for the types that it is called with. So all kinds of keys, ids, columns, patterns and changes
+are used here. For container images, and before a service starts.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _EVENTS: list[dict[str, object]] = [
 ]
 
 
-def warm(progress: Progress = lambda text: None) -> None:
-    """Compile what is not on disk yet."""
+def warm_up(progress: Progress = lambda text: None) -> None:
+    """Compile every kernel that is not cached yet."""
     for name, parameters in _WORKLOADS.items():
         progress(f"matching {name}")
         workload = make(name, **parameters)

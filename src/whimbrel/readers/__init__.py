@@ -1,1 +1,1 @@
-"""Files of events and subscriptions: JSON lines, CSV, Parquet; each problem with its place."""
+"""Files of events and subscriptions: JSON lines, CSV and Parquet, with the place of everything that is refused."""

@@ -35,7 +35,7 @@ _WIDER = {("integer", "number"): "number", ("number", "integer"): "number"}
 
 
 def read_csv(stream: IO[bytes], file: str) -> Iterator[tuple[list[int], pa.RecordBatch] | InputError]:
-    """Batches with the row numbers of their rows, and errors for rows with the wrong number of cells."""
+    """Read batches with the numbers of their rows; an error stands where a row has the wrong number of cells."""
     import pyarrow as pa
 
     try:
@@ -163,7 +163,7 @@ def _fits_int64(cells: pa.Array) -> bool:
 
 
 def _check_encoding(stream: IO[bytes], file: str) -> None:
-    """Raise WrongEncoding at the first byte that is not UTF-8: cells cannot be trusted in another encoding."""
+    """Raise WrongEncoding at the first byte that is not UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     stream.seek(0)
     lines, line_start, offset = 1, 0, 0

@@ -1,4 +1,4 @@
-"""What can be wrong with an input file: one class per kind, each with the place."""
+"""Errors of input files: one class per kind, each with the place in the file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from whimbrel.model.errors import EventError, FilterError, LimitExceeded, Whimbr
 
 @dataclass(frozen=True, slots=True)
 class InputPlace:
-    """Where in which file: a `line` from 1 where lines are known, the `row` from 0 that output would name."""
+    """A place in a file: a `line` from 1 if lines are known, a `row` from 0 as in the output, a `path` in an event."""
 
     file: str
     line: int | None = None
@@ -29,7 +29,7 @@ class InputPlace:
 
 
 class InputError(WhimbrelError):
-    """Something in a file was refused: the `place`, the `problem`, and what stood there, if it is known."""
+    """Something in a file was refused: its `place`, the `problem`, and the refused `text` if it is known."""
 
     def __init__(self, place: InputPlace, problem: str, text: str | None = None) -> None:
         self.place = place
@@ -39,7 +39,7 @@ class InputError(WhimbrelError):
 
     @property
     def kind(self) -> str:
-        """The name of the kind of error."""
+        """The name of the error, for machines."""
         return type(self).__name__
 
     def to_dict(self) -> dict[str, object]:
@@ -66,7 +66,7 @@ class FileUnreadable(InputError):
 
 
 class FileEmpty(InputError):
-    """The file has nothing in it."""
+    """The file has no content."""
 
 
 class FileTruncated(InputError):
@@ -102,7 +102,7 @@ class WrongColumns(InputError):
 
 
 class RefusedInput(InputError):
-    """The library refused what was read: the `cause` says why, and gives its name to the kind."""
+    """The library refused what was read; the error is reported by the name of its `cause`."""
 
     def __init__(self, place: InputPlace, cause: WhimbrelError, text: str | None = None) -> None:
         self.cause = cause
@@ -116,11 +116,11 @@ class RefusedInput(InputError):
 
     @property
     def kind(self) -> str:
-        """The name of the cause's kind."""
+        """The name of the cause, for machines."""
         return type(self.cause).__name__
 
     def to_dict(self) -> dict[str, object]:
-        """The error as JSON-ready data; of a filter, the place within its text too."""
+        """The error as JSON-ready data, with the place within the text of a filter."""
         out = super().to_dict()
         if isinstance(self.cause, FilterError) and self.cause.text:
             out |= {"filter_line": self.cause.line, "filter_column": self.cause.column}

@@ -1,4 +1,4 @@
-"""Events of files, in batches: what an index matches at once, and what was refused, in the order of the files.
+"""Events of files in batches that an index matches at once; errors stand where events were refused.
 
 Rows count from 0 through all files, refused ones included, so that a row number finds its event again.
 """
@@ -10,9 +10,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from whimbrel.model.errors import WhimbrelError
+from whimbrel.model.event import Event
+from whimbrel.model.event_tables import read_events as event_rows
 from whimbrel.model.limits import EVENT_BYTES
 from whimbrel.readers.csv_table import read_csv
-from whimbrel.readers.errors import InputError, InputPlace
+from whimbrel.readers.errors import InputError, InputPlace, RefusedInput
 from whimbrel.readers.json_lines import JsonObject, read_json_lines
 from whimbrel.readers.parquet_table import read_parquet
 from whimbrel.readers.source import Format, InputFile, open_source
@@ -23,7 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EventBatch:
-    """Some events, the row number of each, and its place; `share` is how much of the file has been read."""
+    """Some events of a file, with the row number of each, and its line if the file has lines.
+
+    `share` is the part of the file that has been read, for progress.
+    """
 
     events: list[JsonObject] | pa.RecordBatch
     rows: Sequence[int]
@@ -35,7 +41,7 @@ class EventBatch:
         return len(self.rows)
 
     def place(self, index: int) -> InputPlace:
-        """Where the event stands."""
+        """The place of an event in its file."""
         return InputPlace(self.file, None if self.lines is None else self.lines[index], row=self.rows[index])
 
     def text(self, index: int) -> str:
@@ -45,8 +51,14 @@ class EventBatch:
         row = self.events.slice(index, 1).to_pylist()[0]
         return json.dumps({name: cell for name, cell in row.items() if cell is not None}, default=str)
 
+    def each(self) -> Iterator[Event | JsonObject]:
+        """The events one by one: JSON objects as they are, rows of a table as events."""
+        if isinstance(self.events, list):
+            return iter(self.events)
+        return event_rows(self.events, self.events.schema.names)
+
     def slice(self, start: int, stop: int) -> EventBatch:
-        """A part of the batch."""
+        """The events from `start` to `stop`."""
         events = self.events[start:stop] if isinstance(self.events, list) else self.events.slice(start, stop - start)
         lines = None if self.lines is None else self.lines[start:stop]
         return EventBatch(events, self.rows[start:stop], self.file, lines, self.share)
@@ -55,7 +67,7 @@ class EventBatch:
 def read_events(
     files: Sequence[str], fallback: Format | None = None, attributes: Collection[str] | None = None
 ) -> Iterator[EventBatch | InputError]:
-    """The events of all files, and errors where they stand; of Parquet, only the columns of some attributes."""
+    """Read the events of all files. Of Parquet only the columns of these attributes are read, all if it is None."""
     base = 0
     for file in files:
         following = base
@@ -71,6 +83,26 @@ def read_events(
         base = following
 
 
+def parse_events(
+    files: Sequence[str], fallback: Format | None, attributes: Collection[str], timestamps: Collection[str]
+) -> Iterator[Event | InputError]:
+    """Read these attributes of the events of all files, as events; an error stands where one was refused."""
+    for batch in read_events(files, fallback, attributes):
+        if isinstance(batch, InputError):
+            yield batch
+            continue
+        try:
+            yield from list(event_rows(batch.events, attributes, timestamps))
+            continue
+        except WhimbrelError:
+            pass  # some event of the batch: look at them one by one
+        for row in range(len(batch)):
+            try:
+                yield from list(event_rows(batch.slice(row, row + 1).events, attributes, timestamps))
+            except WhimbrelError as error:
+                yield RefusedInput(batch.place(row), error, batch.text(row))
+
+
 def _read_file(
     file: str, fallback: Format | None, attributes: Collection[str] | None
 ) -> Iterator[EventBatch | InputError]:
@@ -83,7 +115,7 @@ def _read_file(
 
 
 def read_source(source: InputFile, attributes: Collection[str] | None) -> Iterator[EventBatch | InputError]:
-    """The events of one open file, with rows from 0."""
+    """Read the events of one open file; rows count from 0."""
     with source.stream:
         if source.format is Format.JSONL:
             yield from _json_events(source)

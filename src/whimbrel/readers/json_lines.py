@@ -1,7 +1,7 @@
-"""JSON lines: one object per line, checked for what a fast decoder does not see, such as a key that comes twice.
+"""JSON lines: one object per line. A key that comes twice in an object is refused, which fast decoders do not notice.
 
-A file is read in chunks and each chunk's complete lines are one batch, so memory is bounded, and a pipe that
-delivers a line now and then gets its answer at once.
+A file is read in chunks, and the complete lines of a chunk are one batch. So memory is bounded, and a line of a slow
+pipe is answered at once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BLANK = b" \t\r" + _BOM
 
 
 class RawLine(NamedTuple):
-    """A line as it stands in the file; `is_last` says that the file ends without a line break after it."""
+    """A line of the file; `is_last` if the file ends without a line break after it."""
 
     number: int
     content: bytes
@@ -45,7 +45,7 @@ class RawLine(NamedTuple):
 
 
 def read_json_lines(stream: BufferedReader, file: str, limit: Limit, longest: int) -> Iterator[list[Line]]:
-    """Batches of (place, object or error), one for each line that is not blank; rows count from 0.
+    """Read batches of (place, object or error), one for each line that is not blank; rows count from 0.
 
     A line longer than `longest` bytes is refused by `limit`.
     """
@@ -66,7 +66,7 @@ def read_json_lines(stream: BufferedReader, file: str, limit: Limit, longest: in
 
 
 def _batches(stream: BufferedReader, longest: int) -> Iterator[list[RawLine]]:
-    """The lines of each chunk. Of a line that is too long only the beginning is kept, and its size counted."""
+    """The lines of each chunk. Of a line that is too long only the beginning and the size are kept."""
     number, dropped, rest = 0, 0, b""
     while chunk := stream.read1(_CHUNK):
         pieces = chunk.split(b"\n")
@@ -101,7 +101,7 @@ def _read_line(line: RawLine, place: InputPlace, limit: Limit, longest: int) -> 
 
 
 def parse_object(text: str, place: InputPlace, is_last: bool = False) -> JsonObject | InputError:
-    """The object that a text is; `is_last` says that the file ends with it, perhaps too early."""
+    """Parse a JSON object; `is_last` if the file ends with this text, perhaps too early."""
     try:
         item = _DECODER.decode(text)
     except json.JSONDecodeError as error:
@@ -176,7 +176,7 @@ def _find_duplicate(item: object, path: str = "$") -> tuple[str, str]:
 
 
 def _depth(text: str) -> int:
-    """How deep brackets nest in a text, those inside strings included."""
+    """How deep brackets nest in a text; brackets inside strings count, too."""
     depth = deepest = 0
     for character in text:
         depth += (character in "[{") - (character in "]}")

@@ -56,7 +56,7 @@ def find(
     tick: Callable[[int, str], None] = lambda count, step: None,
     schema: Schema | None = None,
 ) -> int:
-    """Write every finding on the subscriptions of a file; the number of subscriptions that were read.
+    """Write every finding on the subscriptions of a file. Return how many subscriptions were read.
 
     With a schema, filters mean what they mean in it, and those that do not fit are errors. Remarks on
     single filters come first, in the order of the file, then those on filters beside others.
@@ -85,7 +85,7 @@ class _Linter:
         self.filters: list[Filter] = []
 
     def check(self, place: InputPlace, row: SubscriptionRow) -> None:
-        """Look at one subscription by itself."""
+        """Apply the rules about single filters to one subscription."""
         try:
             filter = self._accept(row)
         except WhimbrelError as error:
@@ -109,7 +109,7 @@ class _Linter:
         return filter
 
     def check_together(self, tick: Callable[[int, str], None]) -> None:
-        """Look for equal filters and for those that another one covers."""
+        """Apply the rules about equal and covered filters to all subscriptions."""
         for number, remark in lint_together(self.filters, lambda count: tick(count, "compared")):
             place, id = self.rows[number]
             assert remark.other is not None

@@ -1,4 +1,4 @@
-"""Parquet files as Arrow batches; a file that ends too early or is damaged is refused with the reason."""
+"""Parquet files as Arrow batches; a truncated or damaged file is refused with the reason."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _ROWS = 16_384
 def read_parquet(
     stream: IO[bytes], file: str, attributes: Collection[str] | None = None
 ) -> Iterator[tuple[range, int, pa.RecordBatch] | InputError]:
-    """Batches with the numbers of their rows and the number of all rows; of all columns, or those that are needed."""
+    """Read batches, each with the numbers of its rows and the number of all rows.
+
+    Only the columns of `attributes` are read, all if it is None.
+    """
     import pyarrow as pa
 
     try:

@@ -1,4 +1,4 @@
-"""One event: from a JSON text, or a row of a file."""
+"""Read one event: a JSON text, or one row of a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from whimbrel.readers.source import Format, InputFile, open_source
 
 
 def read_event(text: str, row: int, fallback: Format | None, timestamps: Collection[str]) -> Event:
-    """The event that a JSON text is, or that stands in a row of the file of that name; an error raises."""
+    """The event of a JSON text, or of a row of the file of that name. Raises an InputError if it is refused."""
     if text.lstrip().startswith("{"):
         place = InputPlace("<argument>")
         return _checked(parse_object(text, place), place, timestamps)

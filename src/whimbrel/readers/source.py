@@ -1,4 +1,4 @@
-"""A file to read from: found, opened and recognised, or refused with the reason."""
+"""Open an input file and recognise its format; refuse it with the reason if that is impossible."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COMPRESSED = {
     b"PK\x03\x04": "zip",
 }
 _PARQUET = b"PAR1"
-_SPOOLED = 64 << 20
+_SPOOLED = 64 << 20  # bytes of a pipe that are kept in memory
 
 
 class Format(StrEnum):
@@ -51,7 +51,7 @@ _SUFFIXES = {
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """An open file, its name for messages, its format, and its size where that is known."""
+    """An open file with its name for messages, its format, and its size if that is known."""
 
     name: str
     stream: BufferedReader
@@ -59,7 +59,7 @@ class InputFile:
     size: int | None
 
     def seekable(self) -> IO[bytes]:
-        """The stream, or a copy of it that can be read twice; a pipe goes through memory or a temporary file."""
+        """The stream, or for a pipe a copy in memory or in a temporary file, which can be read twice."""
         if self.stream.seekable():
             return self.stream
         copy = tempfile.SpooledTemporaryFile(max_size=_SPOOLED)  # noqa: SIM115 - closed when it is collected
@@ -69,7 +69,7 @@ class InputFile:
 
 
 def open_source(name: str, fallback: Format | None = None) -> InputFile:
-    """Open a file, or standard input for `-`. `fallback` is its format where the name does not tell."""
+    """Open a file, or standard input for `-`. `fallback` is the format of a file whose name does not tell it."""
     stream, size = _open_stdin() if name == "-" else _open_file(name)
     shown = "<stdin>" if name == "-" else name
     try:

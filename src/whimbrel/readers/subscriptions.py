@@ -7,9 +7,10 @@ import io
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
-from whimbrel.model.errors import IdKindError
+from whimbrel.model.errors import IdKindError, WhimbrelError
+from whimbrel.model.filter import Filter
 from whimbrel.model.limits import FILTER_BYTES
 from whimbrel.model.subscription import Id, id_kind
 from whimbrel.readers.errors import (
@@ -28,12 +29,15 @@ from whimbrel.readers.json_lines import read_json_lines
 from whimbrel.readers.parquet_table import read_parquet
 from whimbrel.readers.source import Format, open_source
 
+if TYPE_CHECKING:
+    from whimbrel.model.schema import Schema
+
 _LONGEST_LINE = 6 * FILTER_BYTES.value + 65_536  # JSON may write one byte as six
 
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionRow:
-    """A subscription as it was read; its filter has not been parsed."""
+    """A subscription as it was read; its filter is not parsed."""
 
     id: Id
     filter: object
@@ -44,7 +48,7 @@ Item = tuple[InputPlace, SubscriptionRow | InputError]
 
 
 def read_subscriptions(file: str, fallback: Format | None = None) -> Iterator[Item]:
-    """Every subscription of a file, or the error in its place."""
+    """Read every subscription of a file; an error stands where one was refused."""
     try:
         source = open_source(file, fallback)
     except InputError as error:
@@ -59,6 +63,28 @@ def read_subscriptions(file: str, fallback: Format | None = None) -> Iterator[It
             yield from _csv_subscriptions(source.stream, source.name)
         else:
             yield from _parquet_subscriptions(source.seekable(), source.name)
+
+
+def parse_subscriptions(
+    file: str, fallback: Format | None = None, schema: Schema | None = None
+) -> Iterator[tuple[Id, Filter] | InputError]:
+    """Parse and expand the filter of every subscription of a file; an error stands where one was refused."""
+    for place, row in read_subscriptions(file, fallback):
+        if isinstance(row, InputError):
+            yield row
+            continue
+        filter = parse_filter(place, row, schema)
+        yield filter if isinstance(filter, InputError) else (row.id, filter)
+
+
+def parse_filter(place: InputPlace, row: SubscriptionRow, schema: Schema | None = None) -> Filter | RefusedInput:
+    """Parse and expand the filter of one subscription, or return why it was refused."""
+    try:
+        filter = Filter.parse(row.filter, row.dialect, schema)
+        filter.conjunctions  # noqa: B018 - expands the filter, which may pass a limit
+    except WhimbrelError as error:
+        return RefusedInput(place, error, str(row.filter))
+    return filter
 
 
 def _row(place: InputPlace, fields: Mapping[str, object]) -> SubscriptionRow | InputError:
@@ -96,7 +122,7 @@ def _parquet_subscriptions(stream: IO[bytes], file: str) -> Iterator[Item]:
 
 
 def _csv_subscriptions(stream: IO[bytes], file: str) -> Iterator[Item]:
-    """All rows are read before the first is given: ids are numbers only if all of them are."""
+    """All rows are read before the first is returned: ids are numbers only if all of them are."""
     items = list(_csv_rows(stream, file))
     numeric = all(isinstance(fields, InputError) or _is_integer(fields.get("id") or "0") for _, fields in items)
     for place, fields in items:
@@ -171,7 +197,7 @@ def _missing_column(names: list[str], place: InputPlace) -> InputError | None:
 
 
 def _is_integer(text: str) -> bool:
-    """Whether the text is an int64 as a program would write it."""
+    """Whether the text is an int64 without plus sign or leading zeros."""
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
         return False

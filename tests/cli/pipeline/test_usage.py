@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import Program
-from whimbrel.cli.pipeline.errors import reason_of
+from whimbrel.pipeline.spark.failures import reason_of
 
 RUN = ("pipeline", "run", "-e", "events.jsonl", "-s", "subs.jsonl", "-o", "out")
 

@@ -41,7 +41,7 @@ def explain(
     Shows every constraint of the filter or subscription, + where it held and - where it did not, with the values
     seen. With --subscriptions alone, lists the subscriptions that the event matches and those it misses by least.
     """
-    from whimbrel.cli.commands.matching import load_index
+    from whimbrel.cli.terminal.loading import load_index
     from whimbrel.model.schema import Schema
     from whimbrel.readers.single_event import read_event
 

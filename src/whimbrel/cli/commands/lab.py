@@ -8,15 +8,12 @@ import typer
 
 from whimbrel.cli.terminal.console import progress, to_json
 from whimbrel.cli.terminal.options import From, Json, Timestamps, names_of
-from whimbrel.cli.terminal.rejects import RejectReport
+from whimbrel.cli.terminal.rejects import Kind, RejectReport
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from whimbrel.model.event import Event
-    from whimbrel.model.filter import Filter
-    from whimbrel.model.subscription import Id
-    from whimbrel.readers.source import Format
+    from whimbrel.readers.errors import InputError
 
 T = TypeVar("T")
 
@@ -68,6 +65,8 @@ def advise(
     """
     from whimbrel.lab.advisor import advise as measure
     from whimbrel.matchers import MATCHERS
+    from whimbrel.readers.events import parse_events
+    from whimbrel.readers.subscriptions import parse_subscriptions
 
     if subscriptions == events == "-":
         raise typer.BadParameter("Expected - only once, because standard input can be read only once")
@@ -76,12 +75,12 @@ def advise(
             raise typer.BadParameter(f"Expected a matcher of {', '.join(MATCHERS)}, but got {name!r}")
     names = names_of(timestamps)
     with RejectReport(json) as report:
-        filters = _read_filters(subscriptions, from_, report)
-        mentioned = {name for _, filter in filters for name in filter.attributes}
-        found = _read_events(events, from_, mentioned, names, report)
+        filters = dict(_accepted(parse_subscriptions(subscriptions, from_), "subscription", report))
+        mentioned = {name for filter in filters.values() for name in filter.attributes}
+        found = list(_accepted(parse_events([events], from_, mentioned, names), "event", report))
         with progress("Measuring", total=1.0, quiet=json) as bar:
             advice = measure(
-                _thinned(filters, most),
+                _thinned(list(filters.items()), most),
                 _thinned(found, most_events),
                 seconds,
                 member,
@@ -93,54 +92,19 @@ def advise(
             raise typer.Exit(1)
 
 
-def _read_filters(file: str, fallback: Format | None, report: RejectReport) -> list[tuple[Id, Filter]]:
-    from whimbrel.model.errors import WhimbrelError
-    from whimbrel.model.filter import Filter
-    from whimbrel.readers.errors import InputError, RefusedInput
-    from whimbrel.readers.subscriptions import read_subscriptions
+def _accepted(items: Iterable[T | InputError], kind: Kind, report: RejectReport) -> Iterator[T]:
+    """The items that were not refused; the others are reported."""
+    from whimbrel.readers.errors import InputError
 
-    out: dict[Id, Filter] = {}
-    for place, item in read_subscriptions(file, fallback):
+    for item in items:
         if isinstance(item, InputError):
-            report.reject("subscription", item)
-            continue
-        try:
-            filter = Filter.parse(item.filter, item.dialect)
-            filter.conjunctions  # noqa: B018 - expands the filter, which may pass a limit
-        except WhimbrelError as error:
-            report.reject("subscription", RefusedInput(place, error, str(item.filter)))
-            continue
-        out[item.id] = filter
-    return list(out.items())
-
-
-def _read_events(
-    file: str, fallback: Format | None, attributes: Collection[str], timestamps: tuple[str, ...], report: RejectReport
-) -> list[Event]:
-    from whimbrel.model.errors import WhimbrelError
-    from whimbrel.model.event_tables import read_events as to_events
-    from whimbrel.readers.errors import InputError, RefusedInput
-    from whimbrel.readers.events import read_events
-
-    out: list[Event] = []
-    for batch in read_events([file], fallback, attributes):
-        if isinstance(batch, InputError):
-            report.reject("event", batch)
-            continue
-        try:
-            out += list(to_events(batch.events, attributes, timestamps))
-            continue
-        except WhimbrelError:
-            pass  # some event of the batch: look at them one by one
-        for row in range(len(batch)):
-            try:
-                out += list(to_events(batch.slice(row, row + 1).events, attributes, timestamps))
-            except WhimbrelError as error:
-                report.reject("event", RefusedInput(batch.place(row), error, batch.text(row)))
-    return out
+            report.reject(kind, item)
+        else:
+            yield item
 
 
 def _thinned(items: Sequence[T], most: int) -> list[T]:
+    """At most that many of the items, evenly spread over all of them."""
     if len(items) <= most:
         return list(items)
     return [items[place * len(items) // most] for place in range(most)]

@@ -15,7 +15,7 @@ from whimbrel.cli.terminal.pair_writers import PairFormat, PairWriter, open_writ
 from whimbrel.cli.terminal.rejects import OnError, RejectReport, Stopped
 
 if TYPE_CHECKING:
-    from whimbrel.cli.commands.matching import Loaded
+    from whimbrel.cli.terminal.loading import LoadedIndex
     from whimbrel.readers.source import Format
 
 
@@ -43,7 +43,7 @@ def match(
     Files are JSON lines, CSV or Parquet. Each pair names the event by its row, from 0 through all files, and the
     subscription by its id. Exit status: 0 all good, 1 some input was refused, 2 wrong usage.
     """
-    from whimbrel.cli.commands.matching import load_index
+    from whimbrel.cli.terminal.loading import load_index
 
     if [subscriptions, *events].count("-") > 1:
         raise typer.BadParameter("Expected - only once, because standard input can be read only once")
@@ -84,11 +84,16 @@ class _Counts:
 
 
 def _match_files(
-    loaded: Loaded, files: list[str], fallback: Format | None, report: RejectReport, counts: _Counts, writer: PairWriter
+    loaded: LoadedIndex,
+    files: list[str],
+    fallback: Format | None,
+    report: RejectReport,
+    counts: _Counts,
+    writer: PairWriter,
 ) -> None:
-    from whimbrel.cli.commands.matching import match_events
     from whimbrel.readers.errors import InputError
     from whimbrel.readers.events import read_events
+    from whimbrel.readers.match_files import match_events
 
     started = time.perf_counter()
     seen: list[str] = []

@@ -13,7 +13,6 @@ from whimbrel.cli.terminal.options import From, Json, OnErrorOption, Rejects, na
 from whimbrel.cli.terminal.rejects import OnError, RejectReport, Stopped, open_for_writing
 
 if TYPE_CHECKING:
-    from whimbrel.model.event import Event
     from whimbrel.model.schema import Schema
     from whimbrel.readers.events import EventBatch
     from whimbrel.readers.source import Format
@@ -127,7 +126,8 @@ def infer(
     from whimbrel.model.schema.documents import to_text
 
     with RejectReport(json) as report:
-        found = Schema.infer(islice(_events(events, from_, report), limit), type_attribute, default_type, values)
+        sample = (event for batch in _batches(events, from_, report) for event in batch.each())
+        found = Schema.infer(islice(sample, limit), type_attribute, default_type, values)
         text = to_text(found.to_document(), json if output is None else output.name.endswith(".json"))
         if output is None:
             typer.echo(text, nl=False)
@@ -145,10 +145,9 @@ def _load(file: Path) -> Schema:
 
 
 def _check_subscriptions(schema: Schema, file: str, fallback: Format | None, report: RejectReport) -> int:
-    from whimbrel.model.errors import WhimbrelError
-    from whimbrel.model.filter import Filter
-    from whimbrel.readers.errors import InputError, RefusedInput
-    from whimbrel.readers.subscriptions import read_subscriptions
+    """Report the subscriptions that do not fit the schema. Return how many subscriptions were read."""
+    from whimbrel.readers.errors import InputError
+    from whimbrel.readers.subscriptions import parse_filter, read_subscriptions
 
     count = 0
     with progress("Checking subscriptions", quiet=report.json) as bar:
@@ -157,27 +156,27 @@ def _check_subscriptions(schema: Schema, file: str, fallback: Format | None, rep
                 report.reject("subscription", item)
                 continue
             count += 1
-            try:
-                _ = Filter.parse(item.filter, item.dialect, schema).conjunctions
-            except WhimbrelError as error:
-                report.reject("subscription", RefusedInput(place, error, str(item.filter)))
+            found = parse_filter(place, item, schema)
+            if isinstance(found, InputError):
+                report.reject("subscription", found)
             if count % 1_000 == 0:
                 bar.update(count, f"{count:,}")
     return count
 
 
 def _check_events(schema: Schema, files: list[str], fallback: Format | None, report: RejectReport) -> int:
+    """Report the events that are not valid in the schema. Return how many events were read."""
     from whimbrel.model.errors import WhimbrelError
     from whimbrel.readers.errors import RefusedInput
 
     count = 0
     with progress("Checking events", quiet=report.json) as bar:
         for batch in _batches(files, fallback, report):
-            for index, event in enumerate(_rows(batch)):
+            for place, event in enumerate(batch.each()):
                 try:
                     schema.read(event)
                 except WhimbrelError as error:
-                    report.reject("event", RefusedInput(batch.place(index), error, batch.text(index)))
+                    report.reject("event", RefusedInput(batch.place(place), error, batch.text(place)))
             count += len(batch)
             bar.update(count, f"{count:,}")
     return count
@@ -192,16 +191,3 @@ def _batches(files: list[str], fallback: Format | None, report: RejectReport) ->
             report.reject("event", batch)
         else:
             yield batch
-
-
-def _rows(batch: EventBatch) -> Iterator[Event | dict[str, object]]:
-    from whimbrel.model.event_tables import read_events
-
-    if isinstance(batch.events, list):
-        return iter(batch.events)
-    return read_events(batch.events, batch.events.schema.names)
-
-
-def _events(files: list[str], fallback: Format | None, report: RejectReport) -> Iterator[Event | dict[str, object]]:
-    for batch in _batches(files, fallback, report):
-        yield from _rows(batch)

@@ -26,7 +26,7 @@ _SHOWN = 12
 
 @dataclass
 class _Town:
-    """The points, how they move, and what has happened."""
+    """The taxis, their headings, and the counts of what has happened."""
 
     spaces: SubjectSpaces
     at: np.ndarray
@@ -38,7 +38,7 @@ class _Town:
     latest: deque[str] = field(default_factory=lambda: deque(maxlen=_SHOWN))
 
     def step(self, rng: np.random.Generator) -> Notifications:
-        """Move everything a little, and tell the zones."""
+        """Move every taxi a little and return the notifications."""
         import numpy as np
 
         from whimbrel.spaces import Columns
@@ -60,7 +60,7 @@ class _Town:
         return found
 
     def summary(self) -> dict[str, object]:
-        """What has happened, in numbers."""
+        """The counts so far, and the rate of moves."""
         rate = round(self.moved / self.seconds) if self.seconds else 0
         return {"steps": self.steps, "moves": self.moved, **self.told, "moves_per_second": rate}
 

@@ -1,4 +1,4 @@
-"""`whimbrel warm`: compile everything now."""
+"""`whimbrel warm`: compile every kernel now."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def warm() -> None:
 
     Compiled code is kept in NUMBA_CACHE_DIR if that is set, else beside the library or in the user's cache.
     """
-    from whimbrel.lab.warm_up import warm as use_all
+    from whimbrel.lab.warm_up import warm_up
 
     started = time.perf_counter()
-    use_all(say)
+    warm_up(say)
     say(f"all kernels are compiled ({time.perf_counter() - started:.0f} s)")

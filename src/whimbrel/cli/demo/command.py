@@ -27,7 +27,7 @@ _AT_ONCE = 60
 
 @dataclass(slots=True)
 class _Run:
-    """What came of matching: pairs by subscription, the most matched event, and the time it took."""
+    """The outcome of matching: pairs by subscription, the event with the most matches, and the seconds."""
 
     events: int = 0
     seconds: float = 0.0
@@ -76,16 +76,16 @@ def demo(
     background = SparkInBackground()
     try:
         _library(console, json)
-        chapter = play(console, background)
+        totals = play(console, background)
     finally:
         background.close()
     if json:
-        typer.echo(to_json(chapter.to_dict()))
+        typer.echo(to_json(totals.to_dict()))
     _go_on(console)
 
 
 def _library(console: Console, json: bool) -> None:
-    """The first chapter: in this process."""
+    """Show the first chapter: matching in this process."""
     from whimbrel.engine.index import Index
     from whimbrel.lab.web_shop.sample import TIMESTAMPS, sample_events, sample_subscriptions
 

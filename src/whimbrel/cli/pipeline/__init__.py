@@ -1,1 +1,1 @@
-"""Commands that run the pipeline on Spark."""
+"""Commands that run on Spark, one per file; the jobs that they start are in `whimbrel.pipeline.jobs`."""

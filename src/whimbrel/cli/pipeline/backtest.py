@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from whimbrel.cli.pipeline.commands import Events, EventsFrom, Master, Schema, Settings, SubscriptionsFrom
+from whimbrel.cli.pipeline.options import Events, EventsFrom, Master, Schema, Settings, SubscriptionsFrom
 from whimbrel.cli.terminal.console import plain, say, to_json
 from whimbrel.cli.terminal.options import Json, Timestamps, names_of
 from whimbrel.model.filter import Filter
@@ -14,7 +14,7 @@ from whimbrel.model.filter import Filter
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from whimbrel.cli.pipeline.inputs import InputFormat
+    from whimbrel.pipeline.connectors.files import InputFormat
     from whimbrel.pipeline.jobs.backtest import Backtest
 
 _BAR = 40
@@ -51,9 +51,9 @@ def backtest(
 
     Shows hits per day, their share of all events, some of them, and which subscriptions match the same events already.
     """
-    from whimbrel.cli.pipeline.events import EventSource, read_events
-    from whimbrel.cli.pipeline.inputs import recognise
     from whimbrel.cli.pipeline.session import Cluster, running_spark, settings_of
+    from whimbrel.pipeline.connectors.files import recognise
+    from whimbrel.pipeline.jobs.event_source import EventSource, read_events
 
     if subscriptions is not None and index is not None:
         raise typer.BadParameter("Expected either --subscriptions or --index, but got both")
@@ -90,10 +90,10 @@ def backtest(
 def _others(
     spark: SparkSession, subscriptions: str | None, index: str | None, format: InputFormat | None
 ) -> tuple[DataFrame | str | None, DataFrame | None]:
-    """What to compare with, and the rows of it that are no subscriptions."""
+    """The subscriptions or the index to compare with, and the rows of a file that are no subscriptions."""
     if subscriptions is None:
         return index, None
-    from whimbrel.cli.pipeline.subscriptions import read_subscriptions
+    from whimbrel.pipeline.connectors.subscription_files import read_subscriptions
 
     found = read_subscriptions(spark, subscriptions, format)
     return found.rows, found.refused

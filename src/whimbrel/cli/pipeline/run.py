@@ -1,130 +1,185 @@
-"""`whimbrel pipeline run` on a batch: subscriptions and events in, pairs out."""
+"""`whimbrel pipeline run`: match events against subscriptions on Spark, as a batch or as a stream."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
-from whimbrel.cli.pipeline.compile import CompileJob, compile_to
-from whimbrel.cli.pipeline.events import EventSource, read_events
-from whimbrel.cli.pipeline.inputs import InputFormat
-from whimbrel.cli.pipeline.outputs import OutputFormat, Outputs, format_of
-from whimbrel.cli.pipeline.progress import stage_bars
+import typer
+
+from whimbrel.cli.pipeline.options import (
+    Config,
+    Events,
+    EventsFrom,
+    Form,
+    FormOption,
+    Key,
+    Master,
+    PlanChoice,
+    PlanOption,
+    Rejects,
+    Schema,
+    Settings,
+    Subscriptions,
+    SubscriptionsFrom,
+)
+from whimbrel.cli.terminal.console import print_table, to_json
+from whimbrel.cli.terminal.options import Json, Timestamps, names_of
+from whimbrel.pipeline.connectors.staged_outputs import OutputFormat
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, SparkSession
+    from whimbrel.pipeline.jobs.batch_job import RunJob
+    from whimbrel.pipeline.jobs.monitor import RunSummary
 
 
-@dataclass(frozen=True, slots=True)
-class RunJob:
-    """What is to be done: the options of the command."""
+def run(
+    events: Events,
+    subscriptions: Subscriptions,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="PATH", help="The directory that the pairs go to.")],
+    config: Config = None,
+    index: Annotated[
+        str | None, typer.Option("--index", metavar="DIR", help="Where the index is compiled to, to be used again.")
+    ] = None,
+    key: Key = "",
+    form: FormOption = Form.PAIRS,
+    plan: PlanOption = PlanChoice.AUTO,
+    schema: Schema = None,
+    timestamps: Timestamps = "",
+    from_: EventsFrom = None,
+    subscriptions_from: SubscriptionsFrom = None,
+    format: Annotated[
+        OutputFormat | None, typer.Option("--format", "-f", help="Format of the output (default: by name, or parquet).")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace output that is there.")] = False,
+    rejects: Rejects = None,
+    dead_letters: Annotated[
+        str | None,
+        typer.Option("--dead-letters", metavar="PATH", help="Write refused events there, with every reason."),
+    ] = None,
+    stream: Annotated[bool, typer.Option("--stream", help="Go on with what comes, until stopped.")] = False,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option("--checkpoint", metavar="DIR", help="Where a stream notes how far it is (default: by OUTPUT)."),
+    ] = None,
+    every: Annotated[
+        float | None, typer.Option("--every", metavar="SECONDS", min=0, help="Of a stream: time between micro-batches.")
+    ] = None,
+    files_at_once: Annotated[
+        int, typer.Option("--files-at-once", metavar="N", min=1, help="Of a stream: files read by one micro-batch.")
+    ] = 100,
+    once: Annotated[bool, typer.Option("--once", help="Of a stream: stop when all there is now is matched.")] = False,
+    master: Master = None,
+    settings: Settings = None,
+    json: Json = False,
+) -> None:
+    """Match events against subscriptions and write the pairs.
 
-    source: EventSource
-    subscriptions: str
-    subscriptions_from: InputFormat | None
-    output: str
-    index: str | None
-    form: str
-    plan: str
-    format: OutputFormat | None
-    timestamps: tuple[str, ...]
-    rejects: str | None
-    dead_letters: str | None
-    overwrite: bool
-    quiet: bool
+    Output appears when it is complete. Exit status: 0 all good, 1 some input was refused or the run failed, 2 wrong
+    usage.
+    """
+    from whimbrel.cli.pipeline.monitor import TerminalMonitor
+    from whimbrel.cli.pipeline.session import Cluster, running_spark, settings_of
+    from whimbrel.pipeline.connectors.files import recognise
+    from whimbrel.pipeline.jobs.batch_job import RunJob, is_index, run_batch
+    from whimbrel.pipeline.jobs.event_source import EventSource
+    from whimbrel.pipeline.jobs.stream_job import StreamOptions, run_stream
 
-
-@dataclass(slots=True)
-class RunSummary:
-    """What came of it, for the summary."""
-
-    subscriptions: int = 0
-    rejected: int = 0
-    version: int = 0
-    events: int = 0
-    dead_letters: int = 0
-    pairs: int = 0
-    batches: int | None = None
-    compile_seconds: float = 0.0
-    match_seconds: float = 0.0
-    output: str = ""
-
-    def is_good(self) -> bool:
-        """Whether nothing was refused."""
-        return not self.rejected and not self.dead_letters
-
-
-def is_index(path: str) -> bool:
-    """Whether the path is that of a compiled index."""
-    return (Path(path) / "versions").is_dir()
-
-
-def run_batch(spark: SparkSession, job: RunJob) -> RunSummary:
-    """Match all events there are now; outputs appear when all of them are complete."""
-    account = RunSummary(output=job.output)
-    outputs = Outputs(job.overwrite)
-    home = None if job.index or is_index(job.subscriptions) else Path(tempfile.mkdtemp(prefix="whimbrel-index-"))
-    try:
-        index = job.subscriptions if is_index(job.subscriptions) else job.index or str(home)
-        if index != job.subscriptions:
-            compile_for(spark, job, index, account, outputs)
-        _match(spark, job, index, account, outputs)
-        outputs.commit()
-    finally:
-        outputs.discard()
-        if home is not None:
-            shutil.rmtree(home, ignore_errors=True)
-    return account
-
-
-def compile_for(spark: SparkSession, job: RunJob, index: str, account: RunSummary, outputs: Outputs) -> None:
-    """Compile the subscriptions of a job into the index."""
-    work = CompileJob(
-        job.subscriptions, job.subscriptions_from, index, None, None, job.rejects, job.overwrite, job.quiet
+    cluster = Cluster(master, settings_of(settings))
+    if not is_index(subscriptions):
+        recognise(subscriptions, subscriptions_from)
+    source = EventSource(
+        events,
+        recognise(events, from_, waiting=stream),
+        list(names_of(key)) or None,
+        schema,
+        files_at_once if stream else None,
     )
-    done = compile_to(spark, work, outputs)
-    account.rejected, account.compile_seconds = done.rejected, done.seconds
-
-
-def _match(spark: SparkSession, job: RunJob, index: str, account: RunSummary, outputs: Outputs) -> None:
-    from pyspark.sql import Observation
-
-    from whimbrel.pipeline import IndexStore, match
-
-    manifest = IndexStore(index).manifest()
-    account.subscriptions, account.version = manifest.count, manifest.version
-    events = read_events(spark, job.source)
-    seen, found = Observation(), Observation()
-    started = time.perf_counter()
-    observed = events.observed(seen)
-    pairs = match(
-        observed.valid,
-        index,
-        key=events.key,
-        form=job.form,
-        plan=job.plan,
-        version=manifest.version,
-        json=events.json,
-        timestamps=job.timestamps,
+    job = RunJob(
+        source=source,
+        subscriptions=subscriptions,
+        subscriptions_from=subscriptions_from,
+        output=output,
+        index=index,
+        form=form.value,
+        plan=plan.value,
+        format=format,
+        timestamps=names_of(timestamps),
+        rejects=rejects,
+        dead_letters=dead_letters,
+        overwrite=overwrite,
     )
-    with stage_bars(spark, "Matching", job.quiet):
-        outputs.write(pairs.observe(found, count_of_pairs(job.form)), job.output, format_of(job.output, job.format))
-    account.match_seconds = time.perf_counter() - started
-    account.events, account.dead_letters = seen.get["events"], seen.get["dead"]
-    account.pairs = found.get["pairs"]
-    dead = events.dead_letters
-    if job.dead_letters is not None and dead is not None:
-        with stage_bars(spark, "Dead letters", job.quiet):
-            outputs.write(dead, job.dead_letters, format_of(job.dead_letters, None))
+    notes = checkpoint or f"{output}.checkpoint"
+    _check_outputs(job, notes if stream else None)
+    with running_spark(cluster, "whimbrel pipeline run", json) as spark:
+        monitor = TerminalMonitor(spark, json)
+        if stream:
+            summary = run_stream(spark, job, StreamOptions(notes, every, once), monitor)
+        else:
+            summary = run_batch(spark, job, monitor)
+    _finish(summary, json)
 
 
-def count_of_pairs(form: str) -> Column:
-    """The metric `pairs` of the result of a match."""
-    from pyspark.sql import functions as sf
+def _check_outputs(job: RunJob, checkpoint: str | None) -> None:
+    """Refuse places that are taken before Spark is started."""
+    from whimbrel.cli.pipeline.session import check_output
+    from whimbrel.pipeline.connectors.staged_outputs import format_of
 
-    count = sf.count(sf.lit(1)) if form == "pairs" else sf.coalesce(sf.sum(sf.size("subscriptions")), sf.lit(0))
-    return count.alias("pairs")
+    overwrite = job.overwrite
+    places = {"--rejects": job.rejects}
+    if checkpoint is None:
+        places |= {"--output": job.output, "--dead-letters": job.dead_letters}
+    elif not Path(checkpoint).exists():  # a stream goes on with the output that it has, and with no other
+        overwrite = False
+        places |= {"--output": job.output, "--dead-letters": job.dead_letters}
+    for option, path in places.items():
+        if path is not None:
+            check_output(path, option, overwrite)
+    if job.form == "lists" and format_of(job.output, job.format) is OutputFormat.CSV:
+        raise typer.BadParameter("Expected another format than csv, which has no lists", param_hint="--format")
+
+
+def _finish(summary: RunSummary, json: bool) -> NoReturn:
+    """Print the summary and end the program: 0 if all was good, 1 if something was refused."""
+    if json:
+        typer.echo(to_json(_fields(summary)))
+    else:
+        print_table(_rows(summary))
+    raise typer.Exit(0 if summary.is_good() else 1)
+
+
+def _fields(summary: RunSummary) -> dict[str, object]:
+    fields: dict[str, object] = {
+        "subscriptions": summary.subscriptions,
+        "version": summary.version,
+        "events": summary.events,
+        "pairs": summary.pairs,
+        "output": summary.output,
+    }
+    if summary.batches is not None:
+        fields["batches"] = summary.batches
+    refused = {"subscriptions": summary.rejected, "events": summary.dead_letters}
+    return {
+        **fields,
+        "seconds": {"compile": round(summary.compile_seconds, 3), "match": round(summary.match_seconds, 3)},
+        "rejected": {name: count for name, count in refused.items() if count},
+    }
+
+
+def _rows(summary: RunSummary) -> list[tuple[str, str]]:
+    rows = [
+        ("subscriptions", f"{summary.subscriptions:,}"),
+        ("rejected subscriptions", f"{summary.rejected:,}"),
+        ("index version", f"{summary.version}"),
+        ("events", f"{summary.events:,}"),
+        ("dead letters", f"{summary.dead_letters:,}"),
+        ("pairs", f"{summary.pairs:,}"),
+    ]
+    if summary.batches is not None:
+        rows.append(("micro-batches", f"{summary.batches:,}"))
+    rows += [
+        ("seconds to compile", f"{summary.compile_seconds:.1f}"),
+        ("seconds to match", f"{summary.match_seconds:.1f}"),
+    ]
+    if summary.batches is None and summary.match_seconds:
+        rows.append(("events per second", f"{summary.events / summary.match_seconds:,.0f}"))
+    return [*rows, ("output", summary.output)]

@@ -1,4 +1,4 @@
-"""The Spark session of a command: started with its log kept off the terminal, stopped whatever happens."""
+"""The Spark session of a command: its log is kept off the terminal, and it is stopped in any case."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from whimbrel.cli.pipeline.errors import spoken_plainly
+from whimbrel.pipeline.spark.failures import plain_failures
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,26 +39,45 @@ def settings_of(options: list[str] | None) -> dict[str, str]:
     return found
 
 
+def check_output(path: str, option: str, overwrite: bool) -> None:
+    """Refuse the path of an option if nothing can be written there; a usage error."""
+    from whimbrel.pipeline.connectors.staged_outputs import StagedOutputs
+
+    problem = StagedOutputs(overwrite).problem(path)
+    if problem is not None:
+        raise typer.BadParameter(problem, param_hint=option)
+
+
 @contextmanager
 def running_spark(cluster: Cluster, name: str, quiet: bool = False) -> Iterator[SparkSession]:
     """A session; what Spark and its workers write goes to a file, which is kept if the command fails.
 
-    In a program that has a session already, that one is used and left running.
+    In a program that has a session already, that one is used and left running. A schema that is none is a usage error.
     """
-    from pyspark.sql import SparkSession
+    from whimbrel.pipeline.jobs.event_source import BadSchemaText
 
-    from whimbrel.pipeline import session  # says what to install if it is not there
+    with _session(cluster, name, quiet) as spark:
+        try:
+            yield spark
+        except BadSchemaText as error:
+            raise typer.BadParameter(str(error), param_hint="--schema") from None
+
+
+@contextmanager
+def _session(cluster: Cluster, name: str, quiet: bool) -> Iterator[SparkSession]:
+    from whimbrel.pipeline import session  # isort: skip - says what to install if Spark is missing
+    from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
     if active is not None:
-        with spoken_plainly():
+        with plain_failures():
             yield active
         return
     number, log = tempfile.mkstemp(prefix="whimbrel-spark-", suffix=".log")
     settings = {"spark.log.level": "WARN", **cluster.settings}
     failed = True
     try:
-        with spoken_plainly(log):
+        with plain_failures(log):
             with _waiting(quiet), _standard_error_to(number):
                 spark = session(cluster.master, name=name, settings=settings)
             try:
@@ -77,7 +96,7 @@ def running_spark(cluster: Cluster, name: str, quiet: bool = False) -> Iterator[
 
 @contextmanager
 def _waiting(quiet: bool) -> Iterator[None]:
-    """Say on the terminal that Spark is starting; the standard error of now, as it is about to lead elsewhere."""
+    """Show on the terminal that Spark is starting, by a copy of standard error, which is about to be redirected."""
     if quiet or not sys.stderr.isatty():
         yield
         return
@@ -89,7 +108,7 @@ def _waiting(quiet: bool) -> Iterator[None]:
 
 @contextmanager
 def _standard_error_to(number: int) -> Iterator[None]:
-    """What is started inside writes its errors there, for as long as it lives."""
+    """Processes that are started inside write their standard error there as long as they live."""
     sys.stderr.flush()
     kept = os.dup(2)
     os.dup2(number, 2)

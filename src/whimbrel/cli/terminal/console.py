@@ -1,18 +1,18 @@
-"""What the commands say beside their output: errors, a summary and progress, on standard error."""
+"""What commands write beside their results: messages, JSON lines, tables and progress bars."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-_PATIENCE = 0.5  # seconds before a bar appears: short work needs none
+_PATIENCE = 0.5  # seconds before a bar appears
 
 
 def say(text: str) -> None:
@@ -26,7 +26,7 @@ def say_json(item: object) -> None:
 
 
 def to_json(item: object) -> str:
-    """JSON text in one line, readable where it can be written as UTF-8."""
+    """JSON in one line, with characters as they are unless UTF-8 cannot encode them."""
     text = json.dumps(item, ensure_ascii=False)
     try:
         text.encode()
@@ -40,6 +40,19 @@ def plain(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
+def print_table(rows: Iterable[tuple[str, str]]) -> None:
+    """Print names and values in a frame to standard output."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(show_header=False)
+    table.add_column()
+    table.add_column(justify="right", overflow="fold")
+    for name, value in rows:
+        table.add_row(name, value)
+    Console(highlight=False).print(table)
 
 
 class Bar(Protocol):

@@ -13,7 +13,7 @@ from whimbrel.readers.source import Format
 
 
 def _for_machines(json: bool) -> bool:
-    """Nothing but JSON on standard error."""
+    """Keep everything but JSON off standard error."""
     if json:
         be_quiet()
     return json
@@ -42,5 +42,5 @@ SchemaOption = Annotated[
 
 
 def names_of(option: str) -> tuple[str, ...]:
-    """The names of a list with commas."""
+    """The names of a comma-separated list."""
     return tuple(name for part in option.split(",") if (name := part.strip()))

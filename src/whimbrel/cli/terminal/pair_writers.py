@@ -1,4 +1,4 @@
-"""Where pairs of event and subscription go: JSON lines, a table to read, or Parquet; a file or standard output."""
+"""Writers of pairs of event and subscription: JSON lines, a table for people, or Parquet."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class PairWriter(ABC):
 
     @abstractmethod
     def write(self, pairs: pa.Table) -> None:
-        """Write the pairs; they can be read at once."""
+        """Write the pairs and flush them."""
 
     def close(self) -> None:  # noqa: B027 - text needs no end
-        """Write what must stand at the end."""
+        """Write the end of the file, where the format has one."""
 
 
 class _JsonLines(PairWriter):
@@ -51,7 +51,7 @@ class _JsonLines(PairWriter):
 
 
 class _Table(PairWriter):
-    """Two columns with a fixed width for the first, so that nothing has to be kept to know how wide it is."""
+    """Two columns; the first has a fixed width, so that lines can be written as they come."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         super().__init__(stream)
@@ -82,7 +82,7 @@ class _Parquet(PairWriter):
 
 
 def _texts(ids: pa.ChunkedArray, text: object) -> list[str]:
-    """Each id as text; of a dictionary, each different id is written once."""
+    """Each id as text; each different id of a dictionary is converted once."""
     assert callable(text)
     out: list[str] = []
     for chunk in ids.chunks:
@@ -130,7 +130,7 @@ def _make(format: PairFormat, stream: IO[bytes], kind: str) -> PairWriter:
 
 @contextmanager
 def _replacing(output: Path) -> Iterator[IO[bytes]]:
-    """A file that is written beside its place and then moved there; a device or a pipe is written as it is."""
+    """A file that is written beside its place and then moved there; a device or a pipe is written directly."""
     target = Path(os.path.realpath(output))
     beside = target.with_name(f".{target.name}.{os.getpid()}.partial")
     moves = target.is_file() or not target.exists()

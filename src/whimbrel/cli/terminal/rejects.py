@@ -1,4 +1,4 @@
-"""The account of one run: what was refused, where it is written down, and how the run ends."""
+"""The report of refused input: each error on standard error, all in the rejects file, and the exit status."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _PLURAL = {"event": "events", "subscription": "subscriptions", "file": "files"}
 
 
 class OnError(StrEnum):
-    """What to do with input that is refused: leave it out and go on, or stop there."""
+    """What to do with refused input: leave it out and go on, or stop there."""
 
     SKIP = "skip"
     STOP = "stop"
 
 
 class Stopped(Exception):
-    """Input was refused and the run is to stop; what was done before is kept."""
+    """Input was refused and `--on-error stop` was given; what was done before is kept."""
 
 
 class RejectReport:
-    """Counts and writes down what is refused: each on standard error, all in the rejects file."""
+    """Counts refused input, and writes each error to standard error and to the rejects file."""
 
     def __init__(self, json: bool = False, on_error: OnError = OnError.SKIP, rejects: Path | None = None) -> None:
         self.json = json
@@ -52,7 +52,7 @@ class RejectReport:
             self._rejects.close()
 
     def reject(self, kind: Kind, error: InputError) -> None:
-        """Write down an error; raise `Stopped` if the run is to stop at the first."""
+        """Count and write an error. Raise `Stopped` if the run stops at the first one."""
         if error.place.line is None and error.place.row is None:
             kind = "file"
         self.rejected[kind] += 1
@@ -69,7 +69,7 @@ class RejectReport:
             raise Stopped
 
     def finish(self, summary: dict[str, object], sentence: str) -> NoReturn:
-        """Say how it went, and end the program: 0 if all was good, 1 if something was refused."""
+        """Print the summary and end the program: 0 if all was good, 1 if something was refused."""
         rejected = {_PLURAL[kind]: count for kind, count in sorted(self.rejected.items())}
         if self.json:
             say_json({**summary, "rejected": rejected})
@@ -80,7 +80,7 @@ class RejectReport:
 
 
 def open_for_writing(path: Path, option: str) -> IO[str]:
-    """A text file to write; a wrong name is a usage error."""
+    """Open a text file for writing; failure is a usage error."""
     try:
         return path.open("w", encoding="utf-8")
     except OSError as error:

@@ -1,8 +1,8 @@
-"""How fast does a large index change, how long do saving and opening take, and finding near misses?
+"""How fast a large index changes, how long saving and opening take, and finding near misses.
 
-Adding is from text, and its mean counts the background merges that it causes to their end. Times are by the clock on
-the wall, per call, in one thread; `match` is measured alone, and again while another thread adds a thousand a second.
-Subscriptions and events are those of `lesubscribe`, near misses are looked for among `mixed`.
+Adding is from text; its mean includes the background merges that it causes. Times are wall time per call, in one
+thread. `match` is measured alone, and again while another thread adds a thousand subscriptions a second. Subscriptions
+and events are those of `lesubscribe`; near misses are searched among `mixed`.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from whimbrel.lab.workloads import make
 from whimbrel.model.errors import WhimbrelError
 
 _LOAD = 800_000
-"""Subscriptions that are generated and loaded at once."""
+"""Subscriptions that are generated and loaded in one call."""
 _PER_SECOND = 1_000
-"""Subscriptions that a thread adds while others match."""
+"""Subscriptions that a thread adds in a second while another matches."""
 _SEEN, _EXTRA = 1 << 40, 1 << 41
-"""Ids that nothing else has: of a change that is looked for, and from there on of those between saves."""
+"""Ids that no workload uses: of the change that a match must see, and the first of those added between saves."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveSizes:
-    """How large everything is."""
+    """The sizes of one run; `missed` is the number of subscriptions among which near misses are searched."""
 
     subscriptions: int
     changes: int
@@ -58,7 +58,7 @@ class NotVisible(WhimbrelError):
 
 @dataclass(frozen=True, slots=True)
 class CallTimes:
-    """Calls of one kind, in microseconds; the mean has a share of all that went on until the last merge had ended."""
+    """Microseconds of calls of one kind. The mean is over the whole time until the last merge ended."""
 
     what: str
     calls: int
@@ -68,7 +68,7 @@ class CallTimes:
 
 
 def run(sizes: LiveSizes, progress: Progress = no_progress) -> dict[str, Any]:
-    """All measurements, with the machine they were made on."""
+    """Measure everything and return JSON-ready data with the machine card."""
     machine = card()
     _warm_up()
     index, events = _loaded(sizes, progress)
@@ -93,7 +93,7 @@ def run(sizes: LiveSizes, progress: Progress = no_progress) -> dict[str, Any]:
 
 
 def _warm_up() -> None:
-    """Compile or load all kernels, those of merges too."""
+    """Compile or load all kernels, including those of merges."""
     workload = make("mixed", n=5_000, events=1)
     index = Index()
     for id, filter in zip(*(workload.subscriptions[name].to_pylist() for name in ("id", "filter")), strict=True):
@@ -114,7 +114,7 @@ def _loaded(sizes: LiveSizes, progress: Progress) -> tuple[Index, list[dict[str,
 
 
 def _changes(index: Index, sizes: LiveSizes, progress: Progress) -> list[CallTimes]:
-    """Add, replace and remove, and look whether the next match sees each kind."""
+    """Time add, replace and remove, and check that the next match sees each kind of change."""
     texts = make("lesubscribe", n=sizes.changes, events=1, seed=99).subscriptions["filter"].to_pylist()
     ids = range(-1, -1 - len(texts), -1)
     kinds: list[tuple[str, Iterable[tuple[Any, ...]], Callable[..., None]]] = [
@@ -131,14 +131,14 @@ def _changes(index: Index, sizes: LiveSizes, progress: Progress) -> list[CallTim
 
 
 def _look(index: Index, change: Callable[..., None]) -> None:
-    """One more change, and a match after it."""
+    """Make one more change and check that the next match sees it."""
     change(_SEEN, *(["whimbrel = 2"] if change != index.remove else []))
     if (_SEEN in index.match({"whimbrel": 2})) is (change == index.remove):
         raise NotVisible(f"Expected the next match to see `{change.__name__}`, but it did not")
 
 
 def _matches(index: Index, events: list[dict[str, Any]], sizes: LiveSizes, progress: Progress) -> list[CallTimes]:
-    """Single events, alone and beside a thread that adds: with thousands of matches each, and with none."""
+    """Time single events with thousands of matches and with none, alone and while a thread adds."""
     progress("match, alone and while subscriptions come")
     kinds = {"match": events, "match of nothing": [{"whimbrel": -number} for number in range(1, 9)]}
     index.match(events[0])
@@ -151,7 +151,7 @@ def _matches(index: Index, events: list[dict[str, Any]], sizes: LiveSizes, progr
 
 
 def _matching(index: Index, events: list[dict[str, Any]], seconds: float) -> Iterator[Callable[[], object]]:
-    """Matches of one event after the other, for so long."""
+    """Calls that match one event after the other, for that many seconds."""
     until = time.monotonic() + seconds
     for event in cycle(events):
         yield lambda e=event: index.match(e)  # type: ignore[misc]
@@ -161,7 +161,7 @@ def _matching(index: Index, events: list[dict[str, Any]], seconds: float) -> Ite
 
 @contextmanager
 def _adding(index: Index, sizes: LiveSizes) -> Iterator[None]:
-    """A thread that adds subscriptions at an even rate until it is told to stop."""
+    """A thread adds subscriptions at an even rate while the context is open."""
     texts = make("lesubscribe", n=sizes.changes, events=1, seed=98).subscriptions["filter"].to_pylist()
     stop = threading.Event()
 
@@ -181,7 +181,7 @@ def _adding(index: Index, sizes: LiveSizes) -> Iterator[None]:
 
 
 def _kept(index: Index, events: list[dict[str, Any]], sizes: LiveSizes, progress: Progress) -> dict[str, float]:
-    """Seconds to save, to save a few changes more, and to open, by themselves and with a first match."""
+    """Seconds to save, to save again after a hundred changes, to open, and of the first match after opening."""
     progress("save and open")
     folder = Path(tempfile.mkdtemp(prefix="whimbrel-live-"))
     try:
@@ -222,7 +222,7 @@ def _dicts(events: pa.Table) -> list[dict[str, Any]]:
 
 
 def _settle(index: Index) -> None:
-    """Wait for the background merges."""
+    """Wait until background merges have ended."""
     while index._segment_set.merging:
         time.sleep(0.005)
 

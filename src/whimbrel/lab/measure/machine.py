@@ -1,4 +1,4 @@
-"""The machine card: what the figures were measured on, and how busy it was."""
+"""The machine card: the machine that figures were measured on, and its load."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def card() -> dict[str, object]:
 
 
 def load() -> float:
-    """How many processes wanted a core in the last minute."""
+    """The load average of the last minute."""
     return round(os.getloadavg()[0], 2)
 
 
@@ -49,7 +49,7 @@ def _version(package: str) -> str:
 
 
 def _commit() -> str:
-    """The commit of the checkout that runs, with a plus if files of the package are changed; empty without one."""
+    """The commit of the checkout that runs, with a plus if files of the package are changed; empty outside of one."""
     folder = Path(__file__).parent
     try:
         found = subprocess.run(

@@ -1,7 +1,7 @@
-"""The rival of subject spaces: a compiled scan of all regions for every change, with nothing to maintain.
+"""The rival of subject spaces: a compiled scan of all regions for every change.
 
-It is given the same cuts, laid out by rows, and one thread. It is spared keys, notifications, and keeping anything up
-to date: a subscription is a row that never moves.
+Bias. It gets the same bounds, laid out by rows, and one thread. It does not look up keys, make notifications, or keep
+anything up to date: a subscription is a row that never moves.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ Int64s = NDArray[np.int64]
 
 @kernel
 def scan(stored: Regions, olds: Regions, news: Regions, dimensions: int) -> tuple[Int64s, Int32s]:
-    """For each region the stored ones that overlap its new content and not its old; one space has all dimensions."""
+    """For each changed region, the stored regions that overlap its new content and not its old one.
+
+    Returns offsets and rows. All dimensions belong to one space.
+    """
     count, rows = news.start.size - 1, stored.start.size - 1
     begins, out, found = np.zeros(count + 1, np.int64), np.empty(1024, np.int32), 0
     old, new = np.empty((2, dimensions), np.int64), np.empty((2, dimensions), np.int64)

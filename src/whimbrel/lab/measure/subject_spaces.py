@@ -1,4 +1,4 @@
-"""How fast are subject spaces? The workload of the paper (ALGORITHMS 20), and geofences.
+"""How fast subject spaces are: the workload of the paper (docs/papers.md), and geofences.
 
 The paper: 50 dimensions; publications are points in 0..99 with 20 constraints to insert, 25 to update, all of which
 change; subscriptions have 2 constraints of width 10 (AMB-20a: the paper does not give widths). Geofences: moving points
@@ -30,7 +30,7 @@ DIMENSIONS = 50
 
 @dataclass(frozen=True, slots=True)
 class SpacesSizes:
-    """How large everything is."""
+    """The sizes of one run: publications and subscriptions, geofences, updates of a batch, single updates, repeats."""
 
     members: int
     fences: int
@@ -56,11 +56,11 @@ class OperationTimes:
 
 
 class AnswersDiffer(WhimbrelError):
-    """The rival found something else."""
+    """The scan found other subscriptions than subject spaces."""
 
 
 def run(sizes: SpacesSizes, progress: Progress = no_progress) -> dict[str, Any]:
-    """All measurements, with the machine they were made on."""
+    """Measure everything and return JSON-ready data with the machine card."""
     machine = card()
     paper, linear, verdicts = _paper(sizes, progress)
     fences, more = _geofences(sizes, progress)
@@ -76,7 +76,7 @@ def run(sizes: SpacesSizes, progress: Progress = no_progress) -> dict[str, Any]:
 
 
 def _points(count: int, constraints: int, rng: np.random.Generator) -> np.ndarray:
-    """Points in 0..99, NaN where nothing is said."""
+    """Points in 0..99; NaN in dimensions without a constraint."""
     values = np.full((count, DIMENSIONS), np.nan)
     chosen = np.argsort(rng.random((count, DIMENSIONS)), axis=1)[:, :constraints]
     np.put_along_axis(values, chosen, rng.integers(0, 100, (count, constraints)).astype(float), axis=1)
@@ -95,7 +95,7 @@ def _region(values: np.ndarray) -> dict[str, float]:
 
 
 class _Bench:
-    """Spaces, and what the rival needs to do the same."""
+    """Subject spaces, and the stored regions that the scan needs."""
 
     def __init__(self, spaces: SubjectSpaces, dimensions: int) -> None:
         self.spaces = spaces
@@ -110,11 +110,11 @@ class _Bench:
         return self.publications.read_singles(np.array([self.publications.find(key) for key in keys], np.int32))
 
     def scan(self, olds: Regions, news: Regions) -> int:
-        """What the rival does; how many it found."""
+        """Scan all stored regions. Return how many match now and did not before."""
         return len(scan(self.stored, olds, news, self.dimensions)[1])
 
     def singles(self, what: str, changes: list[tuple[int, dict[str, float]]], added: bool = False) -> OperationTimes:
-        """One call per change, and the rival's scans for a part of them."""
+        """Time one call per change, and the scan for the first of them."""
         keys = [key for key, _ in changes]
         olds = Regions.none(len(keys)) if added else self.read(keys)
         times, found = Times(), []
@@ -134,7 +134,7 @@ class _Bench:
         return _row(what, times, float(np.mean(found)), 1, rival.median_cpu * 1e6)
 
     def batches(self, what: str, batches: list[Any], size: int) -> OperationTimes:
-        """One call per batch."""
+        """Time one call per batch."""
         times, found = Times(), 0
         for batch in batches:
             found += len(times.of(lambda b=batch: self.spaces.update_many(b)))  # type: ignore[misc]
@@ -191,7 +191,7 @@ def _paper(sizes: SpacesSizes, progress: Progress) -> tuple[list[OperationTimes]
 
 
 def _moved(bench: _Bench, key: int, step: int | None, rng: np.random.Generator) -> dict[str, float]:
-    """Another point for a publication: anywhere, or at most a step away."""
+    """A new point for a publication: anywhere, or a step away in each dimension."""
     (region,) = bench.spaces.publication(key)
     if step is None:
         return {name: float(value) for name, value in zip(region, rng.integers(0, 100, len(region)), strict=True)}
@@ -201,7 +201,7 @@ def _moved(bench: _Bench, key: int, step: int | None, rng: np.random.Generator) 
 
 
 def _linear(bench: _Bench, sizes: SpacesSizes, rng: np.random.Generator) -> dict[str, Any]:
-    """Time against transitions, for steps of several lengths."""
+    """Fit the time of an update to its number of transitions, with steps of several lengths."""
     found = []
     for step in (1, 2, 4, 8, 16, 32):
         keys = rng.choice(sizes.members, min(50, sizes.members), replace=False)
@@ -218,7 +218,7 @@ def _linear(bench: _Bench, sizes: SpacesSizes, rng: np.random.Generator) -> dict
 
 
 def _geofences(sizes: SpacesSizes, progress: Progress) -> tuple[list[OperationTimes], list[Verdict]]:
-    """Moving points and squares, ten matches each."""
+    """Time moving points over squares; a point is in about ten of them."""
     rng = np.random.default_rng(21)
     count = sizes.fences
     side = float(np.sqrt(10 / count))

@@ -1,7 +1,7 @@
-"""The range workload: a few intervals of one width over uniform numbers, what the range matchers are measured on.
+"""The range workload: a few intervals of one width over uniform numbers, as range matchers are measured on.
 
-Every subscription takes the same number of distinct attributes; the measurements in DESIGN.md section 5 are for 5 of 20
-attributes with width 0.1 and 0.5.
+Every subscription tests the same number of different attributes. The frozen cases test 5 of 20 attributes with width
+0.1 and 10 of 20 with width 0.5.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
-"""Cold and warm start: a new process that imports, loads a hundred filters and matches.
+"""Cold and warm start: a new process imports the library, loads a hundred filters and matches.
 
-Cold is what a user sees once after installing: every kernel is compiled into an empty cache. Warm is every start
-after that. The seconds are those of the whole process, interpreter included, by the clock on the wall; CPU seconds
-include those of the process that compiles beside it.
+A cold start happens once after installing: every kernel is compiled into an empty cache. Every later start is warm. The
+seconds are wall time of the whole process, interpreter included; CPU seconds include the process that compiles
+beside it.
 
 Byte code is kept, as an installed library has it, even if the environment says otherwise. Tables are read by
 `ParquetFile`: `read_table` would import pandas, which is not what is measured.

@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 _COLUMNS = "taxi STRING, n BIGINT, town STRING, x DOUBLE, y DOUBLE, status STRING, speed INT"
 _TOWNS = 100
 _MATCHES = 6
-"""Squares around a point, of which a quarter does not take its status."""
+"""Squares around a point. A quarter of them ask for another status than the point has."""
 _STATUS = pa.array(["free", "taken", "off"])
 _TARGET = 150_000
 _LOOK = 0.05
-"""Seconds between looks at the query."""
+"""Seconds between two looks at the query."""
 _SETTINGS = {
     # With a bound on bytes Spark adds up the sizes of all columns at each row, half of the time of handing rows over.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
@@ -52,7 +52,7 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class TransitionSizes:
-    """How large everything is: rows of large and of small micro-batches, how many of each count, how many do not."""
+    """The sizes of one run: rows and number of large and of small micro-batches; `warm` of each are not counted."""
 
     keys: int
     filters: int
@@ -69,7 +69,7 @@ FULL = TransitionSizes(keys=1_000_000, filters=10_000, large=200_000, larges=9, 
 
 @dataclass(frozen=True, slots=True)
 class BatchTimes:
-    """Micro-batches of one size; milliseconds, of which those of all cores' work, and rows per second are medians."""
+    """Micro-batches of one size. Milliseconds (wall and CPU) and rows per second are medians."""
 
     rows: int
     batches: int
@@ -82,7 +82,7 @@ class BatchTimes:
 
 
 def run(sizes: TransitionSizes, spark: SparkSession | None = None, progress: Progress = no_progress) -> dict[str, Any]:
-    """The measurements, with the machine they were made on; in a session of its own unless one is given."""
+    """Measure, and return JSON-ready data with the machine card. Without a session one is started and stopped."""
     from whimbrel.pipeline import session
 
     machine = card()
@@ -162,7 +162,7 @@ def _write(
     cores: int,
     rng: np.random.Generator,
 ) -> None:
-    """The files of all micro-batches, in the order of their times."""
+    """Write the files of all micro-batches; their modification times give the order."""
     folder.mkdir()
     at = rng.random((2, sizes.keys))
     begun = time.time() - 3_600
@@ -191,7 +191,7 @@ def _write(
 
 
 def _stream(spark: SparkSession, folder: Path, cores: int) -> list[_Batch]:
-    """The micro-batches that had rows."""
+    """Run the stream to its end and return the micro-batches that had rows."""
     from pyspark.sql import functions as f
 
     from whimbrel.pipeline import transitions

@@ -1,7 +1,7 @@
-"""The inputs of the pipeline: what a path holds, and how Spark reads it without changing what it says.
+"""Files that Spark reads: the format of a path, and how to read it without changing its values.
 
-JSON lines are read as text and matched as JSON: the types that Spark infers are those of whole columns, and one text
-among numbers makes texts of all. The columns of CSV are typed by the rules of `whimbrel match`.
+JSON lines are read as text and matched as JSON: Spark would infer types of whole columns, and one string among numbers
+would turn all of them into strings. The columns of CSV are typed by the rules of `whimbrel match`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 TEXT = "value"
-"""The column of lines that have not been parsed."""
-_LOOKED_AT = 10_000
+"""The column of JSON lines, which are not parsed."""
+_LOOKED_AT = 10_000  # names of a directory by which its format is recognised
 _COMPRESSIONS = {".gz", ".bz2", ".zst", ".xz"}
 _INTEGER = r"^-?(0|[1-9][0-9]*)$"
 _NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 
 
 class InputFormat(StrEnum):
-    """What the pipeline reads."""
+    """The formats that the pipeline reads."""
 
     PARQUET = "parquet"
     JSON = "json"
@@ -46,19 +46,19 @@ _SUFFIXES = {
 
 
 def is_remote(path: str) -> bool:
-    """Whether the path is one of another file system, which only Spark can look into."""
+    """Whether the path is on another file system, which only Spark can read."""
     return "://" in path and not path.startswith("file://")
 
 
 def absolute(path: str) -> str:
-    """The path as every process of a cluster understands it."""
+    """The path in a form that every process of a cluster understands."""
     return path if "://" in path else str(Path(path).absolute())
 
 
 def recognise(path: str, fallback: InputFormat | None = None, waiting: bool = False) -> InputFormat:
-    """The format of a file or directory: by name, for a directory by the names in it, else `fallback`.
+    """The format of a file or directory: by its name, of a directory by the names in it, else `fallback`.
 
-    With `waiting` a directory may be empty, if `fallback` says what will come.
+    With `waiting` a directory may be empty if `fallback` is given.
     """
     named = _by_name(path)
     if is_remote(path):
@@ -117,14 +117,14 @@ def _of_directory(folder: Path, path: str, fallback: InputFormat | None, waiting
 
 
 def names_below(folder: Path) -> Iterator[str]:
-    """The files that Spark would read: not those that are hidden or begin with an underscore."""
+    """The names of the files that Spark would read: it skips those that begin with a dot or an underscore."""
     for _, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith((".", "_"))]
         yield from (name for name in files if not name.startswith((".", "_")))
 
 
 def read(spark: SparkSession, path: str, format: InputFormat) -> DataFrame:
-    """What is there now, in its own types; JSON as lines of text in the column `value`."""
+    """Read a path as it is now, columns in their own types; JSON as lines of text in the column `value`."""
     path = absolute(path)
     if format is InputFormat.JSON:
         return _lines(spark.read.text(path))
@@ -134,7 +134,7 @@ def read(spark: SparkSession, path: str, format: InputFormat) -> DataFrame:
 
 
 def read_stream(spark: SparkSession, path: str, format: InputFormat, files_at_once: int) -> DataFrame:
-    """What is there and what comes, `files_at_once` in a micro-batch. The columns are those of the files of now."""
+    """Read a path as a stream, `files_at_once` in a micro-batch. The columns are those of the files that are there."""
     path = absolute(path)
     if format is InputFormat.LOG:
         return spark.readStream.format(format.value).load(path)
@@ -154,12 +154,12 @@ def _lines(frame: DataFrame) -> DataFrame:
 
 
 def typed(texts: DataFrame) -> DataFrame:
-    """Columns of text in the types that all of their cells have."""
+    """Cast each column of text to the type that all of its cells are written as."""
     return texts_as(texts, types_of(texts))
 
 
 def types_of(texts: DataFrame) -> dict[str, str]:
-    """For each column of text the type that every one of its cells is written as; one pass over the data."""
+    """The type of each column of text: the one that all of its cells are written as. One pass over the data."""
     from pyspark.sql import functions as sf
 
     tests = []
@@ -177,7 +177,7 @@ def types_of(texts: DataFrame) -> dict[str, str]:
 
 
 def texts_as(texts: DataFrame, types: dict[str, str]) -> DataFrame:
-    """The columns of text cast to these types."""
+    """Cast columns of text to these types."""
     return texts.select([quoted(name).cast(type).alias(name) for name, type in types.items()])
 
 
@@ -186,14 +186,14 @@ def _is_boolean(cell: Column) -> Column:
 
 
 def quoted(name: str) -> Column:
-    """The column of exactly that name, dots and all."""
+    """The column of exactly that name, with dots as part of the name."""
     from pyspark.sql import functions as sf
 
     return sf.col("`" + name.replace("`", "``") + "`")
 
 
 def with_keys(lines: DataFrame, key: list[str] | None, sample: DataFrame) -> DataFrame:
-    """Lines of JSON with their keys beside them, as text; by default `event_id` or `id`, whichever the sample has."""
+    """Add the keys of JSON lines as columns of text; by default `event_id` or `id`, whichever the sample has."""
     from pyspark.sql import functions as sf
 
     from whimbrel.pipeline.errors import KeyMissing

@@ -1,4 +1,4 @@
-"""Events of any source, judged before they are matched: what is valid goes on, everything else is a dead letter."""
+"""Events of files or a log for a job. JSON and events with a schema are checked; those that fail are dead letters."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
-from whimbrel.cli.pipeline.inputs import TEXT, InputFormat, quoted, read, read_stream, with_keys
+from whimbrel.pipeline.connectors.files import TEXT, InputFormat, quoted, read, read_stream, with_keys
+from whimbrel.pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -18,52 +17,56 @@ LOG_EVENT, LOG_KEY = "event", "offset"
 _REASON = "array<struct<attribute: string, kind: string, message: string>>"
 
 
+class BadSchemaText(PipelineError):
+    """A text that should be the schema of events, and is not."""
+
+
 @dataclass(frozen=True, slots=True)
 class EventSource:
-    """Where events come from, and what they are said to be."""
+    """Where events come from, their key, and the schema they must have."""
 
     path: str
     format: InputFormat
     key: list[str] | None
     schema: str | None
     files_at_once: int | None = None
-    """Of a stream: files read by one micro-batch; None for a batch."""
+    """The number of files that a micro-batch reads; None for a batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceEvents:
-    """Events with their judgement, if they have one; their key, and the column of JSON where they are text."""
+    """Events with the outcome of the checks if `is_checked`, their key, and the column of JSON if they are text."""
 
     frame: DataFrame
-    is_judged: bool
+    is_checked: bool
     key: list[str] | None
     json: str | None
 
     def observed(self, observation: object) -> SourceEvents:
-        """The same, with `events` and `dead` counted on the way."""
+        """The same events; Spark counts `events` and `dead` while it reads them."""
         from pyspark.sql import functions as sf
 
-        dead = sf.count_if(sf.size("reasons") > 0) if self.is_judged else sf.count_if(sf.lit(False))
+        dead = sf.count_if(sf.size("reasons") > 0) if self.is_checked else sf.count_if(sf.lit(False))
         counts: list[Column] = [sf.count(sf.lit(1)).alias("events"), dead.alias("dead")]
-        return SourceEvents(self.frame.observe(observation, *counts), self.is_judged, self.key, self.json)  # type: ignore[arg-type]
+        return SourceEvents(self.frame.observe(observation, *counts), self.is_checked, self.key, self.json)  # type: ignore[arg-type]
 
     @property
     def valid(self) -> DataFrame:
-        """What can be matched."""
+        """The events that can be matched."""
         from whimbrel.pipeline.stages.conform.conform import Conformed
 
-        return Conformed(self.frame).valid if self.is_judged else self.frame
+        return Conformed(self.frame).valid if self.is_checked else self.frame
 
     @property
     def dead_letters(self) -> DataFrame | None:
-        """The rest, with reasons; None where every row is an event."""
+        """The refused events with their reasons; None where every row is an event."""
         from whimbrel.pipeline.stages.conform.conform import Conformed
 
-        return Conformed(self.frame).dead_letters if self.is_judged else None
+        return Conformed(self.frame).dead_letters if self.is_checked else None
 
 
 def read_events(spark: SparkSession, source: EventSource) -> SourceEvents:
-    """The events of a source, batch or stream; those of JSON and those with a schema are judged."""
+    """Read the events of a source, as a batch or a stream. JSON and events with a schema are checked."""
     if source.format is InputFormat.LOG:
         from whimbrel.pipeline.connectors.log_source import WhimbrelSource
 
@@ -87,11 +90,11 @@ def read_events(spark: SparkSession, source: EventSource) -> SourceEvents:
     if source.format is InputFormat.JSON:
         frame = with_keys(frame, key, read(spark, source.path, source.format))
         key = [name for name in frame.columns if name != TEXT]
-    return SourceEvents(_judged(frame, json), True, key, json)
+    return SourceEvents(_checked(frame, json), True, key, json)
 
 
-def _judged(frame: DataFrame, json: str) -> DataFrame:
-    """Rows as `conform` judges them, by the one rule that the text is a JSON object."""
+def _checked(frame: DataFrame, json: str) -> DataFrame:
+    """Check that each text is a JSON object; columns as `conform` makes them."""
     from pyspark.sql import functions as sf
 
     text = quoted(json)
@@ -117,7 +120,7 @@ def schema_of(option: str) -> StructType:
         found = StructType.fromDDL(text)
     except (PySparkException, OSError, UnicodeDecodeError):
         problem = f"Expected columns such as 'id BIGINT, price DOUBLE', or a file with them, but got {option!r}"
-        raise typer.BadParameter(problem, param_hint="--schema") from None
+        raise BadSchemaText(problem) from None
     if not isinstance(found, StructType):
-        raise typer.BadParameter(f"Expected columns with types, but got {option!r}", param_hint="--schema")
+        raise BadSchemaText(f"Expected columns with types, but got {option!r}")
     return found

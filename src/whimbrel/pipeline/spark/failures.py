@@ -1,7 +1,7 @@
-"""What Spark says when something goes wrong, in one sentence and without Java.
+"""Errors of Spark in one sentence, without Java.
 
-An error of Whimbrel that was raised on a worker comes back inside the text of several others; its own words are what
-the user needs.
+An error that Whimbrel raises on a worker comes back inside the text of several others. Its own words are what the user
+needs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _GATEWAY = "An error occurred while calling "
 
 
 class JobFailed(WhimbrelError):
-    """A job of Spark that failed: `reason` in its own words, and the `log` that has the rest, where one was kept."""
+    """A job of Spark failed: the `reason` in its own words, and the `log` with the rest, where one was kept."""
 
     def __init__(self, reason: str, log: str | None = None) -> None:
         self.reason = reason
@@ -28,8 +28,8 @@ class JobFailed(WhimbrelError):
 
 
 @contextmanager
-def spoken_plainly(log: str | None = None) -> Iterator[None]:
-    """Turn the errors of Spark that are raised inside into JobFailed."""
+def plain_failures(log: str | None = None) -> Iterator[None]:
+    """Turn errors of Spark that are raised inside into JobFailed."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -40,7 +40,7 @@ def spoken_plainly(log: str | None = None) -> Iterator[None]:
 
 
 def reason_of(text: str) -> str:
-    """The sentence in the text of an error of Spark that says what happened."""
+    """The sentence of an error of Spark that says what happened."""
     worker = _of_worker(text)
     if worker is not None:
         return worker
@@ -51,7 +51,7 @@ def reason_of(text: str) -> str:
 
 
 def _of_worker(text: str) -> str | None:
-    """The words of the error that a Python worker raised: what follows the last frame of its traceback."""
+    """The words of the error that a Python worker raised: the text after the last frame of its traceback."""
     start = text.rfind("Traceback (most recent call last):")
     if start < 0:
         return None

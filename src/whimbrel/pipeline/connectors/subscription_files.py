@@ -1,11 +1,11 @@
-"""Subscriptions of any file that the pipeline reads, as a table that can be compiled, and the rows that cannot."""
+"""Files of subscriptions as a table to compile, and the rows that are no subscriptions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from whimbrel.cli.pipeline.inputs import TEXT, InputFormat, read, recognise
+from whimbrel.pipeline.connectors.files import TEXT, InputFormat, read, recognise
 from whimbrel.readers.errors import InputPlace, MissingField, WrongFormat
 
 if TYPE_CHECKING:
@@ -18,20 +18,20 @@ _COLUMNS = (*_FIELDS, "owner")
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionRows:
-    """Rows of id, filter and whatever of dialect and owner there is; `refused` has id, text and message."""
+    """`rows` has id, filter, and dialect and owner if the file has them; `refused` has id, text and message."""
 
     rows: DataFrame
     refused: DataFrame
 
 
 def read_subscriptions(spark: SparkSession, path: str, fallback: InputFormat | None) -> SubscriptionRows:
-    """The subscriptions of a file or directory."""
+    """Read the subscriptions of a file or directory."""
     format = recognise(path, fallback)
     if format is InputFormat.LOG:
         raise WrongFormat(InputPlace(path), "Expected subscriptions, but got a log of events")
     rows = read(spark, path, format)
     if format is InputFormat.JSON:
-        return _of_json(rows)
+        return _from_json(rows)
     missing = [name for name in ("id", "filter") if name not in rows.columns]
     if missing:
         found = ", ".join(rows.columns[:10])
@@ -41,8 +41,8 @@ def read_subscriptions(spark: SparkSession, path: str, fallback: InputFormat | N
     return SubscriptionRows(rows, spark.createDataFrame([], REJECTS))
 
 
-def _of_json(lines: DataFrame) -> SubscriptionRows:
-    """Ids are integers if all of them are, else text; a line with an id of the other kind is refused."""
+def _from_json(lines: DataFrame) -> SubscriptionRows:
+    """Ids are integers if all of them are, else strings; a line with an id of the other kind is refused."""
     from pyspark.sql import functions as sf
 
     parsed = lines.select(TEXT, sf.try_parse_json(TEXT).alias("object"))

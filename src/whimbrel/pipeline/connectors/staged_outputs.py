@@ -1,4 +1,4 @@
-"""The outputs of a batch: written beside their place, and put there together when all of them are complete."""
+"""Outputs of a batch: each is written beside its place; all are moved there together when the job is done."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
-from whimbrel.cli.pipeline.inputs import is_remote
+from whimbrel.pipeline.connectors.files import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 class OutputFormat(StrEnum):
-    """What the pipeline writes."""
+    """The formats that the pipeline writes."""
 
     PARQUET = "parquet"
     JSON = "json"
@@ -36,28 +34,27 @@ _SUFFIXES = {
 
 
 def format_of(path: str, given: OutputFormat | None) -> OutputFormat:
-    """The format that was asked for, or that the name tells; else Parquet."""
+    """The given format, else the one of the name, else Parquet."""
     return given or _SUFFIXES.get(Path(path).suffix.lower(), OutputFormat.PARQUET)
 
 
 @dataclass(slots=True)
-class Outputs:
-    """Directories to write. On another file system than the local one Spark's own commit is all there is."""
+class StagedOutputs:
+    """Directories to write. On a file system other than the local one only Spark's own commit protects them."""
 
     overwrite: bool
     staged: list[tuple[Path, Path]] = field(default_factory=list)
 
-    def check(self, path: str, option: str) -> None:
-        """Refuse a place that is taken, before any work is done."""
+    def problem(self, path: str) -> str | None:
+        """Why nothing can be written to a path, known before any work is done; None if it can be written."""
         if is_remote(path):
-            return
+            return None
         place = Path(path.removeprefix("file://"))
         if place.exists() and not self.overwrite:
-            problem = f"Expected a free name, but {str(place)!r} is there (--overwrite replaces it)"
-            raise typer.BadParameter(problem, param_hint=option)
+            return f"Expected a free name, but {str(place)!r} is there (--overwrite replaces it)"
         if not place.absolute().parent.is_dir():
-            problem = f"Expected a directory to write in, but {str(place.parent)!r} is not there"
-            raise typer.BadParameter(problem, param_hint=option)
+            return f"Expected a directory to write in, but {str(place.parent)!r} is not there"
+        return None
 
     def write(self, frame: DataFrame, path: str, format: OutputFormat) -> None:
         """Write a table beside its place."""
@@ -70,7 +67,7 @@ class Outputs:
         frame.write.option("header", True).format(format.value).save(str(beside))
 
     def commit(self) -> None:
-        """Put everything in its place."""
+        """Move everything to its place."""
         for beside, place in self.staged:
             old = place.with_name(f".{place.name}.{secrets.token_hex(4)}.old")
             if place.exists() and self.overwrite:
@@ -80,7 +77,7 @@ class Outputs:
         self.staged.clear()
 
     def discard(self) -> None:
-        """Remove what was not committed."""
+        """Remove all that was not committed."""
         for beside, _ in self.staged:
             _remove(beside)
         self.staged.clear()

@@ -1,0 +1,44 @@
+"""Load a file of subscriptions into an index, with progress bars and a report of what was refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whimbrel.cli.terminal.console import progress
+from whimbrel.cli.terminal.rejects import RejectReport
+from whimbrel.readers.errors import InputError
+from whimbrel.readers.source import Format
+
+if TYPE_CHECKING:
+    from whimbrel.engine.index import Index
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedIndex:
+    """An index and the kind of its ids: int64 or string."""
+
+    index: Index
+    kind: str
+
+
+def load_index(
+    file: str, fallback: Format | None, timestamps: Iterable[str], report: RejectReport, schema: Path | None = None
+) -> LoadedIndex:
+    """An index of the subscriptions of a file, with the schema of another file. Refused ones are reported."""
+    from whimbrel.engine.index import Index
+    from whimbrel.model.schema import Schema
+    from whimbrel.model.subscription import id_kind
+    from whimbrel.readers.match_files import add_rows, read_rows
+
+    def refuse(error: InputError) -> None:
+        report.reject("subscription", error)
+
+    index = Index(timestamps, None if schema is None else Schema.load(schema))
+    with progress("Reading subscriptions", quiet=report.json) as bar:
+        rows = read_rows(file, fallback, refuse, lambda count: bar.update(count, f"{count:,}"))
+    with progress("Indexing", total=len(rows), quiet=report.json) as bar:
+        add_rows(index, rows, refuse, bar.update)
+    return LoadedIndex(index, id_kind(next(iter(index), 0)))
