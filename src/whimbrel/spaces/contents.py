@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from whimbrel.spaces.index.layout import Int32s, Int64s, Regions
+from whimbrel.spaces.index.region_arrays import Int32s, Int64s, Regions
 from whimbrel.spaces.intervals import Interval
 from whimbrel.spaces.members import COMPLEX, Members
 from whimbrel.spaces.notifications import Content

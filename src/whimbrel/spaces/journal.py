@@ -26,7 +26,7 @@ import msgspec
 import numpy as np
 
 from whimbrel.model.values import Timestamp, to_value
-from whimbrel.spaces.columns import Columns
+from whimbrel.spaces.column_batches import Columns
 from whimbrel.spaces.errors import JournalError
 from whimbrel.spaces.intervals import Interval
 from whimbrel.storage.array_file import open_file, write_file

@@ -11,7 +11,7 @@ import numpy as np
 from whimbrel.spaces.errors import KeyExists, KeyKindError, UnknownKey
 from whimbrel.spaces.index.capacity import resized
 from whimbrel.spaces.index.dimension_index import DimensionIndex
-from whimbrel.spaces.index.layout import Int32s, Regions
+from whimbrel.spaces.index.region_arrays import Int32s, Regions
 from whimbrel.spaces.notifications import Key
 
 WANTS_LEAVES, COMPLEX, REMEMBERED, HIDDEN = 1, 2, 4, 8

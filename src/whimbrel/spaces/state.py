@@ -8,12 +8,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from whimbrel.spaces.contents import ContentTracker, WrittenContent
-from whimbrel.spaces.definitions import Definitions
 from whimbrel.spaces.dwell import DwellSubscriptions, SubscriptionOptions
-from whimbrel.spaces.index.layout import Int32s, Int64s, Regions
-from whimbrel.spaces.matching import ALL, Matching, RegionFilters
+from whimbrel.spaces.index.region_arrays import Int32s, Int64s, Regions
 from whimbrel.spaces.members import COMPLEX, HIDDEN, REMEMBERED, WANTS_LEAVES, Members
 from whimbrel.spaces.notifications import DELETE, ENTER, LEAVE, Key, NotificationBuilder
+from whimbrel.spaces.pair_matching import ALL, Matching, RegionFilters
+from whimbrel.spaces.space_definitions import Definitions
 
 
 class SpaceState:

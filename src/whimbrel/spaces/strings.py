@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from whimbrel.model.intervals import Cut, IntervalSet, after, before, edge
 from whimbrel.model.values import STRING, TIMESTAMP, SortKey, sort_key
 from whimbrel.spaces.errors import EmptyRegion, RegionError
-from whimbrel.spaces.index.layout import HIGH, LOW
+from whimbrel.spaces.index.region_arrays import HIGH, LOW
 from whimbrel.spaces.intervals import Interval, read_value
 
 _STRIDE = 1 << 32

@@ -15,15 +15,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from whimbrel.spaces.columns import Columns
+from whimbrel.spaces.column_batches import Columns
 from whimbrel.spaces.contents import read_all
-from whimbrel.spaces.definitions import Region
 from whimbrel.spaces.dwell import SubscriptionOptions
 from whimbrel.spaces.journal import Journal, from_plain, to_plain
-from whimbrel.spaces.matching import ALL, RegionFilter, RegionFilters
 from whimbrel.spaces.members import Members
 from whimbrel.spaces.notifications import Content, Key, NotificationBuilder, Notifications
+from whimbrel.spaces.pair_matching import ALL, RegionFilter, RegionFilters
 from whimbrel.spaces.saved_state import dump_state, load_state, read_saved, write_saved
+from whimbrel.spaces.space_definitions import Region
 from whimbrel.spaces.state import SpaceState
 from whimbrel.spaces.validation import CallValidator, Change, Changes
 from whimbrel.storage.facts import Facts, checked_facts

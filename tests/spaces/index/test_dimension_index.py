@@ -7,7 +7,7 @@ import pytest
 
 from whimbrel.spaces.index import maintenance
 from whimbrel.spaces.index.dimension_index import DimensionIndex
-from whimbrel.spaces.index.layout import HIGH, LOW, Regions
+from whimbrel.spaces.index.region_arrays import HIGH, LOW, Regions
 
 SPACES = {
     "one narrow": [[0, 1]],

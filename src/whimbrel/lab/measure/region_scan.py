@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whimbrel.compiled.jit import kernel
-from whimbrel.spaces.index.layout import HIGH, LOW, Regions
+from whimbrel.spaces.index.region_arrays import HIGH, LOW, Regions
 
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]

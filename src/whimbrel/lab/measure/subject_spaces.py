@@ -23,7 +23,7 @@ from whimbrel.lab.measure.results import Progress, Verdict, no_progress
 from whimbrel.lab.measure.timing import Times
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.spaces import Columns, SubjectSpaces
-from whimbrel.spaces.index.layout import Regions
+from whimbrel.spaces.index.region_arrays import Regions
 
 DIMENSIONS = 50
 

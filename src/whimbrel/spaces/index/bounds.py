@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from whimbrel.compiled.jit import kernel
-from whimbrel.spaces.index.layout import CUT, FIRST_CUT, LOW, REACH, ZONE, Int64s, OrderedList
+from whimbrel.spaces.index.region_arrays import CUT, FIRST_CUT, LOW, REACH, ZONE, Int64s, OrderedList
 
 
 @kernel

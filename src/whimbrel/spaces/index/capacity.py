@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.spaces.index.layout import (
+from whimbrel.spaces.index.region_arrays import (
     AT,
     CAPACITY,
     CELLS_LOST,

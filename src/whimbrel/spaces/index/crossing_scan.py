@@ -14,7 +14,17 @@ import numpy as np
 
 from whimbrel.compiled.jit import kernel
 from whimbrel.spaces.index.bounds import between
-from whimbrel.spaces.index.layout import (
+from whimbrel.spaces.index.query import (
+    NEW_HIGH,
+    NEW_LOW,
+    NEW_VALID,
+    OLD_HIGH,
+    OLD_LOW,
+    OLD_VALID,
+    QueryBatch,
+    begins_in,
+)
+from whimbrel.spaces.index.region_arrays import (
     COMPLETE,
     DEAD,
     HIGH,
@@ -30,16 +40,6 @@ from whimbrel.spaces.index.layout import (
     Int32s,
     Int64s,
     RegionRows,
-)
-from whimbrel.spaces.index.query import (
-    NEW_HIGH,
-    NEW_LOW,
-    NEW_VALID,
-    OLD_HIGH,
-    OLD_LOW,
-    OLD_VALID,
-    QueryBatch,
-    begins_in,
 )
 
 # Unsigned, so that Numba does not check for negative places.

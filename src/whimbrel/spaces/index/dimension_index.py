@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whimbrel.compiled.warm_up import tell_if_cold
-from whimbrel.spaces.index import rows as row_kernels
+from whimbrel.spaces.index import region_rows as row_kernels
 from whimbrel.spaces.index.capacity import (
     empty_index,
     empty_pending,
@@ -24,7 +24,9 @@ from whimbrel.spaces.index.capacity import (
     with_dimensions,
     with_slots,
 )
-from whimbrel.spaces.index.layout import (
+from whimbrel.spaces.index.maintenance import check_lists, is_sparse, merged, updated
+from whimbrel.spaces.index.query import empty_queries
+from whimbrel.spaces.index.region_arrays import (
     CELLS_USED,
     CUT,
     FEW_DIMENSIONS,
@@ -42,9 +44,7 @@ from whimbrel.spaces.index.layout import (
     RegionRows,
     Regions,
 )
-from whimbrel.spaces.index.maintenance import check_lists, is_sparse, merged, updated
-from whimbrel.spaces.index.query import empty_queries
-from whimbrel.spaces.index.search import flat_arrays, search, unpack_results
+from whimbrel.spaces.index.region_search import flat_arrays, search, unpack_results
 
 _THREADS = 2
 _WORTH_A_THREAD = 256

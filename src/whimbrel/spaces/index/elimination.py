@@ -8,7 +8,18 @@ from __future__ import annotations
 
 from whimbrel.compiled.jit import kernel
 from whimbrel.spaces.index.bounds import disjoint_places
-from whimbrel.spaces.index.layout import (
+from whimbrel.spaces.index.query import (
+    NEW_HIGH,
+    NEW_LOW,
+    NEW_VALID,
+    OLD_HIGH,
+    OLD_LOW,
+    OLD_VALID,
+    TOUCHES,
+    QueryBatch,
+    with_capacity,
+)
+from whimbrel.spaces.index.region_arrays import (
     AT,
     CUT,
     DEAD,
@@ -23,17 +34,6 @@ from whimbrel.spaces.index.layout import (
     Int64s,
     OrderedList,
     RegionRows,
-)
-from whimbrel.spaces.index.query import (
-    NEW_HIGH,
-    NEW_LOW,
-    NEW_VALID,
-    OLD_HIGH,
-    OLD_LOW,
-    OLD_VALID,
-    TOUCHES,
-    QueryBatch,
-    with_capacity,
 )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from whimbrel.spaces.index import ordered_lists as list_kernels
 from whimbrel.spaces.index.capacity import packed, with_tail
-from whimbrel.spaces.index.layout import (
+from whimbrel.spaces.index.region_arrays import (
     AT,
     CELLS_LOST,
     CELLS_USED,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from whimbrel.compiled.jit import kernel
-from whimbrel.spaces.index.layout import (
+from whimbrel.spaces.index.region_arrays import (
     AT,
     COMPLETE,
     CUT,
@@ -188,7 +188,7 @@ def merge(left: OrderedList, right: OrderedList, dirty: Bytes, by_low: bool) -> 
 
 @kernel
 def _zones(start: Int64s, entries: Int64s, by_low: bool) -> Int64s:
-    """The summaries of zones; their columns are described in `layout`."""
+    """The summaries of zones; their columns are described in `region_arrays`."""
     dimensions = start.shape[1] - 1
     zones = np.empty((start[1, dimensions], 3), np.int64)
     for d in range(dimensions):

@@ -10,7 +10,20 @@ import numpy as np
 
 from whimbrel.compiled.jit import kernel
 from whimbrel.spaces.index.bounds import first_place, lower_bound
-from whimbrel.spaces.index.layout import (
+from whimbrel.spaces.index.query import (
+    NEW_HIGH,
+    NEW_LOW,
+    NEW_VALID,
+    NOT_BEGUN,
+    OLD_HIGH,
+    OLD_LOW,
+    OLD_VALID,
+    QueryBatch,
+    begins_in,
+    is_first,
+    with_capacity,
+)
+from whimbrel.spaces.index.region_arrays import (
     COMPLETE,
     DEAD,
     EXTREME,
@@ -27,19 +40,6 @@ from whimbrel.spaces.index.layout import (
     Int64s,
     OrderedList,
     RegionRows,
-)
-from whimbrel.spaces.index.query import (
-    NEW_HIGH,
-    NEW_LOW,
-    NEW_VALID,
-    NOT_BEGUN,
-    OLD_HIGH,
-    OLD_LOW,
-    OLD_VALID,
-    QueryBatch,
-    begins_in,
-    is_first,
-    with_capacity,
 )
 
 # Unsigned, so that Numba does not check for negative places.

@@ -3,20 +3,6 @@
 from __future__ import annotations
 
 from whimbrel.compiled.jit import kernel
-from whimbrel.spaces.index.layout import (
-    CUT,
-    DEAD,
-    DIMENSION,
-    OTHER,
-    PEER,
-    PEER_HIGH,
-    PEER_LOW,
-    SLOT_SHIFT,
-    TAG,
-    TAIL_USED,
-    IndexArrays,
-    Int64s,
-)
 from whimbrel.spaces.index.query import (
     NEW_HIGH,
     NEW_LOW,
@@ -29,6 +15,20 @@ from whimbrel.spaces.index.query import (
     begins_in,
     is_first,
     with_capacity,
+)
+from whimbrel.spaces.index.region_arrays import (
+    CUT,
+    DEAD,
+    DIMENSION,
+    OTHER,
+    PEER,
+    PEER_HIGH,
+    PEER_LOW,
+    SLOT_SHIFT,
+    TAG,
+    TAIL_USED,
+    IndexArrays,
+    Int64s,
 )
 
 

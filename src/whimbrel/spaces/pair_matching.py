@@ -17,11 +17,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from whimbrel.spaces.definitions import Definitions
 from whimbrel.spaces.errors import SpaceOptionError
-from whimbrel.spaces.index.layout import Int32s, Regions
+from whimbrel.spaces.index.region_arrays import Int32s, Regions
 from whimbrel.spaces.intervals import Interval
 from whimbrel.spaces.members import COMPLEX, HIDDEN, Members
+from whimbrel.spaces.space_definitions import Definitions
 
 DecodedRegions: TypeAlias = Sequence[Mapping[str, Interval]]
 RegionFilter: TypeAlias = Callable[[DecodedRegions, DecodedRegions, Sequence[tuple[int, int]]], bool]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whimbrel.compiled.jit import kernel
-from whimbrel.spaces.index.layout import (
+from whimbrel.spaces.index.region_arrays import (
     AT,
     CAPACITY,
     CELLS_LOST,

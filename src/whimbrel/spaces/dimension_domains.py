@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from whimbrel.model.values import NUMBER, Timestamp, Value, type_of
 from whimbrel.spaces.errors import EmptyRegion, RegionError
-from whimbrel.spaces.index.layout import HIGH, LOW
+from whimbrel.spaces.index.region_arrays import HIGH, LOW
 from whimbrel.spaces.intervals import Interval, read_value, split_text
 from whimbrel.spaces.strings import StringDomain
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from whimbrel.compiled.jit import kernel
 from whimbrel.model.limits import Limit
-from whimbrel.spaces.domains import DOMAINS, EXACT, AnyDomain, NumberDomain, encode
+from whimbrel.spaces.dimension_domains import DOMAINS, EXACT, AnyDomain, NumberDomain, encode
 from whimbrel.spaces.errors import EmptyRegion, RegionError, SpaceConflict, UnknownDimension, UnknownSpace
-from whimbrel.spaces.index.layout import HIGH, LOW, Int64s, Regions
+from whimbrel.spaces.index.region_arrays import HIGH, LOW, Int64s, Regions
 from whimbrel.spaces.intervals import Interval
 from whimbrel.spaces.strings import StringDomain, show_text
 

@@ -25,18 +25,6 @@ from whimbrel.compiled.jit import inlined, kernel
 from whimbrel.spaces.index.bounds import crossed_downward, crossed_upward, disjoint_places, overlap_count
 from whimbrel.spaces.index.crossing_scan import crossing_scan
 from whimbrel.spaces.index.elimination import eliminate
-from whimbrel.spaces.index.layout import (
-    HIGH,
-    LOW,
-    SLOT_SHIFT,
-    TAIL_USED,
-    DimensionSpaces,
-    IndexArrays,
-    Int32s,
-    Int64s,
-    OrderedList,
-    RegionRows,
-)
 from whimbrel.spaces.index.overlap_scan import overlap_scan
 from whimbrel.spaces.index.query import (
     NEW_HIGH,
@@ -50,6 +38,18 @@ from whimbrel.spaces.index.query import (
     clear_query,
     set_query,
     with_capacity,
+)
+from whimbrel.spaces.index.region_arrays import (
+    HIGH,
+    LOW,
+    SLOT_SHIFT,
+    TAIL_USED,
+    DimensionSpaces,
+    IndexArrays,
+    Int32s,
+    Int64s,
+    OrderedList,
+    RegionRows,
 )
 from whimbrel.spaces.index.tail_scan import tail_scan
 

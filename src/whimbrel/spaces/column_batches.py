@@ -9,11 +9,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from whimbrel.spaces.definitions import Definitions
-from whimbrel.spaces.domains import IntegerDomain, NumberDomain, TimestampDomain, float_codes
+from whimbrel.spaces.dimension_domains import IntegerDomain, NumberDomain, TimestampDomain, float_codes
 from whimbrel.spaces.errors import EmptyRegion, RegionError
-from whimbrel.spaces.index.layout import Int64s, Regions
+from whimbrel.spaces.index.region_arrays import Int64s, Regions
 from whimbrel.spaces.notifications import Key
+from whimbrel.spaces.space_definitions import Definitions
 
 Column: TypeAlias = ArrayLike | tuple[ArrayLike, ArrayLike]
 
