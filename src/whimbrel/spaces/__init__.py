@@ -1,15 +1,15 @@
 """Subject spaces: publications and subscriptions are regions that stay, and only transitions are notified.
 
-    subject_spaces      the public class: its calls validate, journal, apply
-    validation          arguments of calls, checked and encoded
-    state               what a call does: change members, build notifications
-    space_definitions, dimension_domains, strings, intervals, column_batches    from values of users to cells, and back
-    members             the publications, or the subscriptions: keys, flags, regions
-    pair_matching       which pairs begin to match when one side changes
-    dwell               subscriptions with hysteresis or dwell
-    notifications, contents     what a call returns
-    journal, saved_state        what is on disk
-    index               the regions of one role, and the searches in them
+subject_spaces      the public class: its calls validate, journal, apply
+validation          arguments of calls, checked and encoded
+state               what a call does: change members, build notifications
+space_definitions, dimension_domains, strings, intervals, column_batches    from values of users to cells, and back
+members             the publications, or the subscriptions: keys, flags, regions
+pair_matching       which pairs begin to match when one side changes
+dwell               subscriptions with hysteresis or dwell
+notifications, contents     what a call returns
+journal, saved_state        what is on disk
+index               the regions of one role, and the searches in them
 """
 
 from whimbrel.spaces.column_batches import Columns
