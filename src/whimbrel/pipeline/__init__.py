@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from whimbrel.pipeline.index.statistics import statistics
     from whimbrel.pipeline.index.store import IndexStore
     from whimbrel.pipeline.jobs.backtest import backtest
+    from whimbrel.pipeline.spark.packaging import ship
     from whimbrel.pipeline.spark.session import session
     from whimbrel.pipeline.stages.conform.conform import conform
     from whimbrel.pipeline.stages.deliver.deliver import deliver
@@ -40,6 +41,7 @@ __all__ = [
     "match",
     "match_stream",
     "session",
+    "ship",
     "statistics",
     "transitions",
 ]
@@ -56,6 +58,7 @@ _MODULES = {
     "match": "stages.match.match",
     "match_stream": "stages.match.match_stream",
     "session": "spark.session",
+    "ship": "spark.packaging",
     "statistics": "index.statistics",
     "transitions": "stages.transitions.transitions",
 }

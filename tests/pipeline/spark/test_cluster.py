@@ -20,8 +20,7 @@ EVENTS = [{"event_id": n, "price": n * 7 % 61, "category": f"c{n % 7}"} for n in
 
 MATCH = """
     import json
-    from whimbrel.pipeline import compile_index, match, session
-    from whimbrel.pipeline.spark.packaging import ship
+    from whimbrel.pipeline import compile_index, match, session, ship
     spark = session({url!r}, settings={settings!r})
     ship(spark)
     compiled = compile_index(spark.read.parquet("{folder}/subscriptions"), "{folder}/index", shards=3)
