@@ -3,7 +3,7 @@
     stages/      conform, match, transitions, deliver: one package per stage
     index/       the index that all workers share: compiled from a table, published in versions, opened on workers
     connectors/  sources and sinks beside those that Spark has itself
-    jobs/        what is made of stages: backtest
+    jobs/        whole jobs made of stages: match a batch or a stream of files, backtest
     spark/       the session, Java, sending the library to executors, columns for Python workers
 
 Names are imported on first use: a worker that only matches pays for nothing else.

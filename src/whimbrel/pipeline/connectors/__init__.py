@@ -1,5 +1,6 @@
 """Sources and sinks beside those that Spark has itself.
 
-`log_source.py` reads Whimbrel's log. `sinks.py` has the role `Sink`, which `deliver` writes to, and sinks for folders
-and functions. A connector to Kafka or to tables is one more module here: a `Sink`, or a Spark `DataSource`.
+`log_source.py` reads Whimbrel's log, `files.py` and `subscription_files.py` read files of all formats. `sinks.py` has
+the role `Sink`, which `deliver` writes to, and sinks for folders and functions; `staged_outputs.py` places the outputs
+of a batch at once. A connector to Kafka or to tables is one more module here: a `Sink`, or a Spark `DataSource`.
 """

@@ -75,7 +75,8 @@ def _match(
 ) -> None:
     from pyspark.sql import Observation
 
-    from whimbrel.pipeline import IndexStore, match
+    from whimbrel.pipeline.index.store import IndexStore
+    from whimbrel.pipeline.stages.match.match import match
 
     manifest = IndexStore(index).manifest()
     summary.subscriptions, summary.version = manifest.count, manifest.version

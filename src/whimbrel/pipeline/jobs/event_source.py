@@ -81,7 +81,7 @@ def read_events(spark: SparkSession, source: EventSource) -> SourceEvents:
         key = key or [LOG_KEY]
         frame = frame.select(LOG_KEY, LOG_EVENT)
     if source.schema is not None:
-        from whimbrel.pipeline import conform
+        from whimbrel.pipeline.stages.conform.conform import conform
 
         judged = conform(frame, schema_of(source.schema), unknown="drop", json=json).judged
         return SourceEvents(judged, True, key, None)
