@@ -1,4 +1,4 @@
-"""The second process that compiles: when there is one, and that it always ends."""
+"""Which kernels of the engine the second process compiles, and what begins it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,6 @@ from whimbrel.engine.access.bitmap import layout as dead_bits
 from whimbrel.engine.access.bitmap import plan as chunks
 from whimbrel.engine.access.bitmap import tiles
 from whimbrel.engine.access.matching import match
-
-TARGET = "whimbrel.engine.access.warm_up:compile_all"
-
-
-def sleeper() -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
 
 
 @pytest.fixture
@@ -89,82 +83,6 @@ def test_a_head_that_becomes_a_segment_begins_it(started: list[str]) -> None:
 def test_not_where_all_cores_are_used_already(started: list[str]) -> None:
     Index().add_good(pa.table({"id": ["a"], "filter": ["x = 1"]}))
     assert not started
-
-
-def test_not_where_it_is_compiled(started: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warm_up, "is_cold", lambda kernel: False)
-    engine_warm_up.WARM_UP.begin()
-    assert not started
-
-
-@pytest.mark.parametrize("reason", ["switch", "one core", "multiprocessing", "other interpreter", "none", "frozen"])
-def test_not_where_it_is_unwanted(started: list[str], monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
-    if reason == "switch":
-        monkeypatch.setenv(warm_up.SWITCH, "0")
-    elif reason == "one core":
-        monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0}, raising=False)
-    elif reason == "multiprocessing":
-        monkeypatch.setattr("multiprocessing.parent_process", object)
-    elif reason == "frozen":
-        monkeypatch.setattr(sys, "frozen", True, raising=False)
-    else:
-        monkeypatch.setattr(sys, "executable", "/usr/bin/uwsgi" if reason == "other interpreter" else None)
-    engine_warm_up.WARM_UP.begin()
-    assert not started
-
-
-def test_one_at_a_time_in_a_directory(tmp_path: Path) -> None:
-    index = str(tmp_path / "other.nbi")
-    with (tmp_path / "whimbrel-warm-up.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        assert warm_up._start(index, TARGET) is None
-    process = warm_up._start(index, TARGET)  # compiles nothing, as its cache is another one
-    assert process is not None
-    assert warm_up._start(index, TARGET) is None
-    assert process.wait(60) == 0
-    warm_up._end(process, os.getpid())
-
-
-@pytest.mark.usefixtures("fresh")
-def test_a_directory_that_is_gone_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = warm_up._start
-    monkeypatch.setattr(warm_up, "_start", lambda index, target: real("/nowhere/at/all/match.nbi", target))
-    engine_warm_up.WARM_UP.begin()
-    assert match._cache.awaited is None
-
-
-def test_waiting_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warm_up, "PATIENCE", 0.01)
-    process = sleeper()
-    warm_up._wait(process, os.getpid())
-    assert process.returncode is not None
-
-
-def test_a_fork_leaves_it_alone() -> None:
-    process = sleeper()
-    warm_up._wait(process, os.getpid() + 1)
-    warm_up._end(process, os.getpid() + 1)
-    assert process.poll() is None
-    warm_up._end(process, os.getpid())
-    assert process.returncode is not None
-
-
-def test_what_was_begun_is_waited_for_once(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    process = subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.PIPE)
-    monkeypatch.setattr(warm_up, "_start", lambda index, target: process)
-    engine_warm_up.WARM_UP.begin()
-    assert match._cache.awaited is not None
-    match._cache.load_overload(match.signatures[0] if match.signatures else (), match.targetctx)
-    assert process.returncode == 0
-    assert match._cache.awaited is None
-
-
-def test_it_ends_with_its_parent() -> None:
-    program = "from whimbrel.compiled import warm_up; warm_up._end_with_parent()"
-    process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE)
-    assert process.stdin is not None
-    process.stdin.close()
-    assert process.wait(60) == 1
 
 
 PROGRAM = """

@@ -25,10 +25,10 @@ from whimbrel.ranks.patterns.trie_search_kernels import DEPTH, LENGTH
 
 LETTERS = st.text(alphabet="ab\0é\U0001f600", min_size=1, max_size=6)
 KINDS = st.sampled_from([SOME_END, SOME_INSIDE, EVERY_END, EVERY_INSIDE])
-PIECES = st.lists(st.builds("{}{}".format, LETTERS, KINDS), min_size=1, max_size=30)
+FRAGMENTS = st.lists(st.builds("{}{}".format, LETTERS, KINDS), min_size=1, max_size=30)
 
 
-class Shelf:
+class Tries:
     """The tries of one attribute and the constants that its ranks stand for."""
 
     def __init__(self, fragments: list[str]) -> None:
@@ -53,7 +53,7 @@ class Shelf:
 
 
 def check(fragments: list[str], texts: list[str]) -> None:
-    for text, found in zip(texts, Shelf(fragments).found(texts), strict=True):
+    for text, found in zip(texts, Tries(fragments).found(texts), strict=True):
         assert len(found) == len(set(found)), "a fragment is found once"
         assert set(found) == {
             fragment
@@ -62,7 +62,7 @@ def check(fragments: list[str], texts: list[str]) -> None:
         }
 
 
-@given(PIECES, st.lists(st.text(alphabet="ab\0é\U0001f600", max_size=12), max_size=6))
+@given(FRAGMENTS, st.lists(st.text(alphabet="ab\0é\U0001f600", max_size=12), max_size=6))
 def test_the_pieces_of_texts_are_found(fragments: list[str], texts: list[str]) -> None:
     check(fragments, texts)
 
@@ -82,12 +82,12 @@ def test_a_long_piece_is_compared_where_it_is_alone() -> None:
     long = "".join(rng.choices("abc", k=500))
     fragments = [long + SOME_INSIDE, long[:400] + "!" + SOME_INSIDE, long + SOME_END, "x" + SOME_INSIDE]
     check(fragments, [long, "y" + long + "y", long[1:], long[:400] + "!", long[:-1] + "!", "x"])
-    trie = next(trie for trie in Shelf(fragments).tries if trie.is_inside)
+    trie = next(trie for trie in Tries(fragments).tries if trie.is_inside)
     tails = trie.arrays.fragments[:, LENGTH] - trie.arrays.fragments[:, DEPTH]
     assert tails.max() == tries._TAIL and len(trie.arrays.nodes) < 1_000, "a tail is bounded, and has no nodes"
 
 
-def test_pieces_that_are_parts_of_each_other() -> None:
+def test_fragments_that_are_parts_of_each_other() -> None:
     fragments = [
         text + kind for text in ("he", "she", "his", "hers", "s", "r", "e") for kind in (SOME_INSIDE, SOME_END)
     ]
@@ -97,7 +97,7 @@ def test_pieces_that_are_parts_of_each_other() -> None:
 def test_a_text_of_one_letter_meets_every_length_of_it() -> None:
     """Each place ends as many fragments as there are: a search that looked at all of them would not come to an end."""
     fragments = ["a" * n + SOME_INSIDE for n in range(1, 3_001)] + ["a" * 5_000 + "b" + SOME_INSIDE]
-    assert [len(found) for found in Shelf(fragments).found(["a" * 1_000_000, "aa", "a" * 1_000_000 + "b"])] == [
+    assert [len(found) for found in Tries(fragments).found(["a" * 1_000_000, "aa", "a" * 1_000_000 + "b"])] == [
         3_000,
         2,
         3_001,
@@ -107,7 +107,7 @@ def test_a_text_of_one_letter_meets_every_length_of_it() -> None:
 def test_many_pieces_take_few_nodes() -> None:
     rng = random.Random(3)
     words = sorted({"".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=12)) for _ in range(20_000)})
-    shelf = Shelf([word + SOME_INSIDE for word in words] + [word + SOME_END for word in words])
+    shelf = Tries([word + SOME_INSIDE for word in words] + [word + SOME_END for word in words])
     assert all(len(trie.arrays.nodes) < 3 * len(words) for trie in shelf.tries)
     texts = ["".join(rng.choices("abcdefg", k=30)) + rng.choice(words) for _ in range(200)]
     for text, found in zip(texts, shelf.found(texts), strict=True):
