@@ -24,6 +24,9 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 from typing import TYPE_CHECKING
 
+from whimbrel.storage.errors import Locked
+from whimbrel.storage.lock import OwnerLock
+
 if TYPE_CHECKING:
     from whimbrel.compiled.cache import CompiledCache
 
@@ -115,23 +118,21 @@ def _is_wanted() -> bool:
 
 def _start(index: str, target: str) -> Popen[bytes] | None:
     """The process, which holds the lock as long as it runs; None if another one has it."""
-    import fcntl  # not on every system: then there is no lock, and no process
-
     module, _, function = target.partition(":")
-    lock = os.open(Path(index).with_name("whimbrel-warm-up.lock"), os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock = OwnerLock(Path(index).with_name("whimbrel-warm-up.lock"))
+    except Locked:
+        return None
+    try:
         command = [sys.executable, "-P", "-c", f"from {module} import {function}; {function}()", index]
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),
             SWITCH: "0",
         }
-        return Popen(command, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL, env=environment, pass_fds=[lock])
-    except BlockingIOError:
-        return None
+        return Popen(command, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL, env=environment, pass_fds=[lock.descriptor])
     finally:
-        os.close(lock)
+        lock.release()  # the process has inherited it
 
 
 def _wait(process: Popen[bytes], owner: int) -> None:
