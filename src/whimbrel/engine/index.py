@@ -29,6 +29,7 @@ from whimbrel.engine.matching.workspace import Workspace
 from whimbrel.model.errors import UnknownId, WhimbrelError
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
+from whimbrel.model.matcher import Matcher
 from whimbrel.model.subscription import Id, Subscription
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ SAMPLE_EVENTS = 10_000
 _NOTHING = np.empty(0, np.int32)
 
 
-class Index:
+class Index(Matcher):
     """A set of subscriptions that finds those an event matches.
 
     `timestamps` names attributes whose strings are read as timestamps. With a `schema`, filters are typed against it

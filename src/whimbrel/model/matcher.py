@@ -1,6 +1,7 @@
 """The matcher role: subscriptions in, events in, ids out. One role, many algorithms.
 
-`whimbrel.Index` has it, and so has every algorithm of `whimbrel.matchers`.
+`whimbrel.Index` has it, and so has every algorithm of `whimbrel.matchers`. Both name it as their base, so that mypy
+checks every signature.
 """
 
 from __future__ import annotations
@@ -8,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from whimbrel.model.event import Event
-from whimbrel.model.explain import Explanation
-from whimbrel.model.near_misses import NearMiss
-from whimbrel.model.subscription import Id, Subscription
-
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from whimbrel.model.event import Event
+    from whimbrel.model.explain import Explanation
+    from whimbrel.model.near_misses import NearMiss
+    from whimbrel.model.subscription import Id, Subscription
 
 
 class Matcher(Protocol):
