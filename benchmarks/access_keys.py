@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from whimbrel.lab.measure.matching.filter_columns import HIGHEST, LOWEST, MISSING, POINTS, RANGE, FilterColumns, spans
+from whimbrel.lab.measure.matching.flat_filters import HIGHEST, LOWEST, MISSING, POINTS, RANGE, FlatFilters, spans
 
 FEW_VALUES, OF_FEW_VALUES = 8, 8
 """Attributes with so few values are parts of keys if they are among so many that most filters test."""
@@ -69,7 +69,7 @@ class Slots:
         return sorted({number for slot in self.ranges for number in np.unique(slot[0]).tolist()} - {free})
 
 
-def access_keys(filters: FilterColumns) -> AccessKeys:
+def access_keys(filters: FlatFilters) -> AccessKeys:
     """The keys of all filters."""
     extent, share, is_grid = _estimates(filters)
     part = np.flatnonzero(_parts(filters, share))  # items that are parts of keys, in the order of owners
@@ -99,7 +99,7 @@ def access_keys(filters: FilterColumns) -> AccessKeys:
     return AccessKeys(masks, is_grid, extent, np.concatenate(keys), np.concatenate(owners), without, proven)
 
 
-def slots_of(filters: FilterColumns, proven: np.ndarray, owners: np.ndarray, aligned: Sequence[int] = ()) -> Slots:
+def slots_of(filters: FlatFilters, proven: np.ndarray, owners: np.ndarray, aligned: Sequence[int] = ()) -> Slots:
     """The slots of these filters, a row for each of `owners`, which may repeat.
 
     With `aligned` attributes RANGE slot j is that of aligned[j] for every filter, and free where it does not test it.
@@ -129,7 +129,7 @@ def slots_of(filters: FilterColumns, proven: np.ndarray, owners: np.ndarray, ali
     return Slots(ranges, points)
 
 
-def _bits(filters: FilterColumns) -> np.ndarray:
+def _bits(filters: FlatFilters) -> np.ndarray:
     """Per item the set of its points as bits."""
     bits = np.zeros(len(filters.kind), np.uint64)
     item = np.flatnonzero(filters.kind == POINTS)
@@ -140,12 +140,12 @@ def _bits(filters: FilterColumns) -> np.ndarray:
     return bits
 
 
-def _members(filters: FilterColumns, item: np.ndarray) -> np.ndarray:
+def _members(filters: FlatFilters, item: np.ndarray) -> np.ndarray:
     """The points of POINTS items, one item after the other."""
     return np.asarray(filters.points[spans(filters.low[item], filters.high[item])])
 
 
-def _estimates(filters: FilterColumns) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _estimates(filters: FlatFilters) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Per attribute the extent of its intervals and whether it has a grid; per item the share of events it admits."""
     width = len(filters.names)
     extent, share = np.zeros((width, 2)), np.ones(len(filters.kind))
@@ -170,7 +170,7 @@ def _estimates(filters: FilterColumns) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return extent, share, is_grid
 
 
-def _parts(filters: FilterColumns, share: np.ndarray) -> np.ndarray:
+def _parts(filters: FlatFilters, share: np.ndarray) -> np.ndarray:
     """Which items are parts of keys."""
     tests = np.bincount(filters.attribute, minlength=len(filters.names))
     popular = np.argsort(-tests, kind="stable")[:OF_FEW_VALUES]
@@ -191,7 +191,7 @@ def _parts(filters: FilterColumns, share: np.ndarray) -> np.ndarray:
 
 
 def _spread(
-    filters: FilterColumns, is_grid: np.ndarray, extent: np.ndarray, item: np.ndarray
+    filters: FlatFilters, is_grid: np.ndarray, extent: np.ndarray, item: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The codes of items as parts of keys, and for each code the place of its item."""
     number = filters.attribute[item[0]]

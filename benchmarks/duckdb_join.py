@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from benchmarks.access_keys import AccessKeys, Slots, access_keys, slots_of
 from whimbrel.lab.measure.matching.cases import MatchCase
-from whimbrel.lab.measure.matching.filter_columns import FilterColumns, read_filters
+from whimbrel.lab.measure.matching.flat_filters import FlatFilters, read_filters
 from whimbrel.lab.measure.matching.rival import CannotTakePart, Pairs, Rival
 
 EVENTS = 16_384
@@ -44,7 +44,7 @@ class DuckdbJoin(Rival):
         except ImportError:
             raise CannotTakePart("duckdb is not installed: it comes with the extra lab") from None
         self._ids = subscriptions["id"].to_numpy()
-        self._filters: FilterColumns = read_filters(subscriptions["filter"])
+        self._filters: FlatFilters = read_filters(subscriptions["filter"])
         self._keys: AccessKeys = access_keys(self._filters)
         self._database = duckdb.connect()
         self._database.execute("SET threads = 1")

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from benchmarks.access_keys import AccessKeys, Slots, access_keys, slots_of
 from whimbrel.lab.measure.matching.cases import MatchCase
-from whimbrel.lab.measure.matching.filter_columns import FilterColumns, read_filters
+from whimbrel.lab.measure.matching.flat_filters import FlatFilters, read_filters
 from whimbrel.lab.measure.matching.rival import CannotTakePart, Pairs, Rival
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class PolarsJoin(Rival):
             raise CannotTakePart("polars is not installed: it comes with the extra lab") from None
         self.cores = pl.thread_pool_size()  # more than one if it was imported before
         self._ids = subscriptions["id"].to_numpy()
-        self._filters: FilterColumns = read_filters(subscriptions["filter"])
+        self._filters: FlatFilters = read_filters(subscriptions["filter"])
         self._keys: AccessKeys = access_keys(self._filters)
         keys = self._keys
         self._keyed = pl.DataFrame({"key": keys.key, "row": np.arange(len(keys.key), dtype=np.uint32)})

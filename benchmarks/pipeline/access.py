@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.pipeline.values import is_wide
-from whimbrel.lab.measure.matching.filter_columns import POINTS, FilterColumns, spans
+from whimbrel.lab.measure.matching.flat_filters import POINTS, FlatFilters, spans
 
 CELLS = 16
 """Cells of the grid of an attribute of intervals."""
@@ -31,7 +31,7 @@ class Access:
     scanned: np.ndarray
     edges: np.ndarray
 
-    def texts(self, filters: FilterColumns) -> pa.Array:
+    def texts(self, filters: FlatFilters) -> pa.Array:
         """The text of each key that is a string, where attributes have columns of their own; else null."""
         found = pa.nulls(len(self.owner), pa.string())
         for attribute, name in enumerate(filters.names):
@@ -41,7 +41,7 @@ class Access:
                 found = pc.replace_with_mask(found, pa.array(mine), chosen)
         return found
 
-    def probes(self, filters: FilterColumns) -> str:
+    def probes(self, filters: FlatFilters) -> str:
         """The keys of an event, as an array in SQL; nulls are no keys."""
         parts = []
         for place in np.unique(self.place).tolist():
@@ -56,7 +56,7 @@ class Access:
         return f"array_compact(array({', '.join(parts)}))"
 
 
-def access_of(filters: FilterColumns, sample: pa.Table) -> Access:
+def access_of(filters: FlatFilters, sample: pa.Table) -> Access:
     """The best access predicates."""
     values = filters.values(sample)
     share = np.ones(len(filters.kind))
@@ -83,7 +83,7 @@ def access_of(filters: FilterColumns, sample: pa.Table) -> Access:
     return _filed(filters, share, single, edges)
 
 
-def _filed(filters: FilterColumns, share: np.ndarray, single: np.ndarray, edges: np.ndarray) -> Access:
+def _filed(filters: FlatFilters, share: np.ndarray, single: np.ndarray, edges: np.ndarray) -> Access:
     order = np.lexsort((share, filters.owner))
     first = np.searchsorted(filters.owner[order], np.arange(len(filters)))
     tested = np.diff(filters.start) > 0
@@ -117,7 +117,7 @@ def _frequency(known: np.ndarray, part: np.ndarray, wanted: np.ndarray) -> np.nd
     return np.where(known[at] == wanted, part[at], part.min() / 2)
 
 
-def _cells(filters: FilterColumns, items: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _cells(filters: FlatFilters, items: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if not len(items):
         return np.empty(0, np.int64), np.empty(0, np.int64)
     low = _cell(filters.low[items], *edges)

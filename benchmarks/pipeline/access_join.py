@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from benchmarks.pipeline.access import access_of
 from benchmarks.pipeline.values import side
-from whimbrel.lab.measure.matching.filter_columns import read_filters
+from whimbrel.lab.measure.matching.flat_filters import read_filters
 from whimbrel.lab.measure.pipeline.spark_rival import SparkRival
 
 

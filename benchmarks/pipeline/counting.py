@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.pipeline.values import all_numbers
-from whimbrel.lab.measure.matching.filter_columns import HIGHEST, LOWEST, POINTS, read_filters, spans
+from whimbrel.lab.measure.matching.flat_filters import HIGHEST, LOWEST, POINTS, read_filters, spans
 from whimbrel.lab.measure.pipeline.spark_rival import SparkRival
 
 

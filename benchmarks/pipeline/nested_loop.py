@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.pipeline.values import side
-from whimbrel.lab.measure.matching.filter_columns import read_filters
+from whimbrel.lab.measure.matching.flat_filters import read_filters
 from whimbrel.lab.measure.pipeline.spark_rival import SparkRival
 
 

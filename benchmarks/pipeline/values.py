@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.access_keys import slots_of
-from whimbrel.lab.measure.matching.filter_columns import HIGHEST, LOWEST, POINTS, FilterColumns
+from whimbrel.lab.measure.matching.flat_filters import HIGHEST, LOWEST, POINTS, FlatFilters
 
 WIDE_MOST = 16
 """Attributes that get columns of their own, at most."""
@@ -28,17 +28,17 @@ class Side:
     condition: str
 
 
-def is_wide(filters: FilterColumns) -> bool:
+def is_wide(filters: FlatFilters) -> bool:
     """Whether attributes get columns of their own."""
     return len(filters.names) <= WIDE_MOST and not (filters.kind == POINTS).any()
 
 
-def side(filters: FilterColumns, owners: np.ndarray) -> Side:
+def side(filters: FlatFilters, owners: np.ndarray) -> Side:
     """The columns of these filters, a row for each of `owners`, which may repeat."""
     return _wide(filters, owners) if is_wide(filters) else _slots(filters, owners)
 
 
-def number(filters: FilterColumns, name: str) -> str:
+def number(filters: FlatFilters, name: str) -> str:
     """The value of an attribute as a double; null if it is missing, and -1 for a string that no filter has."""
     if name not in filters.constants:
         return f"CAST({name} AS double)"
@@ -46,12 +46,12 @@ def number(filters: FilterColumns, name: str) -> str:
     return f"CAST(array_position(array({known}), {name}) - 1 AS double)"
 
 
-def all_numbers(filters: FilterColumns) -> str:
+def all_numbers(filters: FlatFilters) -> str:
     """All values of an event as one array."""
     return f"array({', '.join(number(filters, name) for name in filters.names)})"
 
 
-def _wide(filters: FilterColumns, owners: np.ndarray) -> Side:
+def _wide(filters: FlatFilters, owners: np.ndarray) -> Side:
     columns: dict[str, pa.Array] = {}
     conditions = []
     for attribute, name in enumerate(filters.names):
@@ -72,7 +72,7 @@ def _wide(filters: FilterColumns, owners: np.ndarray) -> Side:
     return Side(columns, f"SELECT event_id, {', '.join(filters.names)} FROM {{events}}", " AND ".join(conditions))
 
 
-def _slots(filters: FilterColumns, owners: np.ndarray) -> Side:
+def _slots(filters: FlatFilters, owners: np.ndarray) -> Side:
     slots = slots_of(filters, np.zeros(len(filters.kind), bool), owners)
     columns: dict[str, pa.Array] = {}
     conditions = []

@@ -12,7 +12,7 @@ import pytest
 from benchmarks.rivals import MATCHING
 from whimbrel.lab.measure.matching import cases
 from whimbrel.lab.measure.matching.cases import MatchCase
-from whimbrel.lab.measure.matching.filter_columns import read_filters
+from whimbrel.lab.measure.matching.flat_filters import read_filters
 from whimbrel.lab.measure.matching.match_run import MatchSettings, run
 
 

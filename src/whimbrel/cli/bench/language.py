@@ -11,7 +11,7 @@ import typer
 from whimbrel.cli.terminal.options import Json
 
 if TYPE_CHECKING:
-    from whimbrel.lab.measure.parsing import Figure
+    from whimbrel.lab.measure.filter_parsing import Figure
 
 
 def language(
@@ -20,7 +20,7 @@ def language(
     json: Json = False,
 ) -> None:
     """Filters per second from SQL text, with shapes that are known and shapes that are new."""
-    from whimbrel.lab.measure.parsing import run
+    from whimbrel.lab.measure.filter_parsing import run
 
     report = run(count, repeats)
     if json:

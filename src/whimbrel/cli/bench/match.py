@@ -36,8 +36,8 @@ def match(
     More rivals (DuckDB, Polars, the papers' matchers) are in a checkout: python -m benchmarks match. Exit status 1 if
     competitors do not find the same subscriptions.
     """
-    from whimbrel.lab.measure.matching.compiled_naive import RIVALS
     from whimbrel.lab.measure.matching.match_run import MatchSettings
+    from whimbrel.lab.measure.matching.naive_loop import RIVALS
     from whimbrel.lab.measure.workload_cache import default_folder
 
     names = tuple(workload or ())

@@ -40,9 +40,9 @@ def spaces(
         result = transitions_bench.run(sizes, progress=progress)
         show_with_verdicts(result, None if output is None else output / "transitions.json", json, _show_transitions)
         return
-    from whimbrel.lab.measure import subject_spaces
+    from whimbrel.lab.measure import spaces_bench
 
-    result = subject_spaces.run(subject_spaces.FULL if full else subject_spaces.SMALL, progress)
+    result = spaces_bench.run(spaces_bench.FULL if full else spaces_bench.SMALL, progress)
     show_with_verdicts(result, None if output is None else output / "spaces.json", json, _show)
 
 

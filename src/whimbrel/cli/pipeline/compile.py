@@ -46,7 +46,7 @@ def compile_(
     The version holds exactly these subscriptions; only what has changed is compiled. A stream that runs takes it up at
     its next micro-batch.
     """
-    from whimbrel.cli.pipeline.monitor import TerminalMonitor
+    from whimbrel.cli.pipeline.job_display import JobDisplay
     from whimbrel.cli.pipeline.session import Cluster, check_output, running_spark, settings_of
     from whimbrel.pipeline.connectors.files import recognise
     from whimbrel.pipeline.jobs.compile_job import CompileJob, run_compile
@@ -58,7 +58,7 @@ def compile_(
     sample = None if events is None else (events, recognise(events, from_))
     job = CompileJob(subscriptions, subscriptions_from, index, sample, shards, rejects, overwrite)
     with running_spark(cluster, "whimbrel pipeline compile", json) as spark:
-        summary = run_compile(spark, job, TerminalMonitor(spark, json))
+        summary = run_compile(spark, job, JobDisplay(spark, json))
     _finish(summary, json)
 
 

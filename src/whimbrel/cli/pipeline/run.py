@@ -77,7 +77,7 @@ def run(
     Output appears when it is complete. Exit status: 0 all good, 1 some input was refused or the run failed, 2 wrong
     usage.
     """
-    from whimbrel.cli.pipeline.monitor import TerminalMonitor
+    from whimbrel.cli.pipeline.job_display import JobDisplay
     from whimbrel.cli.pipeline.session import Cluster, running_spark, settings_of
     from whimbrel.pipeline.connectors.files import recognise
     from whimbrel.pipeline.jobs.batch_job import RunJob, is_index, run_batch
@@ -111,7 +111,7 @@ def run(
     notes = checkpoint or f"{output}.checkpoint"
     _check_outputs(job, notes if stream else None)
     with running_spark(cluster, "whimbrel pipeline run", json) as spark:
-        monitor = TerminalMonitor(spark, json)
+        monitor = JobDisplay(spark, json)
         if stream:
             summary = run_stream(spark, job, StreamOptions(notes, every, once), monitor)
         else:

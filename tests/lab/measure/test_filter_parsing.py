@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from whimbrel.cli.bench.language import show_figures
-from whimbrel.lab.measure import parsing
+from whimbrel.lab.measure import filter_parsing
 from whimbrel.language.columnar import parse_many
 
 
 def test_the_texts_of_the_benchmark_are_columnar_and_have_the_shapes_they_should() -> None:
-    parsed = parse_many(parsing.texts(900, 300))
+    parsed = parse_many(filter_parsing.texts(900, 300))
     assert len(parsed.groups) <= 300
     assert not parsed.filters and not parsed.errors
-    assert len(parse_many(parsing.texts(400, 400)).groups) == 400
+    assert len(parse_many(filter_parsing.texts(400, 400)).groups) == 400
 
 
 def test_the_benchmark_reports_every_figure_with_its_spread(capsys: pytest.CaptureFixture[str]) -> None:
-    report = parsing.run(count=500, repeats=1)
+    report = filter_parsing.run(count=500, repeats=1)
     assert [figure["unit"] for figure in report["figures"]] == ["texts/s"] * 3 + ["ms"] * 2
     for figure in report["figures"]:
         assert 0 < figure["lowest"] <= figure["median"] <= figure["highest"]

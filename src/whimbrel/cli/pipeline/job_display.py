@@ -41,7 +41,7 @@ class StageProgress:
     rows: int = 0
 
 
-class TerminalMonitor:
+class JobDisplay:
     """Shows a job on the terminal; with `json` only lines of JSON are written."""
 
     def __init__(self, spark: SparkSession, json: bool) -> None:

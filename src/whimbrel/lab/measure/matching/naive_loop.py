@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.lab.measure.matching.cases import MatchCase
-from whimbrel.lab.measure.matching.filter_columns import POINTS, RANGE, FilterColumns, read_filters, spans
+from whimbrel.lab.measure.matching.flat_filters import POINTS, RANGE, FlatFilters, read_filters, spans
 from whimbrel.lab.measure.matching.rival import CannotTakePart, Pairs, Rival, RivalMaker, pairs_of_blocks
 
 ANY_WIDTH = np.uint32(0xFFFFFFFF)
@@ -29,10 +29,10 @@ MOSTLY_DIFFERENT = 0.9
 
 def rivals(case: MatchCase) -> list[Rival]:
     """The loop over all subscriptions, and the one over different filters."""
-    return [CompiledNaive(), CompiledNaive(once=True)]
+    return [NaiveLoop(), NaiveLoop(once=True)]
 
 
-class CompiledNaive(Rival):
+class NaiveLoop(Rival):
     """The loop over arrays of ranks. With `once`, equal filters share one row, which is expanded to their ids."""
 
     group = "naive"
@@ -103,7 +103,7 @@ class CompiledNaive(Rival):
                 event = done
 
 
-def _grid(filters: FilterColumns, number: int) -> np.ndarray:
+def _grid(filters: FlatFilters, number: int) -> np.ndarray:
     """The constants of an attribute, sorted."""
     mine = filters.attribute == number
     listed = mine & (filters.kind == POINTS)

@@ -26,7 +26,7 @@ _PREDICATE = r"^(?P<name>\w+) (?P<operator>!=|<=|>=|=|<|>|IN|BETWEEN|CONTAINS AL
 
 
 @dataclass(frozen=True, slots=True)
-class FilterColumns:
+class FlatFilters:
     """n conjunctions: the items of number i are start[i]:start[i + 1], sorted by attribute.
 
     A RANGE is low <= v <= high, an equality one of a single value; POINTS is one of `points[low : high]`.
@@ -63,7 +63,7 @@ class FilterColumns:
         return out
 
 
-def read_filters(texts: pa.ChunkedArray) -> FilterColumns:
+def read_filters(texts: pa.ChunkedArray) -> FlatFilters:
     """The filters of a column of texts."""
     parts = [_Part(chunk, first) for chunk, first in _chunks(texts)]
     names = sorted({name for part in parts for name in part.names})
@@ -82,7 +82,7 @@ def read_filters(texts: pa.ChunkedArray) -> FilterColumns:
     start = np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=len(texts)))))
     points = np.concatenate([points for *_, points in items])
     owner, attribute, kind, low, high = (column[order] for column in (owner, attribute, kind, low, high))
-    return FilterColumns(names, constants, start, owner, attribute, kind, low, high, points)
+    return FlatFilters(names, constants, start, owner, attribute, kind, low, high, points)
 
 
 def _chunks(texts: pa.ChunkedArray, rows: int = 65_536) -> Iterator[tuple[pa.Array, int]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from whimbrel.lab.measure import subject_spaces as bench
+from whimbrel.lab.measure import spaces_bench as bench
 
 
 def test_the_benchmark_checks_itself_against_the_scan(monkeypatch: pytest.MonkeyPatch) -> None:
