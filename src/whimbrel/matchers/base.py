@@ -1,4 +1,4 @@
-"""What all matchers share. The role itself is `model.matcher.Matcher`.
+"""The matcher role: add, remove, replace, match; one role, many algorithms.
 
 `BaseMatcher` does what all members share: it turns filters into conjunctions, stores equal conjunctions once, keeps the
 filters that hold always or never out of the structure, and maps conjunctions back to subscription ids in order of
@@ -17,11 +17,8 @@ from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.errors import DuplicateId, FilterError, IdKindError, UnknownId
 from whimbrel.model.event import Event
-from whimbrel.model.event_tables import as_arrow, read_events, read_typed_events
-from whimbrel.model.explain import Explanation, explain
+from whimbrel.model.event_tables import read_events, read_typed_events
 from whimbrel.model.filter import Filter
-from whimbrel.model.matcher import Matcher
-from whimbrel.model.near_misses import NearMiss, near_misses
 from whimbrel.model.subscription import Id, Subscription, id_kind
 
 if TYPE_CHECKING:
@@ -32,7 +29,7 @@ if TYPE_CHECKING:
 Stats = dict[str, int | float | str]
 
 
-class BaseMatcher(Matcher, ABC):
+class BaseMatcher(ABC):
     """A set of subscriptions that finds those an event matches.
 
     `timestamps` names attributes whose strings are read as timestamps. The first filter that was typed against a schema
@@ -66,21 +63,6 @@ class BaseMatcher(Matcher, ABC):
         self._put(self._next_place, Subscription(id, parsed))
         self._next_place += 1
 
-    def add_many(self, subscriptions: Iterable[tuple[Id, object]] | pa.Table, dialect: str = "sql") -> None:
-        """Add many subscriptions, all or none: pairs of id and filter, or an Arrow table with columns id and filter."""
-        ids, filters = columns_of(subscriptions)
-        kind, schema = self._kind, self.schema
-        added: list[Id] = []
-        try:
-            for id, filter in zip(ids, filters, strict=True):
-                self.add(id, filter, dialect)
-                added.append(id)
-        except Exception:
-            for id in added:
-                self.remove(id)
-            self._kind, self.schema = kind, schema
-            raise
-
     def remove(self, id: Id) -> None:
         """Remove a subscription; UnknownId if it is not there."""
         self._take(self._place(id))
@@ -106,14 +88,6 @@ class BaseMatcher(Matcher, ABC):
                     yield row, self._subscriptions[place].id
 
         return _pairs_table(pairs(), self._kind or "int64")
-
-    def explain(self, id: Id, event: Event | Mapping[str, object]) -> Explanation:
-        """Why a subscription matches an event or not: each constraint, held or not, and the values seen."""
-        return explain(self[id].filter, self._read(event))
-
-    def near_misses(self, event: Event | Mapping[str, object], limit: int = 10) -> list[NearMiss]:
-        """The subscriptions that almost match: fewest failed constraints first. Checks every subscription."""
-        return near_misses((self[id] for id in self), self._read(event), limit)
 
     def attributes(self) -> frozenset[str]:
         """The attributes that some filter mentions."""
@@ -231,7 +205,7 @@ class BaseMatcher(Matcher, ABC):
         assert set(self._numbers.values()) == set(self._holders)
         assert self._uses == Counter(attribute for c in self._numbers for attribute in c.attributes)
 
-    def _accept(self, conjunction: Conjunction) -> None:
+    def _accept(self, conjunction: Conjunction) -> None:  # noqa: B027 - most members have no further limits
         """Raise a typed error if this member cannot hold the conjunction; nothing has changed yet."""
 
     @abstractmethod
@@ -269,12 +243,3 @@ def _pairs_table(pairs: Iterable[tuple[int, Id]], kind: str) -> pa.Table:
         indices.append(numbers.setdefault(str(id), len(numbers)))
     names = pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), pa.array(list(numbers), pa.string()))
     return pa.table({"event": pa.array(rows, pa.int64()), "subscription": names})
-
-
-def columns_of(subscriptions: Iterable[tuple[Id, object]] | pa.Table) -> tuple[list[Id], list[object]]:
-    """The ids and the filters of pairs, or of an Arrow table with columns id and filter."""
-    table = as_arrow(subscriptions)
-    if table is not None:
-        return table["id"].to_pylist(), table["filter"].to_pylist()
-    pairs = list(subscriptions)
-    return [id for id, _ in pairs], [filter for _, filter in pairs]

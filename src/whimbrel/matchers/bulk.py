@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from whimbrel.language.columnar import ParsedMany, ShapeGroup, Term, parse_many
-from whimbrel.matchers.base import BaseMatcher, columns_of
+from whimbrel.matchers.base import BaseMatcher
 from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.matchers.conjunction_rows import GONE
 from whimbrel.matchers.runs import Int32s
@@ -22,9 +21,6 @@ from whimbrel.model.errors import DuplicateId, IdKindError
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
 from whimbrel.model.subscription import Id, Subscription, id_kind
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _CONSTRUCTS = {"range": "ranges", "excluded": "exclusions"}
 
@@ -75,19 +71,10 @@ class BulkMatcher(BaseMatcher):
         super().add(id, filter, dialect)
         self._ids.append(id)
 
-    def add_many(self, subscriptions: Iterable[tuple[Id, object]] | pa.Table, dialect: str = "sql") -> None:
-        """Add many subscriptions, all or none: the first bad id or filter raises what `add` would raise.
-
-        Takes what `Index.add_many` takes. Texts are parsed to columns; filters of other kinds are added one by one.
-        """
-        ids, filters = columns_of(subscriptions)
-        texts = [filter for filter in filters if isinstance(filter, str)]
-        if len(texts) == len(filters):
-            self._add_texts(ids, texts, dialect)
-        else:
-            super().add_many(zip(ids, filters, strict=True), dialect)
-
-    def _add_texts(self, ids: Sequence[Id], texts: Sequence[str], dialect: str) -> None:
+    def add_many(self, ids: Sequence[Id], texts: Sequence[str], dialect: str = "sql") -> None:
+        """Add many subscriptions, all or none: the first bad id or filter raises what `add` would raise."""
+        if len(ids) != len(texts):
+            raise ValueError(f"Expected as many ids as filters, but got {len(ids):,} and {len(texts):,}")
         kind = self._new_kind(ids)
         if self.schema is None:
             parsed = parse_many(texts, dialect)

@@ -44,7 +44,7 @@ class CompiledNaive(FrozenMatcher):
     >>> from whimbrel.matchers import make
     >>> naive = make("compiled_naive")
     >>> naive.add("cheap", "price < 5")
-    >>> naive.add_many([("red", "color = 'red' AND price < 9"), ("other", "color != 'red'")])
+    >>> naive.add_many(["red", "other"], ["color = 'red' AND price < 9", "color != 'red'"])
     >>> naive.match({"price": 3, "color": "red"})
     ['cheap', 'red']
     >>> naive.count_batch([{"price": 3, "color": "red"}, {"color": "blue"}])
