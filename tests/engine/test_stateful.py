@@ -124,7 +124,7 @@ class Subscriptions(RuleBasedStateMachine):
     @rule()
     def merge(self) -> None:
         self.index.merge()
-        assert len(self.index._segment_set.snapshot.segments) <= 1
+        assert len(self.index._subscriptions.segments.snapshot.segments) <= 1
 
     @rule(sample=batches, often=st.sampled_from([1, 100]))
     def analyze(self, sample: list[dict[str, Any]], often: int) -> None:
@@ -210,7 +210,7 @@ def test_segments_are_merged_in_the_background_while_all_goes_on(monkeypatch: py
             check_pairs(index, wanted, batch)
     wait_for_merges(index)
     index._check()
-    assert len(index._segment_set.snapshot.segments) < 16
+    assert len(index._subscriptions.segments.snapshot.segments) < 16
     check_pairs(index, expected_pairs(kept, batch), batch)
 
 
@@ -227,10 +227,10 @@ def test_a_merge_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> N
     for id in range(40):
         index.add(id, f"a = {id}")
         wait_for_merges(index)
-    assert index._segment_set._merger is None and len(index._segment_set.snapshot.segments) == 10
+    assert index._subscriptions.segments._merger is None and len(index._subscriptions.segments.snapshot.segments) == 10
     monkeypatch.setattr(engine.segment_builder, "merge", merge)
     for id in range(40, 44):
         index.add(id, f"a = {id}")
     wait_for_merges(index)
-    assert len(index._segment_set.snapshot.segments) == 1
+    assert len(index._subscriptions.segments.snapshot.segments) == 1
     assert [index.match({"a": id}) for id in range(44)] == [[id] for id in range(44)]

@@ -20,6 +20,7 @@ from whimbrel.publications.rules import TransitionRules
 
 if TYPE_CHECKING:
     from whimbrel.engine.index import Index
+from whimbrel.engine.loader import RowNumbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,8 @@ class IndexVersion:
         self.number = number
         self.id_type = pa.string() if id_kind == "string" else pa.int64()
         self._shards = shards
-        self._firsts = np.cumsum([0, *(shard.rows for shard in shards)])
+        self._rows = [RowNumbers(shard) for shard in shards]
+        self._firsts = np.cumsum([0, *(len(rows) for rows in self._rows)])
         self._translations: dict[int, Codes] = {}
         self._rule_codes: tuple[TransitionRules, RuleCodes] | None = None
 
@@ -52,8 +54,8 @@ class IndexVersion:
 
     def code_of(self, id: Id) -> int:
         """The code of an id; -1 if it is not in this version."""
-        for shard, first in zip(self._shards, self._firsts.tolist(), strict=False):
-            row = shard.row(id)
+        for rows, first in zip(self._rows, self._firsts.tolist(), strict=False):
+            row = rows.find(id)
             if row >= 0:
                 return int(first + row)
         return -1

@@ -41,7 +41,7 @@ def test_shifts_leave_sixteen_bits() -> None:
 def test_attributes_with_more_ranks_than_a_reference_has_room_for() -> None:
     bounds = _bounds()
     index = _index(bounds)
-    segment = index._segment_set.snapshot.segments[0]
+    segment = index._subscriptions.segments.snapshot.segments[0]
     assert segment.arrays["hash_shift"].max() > 0, "some ranks must be shortened"
     assert len(segment.arrays["hash_refs"]) > 0
     kinds, lows, highs = (np.array([bound[i] for bound in bounds]) for i in (1, 2, 3))
@@ -79,7 +79,7 @@ def test_several_values_where_references_have_ranges() -> None:
 
 
 def _targets(index: Index) -> np.ndarray:
-    return np.asarray(index._segment_set.snapshot.segments[0].arrays["hash_targets"][:, 0])
+    return np.asarray(index._subscriptions.segments.snapshot.segments[0].arrays["hash_targets"][:, 0])
 
 
 def _a_filter(draw: random.Random, names: list[str]) -> str:
@@ -142,5 +142,5 @@ def test_more_attributes_than_references_have_numbers() -> None:
     texts = [f"{name} IN (1, 2) AND {draw.choice(names)} <= {draw.randrange(900)}" for name in rare]
     texts += [_a_filter(draw, [*names, draw.choice(rare)]) for _ in range(2_000)]
     index = _check(texts, [*names, *draw.sample(rare, 200)], draw)
-    numbers = index._segment_set.snapshot.segments[0].arrays["hash_numbers"]
+    numbers = index._subscriptions.segments.snapshot.segments[0].arrays["hash_numbers"]
     assert np.count_nonzero(numbers == NUMBER + 1) == len(numbers) - NUMBER > 0

@@ -88,8 +88,8 @@ def test_the_plan_tells_of_signatures() -> None:
     index = Index()
     index.add_many(zip(*gryphon(3_000, events=1).subscriptions.to_pydict().values(), strict=True))
     index.merge()
-    segment = index._segment_set.snapshot.segments[0]
+    segment = index._subscriptions.segments.snapshot.segments[0]
     slot = int(segment.arrays["signature_slot"][0])
-    told = index.plan(index._ids.name(slot))["conjunctions"]
+    told = index.plan(index._subscriptions.ids.name(slot))["conjunctions"]
     assert told[0]["key"] == "signature" and told[0]["checks"] == 0  # type: ignore[index]
     assert 0 < told[0]["share"] <= 1  # type: ignore[index]

@@ -22,6 +22,7 @@ from whimbrel.engine.access.bitmap import layout as dead_bits
 from whimbrel.engine.access.bitmap import plan as chunks
 from whimbrel.engine.access.bitmap import tiles
 from whimbrel.engine.access.matching import match
+from whimbrel.engine.loader import load
 
 
 @pytest.fixture
@@ -81,7 +82,7 @@ def test_a_head_that_becomes_a_segment_begins_it(started: list[str]) -> None:
 
 
 def test_not_where_all_cores_are_used_already(started: list[str]) -> None:
-    Index().add_good(pa.table({"id": ["a"], "filter": ["x = 1"]}))
+    load(Index(), pa.table({"id": ["a"], "filter": ["x = 1"]}))
     assert not started
 
 

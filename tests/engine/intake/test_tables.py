@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from whimbrel import Index
+from whimbrel.engine.loader import RowNumbers, load
 from whimbrel.model.errors import DuplicateId, FilterSyntaxError, LimitExceeded, UnknownDialect
 
 ROWS = pa.table(
@@ -22,7 +23,7 @@ ROWS = pa.table(
 def test_good_ones_are_added_and_the_others_come_back() -> None:
     index = Index()
     index.add(1, "a = 1")
-    errors = index.add_good(ROWS)
+    errors = load(index, ROWS)
     kinds = [(row, type(error)) for row, error in errors]
     assert kinds == [(1, FilterSyntaxError), (3, UnknownDialect), (4, LimitExceeded)]
     assert list(index) == [1, 10, 12, 15]
@@ -32,17 +33,17 @@ def test_good_ones_are_added_and_the_others_come_back() -> None:
 
 def test_a_load_of_bad_ones_changes_nothing() -> None:
     index = Index()
-    assert [row for row, _ in index.add_good(pa.table({"id": ["x", "y"], "filter": ["a =", "= a"]}))] == [0, 1]
-    assert (len(index), index.segments, index.rows) == (0, 0, 0)
+    assert [row for row, _ in load(index, pa.table({"id": ["x", "y"], "filter": ["a =", "= a"]}))] == [0, 1]
+    assert (len(index), index.segments, len(RowNumbers(index))) == (0, 0, 0)
     index.add(1, "a = 1")  # not even the kind of ids is fixed
-    assert index.add_good(pa.table({"id": pa.array([], pa.int64()), "filter": pa.array([], pa.string())})) == []
+    assert load(index, pa.table({"id": pa.array([], pa.int64()), "filter": pa.array([], pa.string())})) == []
 
 
 def test_ids_are_refused_as_in_any_load() -> None:
     index = Index()
     index.add(10, "a = 1")
     with pytest.raises(DuplicateId, match="10"):
-        index.add_good(ROWS)
+        load(index, ROWS)
     assert list(index) == [10]
 
 
@@ -76,4 +77,4 @@ def test_a_segment_that_was_opened_is_saved_as_the_same_file(tmp_path: Path) -> 
     again.save(tmp_path / "two")
     names = [{file.name for file in (tmp_path / part).glob("segment_0-*")} for part in ("one", "two")]
     assert names[0] == names[1]
-    assert (again.segments, again.rows, len(again)) == (2, 101, 100)
+    assert (again.segments, len(RowNumbers(again)), len(again)) == (2, 101, 100)

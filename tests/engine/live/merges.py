@@ -4,6 +4,6 @@ from whimbrel import Index
 
 
 def wait_for_merges(index: Index) -> None:
-    merger = index._segment_set._merger
+    merger = index._subscriptions.segments._merger
     if merger is not None:
         merger.join()

@@ -160,7 +160,7 @@ def test_readers_do_not_wait_for_a_writer() -> None:
     held, done = threading.Event(), threading.Event()
 
     def write() -> None:
-        with index._segment_set.lock:
+        with index._subscriptions.segments.lock:
             held.set()
             done.wait(60)
 

@@ -7,6 +7,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import threading
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ import numpy as np
 import pytest
 
 from tests.engine.live.crash_loop import EVENTS, STAMP, advance, generation_of
-from whimbrel import Index
+from whimbrel import Index, WhimbrelError
+from whimbrel.engine.live import saved as saved_form
 from whimbrel.engine.live import segment_set as engine
 from whimbrel.storage.errors import CorruptIndex, ForeignFile, MissingIndex, NewerFormat, SavedIndexError
 
@@ -175,7 +177,7 @@ def test_changes_after_opening_reach_neither_the_files_nor_other_readers(saved: 
 
 
 def test_an_opened_index_works_on_the_mapped_arrays_themselves(saved: Path) -> None:
-    for segment in Index.open(saved)._segment_set.snapshot.segments:
+    for segment in Index.open(saved)._subscriptions.segments.snapshot.segments:
         for name, array in segment.kernel_arrays._asdict().items():
             assert not array.flags.writeable
             if name in segment.arrays and array.size:
@@ -236,3 +238,69 @@ def test_an_empty_index_is_saved_and_opened(tmp_path: Path) -> None:
     index.add(STAMP, "a = 1")
     index.save(tmp_path / "index")
     assert Index.open(tmp_path / "index").match({"a": 1}) == [STAMP]
+
+
+def test_facts_come_back_and_describe_what_was_saved(tmp_path: Path) -> None:
+    index = Index()
+    index.add("a", "x = 1")
+    assert index.facts == {}
+    index.save(tmp_path / "index", {"offset": 17, "log": "events"})
+    assert Index.open(tmp_path / "index").facts == {"offset": 17, "log": "events"}
+    index.save(tmp_path / "index")
+    assert Index.open(tmp_path / "index").facts == {}
+
+
+@pytest.mark.parametrize("facts", [{"x": float("nan")}, {"x": object()}, {"x": "y" * (1 << 16)}])
+def test_facts_that_cannot_be_kept_are_refused_before_anything_is_written(tmp_path: Path, facts: Any) -> None:
+    index = Index()
+    index.save(tmp_path / "index", {"offset": 1})
+    with pytest.raises(WhimbrelError):
+        index.save(tmp_path / "index", facts)
+    assert Index.open(tmp_path / "index").facts == {"offset": 1}
+
+
+def test_changes_go_on_while_files_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The saved index is the one at the call, though others add, replace and remove before the files are written."""
+    index = Index()
+    index.add_many((id, f"x = {id % 7}") for id in range(2_000))
+    for id in range(2_000, 2_050):
+        index.add(id, f"x = {id % 7}")
+    index.remove(3)
+    index.replace(4, "x = 6")
+    wanted = [index.match({"x": value}) for value in range(7)]
+    writing, changed = threading.Event(), threading.Event()
+    write = saved_form.save_directory
+
+    def slow(*arguments: Any) -> Any:
+        writing.set()
+        assert changed.wait(60), "changes wait for the files"
+        return write(*arguments)
+
+    monkeypatch.setattr(saved_form, "save_directory", slow)
+    saver = threading.Thread(target=index.save, args=(tmp_path / "index", {"step": 1}))
+    saver.start()
+    assert writing.wait(60)
+    for id in range(5_000, 5_100):
+        index.add(id, "x = 1")
+    for id in range(10, 60):
+        index.remove(id)
+    index.replace(5, "x = 0")
+    index.merge()
+    changed.set()
+    saver.join()
+    again = Index.open(tmp_path / "index")
+    again._check()
+    assert [again.match({"x": value}) for value in range(7)] == wanted and len(again) == 2_049
+    assert len(index) == 2_099 and again.facts == {"step": 1}
+    index.save(tmp_path / "index")
+    assert list(Index.open(tmp_path / "index")) == list(index)
+
+
+def test_the_names_of_timestamps_can_be_given_when_an_index_is_opened(tmp_path: Path) -> None:
+    index = Index(timestamps=["at"])
+    index.add("a", "t > TIMESTAMP '2024-01-01'")
+    index.save(tmp_path / "index")
+    event = {"t": "2024-06-01"}
+    assert Index.open(tmp_path / "index").match(event) == []
+    opened = Index.open(tmp_path / "index", timestamps=["t"])
+    assert opened.timestamps == {"t"} and opened.match(event) == ["a"]

@@ -75,7 +75,7 @@ def test_stats_count_what_is_held_and_done() -> None:
     assert len(pairs(index.match_batch([{"a": 5, "b": 4}] * 10))) == 20
     after = index.stats()
     assert after["events"] == 11 and after["head"] == 0 and after["always_true"] == 1
-    assert sum(after["segment_sizes"]) == 101 and after["slots"] == 102  # type: ignore[call-overload]
+    assert sum(after["segment_sizes"]) == 101 and after["rows"] == 102  # type: ignore[call-overload]
     assert after["bytes"] > 0 and after["text_bytes"] > 0  # type: ignore[operator]
     assert index.plan(100)["conjunctions"] == [{"segment": 1, "key": "always", "attributes": [], "share": 1.0}]
     assert index.plan(101)["conjunctions"] == []

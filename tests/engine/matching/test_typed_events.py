@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.model.schema import domain_semantics as direct
 from whimbrel import Filter, Index, Schema
 from whimbrel.engine.intake.subscriptions import BadSubscriptions
+from whimbrel.engine.loader import load
 from whimbrel.engine.matching.typed_events import coded_table
 from whimbrel.matchers import MATCHERS, make
 from whimbrel.matchers.bulk import BulkMatcher
@@ -176,7 +177,7 @@ def test_filters_are_typed_when_they_are_added() -> None:
         index.add_many([("c", "kind = 'table'"), ("d", "share = 'x'"), ("e", "colour = 1"), ("f", "kind <")])
     assert [row for row, _ in caught.value.errors] == [1, 2, 3]
     table = pa.table({"id": ["c", "d"], "filter": ["kind = 'table'", "share = 'x'"]})
-    assert [row for row, _ in index.add_good(table)] == [1]
+    assert [row for row, _ in load(index, table)] == [1]
     assert list(index) == ["a", "c"]
     assert str(index["a"].filter) == "kind <= 'dining'"
     assert index.match({"kind": "table"}) == ["a", "c"]

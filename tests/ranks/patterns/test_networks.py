@@ -100,7 +100,7 @@ def test_many_networks_are_looked_up_and_none_is_verified(tmp_path: Path, monkey
     expected = [[id for id, filter in kept.items() if filter.matches(event)] for event in events]
     assert sum(map(len, expected)) > 2_000
     for one in (index, Index.open(tmp_path / "index")):
-        monkeypatch.setattr(one, "_judge", lambda *_: pytest.fail("verified"))
+        monkeypatch.setattr(one._subscriptions, "verify", lambda *_: pytest.fail("verified"))
         assert [one.match(event) for event in events] == expected
         assert sorted(pairs(one.match_batch(events))) == [(e, id) for e, ids in enumerate(expected) for id in ids]
     assert index.plan(1)["conjunctions"][0]["patterns"] == ["src"]  # type: ignore[index]

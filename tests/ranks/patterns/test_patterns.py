@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from tests.engine.test_index import pairs
 from whimbrel import Filter, Index
+from whimbrel.engine.live.subscription_set import SubscriptionSet
 from whimbrel.model import expression as x
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.errors import LimitExceeded
@@ -294,8 +295,8 @@ def test_many_patterns_are_looked_up_and_none_is_verified(monkeypatch: pytest.Mo
     index = Index()
     index.add_many(kept.items())
     index.merge()
-    assert not index._segment_set.snapshot.segments[0].meta["verified"]
-    monkeypatch.setattr(Index, "_judge", lambda *_: pytest.fail("a filter is verified"))
+    assert not index._subscriptions.segments.snapshot.segments[0].meta["verified"]
+    monkeypatch.setattr(SubscriptionSet, "verify", lambda *_: pytest.fail("a filter is verified"))
     texts = [rng.choice("a/") + "".join(rng.choices("abcdefgh", k=5)) + rng.choice(words) for _ in range(30)]
     check(index, kept, [{"url": text, "n": rng.randrange(2)} for text in texts])
     check(index, kept, [{"url": [text]} for text in texts])

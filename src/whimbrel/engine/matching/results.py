@@ -1,34 +1,108 @@
-"""Blocks of results as one Arrow table of (event row, subscription id)."""
+"""What segments found, made into results: dead rows and rows whose filter says no are left out, and the rows of
+several segments are merged event by event.
+
+A result is `offsets` and `rows`: event e has rows[offsets[e]:offsets[e + 1]].
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
+from whimbrel.compiled.jit import kernel
+from whimbrel.engine.access.segment import Segment
+from whimbrel.engine.access.shared.packing import SLOT_MASK, VERIFY_BIT
 from whimbrel.engine.ids.id_table import IdTable
+from whimbrel.engine.live.snapshot import Snapshot
+from whimbrel.model.event import Event
+
+Result: TypeAlias = tuple[np.ndarray, np.ndarray]
+Verify: TypeAlias = Callable[[int, Event], bool]
+"""Whether the filter of a row matches an event."""
+
+_STRING_IDS = pa.dictionary(pa.int32(), pa.string())
 
 
-def pairs_of(blocks: Iterable[tuple[np.ndarray, np.ndarray]], ids: IdTable) -> pa.Table:
-    """The table of all pairs; string ids are dictionary-encoded."""
+def settled(
+    snapshot: Snapshot,
+    segment: Segment,
+    result: Result,
+    coupled: np.ndarray | None,
+    events: Callable[[np.ndarray], Sequence[Event]],
+    verify: Verify,
+) -> np.ndarray:
+    """The rows that a segment found, without dead ones, those that fail verification, and flags.
+
+    Rows with the flag VERIFY are verified, and all rows of `coupled` events, given as a mask (None: no event is).
+    `events` reads the events of some numbers, which ascend. Changes the offsets of the result in place, and may change
+    its rows.
+    """
+    offsets = result[0]
+    rows = snapshot.living(*result)
+    is_coupled = coupled is not None and bool(coupled.any())
+    if not (is_coupled or segment.meta["verified"]):
+        return rows
+    doubtful = (rows & np.int32(VERIFY_BIT)) != 0
+    if coupled is not None and is_coupled:
+        doubtful |= np.repeat(coupled[: len(offsets) - 1] != 0, np.diff(offsets))
+    rows = rows & np.int32(SLOT_MASK)
+    asked = np.flatnonzero(doubtful)
+    if not len(asked):
+        return rows
+    of_event = np.searchsorted(offsets, asked, "right") - 1
+    numbers, place = np.unique(of_event, return_inverse=True)
+    read = events(numbers)
+    keep = np.ones(len(rows), bool)
+    keep[asked] = [verify(row, read[at]) for row, at in zip(rows[asked].tolist(), place.tolist(), strict=True)]
+    offsets[:] = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep)])[offsets]
+    kept: np.ndarray = rows[keep]
+    return kept
+
+
+def merged(results: Sequence[Result], offsets: np.ndarray) -> Result:
+    """The results of several segments as one; `offsets` is the sum of theirs."""
+    if len(results) == 1:
+        return results[0]
+    out = np.empty(int(offsets[-1]), np.int32)
+    fill = offsets[:-1].copy()
+    for its_offsets, rows in results:
+        _interleave(its_offsets, rows, fill, out)
+    return offsets, out
+
+
+@kernel
+def _interleave(offsets: np.ndarray, rows: np.ndarray, fill: np.ndarray, out: np.ndarray) -> None:
+    """Write the rows of each event to `out` at `fill`, and move `fill` behind them."""
+    for e in range(fill.size):
+        at = fill[e]
+        for i in range(offsets[e], offsets[e + 1]):
+            out[at] = rows[i]
+            at += 1
+        fill[e] = at
+
+
+def pairs_table(blocks: Iterable[Result], ids: IdTable) -> pa.Table:
+    """All pairs as a table of event number and subscription id; string ids are dictionary-encoded."""
     events: list[np.ndarray] = []
     names: list[np.ndarray] = []
-    event = 0
+    first = 0
     as_numbers = ids.kind != "string"
     for offsets, rows in blocks:
         count = len(offsets) - 1
-        events.append(np.repeat(np.arange(event, event + count, dtype=np.int64), np.diff(offsets)))
+        events.append(np.repeat(np.arange(first, first + count, dtype=np.int64), np.diff(offsets)))
         names.append(np.asarray(ids.names(rows)) if as_numbers and len(rows) else rows.astype(np.int64))
-        event += count
-    schema = pa.schema({"event": pa.int64(), "subscription": pa.int64() if as_numbers else _TEXT_IDS})
+        first += count
+    schema = pa.schema({"event": pa.int64(), "subscription": pa.int64() if as_numbers else _STRING_IDS})
     if as_numbers:
         chunks = [pa.record_batch([pa.array(e), pa.array(n)], schema) for e, n in zip(events, names, strict=True)]
         return pa.Table.from_batches(chunks, schema)
-    return _with_text_ids(events, names, ids, schema)
+    return _with_string_ids(events, names, ids, schema)
 
 
-def _with_text_ids(events: list[np.ndarray], rows: list[np.ndarray], ids: IdTable, schema: pa.Schema) -> pa.Table:
+def _with_string_ids(events: list[np.ndarray], rows: list[np.ndarray], ids: IdTable, schema: pa.Schema) -> pa.Table:
     """One dictionary of the ids that occur, numbered by row."""
     occurs = np.zeros(ids.rows, bool)
     for one in rows:
@@ -37,10 +111,7 @@ def _with_text_ids(events: list[np.ndarray], rows: list[np.ndarray], ids: IdTabl
     number = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
     texts = pa.array(ids.name_list(used), pa.string())
     chunks = [
-        pa.record_batch([pa.array(e), pa.DictionaryArray.from_arrays(pa.array(number[s], pa.int32()), texts)], schema)
-        for e, s in zip(events, rows, strict=True)
+        pa.record_batch([pa.array(e), pa.DictionaryArray.from_arrays(pa.array(number[r], pa.int32()), texts)], schema)
+        for e, r in zip(events, rows, strict=True)
     ]
     return pa.Table.from_batches(chunks, schema)
-
-
-_TEXT_IDS = pa.dictionary(pa.int32(), pa.string())

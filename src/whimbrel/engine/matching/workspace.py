@@ -18,16 +18,16 @@ from whimbrel.ranks.encoding.event_encoder import EncodedEvents
 from whimbrel.ranks.kernel_arrays import ENTRIES, Entries
 
 USUAL_BLOCK, BLOCK_PAIRS = 1_024, 1 << 19
-"""Events of a block, and pairs that it may have to be larger: more of them take longer to sort than chunks to read."""
+"""Events of a usual block, and pairs of a larger one: beyond, sorting pairs costs more than reading chunks again."""
 PAIRS = 1 << 21
-"""Pairs that a call gives, about: its buffers grow beyond twice that only for a single event with more."""
+"""Pairs that a call gives, about. Its buffers hold twice as many, and more only if one event alone has more."""
 
 FITTED = 64
-"""Segments that a workspace knows before it looks which of them are still there."""
+"""Segments with fitted words above which those of segments that are gone are dropped."""
 
 
 class Words(NamedTuple):
-    """Where the arrays lie that `match` is to use, for a block of events and for a single one."""
+    """Addresses and lengths of the arrays that `match` uses, for a block of events and for a single one."""
 
     block: np.ndarray
     single: np.ndarray
@@ -45,7 +45,7 @@ class Workspace:
         self._epoch = np.zeros(1, np.uint32)
         self._cells = (np.empty(0, np.int32), np.empty(0, np.int32))
         self._alive = np.empty(BLOCK + 1, np.int32)
-        self._pair_event = np.empty(1 << 16, np.int32)  # as many as `out`: what one block gives may be all of it
+        self._pair_event = np.empty(1 << 16, np.int32)  # as long as `out`, as one block may fill it
         self._pair_row = np.empty(1 << 16, np.int32)
         self._run = np.empty(1 << 12, np.int64)
         self.counts = np.zeros(4, np.int64)
@@ -57,11 +57,11 @@ class Workspace:
         self._density = BLOCK_PAIRS  # pairs per event, as of late
 
     def words(self, segment: Segment, rows: int) -> Words:
-        """Where kernels find the arrays of a segment of an index with so many rows, and buffers large enough."""
+        """The words of a segment in an index with so many rows, with buffers that are large enough."""
         fitted = self._fitted.get(id(segment))
         if fitted is not None and fitted[0]() is segment and len(self._stamp) >= rows:
             return fitted[1]
-        grid, cells = self._make_room(segment, rows)
+        grid, cells = self._fit_buffers(segment, rows)
         scratch = Scratch(
             self._values,
             self._coarse,
@@ -84,8 +84,8 @@ class Workspace:
         self._fitted[id(segment)] = (ref(segment), words)
         return words
 
-    def _make_room(self, segment: Segment, rows: int) -> tuple[np.ndarray, np.ndarray]:
-        """Let buffers be large enough for a segment. Where any is made anew, what was fitted before is forgotten."""
+    def _fit_buffers(self, segment: Segment, rows: int) -> tuple[np.ndarray, np.ndarray]:
+        """Make the buffers large enough for a segment. A new buffer makes fitted words stale: all are dropped."""
         attributes, used = len(segment.attributes) + 1, len(segment.arrays["bits_attrs"])
         cells, width = used * segment.block, 2 * used + 1
         is_cramped = len(self._cells[0]) < cells or len(self._cells[1]) < width * segment.block
@@ -107,14 +107,14 @@ class Workspace:
         return grid, self._cells[1][: width * segment.block].reshape(segment.block, width)
 
     def _make_entries(self, size: int) -> None:
-        """Buffers for a single event of so many values."""
+        """Make buffers for a single event of `size` values."""
         cells = np.empty(size, np.float64)
         self._entries = Entries(np.empty(size, np.int32), cells, cells.view(np.int64), np.empty(1 << 12, np.int64))
         self._ranked = np.empty((2, size), np.int32)
         self._fitted.clear()
 
     def _grow(self, used: int) -> None:
-        """Doubles the buffers of results; the first `used` rows stay."""
+        """Double the buffers of results, and keep the first `used` rows."""
         larger = np.empty(2 * len(self.out), np.int32)
         larger[:used] = self.out[:used]
         self.out = larger
@@ -126,7 +126,7 @@ class Workspace:
     def match_one(
         self, segment: Segment, event: Event | Mapping[str, object], timestamps: Collection[str], rows: int
     ) -> tuple[np.ndarray, int]:
-        """The rows that one event matches, a view of the reused buffer, and how the event is coupled, or 0."""
+        """The rows that one event matches, a view of the reused buffer, and whether the event is coupled (not 0)."""
         self._renew_epoch()
         words = self.words(segment, rows).single
         attrs = array("i")
@@ -147,9 +147,9 @@ class Workspace:
     def match_some(
         self, segment: Segment, encoded: EncodedEvents, rows: int, stop: int, pairs: int = PAIRS
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Match encoded events up to `stop`, or at least one, to about so many pairs.
+        """Match the events before `stop`, at least one of them, until there are about `pairs` pairs.
 
-        Where the rows of each event that was matched end, and the rows; views of the reused buffers.
+        Returns the offsets and the rows of the events that were matched; views of the reused buffers.
         """
         self._renew_epoch()
         if len(self.offsets) <= stop:
@@ -184,3 +184,28 @@ class Workspace:
         if self._epoch.item(0) > 1 << 31:
             self._epoch[0] = 0
             self._stamp[:] = 0
+
+
+class Workspaces:
+    """The workspaces of an index: each is used by one thread at a time, and given back. Safe for many threads."""
+
+    def __init__(self) -> None:
+        self._free: list[Workspace] = []
+        self._all: list[Workspace] = []
+
+    def take(self) -> Workspace:
+        """A workspace that nobody uses."""
+        try:
+            return self._free.pop()
+        except IndexError:
+            workspace = Workspace()
+            self._all.append(workspace)
+            return workspace
+
+    def give_back(self, workspace: Workspace) -> None:
+        """Let others use a workspace."""
+        self._free.append(workspace)
+
+    def counts(self) -> np.ndarray:
+        """The work counted in all workspaces: candidates, probes, chunks, and one more for the kernels."""
+        return sum((workspace.counts for workspace in self._all.copy()), np.zeros(4, np.int64))

@@ -223,7 +223,7 @@ def _dicts(events: pa.Table) -> list[dict[str, Any]]:
 
 def _settle(index: Index) -> None:
     """Wait until background merges have ended."""
-    while index._segment_set.merging:
+    while index._subscriptions.segments.merging:
         time.sleep(0.005)
 
 

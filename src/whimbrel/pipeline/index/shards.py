@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from whimbrel.engine.index import Index
 from whimbrel.engine.live.directory import MANIFEST
-from whimbrel.model.errors import WhimbrelError
+from whimbrel.engine.loader import RowNumbers, load
 from whimbrel.pipeline.index.store import IndexStore, Shard
 from whimbrel.pipeline.index.workers import open_shard
 from whimbrel.storage.errors import SavedIndexError
@@ -190,16 +190,16 @@ def _equal(left: pa.ChunkedArray, right: pa.ChunkedArray) -> np.ndarray:
 
 def _is_much(held: Index, removed: int, added: int) -> bool:
     """Whether dead and new rows together would be more than `MOST_CHANGED` of all rows."""
-    rows = held.rows + added
+    rows = len(RowNumbers(held)) + added
     dead = rows - (len(held) + added - removed)
     return dead + added > MOST_CHANGED * rows
 
 
 def _add(index: Index, rows: pa.Table, rejects: RejectedRows) -> set[int | str]:
     """Add the rows whose filters are valid, and return the ids of the others."""
-    errors: list[tuple[int, WhimbrelError]] = index.add_good(rows)
-    bad = rows.take(pa.array([row for row, _ in errors], pa.int64()))
-    rejects.add(bad, [str(error) for _, error in errors])
+    refused = load(index, rows)
+    bad = rows.take(pa.array([reject.row for reject in refused], pa.int64()))
+    rejects.add(bad, [str(reject.error) for reject in refused])
     return set(bad["id"].to_pylist())
 
 

@@ -55,8 +55,7 @@ def open_shard(store: IndexStore, name: str, timestamps: Collection[str] = ()) -
         _opened.move_to_end(key)
         return kept[1]
     verify_shard(path, state)
-    index = Index.open(path, verify=False)
-    index.timestamps = key[1]
+    index = Index.open(path, verify=False, timestamps=timestamps)
     _opened[key] = state, index
     return index
 
