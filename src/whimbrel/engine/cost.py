@@ -1,0 +1,66 @@
+"""What a filter would cost an index per event, without adding it.
+
+The filter is planned among some of the index's own subscriptions, so that the planner sees the constants and the
+company that it would have in a segment. Nothing of the index changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from whimbrel.engine.access.explanation import plan
+from whimbrel.engine.intake.filter_columns import filter_columns
+from whimbrel.engine.live.segment_builder import build_from_parsed
+from whimbrel.engine.live.subscription_set import SubscriptionSet
+from whimbrel.model.filter import Filter
+from whimbrel.ranks.clauses.clauses import split
+
+COMPANY = 1_000
+"""Subscriptions of the index with which a filter is planned, at most: some 20 ms."""
+VERIFY_NS = 3_000.0
+"""What Python takes to verify a filter on one event, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConjunctionCost:
+    """How one conjunction would be found."""
+
+    key: str
+    """The kind of access key: hash, present, sorted, bitmap, signature, or always."""
+    attributes: tuple[str, ...]
+    """The attributes of the key."""
+    share: float
+    """The share of events for which the conjunction would be a candidate."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterCost:
+    """What a filter would cost per event, on average. An unsatisfiable filter has no conjunctions and costs nothing."""
+
+    conjunctions: tuple[ConjunctionCost, ...]
+    candidates: float
+    """Conjunctions that an event would have to check."""
+    verifications: float
+    """Times that Python would evaluate the filter itself, because ranks do not decide it."""
+    nanoseconds: float
+
+
+def filter_cost(subscriptions: SubscriptionSet, filter: Filter) -> FilterCost:
+    """The cost of a filter beside the subscriptions of an index; some 20 ms."""
+    live = subscriptions.ids.live()
+    company = live[:: max(1, len(live) // COMPANY)][:COMPANY]
+    filters = [filter, *(subscriptions.filter(row) for row in company.tolist())]
+    sample = subscriptions.segments.sample
+    segment = build_from_parsed(filter_columns(filters), np.arange(len(filters), dtype=np.int32), sample)
+    planned: dict[str, Any] = plan([segment], 0, 0, sample)
+    conjunctions = tuple(
+        ConjunctionCost(one["key"], tuple(one["attributes"]), one["share"]) for one in planned["conjunctions"]
+    )
+    candidates = sum(one.share for one in conjunctions)
+    is_verified = any(split(conjunction)[1] for conjunction in filter.conjunctions)
+    verifications = min(1.0, candidates) if is_verified else 0.0
+    nanoseconds = planned["cost_ns"] + verifications * VERIFY_NS
+    return FilterCost(conjunctions, candidates, verifications, nanoseconds)
