@@ -64,7 +64,9 @@ class SingleEventEncoder:
             if count != GIVEN_UP:
                 if left and not _append_flat(left, names.lanes, attrs, cells):
                     return 0, self._append_whole(event, timestamps, attrs, cells)
-                return count, self._append_fragments(event, timestamps, attrs, cells)
+                if self._fragments is None:
+                    return count, 0
+                return count, self._fragments.append_flat(event, timestamps, attrs, cells)
         return 0, self.append(event, timestamps, attrs, cells)
 
     def append(
@@ -72,13 +74,10 @@ class SingleEventEncoder:
     ) -> int:
         """Append the entries of one event; return how it is coupled, or 0."""
         if type(event) is dict and _append_flat(event, self._names_for(timestamps).lanes, attrs, cells):
-            return self._append_fragments(event, timestamps, attrs, cells)
+            if self._fragments is None:
+                return 0
+            return self._fragments.append_flat(event, timestamps, attrs, cells)
         return self._append_whole(event, timestamps, attrs, cells)
-
-    def _append_fragments(
-        self, event: Mapping[str, object], timestamps: Collection[str], attrs: array[int], cells: list[float]
-    ) -> int:
-        return 0 if self._fragments is None else self._fragments.append_flat(event, timestamps, attrs, cells)
 
     def _append_whole(
         self, event: Event | Mapping[str, object], timestamps: Collection[str], attrs: array[int], cells: list[float]
