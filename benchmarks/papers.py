@@ -55,7 +55,7 @@ class Member(Rival):
         ids, texts = subscriptions["id"].to_pylist(), subscriptions["filter"].to_pylist()
         if isinstance(matcher, FrozenMatcher):
             matcher.add(ids[0], texts[0])  # refuses at once what it cannot hold
-            matcher.add_many(ids[1:], texts[1:])
+            matcher.add_many(zip(ids[1:], texts[1:], strict=True))
             matcher.freeze()
             return
         deadline = time.perf_counter() + LOAD_SECONDS

@@ -57,7 +57,7 @@ def test_the_constructs_of_a_conjunction(text: str, used: list[str]) -> None:
     assert list(constructs(conjunction)) == used
 
 
-def test_a_fragment_supports_what_it_names() -> None:
+def test_capabilities_support_what_it_names() -> None:
     capabilities = Capabilities(ranges=False, links=False)
     assert capabilities.supports(Filter.parse("a = 1 AND b != 2").conjunctions[0])
     assert not capabilities.supports(Filter.parse("a = 1 AND b < 2").conjunctions[0])
@@ -80,7 +80,7 @@ def test_a_refusal_names_the_construct_and_who_supports_it() -> None:
         (Capabilities(elements=False), "arrays of objects"),
     ],
 )
-def test_an_event_outside_the_fragment_is_refused_where_a_filter_mentions_it(
+def test_an_event_outside_the_capabilities_is_refused_where_a_filter_mentions_it(
     capabilities: Capabilities, construct: str
 ) -> None:
     event = Event({"b": 1, "d": [{"x": 1}, {"x": 2}]})

@@ -65,7 +65,7 @@ def test_many_at_once_answer_like_one_by_one(name: str, candidates: list[Filter]
     single, bulk = frozen(name), frozen(name)
     for number, text in enumerate(texts):
         single.add(number, text)
-    bulk.add_many(range(len(texts)), texts)
+    bulk.add_many(enumerate(texts))
     bulk._check()
     for event in found:
         assert answer(bulk, event) == answer(single, event)
@@ -79,7 +79,7 @@ def test_changes_between_matches_are_seen_at_once(name: str, data: st.DataObject
     matcher = frozen(name)
     kept: dict[int, Filter] = {}
     texts = texts_of(name, data.draw(st.lists(filters, min_size=1, max_size=6)))
-    matcher.add_many(range(len(texts)), texts)
+    matcher.add_many(enumerate(texts))
     kept.update((number, Filter.parse(text)) for number, text in enumerate(texts))
     for step in range(data.draw(st.integers(1, 6))):
         for filter in data.draw(st.lists(filters, max_size=2)):
@@ -109,7 +109,7 @@ def test_changes_between_matches_are_seen_at_once(name: str, data: st.DataObject
 @each_member
 def test_a_bad_bulk_load_changes_nothing(name: str) -> None:
     matcher = frozen(name)
-    matcher.add_many(["x"], ["a = 1"])
+    matcher.add_many([("x", "a = 1")])
     for ids, texts, error in (
         (["y", "x"], ["a = 1", "a = 2"], DuplicateId),
         (["y", "y"], ["a = 1", "a = 2"], DuplicateId),
@@ -119,7 +119,7 @@ def test_a_bad_bulk_load_changes_nothing(name: str) -> None:
         (["y"], ["a = 1", "a = 2"], ValueError),
     ):
         with pytest.raises(error):
-            matcher.add_many(ids, texts)  # type: ignore[arg-type]
+            matcher.add_many(zip(ids, texts, strict=True))  # type: ignore[arg-type]
         matcher._check()
         assert list(matcher) == ["x"]
     assert matcher.match({"a": 1}) == ["x"]
@@ -128,7 +128,7 @@ def test_a_bad_bulk_load_changes_nothing(name: str) -> None:
 @each_general
 def test_what_was_loaded_in_bulk_can_be_read_replaced_and_removed(name: str) -> None:
     matcher = frozen(name)
-    matcher.add_many(range(4), ["a = 1", "a = 1 AND b > 2", "a > 5 AND a < 5", "b <= 2"])
+    matcher.add_many(enumerate(["a = 1", "a = 1 AND b > 2", "a > 5 AND a < 5", "b <= 2"]))
     assert str(matcher[1].filter) == "a = 1 AND b > 2"
     assert (len(matcher), 2 in matcher, 4 in matcher) == (4, True, False)
     assert matcher.match({"a": 1, "b": 2}) == [0, 3]
@@ -150,7 +150,7 @@ def test_tables_of_every_type_match_like_their_rows(name: str) -> None:
     matcher = frozen(name, timestamps=["t"])
     texts = ["a >= 2", "a = 2.5", "b = TRUE", "c = 'x'", "c < 'y' AND a != 3", "d = 1", "e.x = 1", "a != 2.5"]
     texts += ["t < TIMESTAMP '2026-01-02'", "u = TIMESTAMP '2026-01-01'", "a = 9007199254740993", "f > 0.5"]
-    matcher.add_many(range(len(texts)), texts)
+    matcher.add_many(enumerate(texts))
     stamps = pa.array([0, None, 1767225600], pa.timestamp("s"))
     table = pa.table(
         {
@@ -182,7 +182,7 @@ def test_columns_of_lists_match_like_their_rows(name: str) -> None:
     matcher = frozen(name)
     if not matcher.capabilities.lists:
         pytest.skip("lists are outside the capabilities")
-    matcher.add_many(range(5), ["a > 10 AND a < 20", "a != 5", "a = 5 AND b = 'x'", "b = 'y'", "a IN (1, 30)"])
+    matcher.add_many(enumerate(["a > 10 AND a < 20", "a != 5", "a = 5 AND b = 'x'", "b = 'y'", "a IN (1, 30)"]))
     lists = {"a": [[5, 30], [5], [], None, [15, None]], "b": [["x", "y"], ["x"], None, ["y"], [None]]}
     table = pa.table(lists)
     expected = [[1, 2, 3, 4], [2], [], [3], [0, 1]]
@@ -196,7 +196,7 @@ def test_columns_of_lists_match_like_their_rows(name: str) -> None:
 @each_general
 def test_batches_name_each_subscription_once_and_fill_the_buffer_many_times(name: str) -> None:
     matcher = frozen(name)
-    matcher.add_many(["always", "or", *map(str, range(3000))], ["TRUE", "a < 5 OR b = 1", *["a < 9"] * 3000])
+    matcher.add_many([("always", "TRUE"), ("or", "a < 5 OR b = 1"), *((str(i), "a < 9") for i in range(3000))])
     matcher.freeze()
     matcher._out = matcher._out[:3]
     found = matcher.match_batch(pa.table({"a": [1] * 5, "b": [1] * 5}))
@@ -213,7 +213,7 @@ def test_workloads_match_like_the_reference(name: str, workload: str) -> None:
     filters = [Filter.parse(text) for text in made.subscriptions.column("filter").to_pylist()]
     matcher = frozen(name)
     supported = [i for i, f in enumerate(filters) if all(map(matcher.capabilities.supports, f.conjunctions))]
-    matcher.add_many(supported, [str(filters[i]) for i in supported])
+    matcher.add_many(zip(supported, [str(filters[i]) for i in supported], strict=True))
     rows = [{k: v for k, v in row.items() if v is not None} for row in made.events.to_pylist()]
     expected = sum(filters[i].matches(row) for row in rows for i in supported)
     assert matcher.count_batch(made.events) == (30, expected)
@@ -224,7 +224,7 @@ def test_workloads_match_like_the_reference(name: str, workload: str) -> None:
 def test_counters_are_there_only_when_asked_for(name: str) -> None:
     silent, counting = frozen(name), frozen(name, count=True)
     for matcher in (silent, counting):
-        matcher.add_many(range(3), ["a = 1 AND b < 5", "a = 2", "b < 7"])
+        matcher.add_many(enumerate(["a = 1 AND b < 5", "a = 2", "b < 7"]))
         assert matcher.count_batch([{"a": 1, "b": 3}, {"b": 6}]) == (2, 3)
     assert not set(counting.counted) & set(silent.stats())
     assert all(isinstance(counting.stats()[key], int) for key in counting.counted)
@@ -233,7 +233,7 @@ def test_counters_are_there_only_when_asked_for(name: str) -> None:
 
 def test_naive_looks_at_a_conjunction_until_its_first_failure() -> None:
     naive = frozen("compiled_naive", count=True)
-    naive.add_many(range(3), ["a = 1 AND b < 5 AND c = 1", "a = 2 AND b < 5", "b < 7"])
+    naive.add_many(enumerate(["a = 1 AND b < 5 AND c = 1", "a = 2 AND b < 5", "b < 7"]))
     naive.match({"a": 1, "b": 6})
     stats = naive.stats()
     assert (stats["conjunctions_checked"], stats["predicate_evaluations"]) == (3, 2 + 1 + 1)

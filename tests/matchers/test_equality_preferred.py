@@ -20,18 +20,18 @@ def preferred(**options: object) -> EqualityPreferred:
 def test_conjunctions_lie_in_the_cluster_of_their_schema() -> None:
     matcher = preferred(count=True)
     texts = ["a = 1 AND b = 2", "a = 1 AND b = 2 AND c < 5", "a = 1 AND b = 3", "a = 1", "c < 5", "c < 5 AND d > 1"]
-    matcher.add_many(range(len(texts)), texts)
+    matcher.add_many(enumerate(texts))
     assert matcher.match({"a": 1, "b": 2, "c": 4}) == [0, 1, 3, 4]
     stats = matcher.stats()
-    assert (stats["schemas"], stats["buckets"], stats["without_equality"]) == (2, 3, 2)
+    assert (stats["key_shapes"], stats["buckets"], stats["without_equality"]) == (2, 3, 2)
     assert (stats["candidates"], stats["false_candidates"], stats["additions"]) == (3, 0, 3)
     assert matcher.match({"a": 1, "b": 2, "c": 7}) == [0, 3]
     assert matcher.stats()["false_candidates"] == 1
 
 
-def test_only_schemas_inside_the_event_are_looked_up() -> None:
+def test_only_key_shapes_inside_the_event_are_looked_up() -> None:
     matcher = preferred(count=True)
-    matcher.add_many(range(3), ["a = 1", "b = 1", "a = 1 AND b = 1"])
+    matcher.add_many(enumerate(["a = 1", "b = 1", "a = 1 AND b = 1"]))
     assert matcher.match({"a": 1}) == [0]
     assert matcher.stats()["probes"] == 2  # one schema, and the attribute's equality table
     assert matcher.match({"c": 1}) == []
@@ -49,7 +49,7 @@ def test_every_combination_of_listed_values_is_looked_up(count: int) -> None:
 
 def test_more_attributes_than_bits_of_a_mask() -> None:
     matcher = preferred()
-    matcher.add_many(range(130), [f"x{i} = 1 AND y > {i}" for i in range(130)])
+    matcher.add_many(enumerate([f"x{i} = 1 AND y > {i}" for i in range(130)]))
     assert matcher.match({"x5": 1, "y": 50}) == [5]
     assert matcher.match({"x69": 1, "y": 500}) == [69]
 

@@ -32,7 +32,7 @@ def test_the_satisfied_constants_of_an_ordered_operator_are_a_run_on_the_right_s
 
 def test_a_predicate_of_many_conjunctions_is_stored_once() -> None:
     matcher = fair(count=True)
-    matcher.add_many(range(4), ["a = 1 AND b < 5", "a = 1 AND b < 6", "a = 1 AND c != 2", "b < 5 AND c != 2"])
+    matcher.add_many(enumerate(["a = 1 AND b < 5", "a = 1 AND b < 6", "a = 1 AND c != 2", "b < 5 AND c != 2"]))
     assert matcher.match({"a": 1, "b": 5, "c": 3}) == [1, 2]
     stats = matcher.stats()
     assert stats["predicates_stored"] == 4
@@ -72,6 +72,6 @@ def test_counts_start_anew_when_the_stamps_run_out() -> None:
 
 def test_two_ended_intervals_are_scanned_from_the_lowest() -> None:
     matcher = fair(count=True)
-    matcher.add_many(range(4), [f"x BETWEEN {low} AND {low + 10}" for low in (0, 5, 20, 30)])
+    matcher.add_many(enumerate([f"x BETWEEN {low} AND {low + 10}" for low in (0, 5, 20, 30)]))
     assert matcher.match({"x": 12}) == [1]
     assert matcher.stats()["predicate_evaluations"] == 2

@@ -17,7 +17,7 @@ def quarantine(**options: object) -> Quarantine:
 
 def test_other_predicates_are_checked_only_for_candidates() -> None:
     matcher = quarantine(count=True)
-    matcher.add_many(range(100), [f"a = {i} AND b < 5 AND c > {i}" for i in range(100)])
+    matcher.add_many(enumerate([f"a = {i} AND b < 5 AND c > {i}" for i in range(100)]))
     assert matcher.match({"a": 7, "b": 1, "c": 8}) == [7]
     stats = matcher.stats()
     assert (stats["candidates"], stats["false_candidates"], stats["predicate_evaluations"]) == (1, 0, 2)
@@ -28,7 +28,7 @@ def test_other_predicates_are_checked_only_for_candidates() -> None:
 def test_conjunctions_without_an_equality_are_scanned_by_the_attributes_that_they_test() -> None:
     matcher = quarantine(count=True)
     texts = [f"a < {i}" for i in range(5)] + [f"a < {i} AND b > {i}" for i in range(5)] + ["c != 1", "a IN (1, 2)"]
-    matcher.add_many(range(len(texts)), texts)
+    matcher.add_many(enumerate(texts))
     assert matcher.match({"a": 2}) == [3, 4, 11]
     stats = matcher.stats()
     assert (stats["groups"], stats["without_equality"], stats["quarantine_scanned"]) == (4, 12, 6)
@@ -49,6 +49,6 @@ def test_groups_longer_than_a_cache_line_and_of_many_columns() -> None:
 
 def test_every_combination_of_listed_values_is_a_candidate_once() -> None:
     matcher = quarantine(count=True)
-    matcher.add_many(range(9), [f"a = {i} AND b = {j} AND c > 0" for i, j in product(range(3), repeat=2)])
+    matcher.add_many(enumerate([f"a = {i} AND b = {j} AND c > 0" for i, j in product(range(3), repeat=2)]))
     assert matcher.match({"a": [0, 2, 5], "b": [1, 2], "c": [-1, 1]}) == [1, 2, 7, 8]
     assert matcher.stats()["candidates"] == 4

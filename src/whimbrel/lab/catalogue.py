@@ -1,23 +1,18 @@
-"""The family at a glance: what each member is, where it comes from and what it supports, from its own docstrings."""
+"""The matchers at a glance: what each is, the paper that it comes from, and what it supports."""
 
 from __future__ import annotations
 
 import inspect
-import re
 from dataclasses import asdict, dataclass, fields
 
 from whimbrel.matchers import MATCHERS, BaseMatcher, Capabilities
 
-_SECTION = re.compile(r"sections?\s+(\d[\d.]*(?:(?:\s*,\s*|\s+and\s+|-)\d[\d.]*)*)")
-_DIGEST = re.compile(r"ALGORITHMS\.md,?\s+" + _SECTION.pattern)
-_PAPER = re.compile(r"\[(Gryphon|Survey|Spaces|LeSub|Prefix)\]")
-
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """A member: its name, what it is, the papers and the section of ALGORITHMS.md, the constructs it takes or not.
+    """A matcher: its name, what it is, its paper and the place in it, the constructs that it takes or not.
 
-    `remark` is a further limit, where a member's capabilities does not say all.
+    `remark` is a further limit, where the capabilities do not say all.
     """
 
     name: str
@@ -45,21 +40,18 @@ class CatalogueEntry:
 
 
 def catalogue() -> list[CatalogueEntry]:
-    """Every member, in the order of the registry.
+    """Every matcher, in the order of the registry.
 
     >>> [(entry.section, entry.papers, entry.scope) for entry in catalogue() if entry.name == "naive"]
-    [('1', ('Survey', 'LeSub'), 'everything')]
+    [('Figure 5; Figure 1 of Le Subscribe', ('Survey',), 'everything')]
     """
     return [entry_of(name, member) for name, member in MATCHERS.items()]
 
 
-def entry_of(name: str, member: type[BaseMatcher]) -> CatalogueEntry:
-    """What a member's docstrings and capabilities say."""
-    module = inspect.getdoc(inspect.getmodule(member)) or ""
-    text = f"{module}\n{inspect.getdoc(member) or ''}"
-    found = _DIGEST.search(text)
-    supports = tuple(member.capabilities.summary())
+def entry_of(name: str, matcher: type[BaseMatcher]) -> CatalogueEntry:
+    """What a matcher says of itself; the summary is the first line of its module's docstring."""
+    summary = (inspect.getdoc(inspect.getmodule(matcher)) or "").partition("\n")[0]
+    supports = tuple(matcher.capabilities.summary())
     refuses = tuple(field.name for field in fields(Capabilities) if field.name not in supports)
-    papers = tuple(dict.fromkeys(_PAPER.findall(text)))
-    summary, section, remark = module.partition("\n")[0], found[1] if found else "", getattr(member, "remark", "")
-    return CatalogueEntry(name, summary, papers, section, supports, refuses, remark)
+    remark = getattr(matcher, "remark", "")
+    return CatalogueEntry(name, summary, (matcher.paper.short,), matcher.section, supports, refuses, remark)

@@ -1,8 +1,8 @@
-"""The matcher role: add, remove, replace, match; one role, many algorithms.
+"""What all matchers of the papers share; the role itself is the protocol `whimbrel.model.matcher.Matcher`.
 
-`BaseMatcher` does what all members share: it turns filters into conjunctions, stores equal conjunctions once, keeps the
-filters that hold always or never out of the structure, and maps conjunctions back to subscription ids in order of
-addition. A member sees numbered conjunctions only: `_insert`, `_delete`, `_search`.
+`BaseMatcher` turns filters into conjunctions, stores equal conjunctions once, keeps filters that hold always or never
+out of the structure, and maps conjunctions back to subscription ids in order of addition. A matcher sees numbered
+conjunctions only: it has `_insert`, `_delete` and `_search`.
 """
 
 from __future__ import annotations
@@ -10,15 +10,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from whimbrel.matchers.capabilities import Capabilities
+from whimbrel.matchers.papers import Paper
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.errors import DuplicateId, FilterError, IdKindError, UnknownId
 from whimbrel.model.event import Event
 from whimbrel.model.event_tables import read_events, read_typed_events
+from whimbrel.model.explain import Explanation, explain
 from whimbrel.model.filter import Filter
+from whimbrel.model.near_misses import NearMiss, near_misses
 from whimbrel.model.subscription import Id, Subscription, id_kind
 
 if TYPE_CHECKING:
@@ -37,6 +40,9 @@ class BaseMatcher(ABC):
     """
 
     name: ClassVar[str]
+    paper: ClassVar[Paper]
+    section: ClassVar[str]
+    """Where the paper describes the algorithm."""
     capabilities: ClassVar[Capabilities]
 
     def __init__(self, timestamps: Iterable[str] = ()) -> None:
@@ -63,6 +69,16 @@ class BaseMatcher(ABC):
         self._put(self._next_place, Subscription(id, parsed))
         self._next_place += 1
 
+    def add_many(self, subscriptions: Iterable[tuple[Id, object]] | pa.Table, dialect: str = "sql") -> None:
+        """Add many subscriptions, all or none: pairs of id and filter, or an Arrow table with columns id and filter.
+
+        The first bad id or filter raises what `add` would raise.
+        """
+        ids, filters = id_and_filter_lists(subscriptions)
+        self._new_kind(ids)
+        for id, parsed in zip(ids, [self._prepare(filter, dialect) for filter in filters], strict=True):
+            self.add(id, parsed)
+
     def remove(self, id: Id) -> None:
         """Remove a subscription; UnknownId if it is not there."""
         self._take(self._place(id))
@@ -88,6 +104,14 @@ class BaseMatcher(ABC):
                     yield row, self._subscriptions[place].id
 
         return _pairs_table(pairs(), self._kind or "int64")
+
+    def explain(self, id: Id, event: Event | Mapping[str, object]) -> Explanation:
+        """Why a subscription matches an event or not: each constraint, held or not, and the values seen."""
+        return explain(self[id].filter, self._read(event))
+
+    def near_misses(self, event: Event | Mapping[str, object], limit: int = 10) -> list[NearMiss]:
+        """The subscriptions that almost match: fewest failed constraints first, then order of addition."""
+        return near_misses((self[id] for id in self), self._read(event), limit)
 
     def attributes(self) -> frozenset[str]:
         """The attributes that some filter mentions."""
@@ -136,11 +160,14 @@ class BaseMatcher(ABC):
             return read_typed_events(self.schema, events)
         return read_events(events, self.attributes(), self.timestamps)
 
-    def _prepare(self, filter: object, dialect: str) -> Filter:
+    def _parse(self, filter: object, dialect: str) -> Filter:
+        """The filter, typed if there is a schema."""
         parsed = filter if isinstance(filter, Filter) else Filter.parse(filter, dialect, self.schema)
-        if self.schema is not None:
-            parsed = self.schema.typed(parsed)
-        elif parsed.schema is not None and self._places:
+        return parsed if self.schema is None else self.schema.typed(parsed)
+
+    def _prepare(self, filter: object, dialect: str) -> Filter:
+        parsed = self._parse(filter, dialect)
+        if self.schema is None and parsed.schema is not None and self._places:
             raise FilterError("Expected a filter without a schema, as the first one was, but got one with a schema")
         for conjunction in parsed.conjunctions:
             self.capabilities.check(self.name, conjunction)
@@ -188,6 +215,20 @@ class BaseMatcher(ABC):
             raise UnknownId(id)
         return int(place)
 
+    def _new_kind(self, ids: Sequence[Id]) -> str | None:
+        """The kind of all ids, which must be new ones of one kind."""
+        kind = self._kind
+        for id in ids:
+            found = id_kind(id)
+            if kind not in (None, found):
+                raise IdKindError(id, str(kind))
+            kind = found
+            if id in self._places:
+                raise DuplicateId(id)
+        if len(set(ids)) < len(ids):
+            raise DuplicateId(next(id for id, times in Counter(ids).items() if times > 1))
+        return kind
+
     def _check_kind(self, id: object) -> None:
         if self._kind not in (None, id_kind(id)):
             raise IdKindError(id, str(self._kind))
@@ -223,6 +264,16 @@ class BaseMatcher(ABC):
     def _member_stats(self) -> Stats:
         """The member's own counts."""
         return {}
+
+
+def id_and_filter_lists(subscriptions: Iterable[tuple[Id, object]] | pa.Table) -> tuple[list[Id], list[object]]:
+    """The ids and the filters of pairs, or of an Arrow table with columns id and filter."""
+    import pyarrow as pa
+
+    if isinstance(subscriptions, pa.Table):
+        return subscriptions["id"].to_pylist(), subscriptions["filter"].to_pylist()
+    pairs = list(subscriptions)
+    return [id for id, _ in pairs], [filter for _, filter in pairs]
 
 
 def _pairs_table(pairs: Iterable[tuple[int, Id]], kind: str) -> pa.Table:

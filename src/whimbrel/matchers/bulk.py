@@ -6,21 +6,23 @@ the number of every conjunction.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from whimbrel.language.columnar import ParsedMany, ShapeGroup, Term, parse_many
-from whimbrel.matchers.base import BaseMatcher
+from whimbrel.matchers.base import BaseMatcher, id_and_filter_lists
 from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.matchers.conjunction_rows import GONE
 from whimbrel.matchers.runs import Int32s
-from whimbrel.model.errors import DuplicateId, IdKindError
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
-from whimbrel.model.subscription import Id, Subscription, id_kind
+from whimbrel.model.subscription import Id, Subscription
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _CONSTRUCTS = {"range": "ranges", "excluded": "exclusions"}
 
@@ -58,7 +60,7 @@ class Bulk:
 
 
 class BulkMatcher(BaseMatcher):
-    """A matcher with `add_many`. What is loaded that way has a place and an id, but neither filter nor number."""
+    """A matcher whose `add_many` keeps texts as columns: a place and an id for each, but no filter object."""
 
     def __init__(self, timestamps: Iterable[str] = ()) -> None:
         super().__init__(timestamps)
@@ -71,16 +73,18 @@ class BulkMatcher(BaseMatcher):
         super().add(id, filter, dialect)
         self._ids.append(id)
 
-    def add_many(self, ids: Sequence[Id], texts: Sequence[str], dialect: str = "sql") -> None:
-        """Add many subscriptions, all or none: the first bad id or filter raises what `add` would raise."""
-        if len(ids) != len(texts):
-            raise ValueError(f"Expected as many ids as filters, but got {len(ids):,} and {len(texts):,}")
+    def add_many(self, subscriptions: Iterable[tuple[Id, object]] | pa.Table, dialect: str = "sql") -> None:
+        """Add many subscriptions, all or none: pairs of id and filter, or an Arrow table with columns id and filter.
+
+        The first bad id or filter raises what `add` would raise. Texts that share a shape stay columns of literals.
+        """
+        ids, given = id_and_filter_lists(subscriptions)
         kind = self._new_kind(ids)
-        if self.schema is None:
+        texts = [filter for filter in given if isinstance(filter, str)]
+        if self.schema is None and len(texts) == len(given):
             parsed = parse_many(texts, dialect)
         else:
-            typed = {row: Filter.parse(text, dialect, self.schema) for row, text in enumerate(texts)}
-            parsed = ParsedMany(len(texts), filters=typed)
+            parsed = ParsedMany(len(given), filters={row: self._parse(one, dialect) for row, one in enumerate(given)})
         if parsed.errors:
             raise parsed.errors[0][1]
         filters = dict(parsed.filters)
@@ -101,20 +105,6 @@ class BulkMatcher(BaseMatcher):
             self._bulk.add(replace(group, rows=first + group.rows))
         self._loaded = self._loaded or bool(groups)
         self._holders_changed()
-
-    def _new_kind(self, ids: Sequence[Id]) -> str | None:
-        """The kind of all ids, which must be new ones of one kind."""
-        kind = self._kind
-        for id in ids:
-            found = id_kind(id)
-            if kind not in (None, found):
-                raise IdKindError(id, str(kind))
-            kind = found
-            if id in self._places:
-                raise DuplicateId(id)
-        if len(set(ids)) < len(ids):
-            raise DuplicateId(next(id for id, times in Counter(ids).items() if times > 1))
-        return kind
 
     def remove(self, id: Id) -> None:
         """Remove a subscription; UnknownId if it is not there."""
@@ -169,7 +159,7 @@ class BulkMatcher(BaseMatcher):
         self._holders_changed()
 
     def _holders_changed(self) -> None:
-        """What is made from the holders of rows is out of date."""
+        """Forget what was made from the holders of rows; a place was added or removed."""
 
     def _check(self) -> None:
         places = self._places
@@ -183,7 +173,7 @@ class BulkMatcher(BaseMatcher):
 
 
 def is_columnar(group: ShapeGroup, capabilities: Capabilities) -> bool:
-    """Whether every row of the group is made of values to pick from, inside the fragment."""
+    """Whether every constraint of the group is a plain set of values that the matcher supports."""
     return all(
         terms and all(_construct(term) is not None and getattr(capabilities, str(_construct(term))) for term in terms)
         for terms in group.shape.conjunctions

@@ -1,4 +1,4 @@
-"""What part of the language a matcher supports, and the refusal of the rest."""
+"""Which constructs of filters and events a matcher supports, and the errors for all others."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Capabilities:
     elements: bool = True
 
     def supports(self, conjunction: Conjunction) -> bool:
-        """Whether the conjunction is inside the fragment."""
+        """Whether every construct of the conjunction is supported."""
         return not any(True for construct in constructs(conjunction) if not getattr(self, construct))
 
     def check(self, matcher: str, conjunction: Conjunction) -> None:
-        """Raise `UnsupportedFilter` for the first construct outside the fragment."""
+        """Raise `UnsupportedFilter` for the first construct that is not supported."""
         for construct in constructs(conjunction):
             if not getattr(self, construct):
                 from whimbrel.matchers import supporting  # the registry imports every member
@@ -44,7 +44,7 @@ class Capabilities:
                 raise UnsupportedFilter(matcher, CONSTRUCTS[construct], supporting(conjunction))
 
     def check_event(self, matcher: str, event: Event, mentioned: Callable[[str], bool]) -> None:
-        """Raise `UnsupportedEvent` for lists or arrays of objects on a mentioned attribute outside the fragment."""
+        """Raise `UnsupportedEvent` for a list or an array of objects, if not supported, on a mentioned attribute."""
         if self.lists and self.elements:
             return
         for name in filter(mentioned, event.attributes):

@@ -1,7 +1,7 @@
-"""The conformance checks that every member of the family runs: `yield_checks(make)` yields named functions.
+"""The conformance checks that every matcher runs: `yield_checks(make)` yields named functions.
 
 A check gets a maker of empty matchers and asserts one sentence about behaviour. Checks use the part of the language
-that all members support (an equality on 0/1 values), unless the member's fragment says that it can do more.
+that all matchers support (an equality on 0/1 values), unless the capabilities of a matcher say that it can do more.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def check_batch_equals_single_events(make: Maker) -> None:
 
 
 def check_refusals_are_typed(make: Maker) -> None:
-    """A filter outside the fragment is refused with the construct and the members that can, and nothing changes."""
+    """An unsupported filter is refused with the construct and the matchers that support it, and nothing changes."""
     matcher = make()
     for text in _SAMPLES:
         before = len(matcher)

@@ -23,6 +23,7 @@ from whimbrel.matchers.conjunction_rows import (
     in_set,
 )
 from whimbrel.matchers.frozen import FrozenMatcher
+from whimbrel.matchers.papers import Paper
 from whimbrel.matchers.runs import Int32s, Int64s
 from whimbrel.ranks.encoding.event_grid import EventGrid
 
@@ -35,16 +36,15 @@ ANY_WIDTH = np.uint32(0xFFFFFFFF)
 class CompiledNaive(FrozenMatcher):
     """Checks every conjunction, with no index: the honest baseline of every speed claim.
 
-    [Survey] Figure 5 and [LeSub] Figure 1 (ALGORITHMS.md section 1) as their authors' rivals would have had to write
-    them: values are ranks (section 25), the constraints of all conjunctions lie one after the other in memory, and a
-    conjunction is left at its first constraint that fails. Cost: the constraints that are looked at.
+    The papers' baseline, written for speed: values are ranks, the constraints of all conjunctions lie one after the
+    other in memory, and a conjunction is left at its first constraint that fails. Cost: the constraints looked at.
 
     `count`: count predicate evaluations (`stats()`). `timestamps`: attributes whose strings are timestamps.
 
     >>> from whimbrel.matchers import make
     >>> naive = make("compiled_naive")
     >>> naive.add("cheap", "price < 5")
-    >>> naive.add_many(["red", "other"], ["color = 'red' AND price < 9", "color != 'red'"])
+    >>> naive.add_many([("red", "color = 'red' AND price < 9"), ("other", "color != 'red'")])
     >>> naive.match({"price": 3, "color": "red"})
     ['cheap', 'red']
     >>> naive.count_batch([{"price": 3, "color": "red"}, {"color": "blue"}])
@@ -52,6 +52,8 @@ class CompiledNaive(FrozenMatcher):
     """
 
     name = "compiled_naive"
+    paper = Paper.SURVEY
+    section = "Figure 5; Figure 1 of Le Subscribe"
     capabilities = Capabilities(patterns=False, members=False, states=False, links=False, elements=False)
     counted = ("conjunctions_checked", "predicate_evaluations")
 

@@ -1,9 +1,9 @@
 """The clusters of the equality-preferred members: conjunctions by the attributes and constants of their equalities.
 
-ALGORITHMS.md section 13. The schema of a conjunction is the set of attributes that it compares with `=`; within a
-schema the tuple of constants leads to a bucket of rows. Every row is in exactly one bucket, and rows without an
-equality come last. An event asks each schema whose attributes it all has, at most 2^n of them, for its tuple of
-values; where an attribute has several values, for every combination.
+Le Subscribe, Figure 4. The key shape of a conjunction is the set of attributes that it compares with `=` (the paper
+calls it a schema). Within a shape the tuple of constants leads to a bucket of rows. Every row is in exactly one bucket,
+and rows without an equality come last. An event asks each shape whose attributes it all has, at most 2^n of them, for
+its tuple of values; where an attribute has several values, for every combination.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ EMPTY = -1
 
 
 class Clusters(NamedTuple):
-    """s schemas and b buckets; rows are numbered in the order of buckets."""
+    """s shapes and b buckets; rows are numbered in the order of buckets."""
 
     mask: npt.NDArray[np.uint64]  # [s]: a bit for each attribute number modulo 64
-    attr_start: Int64s  # [s + 1]: the attributes of each schema
+    attr_start: Int64s  # [s + 1]: the attributes of each shape
     attr: Int32s
-    bucket_start: Int64s  # [s + 1]: the buckets of each schema
+    bucket_start: Int64s  # [s + 1]: the buckets of each shape
     row_start: Int64s  # [b + 1]: the rows of each bucket
-    key_start: Int64s  # [b + 1]: the constants of each bucket, in the order of the schema's attributes
+    key_start: Int64s  # [b + 1]: the constants of each bucket, in the order of the shape's attributes
     key: Int32s
-    table: Int32s  # open addressing: hash of schema and constants -> bucket
+    table: Int32s  # open addressing: hash of shape and constants -> bucket
 
     @property
     def clustered(self) -> int:
@@ -45,15 +45,15 @@ def build_clusters(rows: ConjunctionRows) -> tuple[Clusters, Int64s]:
     keyed = np.flatnonzero(counts)
     start = offsets(counts[keyed])
     cells = np.ascontiguousarray(rows.items[is_equal][:, [ATTR, LOW]])
-    schema, schema_first = unique_runs(start, np.ascontiguousarray(cells[:, :1]))
+    shape, shape_first = unique_runs(start, np.ascontiguousarray(cells[:, :1]))
     bucket, bucket_first = unique_runs(start, cells)
-    by_schema = np.argsort(schema[bucket_first], kind="stable")  # the buckets, schema after schema
-    place = np.empty(len(by_schema), dtype=np.int64)
-    place[by_schema] = np.arange(len(by_schema))
+    by_shape = np.argsort(shape[bucket_first], kind="stable")  # the buckets, shape after shape
+    place = np.empty(len(by_shape), dtype=np.int64)
+    place[by_shape] = np.arange(len(by_shape))
     order = np.concatenate([keyed[np.argsort(place[bucket], kind="stable")], np.flatnonzero(counts == 0)])
-    attr_start, attrs = take_runs(start, np.ascontiguousarray(cells[:, 0]), schema_first)
-    key_start, keys = take_runs(start, np.ascontiguousarray(cells[:, 1]), bucket_first[by_schema])
-    bucket_start = offsets(np.bincount(schema[bucket_first], minlength=len(schema_first)))
+    attr_start, attrs = take_runs(start, np.ascontiguousarray(cells[:, 0]), shape_first)
+    key_start, keys = take_runs(start, np.ascontiguousarray(cells[:, 1]), bucket_first[by_shape])
+    bucket_start = offsets(np.bincount(shape[bucket_first], minlength=len(shape_first)))
     bits = np.uint64(1) << (attrs % 64).astype(np.uint64)
     mask = np.bitwise_or.reduceat(bits, attr_start[:-1]) if len(attrs) else np.zeros(0, dtype=np.uint64)
     row_start = offsets(np.bincount(place[bucket], minlength=len(place)))
@@ -69,16 +69,16 @@ def _mix(mixed: np.uint64, rank: int) -> np.uint64:  # pragma: no cover
 
 
 @helper
-def _seed(schema: int) -> np.uint64:  # pragma: no cover
-    return np.uint64(schema + 1) * np.uint64(0x9E3779B97F4A7C15)
+def _seed(shape: int) -> np.uint64:  # pragma: no cover
+    return np.uint64(shape + 1) * np.uint64(0x9E3779B97F4A7C15)
 
 
 @kernel
 def _fill(table: Int32s, bucket_start: Int64s, key_start: Int64s, keys: Int32s) -> None:  # pragma: no cover
     last = np.uint64(table.size - 1)
-    for schema in range(bucket_start.size - 1):
-        for bucket in range(bucket_start[schema], bucket_start[schema + 1]):
-            mixed = _seed(schema)
+    for shape in range(bucket_start.size - 1):
+        for bucket in range(bucket_start[shape], bucket_start[shape + 1]):
+            mixed = _seed(shape)
             for place in range(key_start[bucket], key_start[bucket + 1]):
                 mixed = _mix(mixed, keys[place])
             slot = mixed & last
@@ -89,12 +89,12 @@ def _fill(table: Int32s, bucket_start: Int64s, key_start: Int64s, keys: Int32s) 
 
 @helper
 def _probe(
-    c: Clusters, schema: int, mixed: np.uint64, ranks: Int32s, out: Int32s, found: int
+    c: Clusters, shape: int, mixed: np.uint64, ranks: Int32s, out: Int32s, found: int
 ) -> int:  # pragma: no cover
-    """Adds the buckets of a schema whose constants are `ranks`."""
+    """Adds the buckets of a shape whose constants are `ranks`."""
     last = np.uint64(c.table.size - 1)
     slot = mixed & last
-    low, high = c.bucket_start[schema], c.bucket_start[schema + 1]
+    low, high = c.bucket_start[shape], c.bucket_start[shape + 1]
     while c.table[slot] != EMPTY:
         bucket = c.table[slot]
         if low <= bucket < high:
@@ -132,20 +132,20 @@ def find_buckets(
 ) -> int:  # pragma: no cover
     """Writes the buckets whose equalities the event satisfies to `out`; their number.
 
-    `ranks` is room for two numbers per attribute of the longest schema.
+    `ranks` is a buffer for two numbers per attribute of the longest shape.
     """
     mask, attr_start, attr, table = c.mask, c.attr_start, c.attr, c.table
     last = np.uint64(table.size - 1)
     values = first[event]
     absent = ~_event_mask(values)
     found = int(np.int64(0))  # callees would be compiled twice, the first time for a literal 0
-    for schema in range(mask.size):
-        if mask[schema] & absent:
+    for shape in range(mask.size):
+        if mask[shape] & absent:
             continue
-        mixed = _seed(schema)
+        mixed = _seed(shape)
         lists = False
         rank = 0
-        for place in range(attr_start[schema], attr_start[schema + 1]):
+        for place in range(attr_start[shape], attr_start[shape + 1]):
             rank = values[np.uint32(attr[place])]
             if rank < 0:
                 break
@@ -158,19 +158,19 @@ def find_buckets(
         if counters is not None:
             counters[0] += 1
         if lists:
-            found = _combine(c, schema, values.size * event, values, starts, more, ranks, out, found)
+            found = _combine(c, shape, values.size * event, values, starts, more, ranks, out, found)
             continue
         slot = mixed & last
         while table[slot] != EMPTY:
             bucket = table[slot]
             slot = (slot + np.uint64(1)) & last
-            if bucket < c.bucket_start[schema] or bucket >= c.bucket_start[schema + 1]:
+            if bucket < c.bucket_start[shape] or bucket >= c.bucket_start[shape + 1]:
                 continue
-            key = c.key_start[bucket] - attr_start[schema]
-            place = attr_start[schema]
-            while place < attr_start[schema + 1] and c.key[key + place] == values[attr[place]]:
+            key = c.key_start[bucket] - attr_start[shape]
+            place = attr_start[shape]
+            while place < attr_start[shape + 1] and c.key[key + place] == values[attr[place]]:
                 place += 1
-            if place == attr_start[schema + 1]:  # the search goes on: equal keys may lie in two buckets
+            if place == attr_start[shape + 1]:  # the search goes on: equal keys may lie in two buckets
                 out[found] = bucket
                 found += 1
     return found
@@ -179,7 +179,7 @@ def find_buckets(
 @helper
 def _combine(
     c: Clusters,
-    schema: int,
+    shape: int,
     cells: int,
     values: Int32s,
     starts: Int64s,
@@ -188,15 +188,15 @@ def _combine(
     out: Int32s,
     found: int,
 ) -> int:  # pragma: no cover
-    """Every combination of the values of a schema's attributes, or every bucket, whichever are fewer."""
-    begin = c.attr_start[schema]
-    width = c.attr_start[schema + 1] - begin
+    """Every combination of the values of a shape's attributes, or every bucket, whichever are fewer."""
+    begin = c.attr_start[shape]
+    width = c.attr_start[shape + 1] - begin
     combinations = 1
     for place in range(begin, begin + width):
         cell = cells + c.attr[place]
         combinations = min(combinations * (1 + starts[cell + 1] - starts[cell]), out.size + 1)
-    if combinations > c.bucket_start[schema + 1] - c.bucket_start[schema]:
-        for bucket in range(c.bucket_start[schema], c.bucket_start[schema + 1]):
+    if combinations > c.bucket_start[shape + 1] - c.bucket_start[shape]:
+        for bucket in range(c.bucket_start[shape], c.bucket_start[shape + 1]):
             held = 0
             for place in range(width):
                 attr = c.attr[begin + place]
@@ -212,12 +212,12 @@ def _combine(
     turn = ranks[width : 2 * width]  # the value that is chosen of each attribute: 0 is the first
     turn[:] = 0
     for _ in range(combinations):
-        mixed = _seed(schema)
+        mixed = _seed(shape)
         for place in range(width):
             attr = c.attr[begin + place]
             ranks[place] = values[attr] if turn[place] == 0 else more[starts[cells + attr] + turn[place] - 1]
             mixed = _mix(mixed, ranks[place])
-        found = _probe(c, schema, mixed, ranks[:width], out, found)
+        found = _probe(c, shape, mixed, ranks[:width], out, found)
         place = 0
         while place < width:
             attr = c.attr[begin + place]
@@ -230,14 +230,14 @@ def _combine(
 
 
 def check_clusters(c: Clusters) -> None:
-    """Assert that every bucket has rows, is in the table once, and belongs to a schema of its own attributes."""
+    """Assert that every bucket has rows, is in the table once, and belongs to a shape of its own attributes."""
     buckets = len(c.row_start) - 1
     assert c.bucket_start[-1] == buckets == len(c.key_start) - 1
     assert np.all(np.diff(c.row_start) > 0) and np.all(np.diff(c.bucket_start) > 0)
     filed = c.table[c.table != EMPTY]
     assert len(filed) == buckets and len(set(filed.tolist())) == buckets
-    schemas = [tuple(c.attr[i:j]) for i, j in zip(c.attr_start[:-1], c.attr_start[1:], strict=True)]
-    assert len(set(schemas)) == len(schemas)
-    for schema, attrs in enumerate(schemas):
-        widths = np.diff(c.key_start)[c.bucket_start[schema] : c.bucket_start[schema + 1]]
+    shapes = [tuple(c.attr[i:j]) for i, j in zip(c.attr_start[:-1], c.attr_start[1:], strict=True)]
+    assert len(set(shapes)) == len(shapes)
+    for shape, attrs in enumerate(shapes):
+        widths = np.diff(c.key_start)[c.bucket_start[shape] : c.bucket_start[shape + 1]]
         assert np.all(widths == len(attrs))

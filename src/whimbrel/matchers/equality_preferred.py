@@ -1,4 +1,4 @@
-"""Equality-preferred matching: equalities by one lookup per schema, all other predicates by counting.
+"""Equality-preferred matching: equalities by one lookup per key shape, all other predicates by counting.
 
 The hot loops are Numba on frozen arrays; `add` and `remove` are dynamic (see `frozen`).
 """
@@ -14,7 +14,8 @@ from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.matchers.conjunction_rows import EQUAL, KIND, ConjunctionRows
 from whimbrel.matchers.equality_clusters import Clusters, build_clusters, check_clusters, find_buckets
 from whimbrel.matchers.frozen import FrozenMatcher
-from whimbrel.matchers.predicate_clusters import Predicates, build_predicates, check_predicates, run_room, satisfied
+from whimbrel.matchers.papers import Paper
+from whimbrel.matchers.predicate_clusters import Predicates, build_predicates, check_predicates, run_buffer, satisfied
 from whimbrel.matchers.runs import Int32s, Int64s, offsets
 from whimbrel.ranks.encoding.event_grid import EventGrid
 
@@ -22,10 +23,10 @@ LAST_STAMP = 2**31 - 1
 
 
 class EqualityPreferred(FrozenMatcher):
-    """Finds the conjunctions whose equalities all hold with one hash lookup per schema, and counts the rest.
+    """Finds the conjunctions whose equalities all hold with one hash lookup per key shape, and counts the rest.
 
-    [LeSub] Figure 4 (ALGORITHMS.md section 13). The schema of a conjunction is the set of attributes with an equality;
-    the event's values of a schema lead to the conjunctions whose equalities hold. All other predicates, of these
+    The key shape of a conjunction is the set of attributes with an equality (the paper calls it a schema). The event's
+    values of a key shape lead to the conjunctions whose equalities hold. All other predicates, of these
     conjunctions and of those without an equality, are counted as in `fair_predicate`, and a conjunction that was
     looked up is emitted when its count is complete (at once if it has nothing to count). Only conjunctions without an
     equality need a comparison at every addition, so they are counted apart.
@@ -48,6 +49,8 @@ class EqualityPreferred(FrozenMatcher):
     """
 
     name = "equality_preferred"
+    paper = Paper.LE_SUBSCRIBE
+    section = "Figure 4"
     capabilities = Capabilities(patterns=False, members=False, states=False, links=False, elements=False)
     counted = ("probes", "predicate_evaluations", "additions", "comparisons", "candidates", "false_candidates")
 
@@ -67,7 +70,7 @@ class EqualityPreferred(FrozenMatcher):
         self._step = int(needed.max(initial=0)) + 1
         self._stamp = 0
         self._seen = np.zeros(self._predicates.size, dtype=np.int32)
-        self._room = run_room(self._predicates)
+        self._run_buffer = run_buffer(self._predicates)
         self._buckets = np.zeros(len(self._clusters.row_start), dtype=np.int32)
         self._ranks = np.zeros(2 * int(np.diff(self._clusters.attr_start).max(initial=0)), dtype=np.int32)
         return order
@@ -79,7 +82,7 @@ class EqualityPreferred(FrozenMatcher):
             self._seen[:] = 0
         stop, self._stamp = _prefer(
             self._clusters, self._predicates, *self._looked_up, *self._free, block.first, block.starts, block.more,
-            event, self._hits, self._needed, self._stamp, self._step, self._room, self._seen, self._buckets,
+            event, self._hits, self._needed, self._stamp, self._step, self._run_buffer, self._seen, self._buckets,
             self._ranks, out, ends, self._counters,
         )  # fmt: skip
         return int(stop)
@@ -88,7 +91,7 @@ class EqualityPreferred(FrozenMatcher):
         arrays = (*self._clusters, *self._predicates, *self._looked_up, *self._free, self._needed, self._hits)
         return {
             "predicates_stored": self._predicates.size,
-            "schemas": len(self._clusters.mask),
+            "key_shapes": len(self._clusters.mask),
             "buckets": len(self._clusters.row_start) - 1,
             "without_equality": len(self._hits) - self._clusters.clustered,
             "bytes": sum(array.nbytes for array in arrays),

@@ -12,7 +12,8 @@ from whimbrel.matchers.base import Stats
 from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.matchers.conjunction_rows import ConjunctionRows
 from whimbrel.matchers.frozen import FrozenMatcher
-from whimbrel.matchers.predicate_clusters import Predicates, build_predicates, check_predicates, run_room, satisfied
+from whimbrel.matchers.papers import Paper
+from whimbrel.matchers.predicate_clusters import Predicates, build_predicates, check_predicates, run_buffer, satisfied
 from whimbrel.matchers.runs import Int32s, Int64s
 from whimbrel.ranks.encoding.event_grid import EventGrid
 
@@ -22,7 +23,7 @@ LAST_STAMP = 2**31 - 1
 class FairPredicate(FrozenMatcher):
     """Counts the satisfied predicates of each conjunction, all predicates being treated alike.
 
-    [LeSub] Figure 2 (ALGORITHMS.md section 11). Every different predicate is stored once, in the cluster of its
+    Every different predicate is stored once, in the cluster of its
     attribute and operator; a satisfied predicate adds 1 to each conjunction that has it, and a conjunction is emitted
     by the addition that completes it. Cost: lookups + additions + comparisons.
 
@@ -47,6 +48,8 @@ class FairPredicate(FrozenMatcher):
     """
 
     name = "fair_predicate"
+    paper = Paper.LE_SUBSCRIBE
+    section = "Figure 2"
     capabilities = Capabilities(patterns=False, members=False, states=False, links=False, elements=False)
     counted = ("probes", "predicate_evaluations", "predicates_satisfied", "additions", "comparisons")
 
@@ -59,7 +62,7 @@ class FairPredicate(FrozenMatcher):
         self._step = int(needed.max(initial=0)) + 1
         self._stamp = 0
         self._seen = np.zeros(self._predicates.size, dtype=np.int32)
-        self._room = run_room(self._predicates)
+        self._run_buffer = run_buffer(self._predicates)
 
     def _run(self, block: EventGrid, event: int, out: Int32s, ends: Int64s) -> int:
         if self._stamp + self._step * (len(block) + 2) > LAST_STAMP:
@@ -68,7 +71,7 @@ class FairPredicate(FrozenMatcher):
             self._seen[:] = 0
         stop, self._stamp = _count(
             self._predicates, block.first, block.starts, block.more, event, self._state, self._stamp, self._step,
-            self._room, self._seen, out, ends, self._counters,
+            self._run_buffer, self._seen, out, ends, self._counters,
         )  # fmt: skip
         return int(stop)
 

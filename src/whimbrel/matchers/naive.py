@@ -1,6 +1,6 @@
 """Naive matching: every conjunction, constraint by constraint, until one fails. The judge of all others.
 
-[Survey] Figure 5 and [LeSub] Figure 1 (ALGORITHMS.md section 1). Plain Python over `Conjunction.matches`.
+Plain Python over `Conjunction.matches`; the algorithm of the survey, Figure 5, and of Le Subscribe, Figure 1.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from whimbrel.matchers.base import BaseMatcher, Stats
 from whimbrel.matchers.capabilities import Capabilities
+from whimbrel.matchers.papers import Paper
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event
 
@@ -24,6 +25,8 @@ class Naive(BaseMatcher):
     """
 
     name = "naive"
+    paper = Paper.SURVEY
+    section = "Figure 5; Figure 1 of Le Subscribe"
     capabilities = Capabilities()
 
     def __init__(self, timestamps: tuple[str, ...] = ()) -> None:

@@ -1,6 +1,6 @@
 """The predicate clusters of the counting members: every different predicate once, found by attribute and operator.
 
-ALGORITHMS.md section 11. Predicates are numbered by (attribute, operator, constant), so that the satisfied predicates
+Le Subscribe, Figure 2. Predicates are numbered by (attribute, operator, constant), so that the satisfied predicates
 of an ordered operator are one run of numbers and their subscriptions one run of memory. All constraints of a
 conjunction on one attribute are one compound predicate, counted once per event however many values satisfy it
 (AMB-10d): an interval with two ends is BETWEEN, IN is found under each of its constants, `!=` is all but the equal
@@ -226,7 +226,7 @@ def satisfied(
     return found
 
 
-def run_room(p: Predicates) -> Int32s:
+def run_buffer(p: Predicates) -> Int32s:
     """A buffer for `satisfied`: every predicate alone, then one value's runs, then the run that is not counted."""
     return np.zeros((2 * p.size + OPERATORS * (len(p.first) + 2), 2), dtype=np.int32)
 

@@ -1,4 +1,4 @@
-"""Nonequality quarantining: equalities by one lookup per schema, everything else checked only where that succeeds.
+"""Nonequality quarantining: equalities by one lookup per key shape, everything else checked only where that succeeds.
 
 The hot loops are Numba on frozen arrays; `add` and `remove` are dynamic (see `frozen`).
 """
@@ -26,6 +26,7 @@ from whimbrel.matchers.conjunction_rows import (
 )
 from whimbrel.matchers.equality_clusters import Clusters, build_clusters, check_clusters, find_buckets
 from whimbrel.matchers.frozen import FrozenMatcher
+from whimbrel.matchers.papers import Paper
 from whimbrel.matchers.runs import Int32s, Int64s, offsets, take_runs, unique_runs
 from whimbrel.ranks.encoding.event_grid import EventGrid
 
@@ -53,16 +54,16 @@ class ScanGroups(NamedTuple):
 
 
 class Quarantine(FrozenMatcher):
-    """Looks equalities up by schema and checks all other predicates of a conjunction only if its equalities hold.
+    """Looks equalities up by key shape and checks all other predicates of a conjunction only if its equalities hold.
 
-    [LeSub] Figure 5 (ALGORITHMS.md section 14), the best of the paper's three. Clusters are those of
+    The best of the paper's three. Clusters are those of
     `equality_preferred`; the other predicates of a clustered conjunction lie beside it and are checked directly.
     Conjunctions without an equality are the quarantine. The paper indexes and counts their predicates; here they are
-    grouped by the attributes that they test and scanned column by column without branches, as section 14 advises.
+    grouped by the attributes that they test and scanned column by column without branches.
 
     Lists: every combination of values is looked up, and a constraint holds if one value satisfies it (AMB-10d).
 
-    Measured on lesubscribe (section 17, AMB-17a), 400,000 subscriptions, one core, microseconds per event from Arrow
+    Measured on lesubscribe (AMB-17a), 400,000 subscriptions, one core, microseconds per event from Arrow
     table to count: p = .5 (2,760 matches): quarantine 14, equality_preferred 161, fair_predicate 271, compiled_naive
     840; p = 1 (50 matches): 4.4, 4.6, 8.4. The paper's order and its tie at p = 1 hold, and so does the flat curve of
     equality alone. Its factor 10,000 over naive does not: compiled, with an early exit, naive is 60 times slower, where
@@ -82,6 +83,8 @@ class Quarantine(FrozenMatcher):
     """
 
     name = "quarantine"
+    paper = Paper.LE_SUBSCRIBE
+    section = "Figure 5"
     capabilities = Capabilities(patterns=False, members=False, states=False, links=False, elements=False)
     counted = ("probes", "predicate_evaluations", "candidates", "false_candidates", "quarantine_scanned")
 
@@ -111,7 +114,7 @@ class Quarantine(FrozenMatcher):
         arrays = (*self._clusters, *self._residuals, *self._groups)
         return {
             "predicates_stored": len(self._residuals.items),
-            "schemas": len(self._clusters.mask),
+            "key_shapes": len(self._clusters.mask),
             "buckets": len(self._clusters.row_start) - 1,
             "without_equality": len(self._residuals.start) - 1 - self._clusters.clustered,
             "groups": len(self._groups.plain),

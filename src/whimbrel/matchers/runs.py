@@ -1,4 +1,4 @@
-"""Runs: rows of a matrix one after the other, cut into pieces of different lengths by their offsets."""
+"""Runs: rows of a matrix, cut by offsets into runs of different lengths. Equal runs are found by hash."""
 
 from __future__ import annotations
 

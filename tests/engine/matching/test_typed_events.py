@@ -136,9 +136,9 @@ def test_a_matcher_that_has_ranges_has_hierarchies(name: str) -> None:
         matcher.add(2, "knid = 'bedroom'")
     matcher.add(2, "kind = 'bedroom'")
     if isinstance(matcher, BulkMatcher):
-        matcher.add_many([3], ["kind = 'bedroom'"])
+        matcher.add_many([(3, "kind = 'bedroom'")])
         with pytest.raises(FilterTypeError):
-            matcher.add_many([4], ["knid = 'bedroom'"])
+            matcher.add_many([(4, "knid = 'bedroom'")])
         assert matcher.match({"kind": "bedroom"})[-1] == 3
     other = make(name)
     other.add(1, "kind = 1")

@@ -22,7 +22,7 @@ lab = typer.Typer(help="The matchers of the papers, side by side.", no_args_is_h
 
 @lab.command()
 def matchers(json: Json = False) -> None:
-    """List every matcher with the section of the digest that it follows and what it supports."""
+    """List every matcher with its paper, the place in it, and what it supports."""
     from whimbrel.lab.catalogue import catalogue
 
     entries = catalogue()

@@ -1,8 +1,8 @@
 """The equality tree: a level per attribute, an edge per value, a leaf per subscription, and four ways to visit less.
 
-[Gryphon] sections 4 and 5 and appendix B (ALGORITHMS.md sections 3 and 5). Hot loops in Numba on frozen flat arrays
-(`level_kernels`), built in batches (`level_tree`); what was added since is in a small plain tree of Python objects
-that is searched as well (`overlay_tree`), and a removed subscription is a leaf that nobody holds until the next batch.
+Compiled loops (`level_kernels`) search flat arrays that are built in batches (`level_tree`). Subscriptions that were
+added since the last batch are in a small tree of Python objects that is searched as well (`overlay_tree`). A removed
+subscription stays as a leaf that nobody holds until the next batch.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from whimbrel.matchers.equality_tree.level_tree import FrozenTree
 from whimbrel.matchers.equality_tree.overlay_tree import Overlay, Tests
 from whimbrel.matchers.frozen import FrozenMatcher
 from whimbrel.matchers.options import MatcherOptionError, check_names
+from whimbrel.matchers.papers import Paper
 from whimbrel.matchers.runs import Int32s, Int64s
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event
@@ -65,6 +66,8 @@ class EqualityTree(FrozenMatcher):
     """
 
     name = "equality_tree"
+    paper = Paper.GRYPHON
+    section = "sections 4 and 5 and appendix B"
     capabilities = Capabilities(
         ranges=False, exclusions=False, unions=False, patterns=False, members=False, states=False, links=False,
         lists=False, elements=False,

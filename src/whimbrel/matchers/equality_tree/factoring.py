@@ -1,4 +1,4 @@
-"""Factoring: one tree per combination of the values of chosen index attributes ([Gryphon] section 5).
+"""Factoring: one tree per combination of the values of chosen index attributes (Gryphon, section 5).
 
 An event falls into one bucket. A subscription goes into every bucket that it can match in: where it does not test an
 index attribute, into the bucket of each of its values, and into OTHER, which stands for a value that no subscription

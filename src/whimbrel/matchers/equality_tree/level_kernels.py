@@ -9,6 +9,8 @@ growing arrays inside would take.
 
 from __future__ import annotations
 
+import numpy as np
+
 from whimbrel.compiled.jit import helper, kernel
 
 STAR = -1
@@ -24,7 +26,15 @@ PACKED = 5
 
 
 @helper
-def _put(work, place, low, high, level, parent, slot):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _put(
+    work: np.ndarray,
+    place: int,
+    low: int,
+    high: int,
+    level: int,
+    parent: int,
+    slot: int,
+) -> None:  # pragma: no cover
     work[place, 0] = low
     work[place, 1] = high
     work[place, 2] = level
@@ -33,7 +43,16 @@ def _put(work, place, low, high, level, parent, slot):  # type: ignore[no-untype
 
 
 @kernel
-def grow(rows, starts, collapse, stubs, nodes, edges, work, roots):  # type: ignore[no-untyped-def]  # pragma: no cover
+def grow(
+    rows: np.ndarray,
+    starts: np.ndarray,
+    collapse: bool,
+    stubs: bool,
+    nodes: np.ndarray,
+    edges: np.ndarray,
+    work: np.ndarray,
+    roots: np.ndarray,
+) -> tuple[int, int]:  # pragma: no cover
     """Grow one tree from each stretch of rows that `starts` begins; return the number of nodes and of edges.
 
     With `collapse` a node that has only a `*` edge is left out; with `stubs` only where a `*` edge leads to it, because
@@ -95,7 +114,12 @@ def grow(rows, starts, collapse, stubs, nodes, edges, work, roots):  # type: ign
 
 
 @helper
-def find(nodes, edges, node, rank):  # type: ignore[no-untyped-def]  # pragma: no cover
+def find(
+    nodes: np.ndarray,
+    edges: np.ndarray,
+    node: int,
+    rank: int,
+) -> int:  # pragma: no cover
     """The child of a node by the edge of this rank, or NONE."""
     low, high = nodes[node, EDGES], nodes[node, EDGES_END]
     while low < high:
@@ -105,12 +129,18 @@ def find(nodes, edges, node, rank):  # type: ignore[no-untyped-def]  # pragma: n
         else:
             high = middle
     if low < nodes[node, EDGES_END] and edges[low, 0] == rank:
-        return edges[low, 1]
+        return int(edges[low, 1])
     return NONE
 
 
 @helper
-def _push(work, top, found, low, high):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _push(
+    work: np.ndarray,
+    top: int,
+    found: np.ndarray,
+    low: int,
+    high: int,
+) -> int:  # pragma: no cover
     """Push found[low:high]; the new top, or -1 if there is no room."""
     if top + high - low > work.size:
         return -1
@@ -121,7 +151,13 @@ def _push(work, top, found, low, high):  # type: ignore[no-untyped-def]  # pragm
 
 
 @kernel
-def relate(nodes, edges, start, found, work):  # type: ignore[no-untyped-def]  # pragma: no cover
+def relate(
+    nodes: np.ndarray,
+    edges: np.ndarray,
+    start: np.ndarray,
+    found: np.ndarray,
+    work: np.ndarray,
+) -> int:  # pragma: no cover
     """Fill the CSR of every node's successors but for its own `*` child, resolved (section 5.2); return the entries.
 
     With T(P) known for the parent P of N, and x the value between them, T(N) is P's `*` child and what each X of T(P)
@@ -158,7 +194,12 @@ def relate(nodes, edges, start, found, work):  # type: ignore[no-untyped-def]  #
 
 
 @helper
-def _is_part(nodes, edges, one, other):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _is_part(
+    nodes: np.ndarray,
+    edges: np.ndarray,
+    one: int,
+    other: int,
+) -> bool:  # pragma: no cover
     """Whether every value that leaves node `one` leaves node `other` too."""
     place, end = nodes[other, EDGES], nodes[other, EDGES_END]
     for edge in range(nodes[one, EDGES], nodes[one, EDGES_END]):
@@ -170,7 +211,18 @@ def _is_part(nodes, edges, one, other):  # type: ignore[no-untyped-def]  # pragm
 
 
 @kernel
-def refine(nodes, edges, start, found, levels, collapse, aggressive, ends, lists, work):  # type: ignore[no-untyped-def]  # pragma: no cover
+def refine(
+    nodes: np.ndarray,
+    edges: np.ndarray,
+    start: np.ndarray,
+    found: np.ndarray,
+    levels: int,
+    collapse: bool,
+    aggressive: bool,
+    ends: np.ndarray,
+    lists: np.ndarray,
+    work: np.ndarray,
+) -> int:  # pragma: no cover
     """Fill the CSR of the final lists, in which a successor that must be blocked too gives way to its own.
 
     With `collapse` that is every node without values, with `aggressive` every node whose values are among those of the
@@ -205,7 +257,21 @@ def refine(nodes, edges, start, found, levels, collapse, aggressive, ends, lists
 
 
 @helper
-def search(packed, edges, stubs, lists, rows, successors, first, event, root, stack, out, size, counters):  # type: ignore[no-untyped-def]  # pragma: no cover
+def search(
+    packed: np.ndarray,
+    edges: np.ndarray,
+    stubs: np.ndarray,
+    lists: np.ndarray,
+    rows: np.ndarray,
+    successors: bool,
+    first: np.ndarray,
+    event: int,
+    root: int,
+    stack: np.ndarray,
+    out: np.ndarray,
+    size: int,
+    counters: np.ndarray | None,
+) -> int:  # pragma: no cover
     """Append the rows that an event satisfies to `out`, of which `size` are taken; return how many are taken then.
 
     Plain: the child by the event's value and the list, which is the `*` child. With successors: the child by the
@@ -260,10 +326,27 @@ def search(packed, edges, stubs, lists, rows, successors, first, event, root, st
 
 
 @kernel
-def run(  # type: ignore[no-untyped-def]
-    packed, edges, stubs, lists, rows, successors, indexed, starts, digits, strides, buckets, roots, first, event, most,
-    stack, out, ends, counters,
-):  # fmt: skip  # pragma: no cover
+def run(
+    packed: np.ndarray,
+    edges: np.ndarray,
+    stubs: np.ndarray,
+    lists: np.ndarray,
+    rows: np.ndarray,
+    successors: bool,
+    indexed: np.ndarray,
+    starts: np.ndarray,
+    digits: np.ndarray,
+    strides: np.ndarray,
+    buckets: np.ndarray,
+    roots: np.ndarray,
+    first: np.ndarray,
+    event: int,
+    most: int,
+    stack: np.ndarray,
+    out: np.ndarray,
+    ends: np.ndarray,
+    counters: np.ndarray | None,
+) -> int:  # pragma: no cover
     """Search events from `event` on, each in the tree of its bucket, while `out` holds `most` rows more."""
     size = 0
     while event < first.shape[0] and size + most <= out.size:

@@ -46,17 +46,17 @@ class FrozenTree:
 
     def _grow(self, sorted_rows: Int32s, starts: Int32s, collapse: bool, successors: bool) -> None:
         self.roots = np.empty(len(self.buckets), np.int32)
-        room = 4 * len(sorted_rows) + 64
+        capacity = 4 * len(sorted_rows) + 64
         while True:
-            nodes = np.empty((room, kernels.FIELDS), np.int32)
-            edges = np.empty((room, 2), np.int32)
-            work = np.empty((room, 5), np.int32)
+            nodes = np.empty((capacity, kernels.FIELDS), np.int32)
+            edges = np.empty((capacity, 2), np.int32)
+            work = np.empty((capacity, 5), np.int32)
             node_count, edge_count = kernels.grow(
                 sorted_rows, starts, collapse, successors, nodes, edges, work, self.roots
             )
             if node_count >= 0:
                 break
-            room *= 2
+            capacity *= 2
         self.nodes, self.edges = nodes[:node_count].copy(), edges[:edge_count].copy()
 
     def _relate(self, levels: int, collapse: bool, aggressive: bool) -> bool:
@@ -78,13 +78,13 @@ class FrozenTree:
 
     def _fitted(self, fill: Callable[[Int32s, Int32s], int]) -> Int32s | None:
         """What `fill` writes into a buffer that is large enough, or None above `ENTRIES_PER_NODE`."""
-        room = 2 * len(self.nodes) + 64
-        while room <= 2 * ENTRIES_PER_NODE * (len(self.nodes) + 64):
-            buffer = np.empty(room, np.int32)
-            size = fill(buffer, np.empty(room, np.int32))
+        capacity = 2 * len(self.nodes) + 64
+        while capacity <= 2 * ENTRIES_PER_NODE * (len(self.nodes) + 64):
+            buffer = np.empty(capacity, np.int32)
+            size = fill(buffer, np.empty(capacity, np.int32))
             if size >= 0:
                 return buffer[:size].copy()
-            room *= 2
+            capacity *= 2
         return None
 
     def _follow_stars(self) -> None:
@@ -114,7 +114,7 @@ class FrozenTree:
         self._stack = np.empty(len(nodes) + 1, np.int32)
 
     def run(self, first: Int32s, event: int, most: int, out: Int32s, ends: Int64s, counters: Int64s | None) -> int:
-        """Search events by their ranks, from `event` on, while `out` has room for `most` rows; where it stopped."""
+        """Search events by their ranks, from `event` on, while `out` has capacity for `most` rows; where it stopped."""
         factoring = self.factoring
         return int(
             kernels.run(

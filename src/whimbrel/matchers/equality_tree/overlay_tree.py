@@ -1,6 +1,6 @@
 """The overlay of the equality tree: a small plain tree of Python objects for what was added since the last batch.
 
-The tree of [Gryphon] section 4 without its tails of `*` edges: a subscription ends at the node after its last test.
+The tree of Gryphon, section 4, without its tails of `*` edges: a subscription ends at the node after its last test.
 Levels are attributes in the order in which they came.
 """
 

@@ -1,6 +1,6 @@
 """The deterministic tree of Gough and Smith as a DAG: one level per attribute, built breadth first, equal sets once.
 
-[LeSub] Figure 3 (ALGORITHMS.md section 12). A node is a level and the set of subscriptions that are still possible
+Le Subscribe, Figure 3. A node is a level and the set of subscriptions that are still possible
 there. Its regions lie between the cuts, as ranks, of what these ask of the level's attribute.
 """
 

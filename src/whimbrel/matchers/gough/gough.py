@@ -15,6 +15,7 @@ from whimbrel.matchers.conjunction_rows import ATTR, ConjunctionRows
 from whimbrel.matchers.frozen import FrozenMatcher
 from whimbrel.matchers.gough.dag import NONE, Dag
 from whimbrel.matchers.options import check_integer
+from whimbrel.matchers.papers import Paper
 from whimbrel.matchers.runs import Int32s, Int64s
 from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.limits import Limit
@@ -26,7 +27,7 @@ _LARGEST_BUDGET = 100_000_000
 class Gough(FrozenMatcher):
     """A level per attribute; at each, one binary search among the cuts of all subscriptions that are still possible.
 
-    [LeSub] Figure 3 (ALGORITHMS.md section 12). Time O(K log N) for an event with one value of each of K attributes,
+    Time O(K log N) for an event with one value of each of K attributes,
     space exponential in the worst case, although a set of subscriptions that is reached in several ways is one node.
     Therefore a `budget` of nodes: above it the next match is refused with LimitExceeded, which names it, and so are
     further ones until subscriptions are removed; nothing else changes. There is no incremental update, as the paper
@@ -49,6 +50,8 @@ class Gough(FrozenMatcher):
     """
 
     name = "gough"
+    paper = Paper.LE_SUBSCRIBE
+    section = "Figure 3"
     capabilities = Capabilities(patterns=False, members=False, states=False, links=False, elements=False)
     counted = ("nodes_visited", "comparisons")
 

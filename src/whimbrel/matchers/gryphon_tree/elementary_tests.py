@@ -1,6 +1,6 @@
 """Elementary tests of the general matching tree, their results, and when one result implies another.
 
-[Gryphon] section 3 (ALGORITHMS.md sections 2.1 and 2.2). `examine(a)` gives the value of a. `lt(a, c)` and `le(a, c)`
+Gryphon, section 3. `examine(a)` gives the value of a. `lt(a, c)` and `le(a, c)`
 ask whether a lies below a cut: just before c, or just after it. Where the test says nothing, because a is missing or
 of another type, its result is ABSENT, which is no edge's label.
 """

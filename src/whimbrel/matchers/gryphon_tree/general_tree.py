@@ -1,6 +1,6 @@
 """The general matching tree as linked nodes: insert by walking down, delete by parent pointers, search.
 
-[Gryphon] section 3 and appendix A (ALGORITHMS.md section 2.3), with the corrections that `gryphon_tree` names.
+Gryphon, section 3 and appendix A, with the corrections that `GryphonTree` names (docs/papers.md).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The general matching tree of Gryphon: inner nodes are tests, edges their results, leaves subscriptions.
 
 Dynamic Python objects (`general_tree`), with a frozen compiled form for matching (`frozen_tree`) that is made
-once the searches since the last change have visited as many nodes as there are.
+once the searches since the last change have visited as many nodes as the tree has.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from whimbrel.matchers.base import BaseMatcher, Stats
 from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.matchers.gryphon_tree.general_tree import GeneralTree
 from whimbrel.matchers.options import check_names
+from whimbrel.matchers.papers import Paper
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 class GryphonTree(BaseMatcher):
     """Conjunctions of equalities and ranges as paths of a tree of tests.
 
-    [Gryphon] section 3 and appendix A (ALGORITHMS.md section 2). The tests are examine(a), lt(a, c) and le(a, c); an
+    The tests are examine(a), lt(a, c) and le(a, c); an
     event follows, at each node, the edge of the test's result and the `*` edge. A missing attribute, and for lt and le
     a value of another type, gives no result, so that only `*` is followed. A new subscription shares the tests that the
     tree makes already: its own and, by the implication rule, those whose result follows from it. Implication is tested
@@ -49,6 +50,8 @@ class GryphonTree(BaseMatcher):
     """
 
     name = "gryphon_tree"
+    paper = Paper.GRYPHON
+    section = "section 3 and appendix A"
     capabilities = Capabilities(
         exclusions=False, unions=False, patterns=False, members=False, states=False, links=False, lists=False,
         elements=False,

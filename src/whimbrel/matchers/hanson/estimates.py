@@ -1,6 +1,6 @@
 """How many events a predicate lets through: from a sample of events, or else from the constants of the filters.
 
-ALGORITHMS.md section 15: an equality 1/|D|, a range its fraction of the domain, better frequencies from a sample.
+An equality passes 1/|D|, a range its fraction of the domain, better frequencies from a sample.
 """
 
 from __future__ import annotations

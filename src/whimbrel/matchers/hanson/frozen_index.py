@@ -127,7 +127,12 @@ def _runs(lists: Iterable[list[int]]) -> tuple[Int64s, Int32s]:
 
 
 @inlined
-def _inside(value, spans, start, stop):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _inside(
+    value: int,
+    spans: np.ndarray,
+    start: int,
+    stop: int,
+) -> bool:  # pragma: no cover
     low, high = start, stop
     while high - low > 1:
         middle = (low + high) >> 1
@@ -135,7 +140,7 @@ def _inside(value, spans, start, stop):  # type: ignore[no-untyped-def]  # pragm
             low = middle
         else:
             high = middle
-    return spans[low, 0] <= value <= spans[low, 1]
+    return bool(spans[low, 0] <= value <= spans[low, 1])
 
 
 @kernel
@@ -169,10 +174,10 @@ def stab_and_check(
                 following = node
             else:
                 visited += 1
-                slot = 0 if value < keys[node] else (2 if value > keys[node] else 1)
-                first, last = mark_starts[3 * node + slot], mark_starts[3 * node + slot + 1]
-                if slot != 1:
-                    following = children[node, slot >> 1]
+                side = 0 if value < keys[node] else (2 if value > keys[node] else 1)
+                first, last = mark_starts[3 * node + side], mark_starts[3 * node + side + 1]
+                if side != 1:
+                    following = children[node, side >> 1]
             for mark in range(first, last):
                 interval = whole if whole >= 0 else marks[mark]
                 for place in range(member_starts[interval], member_starts[interval + 1]):

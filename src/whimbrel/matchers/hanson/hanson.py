@@ -1,6 +1,6 @@
 """Hanson's algorithm: the most selective predicate of each subscription in an interval tree, the others checked.
 
-[LeSub] Figure 6 and Hanson et al., SIGMOD'90 (ALGORITHMS.md section 15). Dynamic Python, one balanced IBS-tree for each
+After Hanson et al., SIGMOD 1990. Dynamic Python objects, one balanced IBS-tree for each
 attribute and type (`ibs_tree`), with a frozen compiled form for matching (`frozen_index`): matches after a change
 walk the trees themselves until they have looked at as many candidates as there are conjunctions to compile.
 """
@@ -16,6 +16,7 @@ from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.matchers.hanson.estimates import Estimates, Events
 from whimbrel.matchers.hanson.frozen_index import CANDIDATES, EVALUATED, VISITED, FrozenHanson
 from whimbrel.matchers.hanson.ibs_tree import IbsTree, MarkedInterval
+from whimbrel.matchers.papers import Paper
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.event import Event
@@ -33,7 +34,7 @@ class Hanson(BaseMatcher):
     with D the constants that filters compare the attribute with, and a range its part of their extent. `count`, whether
     work is counted.
 
-    The digest gives one tree per attribute; as values of different types do not compare, it is one per attribute and
+    The paper has one tree per attribute; as values of different types do not compare, it is one per attribute and
     type here. Keys of removed intervals stay until they outnumber those in use. A selectivity is estimated once, when
     the conjunction comes.
 
@@ -51,6 +52,8 @@ class Hanson(BaseMatcher):
     """
 
     name = "hanson"
+    paper = Paper.LE_SUBSCRIBE
+    section = "Figure 6"
     capabilities = Capabilities(patterns=False, members=False, states=False, links=False)
 
     def __init__(self, timestamps: Iterable[str] = (), sample: Events = (), count: bool = True) -> None:

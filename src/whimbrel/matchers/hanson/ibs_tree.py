@@ -1,8 +1,8 @@
 """The interval binary search tree: intervals as marks on a balanced search tree over their endpoints.
 
-Hanson et al., SIGMOD'90, as given in ALGORITHMS.md section 15. Plain Python, dynamic. A node with key v, in whose part
-of the tree keys lie between lo and hi, has three slots, (lo, v), {v} and (v, hi), with a set of marks for each: the
-intervals that cover the whole slot and were not marked above. A value is looked for as in any search tree; every
+Hanson et al., SIGMOD 1990. Plain Python objects that change in place. A node with key v, in whose part
+of the tree keys lie between lo and hi, has three ranges, (lo, v), {v} and (v, hi), with a set of marks for each: the
+intervals that cover the whole range and were not marked above. A value is looked for as in any search tree; every
 interval that contains it is met exactly once on the way. New keys never invalidate marks, and rotations move them.
 
 Intervals are two cuts of one type, so a tree serves one type of one attribute. A removed interval takes its marks with
@@ -36,7 +36,7 @@ class MarkedInterval:
 
 
 class IbsNode:
-    """A key, the marks of its slots, and its children."""
+    """A key, the marks of its three ranges, and its children."""
 
     __slots__ = ("eq", "gt", "height", "key", "left", "lt", "right")
 
@@ -139,7 +139,7 @@ class IbsTree:
             for key in interval.ends():
                 self._uses[key] += 1
                 self.root = self._with_key(self.root, key)
-            for marks in self._slots(interval):
+            for marks in self._mark_sets(interval):
                 marks.add(interval)
         interval.members.add(member)
 
@@ -150,7 +150,7 @@ class IbsTree:
         if interval.members:
             return
         del self.intervals[low, high]
-        for marks in self._slots(interval):
+        for marks in self._mark_sets(interval):
             marks.remove(interval)
         for key in interval.ends():
             self._uses[key] -= 1
@@ -195,7 +195,7 @@ class IbsTree:
         self.nodes = len(keys)
         self.root = _tree(keys, 0, len(keys))
         for interval in self.intervals.values():
-            for marks in self._slots(interval):
+            for marks in self._mark_sets(interval):
                 marks.add(interval)
 
     def _with_key(self, node: IbsNode | None, key: Key) -> IbsNode:
@@ -210,7 +210,7 @@ class IbsTree:
             return node
         return _balanced(node)
 
-    def _slots(self, interval: MarkedInterval) -> list[set[MarkedInterval]]:
+    def _mark_sets(self, interval: MarkedInterval) -> list[set[MarkedInterval]]:
         """The sets of marks that an interval belongs in."""
         out: list[set[MarkedInterval]] = []
         waiting = [(self.root, edge(self.kind), edge(self.kind + 1))] if interval.ends() else []
@@ -234,7 +234,7 @@ class IbsTree:
         marked: dict[int, set[MarkedInterval]] = {}
         for interval in self.intervals.values():
             assert interval.members
-            for marks in self._slots(interval):
+            for marks in self._mark_sets(interval):
                 marked.setdefault(id(marks), set()).add(interval)
         keys = []
         for node in nodes_of(self.root):

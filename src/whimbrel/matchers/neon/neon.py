@@ -17,6 +17,7 @@ from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.matchers.conjunction_rows import ConjunctionRows
 from whimbrel.matchers.frozen import FrozenMatcher
 from whimbrel.matchers.neon.relational import ANY_KIND, COMPARISONS, QUERY, RelationalForm, predicate_rows
+from whimbrel.matchers.papers import Paper
 from whimbrel.matchers.runs import Int32s, Int64s
 from whimbrel.ranks.encoding.event_grid import EventGrid
 
@@ -29,7 +30,7 @@ EQUAL, UNEQUAL, BELOW, AT_MOST, ABOVE, AT_LEAST = range(6)
 class Neon(FrozenMatcher):
     """Evaluates every predicate on the event's attributes, comparison after comparison, and counts.
 
-    [LeSub] Figure 8 (ALGORITHMS.md section 16). `operations` holds the different (attribute, comparison) pairs,
+    `operations` holds the different (attribute, comparison) pairs,
     `predicates` one row per predicate of each conjunction (no factorisation) in the order of operations, and
     `n_predicates` how many each conjunction has. Every row that an operation locates is evaluated: no order among
     constants is used. Then all counts are compared. Cost: the predicates on the event's attributes.
@@ -53,6 +54,8 @@ class Neon(FrozenMatcher):
     """
 
     name = "neon"
+    paper = Paper.LE_SUBSCRIBE
+    section = "Figure 8"
     capabilities = Capabilities(
         unions=False, patterns=False, members=False, states=False, links=False, lists=False, elements=False
     )

@@ -1,6 +1,6 @@
 """Neon's tables: one row per predicate of each conjunction, and the query that matches by join and count.
 
-ALGORITHMS.md section 16. The query names tables and columns only, so that any SQL engine runs it: events are rows of
+Le Subscribe, Figure 8. The query names tables and columns only, so that any SQL engine runs it: events are rows of
 (event_id, attribute, kind, value), and `kind` and `value` are types and ranks, which makes it exact
 for integers of any size, strings and timestamps alike.
 """

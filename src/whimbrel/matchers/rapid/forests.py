@@ -1,6 +1,6 @@
 """The trees of RAPIDMatch and Modified RAPIDMatch: which there are, and the flat arrays that hold them.
 
-[Survey] III.C-D, ALGORITHMS.md sections 7 and 8. For every t = 0..c the k properties fall into t + 1 consecutive blocks
+Survey, III.C and III.D. For every t = 0..c the k properties fall into t + 1 consecutive blocks
 of floor or ceil size, and each block has a tree: the subscriptions of at most t ones that have no 1 inside the block,
 over the properties outside it, in cyclic order from the block's end. A subscription is in every tree that it qualifies
 for (ERR-7a). The tree of number 0, over all properties, holds all subscriptions.
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whimbrel.matchers.rapid.tree_kernels import insert_slots, remove_slot
+from whimbrel.matchers.rapid.tree_kernels import insert_rows, remove_row
 from whimbrel.matchers.rapid.tree_search import search_tree
 
 FULL = 0
 """The number of the tree over all properties."""
 
-_NODES, _ENTRIES, _SLOTS = 1_024, 512, 64
+_NODES, _ENTRIES, _ROWS = 1_024, 512, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,34 +56,34 @@ class Forests:
         self.words = max(1, (properties + 63) // 64)
         self.leaf = leaf
         self.forests: list[list[list[PropertyBlock]]] = []
-        rows: list[tuple[int, int, int, bool]] = [(0, 0, properties, False)]  # start, stop, limit, mirrored
+        plans: list[tuple[int, int, int, bool]] = [(0, 0, properties, False)]  # start, stop, limit, mirrored
         for flip in (False, True)[: 1 + mirrored]:
             forest = []
             for t in range(most + 1):
                 blocks = []
                 for start, stop in block_bounds(properties, t + 1):
-                    blocks.append(PropertyBlock((1 << stop) - (1 << start), len(rows)))
-                    rows.append((start, stop, t, flip))
+                    blocks.append(PropertyBlock((1 << stop) - (1 << start), len(plans)))
+                    plans.append((start, stop, t, flip))
                 forest.append(blocks)
             self.forests.append(forest)
-        self._plan(rows)
+        self._plan(plans)
         self._nodes = np.empty((_NODES, 4), np.int32)
         self._entries = np.empty((_ENTRIES, 2), np.int32)
         self._pool = np.array([0, -1, 0, -1], np.int64)
-        self._ones = np.zeros((_SLOTS, self.words), np.uint64)
-        self._zeros = np.zeros((_SLOTS, self.words), np.uint64)
-        self._found = np.empty(_SLOTS, np.int32)
+        self._ones = np.zeros((_ROWS, self.words), np.uint64)
+        self._zeros = np.zeros((_ROWS, self.words), np.uint64)
+        self._found = np.empty(_ROWS, np.int32)
         self._stack = np.empty(2 * properties + 8, np.int32)
 
-    def _plan(self, rows: list[tuple[int, int, int, bool]]) -> None:
-        count, k = len(rows), self.properties
+    def _plan(self, plans: list[tuple[int, int, int, bool]]) -> None:
+        count, k = len(plans), self.properties
         self._roots = np.full(count, -1, np.int32)
         self._sizes = np.zeros((count, 2), np.int64)
-        self._limits = np.array([row[2] for row in rows], np.int32)
-        self._mirrored = np.array([row[3] for row in rows], np.bool_)
+        self._limits = np.array([plan[2] for plan in plans], np.int32)
+        self._mirrored = np.array([plan[3] for plan in plans], np.bool_)
         self._blocks = np.zeros((count, self.words), np.uint64)
         self._orders = np.zeros((count, max(1, k)), np.int32)
-        for tree, (start, stop, _, _) in enumerate(rows):
+        for tree, (start, stop, _, _) in enumerate(plans):
             outside = [*range(stop, k), *range(start)]
             self._orders[tree, : len(outside)] = outside
             self._blocks[tree] = self._bits((1 << stop) - (1 << start))
@@ -91,15 +91,15 @@ class Forests:
     def _bits(self, mask: int) -> np.ndarray:
         return np.frombuffer(mask.to_bytes(8 * self.words, "little"), np.uint64)
 
-    def insert(self, slots: list[int], ones: list[int], zeros: list[int]) -> None:
-        """Store the masks of new slots and put them into every tree that they qualify for."""
-        self._reserve(max(slots, default=0) + 1)
-        for slot, must, barred in zip(slots, ones, zeros, strict=True):
-            self._ones[slot] = self._bits(must)
-            self._zeros[slot] = self._bits(barred)
-        left = np.array(slots, np.int64)
+    def insert(self, rows: list[int], ones: list[int], zeros: list[int]) -> None:
+        """Store the masks of new rows and put them into every tree that they qualify for."""
+        self._reserve(max(rows, default=0) + 1)
+        for row, must, barred in zip(rows, ones, zeros, strict=True):
+            self._ones[row] = self._bits(must)
+            self._zeros[row] = self._bits(barred)
+        left = np.array(rows, np.int64)
         while left.size:
-            done = insert_slots(
+            done = insert_rows(
                 left, self._nodes, self._entries, self._pool, self._ones, self._zeros, self._roots, self._orders,
                 self._limits, self._blocks, self._mirrored, self._sizes, self.leaf,
             )  # fmt: skip
@@ -108,15 +108,15 @@ class Forests:
                 self._nodes = _grown(self._nodes, 2 * len(self._nodes))
                 self._entries = _grown(self._entries, 2 * len(self._entries))
 
-    def remove(self, slot: int) -> None:
-        """Take a slot out of all trees."""
-        remove_slot(
-            slot, self._nodes, self._entries, self._pool, self._ones, self._zeros, self._roots, self._orders,
+    def remove(self, row: int) -> None:
+        """Take a row out of all trees."""
+        remove_row(
+            row, self._nodes, self._entries, self._pool, self._ones, self._zeros, self._roots, self._orders,
             self._limits, self._blocks, self._mirrored, self._sizes,
         )  # fmt: skip
 
     def search(self, tree: int, ones: int, zeros: int, counts: np.ndarray) -> list[int]:
-        """The slots in a tree that hold for an event of these ones and zeros; adds nodes and compares to `counts`."""
+        """The rows in a tree that hold for an event of these ones and zeros; adds nodes and compares to `counts`."""
         event = np.empty((2, self.words), np.uint64)
         event[0] = self._bits(ones)
         event[1] = self._bits(zeros)
@@ -135,20 +135,20 @@ class Forests:
         arrays = (value for value in vars(self).values() if isinstance(value, np.ndarray))
         return int(self._sizes[:, 0].sum()), int(self._sizes[:, 1].sum()), sum(array.nbytes for array in arrays)
 
-    def _reserve(self, slots: int) -> None:
-        if slots > len(self._ones):
-            room = max(slots, 2 * len(self._ones))
-            self._ones = _grown(self._ones, room)
-            self._zeros = _grown(self._zeros, room)
-            self._found = np.empty(room, np.int32)
+    def _reserve(self, rows: int) -> None:
+        if rows > len(self._ones):
+            capacity = max(rows, 2 * len(self._ones))
+            self._ones = _grown(self._ones, capacity)
+            self._zeros = _grown(self._zeros, capacity)
+            self._found = np.empty(capacity, np.int32)
 
-    def check(self, slots: dict[int, tuple[int, int]]) -> None:
-        """Assert that every tree holds the slots that qualify, each where its masks lead, and that sizes are right."""
+    def check(self, rows: dict[int, tuple[int, int]]) -> None:
+        """Assert that every tree holds the rows that qualify, each where its masks lead, and that sizes are right."""
         for tree in range(len(self._roots)):
-            held = {slot: masks[::-1] if self._mirrored[tree] else masks for slot, masks in slots.items()}
+            held = {row: masks[::-1] if self._mirrored[tree] else masks for row, masks in rows.items()}
             block = int.from_bytes(self._blocks[tree].tobytes(), "little")
             expected = {
-                slot for slot, (ones, _) in held.items() if ones.bit_count() <= self._limits[tree] and not ones & block
+                row for row, (ones, _) in held.items() if ones.bit_count() <= self._limits[tree] and not ones & block
             }
             nodes, found = self._walk(tree, int(self._roots[tree]), 0, held, block)
             assert sorted(found) == sorted(expected)
@@ -162,23 +162,23 @@ class Forests:
         position, *children = self._nodes[node].tolist()
         if position < 0:
             entry, count, _ = children
-            slots = []
+            rows = []
             while entry >= 0:
-                slot, entry = self._entries[entry].tolist()
-                slots.append(slot)
-            assert len(slots) == count > 0
-            alike = {(held[slot][0] & ~block, held[slot][1] & ~block) for slot in slots}
+                row, entry = self._entries[entry].tolist()
+                rows.append(row)
+            assert len(rows) == count > 0
+            alike = {(held[row][0] & ~block, held[row][1] & ~block) for row in rows}
             assert count <= self.leaf or len(alike) == 1
-            return 1, slots
+            return 1, rows
         assert position >= start and (children[1] >= 0 or children[2] >= 0)
         total, found = 1, []
         bit = 1 << int(self._orders[tree, position])
         for value, child in zip(("*", "0", "1"), children, strict=True):
-            nodes, slots = self._walk(tree, child, position + 1, held, block)
+            nodes, rows = self._walk(tree, child, position + 1, held, block)
             total += nodes
-            found += slots
-            for slot in slots:
-                ones, zeros = held[slot]
+            found += rows
+            for row in rows:
+                ones, zeros = held[row]
                 assert ("1" if ones & bit else "0" if zeros & bit else "*") == value
         return total, found
 

@@ -1,10 +1,11 @@
 """Modified RAPIDMatch: light by its ones or light by its zeros, whichever the event has fewer of.
 
-[Survey] III.D (ALGORITHMS.md section 8). Hot loops in Numba on flat arrays that change in place, as in `rapid`.
+Compiled loops on flat arrays that change in place, as in `rapid`.
 """
 
 from __future__ import annotations
 
+from whimbrel.matchers.papers import Paper
 from whimbrel.matchers.rapid.property_matcher import FULL_TREE, Choice, PropertyMatcher
 
 
@@ -40,6 +41,8 @@ class ModifiedRapid(PropertyMatcher):
     """
 
     name = "modified_rapid"
+    paper = Paper.SURVEY
+    section = "III.D"
     mirrored = True
 
     def _choose(self, ones: int, zeros: int) -> Choice:

@@ -53,7 +53,7 @@ class PropertyMatcher(BaseMatcher):
         self._count = count
         self._conjunctions: dict[int, Conjunction] = {}
         self._properties: dict[Property, int] = {}  # how many conjunctions have each, in order of discovery
-        self._slots: dict[int, int] = {}
+        self._rows: dict[int, int] = {}
         self._free: list[int] = []
         self._tallies = np.zeros(2, np.int64)
         self._answered = {"ones": 0, "zeros": 0, "full": 0}
@@ -106,11 +106,11 @@ class PropertyMatcher(BaseMatcher):
             self._stale |= key not in self._properties
             self._properties[key] = self._properties.get(key, 0) + 1
         if not self._stale:
-            slot = self._free.pop() if self._free else len(self._numbered)
-            self._slots[number] = slot
-            self._numbered[slot : slot + 1] = [number]
+            row = self._free.pop() if self._free else len(self._numbered)
+            self._rows[number] = row
+            self._numbered[row : row + 1] = [number]
             ones, zeros = self._masks(conjunction)
-            self._trees.insert([slot], [ones], [zeros])
+            self._trees.insert([row], [ones], [zeros])
 
     def _delete(self, number: int, conjunction: Conjunction) -> None:
         del self._conjunctions[number]
@@ -120,9 +120,9 @@ class PropertyMatcher(BaseMatcher):
                 del self._properties[key]
                 self._stale = True
         if not self._stale:
-            slot = self._slots.pop(number)
-            self._trees.remove(slot)
-            self._free.append(slot)
+            row = self._rows.pop(number)
+            self._trees.remove(row)
+            self._free.append(row)
 
     def _build(self) -> None:
         """Build trees over the properties that there are now, with all conjunctions in them."""
@@ -134,8 +134,8 @@ class PropertyMatcher(BaseMatcher):
                 if key[0] == kind:
                     values[key] = (1 << place, 0) if bit else (0, 1 << place)
         self._trees = Forests(len(self._properties), self.c, self.mirrored, self._leaf)
-        self._numbered = list(self._conjunctions)  # slot -> number
-        self._slots = {number: slot for slot, number in enumerate(self._numbered)}
+        self._numbered = list(self._conjunctions)  # row -> number
+        self._rows = {number: row for row, number in enumerate(self._numbered)}
         self._free = []
         masks = [self._masks(conjunction) for conjunction in self._conjunctions.values()]
         self._trees.insert(list(range(len(masks))), [ones for ones, _ in masks], [zeros for _, zeros in masks])
@@ -172,7 +172,7 @@ class PropertyMatcher(BaseMatcher):
         tree = self._tree(ones, zeros)
         counts = self._tallies if self._count else np.zeros(2, np.int64)
         numbered = self._numbered
-        return [numbered[slot] for slot in self._trees.search(tree, ones, zeros, counts)]
+        return [numbered[row] for row in self._trees.search(tree, ones, zeros, counts)]
 
     def _tree(self, ones: int, zeros: int) -> int:
         """The smallest tree that can answer; the full one if a property is absent, in a list, or too many are set."""
@@ -208,10 +208,10 @@ class PropertyMatcher(BaseMatcher):
         assert self._conjunctions == {number: c for c, number in self._numbers.items()}
         assert sum(self._properties.values()) == sum(len(c.constraints) for c in self._conjunctions.values())
         if not self._stale:
-            assert self._slots.keys() == self._conjunctions.keys()
-            assert all(self._numbered[slot] == number for number, slot in self._slots.items())
-            assert len(self._slots) + len(self._free) == len(self._numbered)
-            self._trees.check({self._slots[n]: self._masks(c) for n, c in self._conjunctions.items()})
+            assert self._rows.keys() == self._conjunctions.keys()
+            assert all(self._numbered[row] == number for number, row in self._rows.items())
+            assert len(self._rows) + len(self._free) == len(self._numbered)
+            self._trees.check({self._rows[n]: self._masks(c) for n, c in self._conjunctions.items()})
 
 
 def _points(conjunction: Conjunction) -> Iterator[tuple[str, SortKey]]:

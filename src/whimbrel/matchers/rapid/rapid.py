@@ -1,11 +1,12 @@
 """RAPIDMatch: trees that leave out the properties which a light event cannot have.
 
-[Survey] III.B-C after Kale, Hazan, Cao and Singh, DEBS'05 (ALGORITHMS.md section 7). Hot loops in Numba on flat arrays
-that change in place: `forests` says which trees there are, `tree_kernels` how they are built and searched.
+After Kale, Hazan, Cao and Singh, DEBS 2005. Compiled loops on flat arrays that change in place: `forests` says which
+trees there are, `tree_kernels` how they change, `tree_search` how they are searched.
 """
 
 from __future__ import annotations
 
+from whimbrel.matchers.papers import Paper
 from whimbrel.matchers.rapid.property_matcher import FULL_TREE, Choice, PropertyMatcher
 
 
@@ -36,6 +37,8 @@ class Rapid(PropertyMatcher):
     """
 
     name = "rapid"
+    paper = Paper.SURVEY
+    section = "III.B and III.C"
 
     def _choose(self, ones: int, zeros: int) -> Choice:
         light = self._trees.forests[0]

@@ -24,7 +24,7 @@ def search_tree(
     found: np.ndarray,
     counts: np.ndarray,
 ) -> int:  # pragma: no cover
-    """The slots of a tree that an event (a row of its ones and a row of its zeros) satisfies, into `found`."""
+    """The rows of a tree that an event (a row of its ones and a row of its zeros) satisfies, into `found`."""
     flip = 1 if mirrored[tree] else 0
     matched, visited, compared = 0, 0, 0
     depth = 0
@@ -38,12 +38,12 @@ def search_tree(
         if nodes[node, 0] == _NONE:
             entry = nodes[node, 1]
             while entry != _NONE:
-                slot = entries[entry, 0]
+                row = entries[entry, 0]
                 wrong = np.uint64(0)
                 for word in range(ones.shape[1]):
-                    wrong |= (ones[slot, word] & ~event[0, word]) | (zeros[slot, word] & ~event[1, word])
+                    wrong |= (ones[row, word] & ~event[0, word]) | (zeros[row, word] & ~event[1, word])
                 if wrong == 0:
-                    found[matched] = slot
+                    found[matched] = row
                     matched += 1
                 compared += 1
                 entry = entries[entry, 1]
@@ -55,8 +55,8 @@ def search_tree(
             depth += 1
         for value in range(2):  # an event may hold both, in a list, or neither
             child = nodes[node, 2 + value]
-            row = value ^ 1 ^ flip
-            if child != _NONE and (event[row, bit >> 6] >> shift) & np.uint64(1):
+            side = value ^ 1 ^ flip
+            if child != _NONE and (event[side, bit >> 6] >> shift) & np.uint64(1):
                 stack[depth] = child
                 depth += 1
     counts[0] += visited

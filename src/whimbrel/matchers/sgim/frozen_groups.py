@@ -25,7 +25,7 @@ DELETED, CHOSEN, OPENED, EVALUATED, SKIPPED = range(5)
 
 @dataclass(frozen=True)
 class FrozenPredicates:
-    """One attribute: its ranks, groups with their index, predicates as spans of ranks, and the slots of each."""
+    """One attribute: its ranks, groups with their index, predicates as spans of ranks, and the rows of each."""
 
     ranks: Lookup
     index: Int32s  # [group, (lowest low, highest low, lowest high, highest high)]
@@ -54,15 +54,15 @@ def freeze_table(table: PredicateTable) -> FrozenPredicates:
     weight = 0.0
     for predicate, found in zip(predicates, spans, strict=True):
         share = sum(high - low + 1 for low, high in found) / ranks.base(0, 4)
-        weight += len(predicate.slots) * (1 - share)
+        weight += len(predicate.rows) * (1 - share)
     return FrozenPredicates(
         ranks.lookup(0),
         np.array(index, np.int32).reshape(-1, 4),
         [len(group) for group in members],
         [len(found) for found in spans],
         np.array([span for found in spans for span in found], np.int32).reshape(-1, 2),
-        [len(predicate.slots) for predicate in predicates],
-        [slot for predicate in predicates for slot in sorted(predicate.slots)],
+        [len(predicate.rows) for predicate in predicates],
+        [row for predicate in predicates for row in sorted(predicate.rows)],
         weight,
     )
 
@@ -81,11 +81,11 @@ class FrozenGroups:
         self._spans = _offsets(size for part in parts for size in part.span_sizes)
         self._bounds = np.concatenate([np.zeros((0, 2), np.int32), *(part.spans for part in parts)])
         self._held = _offsets(size for part in parts for size in part.holder_sizes)
-        self._holders = np.array([slot for part in parts for slot in part.holders], np.int32)
+        self._holders = np.array([row for part in parts for row in part.holders], np.int32)
         self._found = np.empty(0, np.int32)
 
     def search(self, values: Mapping[str, Iterable[SortKey]], gone: np.ndarray, counts: Int64s) -> list[int]:
-        """The slots that no predicate rules out; `gone` marks the slots that stand for nothing."""
+        """The rows that no predicate rules out; `gone` marks the rows that stand for nothing."""
         starts = np.zeros(len(self.ranks) + 1, np.int32)
         found: list[list[int]] = [[] for _ in self.ranks]
         for name, keys in values.items():
@@ -114,7 +114,14 @@ def _offsets(sizes: Iterable[int]) -> Int64s:
 
 
 @inlined
-def _holds(event, first, last, bounds, start, stop):  # type: ignore[no-untyped-def]  # pragma: no cover
+def _holds(
+    event: np.ndarray,
+    first: int,
+    last: int,
+    bounds: np.ndarray,
+    start: int,
+    stop: int,
+) -> bool:  # pragma: no cover
     """Whether one of the event's ranks lies in one of the spans, which are sorted."""
     for place in range(first, last):
         value = event[place]
@@ -145,7 +152,7 @@ def sweep(
     found: Int32s,
     counts: Int64s,
 ) -> int:  # pragma: no cover
-    """Mark as dead what an attribute rules out; the slots that are left, into `found`."""
+    """Mark as dead what an attribute rules out; the rows that are left, into `found`."""
     attributes = starts.shape[0] - 1
     deleted, chosen, opened, evaluated, skipped = 0, 0, 0, 0, 0
     for attribute in range(attributes):  # an attribute that the event lacks rules out all that mention it
@@ -183,9 +190,9 @@ def sweep(
                     for rest in range(place, end):
                         dead[holders[rest]] = 1
     matched = 0
-    for slot in range(dead.shape[0]):
-        if not dead[slot]:
-            found[matched] = slot
+    for row in range(dead.shape[0]):
+        if not dead[row]:
+            found[matched] = row
             matched += 1
     for place, count in enumerate((deleted, chosen, opened, evaluated, skipped)):
         counts[place] += count

@@ -1,6 +1,6 @@
 """The predicates of one attribute in groups, each with an index that chooses or deletes it as a whole.
 
-[Survey] III.E as reconstructed in ALGORITHMS.md section 9. Groups are classes of a frequency distribution: n predicates
+Survey, III.E, as reconstructed in docs/papers.md. Groups are classes of a frequency distribution: n predicates
 fall into ceil(log2 n) of them (the 2^k rule) by their position, which is the finite lower bound, else the upper one.
 Classes have equal widths or, "dynamic", equal frequencies. Types do not compare, so each type of an attribute has
 classes of its own; what is not one interval (exclusions, unions) is kept apart and always evaluated.
@@ -17,14 +17,14 @@ _FARTHEST = 1e300  # so that the difference of two positions is a float
 
 
 class Predicate:
-    """A set of values that subscriptions share: their slots, and the group that the set is in."""
+    """A set of values that subscriptions share: their rows, and the group that the set is in."""
 
-    __slots__ = ("group", "high", "low", "slots", "values")
+    __slots__ = ("group", "high", "low", "rows", "values")
 
     def __init__(self, values: IntervalSet) -> None:
         self.values = values
         self.low, self.high = values.cuts[0], values.cuts[-1]
-        self.slots: set[int] = set()
+        self.rows: set[int] = set()
         self.group: Group | None = None
 
     @property
@@ -167,8 +167,8 @@ class PredicateTable:
         self.classes: dict[int, Classes] = {}
         self.rest: dict[IntervalSet, Predicate] = {}
 
-    def add(self, values: IntervalSet, slot: int) -> None:
-        """Note that a slot needs a value of the set."""
+    def add(self, values: IntervalSet, row: int) -> None:
+        """Note that a row needs a value of the set."""
         predicate = self.predicates.get(values)
         if predicate is None:
             predicate = self.predicates[values] = Predicate(values)
@@ -176,13 +176,13 @@ class PredicateTable:
                 self.classes.setdefault(predicate.low[0], Classes(self.dynamic)).add(predicate)
             else:
                 self.rest[values] = predicate
-        predicate.slots.add(slot)
+        predicate.rows.add(row)
 
-    def remove(self, values: IntervalSet, slot: int) -> None:
-        """Forget a slot, and the predicate with its last slot."""
+    def remove(self, values: IntervalSet, row: int) -> None:
+        """Forget a row, and the predicate with its last row."""
         predicate = self.predicates[values]
-        predicate.slots.discard(slot)
-        if predicate.slots:
+        predicate.rows.discard(row)
+        if predicate.rows:
             return
         del self.predicates[values]
         if predicate.is_interval:
@@ -203,4 +203,4 @@ class PredicateTable:
             classes.check()
         held = {values for group in self.groups() for values in group.members} | self.rest.keys()
         assert held == self.predicates.keys()
-        assert all(predicate.slots for predicate in self.predicates.values())
+        assert all(predicate.rows for predicate in self.predicates.values())

@@ -1,7 +1,7 @@
 """SGIM, statistical group index matching: whole groups of predicates are chosen or deleted by four bounds.
 
-[Survey] III.E after Hassan, Song and Huh (ALGORITHMS.md section 9). Dynamic Python (`predicate_groups`) with a frozen
-compiled form for matching (`frozen_groups`): an attribute whose predicates changed is frozen anew at the next match.
+After Hassan, Song and Huh. Dynamic Python objects (`predicate_groups`) with a compiled form for matching
+(`frozen_groups`): an attribute whose predicates changed is compiled anew at the next match.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 from whimbrel.matchers.base import BaseMatcher, Stats
 from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.matchers.options import check_choice
+from whimbrel.matchers.papers import Paper
 from whimbrel.matchers.sgim.frozen_groups import (
     CHOSEN,
     DELETED,
@@ -40,9 +41,9 @@ class Sgim(BaseMatcher):
     Parameters: `grouping`, "equal_width" (SGIM) or "dynamic" (equal frequencies, DGIM); `count`, whether work is
     counted.
 
-    The survey names neither the number of groups nor what the index holds, and the original is not at hand, so section
-    9 (ERR/AMB 9) is a reconstruction: ceil(log2 n) classes for n predicates, regrouped when n doubles or halves, and
-    when a group holds four times its share, though with equal widths not before n has grown by an eighth.
+    The survey names neither the number of groups nor what the index holds, and the original is not at hand, so this is
+    a reconstruction (AMB-9, docs/papers.md): ceil(log2 n) classes for n predicates, regrouped when n doubles or halves,
+    and when a group holds four times its share, though with equal widths not before n has grown by an eighth.
 
     Measured: a group of one-sided ranges reaches to the end of the domain and is hardly ever deleted or chosen. On
     lesubscribe with 40,000 subscriptions and p = 0.5, 7 % of the groups are deleted and none chosen; with p = 1, 85 %
@@ -64,6 +65,8 @@ class Sgim(BaseMatcher):
     """
 
     name = "sgim"
+    paper = Paper.SURVEY
+    section = "III.E"
     capabilities = Capabilities(patterns=False, members=False, states=False, links=False)
 
     def __init__(self, timestamps: Iterable[str] = (), grouping: str = "equal_width", count: bool = True) -> None:
@@ -71,8 +74,8 @@ class Sgim(BaseMatcher):
         self.grouping = check_choice(self.name, "grouping", grouping, ("equal_width", "dynamic"))
         self._count = count
         self._tables: dict[str, PredicateTable] = {}
-        self._slots: dict[int, int] = {}
-        self._numbered: list[int] = []  # slot -> number
+        self._rows: dict[int, int] = {}
+        self._numbered: list[int] = []  # row -> number
         self._free: list[int] = []
         self._gone = np.zeros(0, np.uint8)
         self._conjunctions: dict[int, Conjunction] = {}
@@ -81,24 +84,24 @@ class Sgim(BaseMatcher):
         self._counts = np.zeros(5, np.int64)
 
     def _insert(self, number: int, conjunction: Conjunction) -> None:
-        slot = self._free.pop() if self._free else len(self._numbered)
-        self._numbered[slot : slot + 1] = [number]
-        self._slots[number] = slot
+        row = self._free.pop() if self._free else len(self._numbered)
+        self._numbered[row : row + 1] = [number]
+        self._rows[number] = row
         self._conjunctions[number] = conjunction
         for attribute, constraint in conjunction.constraints:
             table = self._tables.get(attribute)
             if table is None:
                 table = self._tables[attribute] = PredicateTable(self.grouping == "dynamic")
-            table.add(constraint.values, slot)
+            table.add(constraint.values, row)
             self._thaw(attribute)
 
     def _delete(self, number: int, conjunction: Conjunction) -> None:
-        slot = self._slots.pop(number)
-        self._free.append(slot)
+        row = self._rows.pop(number)
+        self._free.append(row)
         del self._conjunctions[number]
         for attribute, constraint in conjunction.constraints:
             table = self._tables[attribute]
-            table.remove(constraint.values, slot)
+            table.remove(constraint.values, row)
             self._thaw(attribute)
             if not table.predicates:
                 del self._tables[attribute]
@@ -121,7 +124,7 @@ class Sgim(BaseMatcher):
         frozen = self._freeze()
         counts = self._counts if self._count else np.zeros(5, np.int64)
         held = {name: event.keys(name) for name in event.attributes if name in frozen.attributes}
-        found = [self._numbered[slot] for slot in frozen.search(held, self._gone, counts)]
+        found = [self._numbered[row] for row in frozen.search(held, self._gone, counts)]
         if event.has_elements:  # values from one element: more than one attribute at a time can say
             return [number for number in found if self._conjunctions[number].matches(event)]
         return found
@@ -145,12 +148,12 @@ class Sgim(BaseMatcher):
     def _check(self) -> None:
         super()._check()
         assert self._conjunctions == {number: c for c, number in self._numbers.items()}
-        assert self._slots.keys() == self._conjunctions.keys()
-        assert sorted([*self._slots.values(), *self._free]) == list(range(len(self._numbered)))
+        assert self._rows.keys() == self._conjunctions.keys()
+        assert sorted([*self._rows.values(), *self._free]) == list(range(len(self._numbered)))
         assert self._tables.keys() == self._uses.keys()
         for attribute, table in self._tables.items():
             table.check()
-            assert sum(len(predicate.slots) for predicate in table.predicates.values()) == self._uses[attribute]
+            assert sum(len(predicate.rows) for predicate in table.predicates.values()) == self._uses[attribute]
         for number, conjunction in self._conjunctions.items():
             for attribute, constraint in conjunction.constraints:
-                assert self._slots[number] in self._tables[attribute].predicates[constraint.values].slots
+                assert self._rows[number] in self._tables[attribute].predicates[constraint.values].rows

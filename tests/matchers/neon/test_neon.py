@@ -46,7 +46,7 @@ def test_an_interval_is_two_predicates_and_not_in_is_one_for_each_constant() -> 
 
 def test_equal_predicates_of_two_conjunctions_are_stored_and_evaluated_twice() -> None:
     matcher = neon(count=True)
-    matcher.add_many(range(2), ["a < 5 AND b = 1", "a < 5 AND b = 2"])
+    matcher.add_many(enumerate(["a < 5 AND b = 1", "a < 5 AND b = 2"]))
     assert matcher.match({"a": 3, "b": 2}) == [1]
     stats = matcher.stats()
     assert (stats["predicate_evaluations"], stats["additions"], stats["comparisons"]) == (4, 3, 2)
@@ -92,7 +92,7 @@ def test_the_relational_form_finds_the_same_pairs(candidates: list[Filter], foun
 def test_the_relational_form_of_a_workload() -> None:
     made = make_workload("lesubscribe", n=300, events=40)
     matcher = neon()
-    matcher.add_many([f"s{i}" for i in range(300)], made.subscriptions.column("filter").to_pylist())
+    matcher.add_many(zip([f"s{i}" for i in range(300)], made.subscriptions.column("filter").to_pylist(), strict=True))
     table = matcher.match_batch(made.events)
     pairs = zip(table.column("event").to_pylist(), table.column("subscription").to_pylist(), strict=True)
     assert query(matcher, made.events) == sorted(pairs)

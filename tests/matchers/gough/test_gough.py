@@ -119,7 +119,7 @@ def test_over_the_budget_a_match_is_refused_and_nothing_changes() -> None:
 def test_sets_that_are_too_large_to_build_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dag, "MEMBERS", Limit("gough set members", 20, "members", "test"))
     gough = Gough()
-    gough.add_many(range(20), [f"a >= {i}" for i in range(20)])
+    gough.add_many(enumerate([f"a >= {i}" for i in range(20)]))
     with pytest.raises(LimitExceeded, match="gough set members"):
         gough.match({"a": 3})
 

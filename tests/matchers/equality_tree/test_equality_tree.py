@@ -240,7 +240,7 @@ def test_bulk_loads_and_batches_give_the_same_answers() -> None:
     one, many = EqualityTree(index_attributes=("b",)), EqualityTree(index_attributes=("b",))
     for id, row in enumerate(rows):
         one.add(id, text_of(row))
-    many.add_many(range(80), [text_of(row) for row in rows])
+    many.add_many(enumerate([text_of(row) for row in rows]))
     events = [random_event(random, 3) for _ in range(40)]
     found = [one.match(event) for event in events]
     assert [many.match(event) for event in events] == found

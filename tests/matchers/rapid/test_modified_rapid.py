@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.matchers.test_rapid import ask, brute, events_with_ones, filled, population, work
+from tests.matchers.rapid.test_rapid import ask, brute, events_with_ones, filled, population, work
 from whimbrel.matchers import make
 
 EXAMPLE = ["00111", "01101", "*11*1", "00000", "01*01", "01000", "10*01"]
