@@ -1,4 +1,4 @@
-"""The matcher role: whoever has it does the same with the same subscriptions."""
+"""The matcher role: every algorithm and the index do the same with the same subscriptions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from whimbrel import Filter, Index
+from whimbrel.matchers import MATCHERS, make
 from whimbrel.model.errors import DuplicateId, WhimbrelError
 from whimbrel.model.event import Event
 from whimbrel.model.explain import explain
@@ -15,7 +16,8 @@ from whimbrel.model.matcher import Matcher
 from whimbrel.model.near_misses import near_misses
 
 TEXTS = {"toy": "toy = 1", "book": "book = 1", "red": "red = 1 AND toy = 1"}  # which every algorithm supports
-MAKERS: dict[str, Callable[[], Matcher]] = {"index": Index}
+MAKERS: dict[str, Callable[[], Matcher]] = {name: lambda name=name: make(name) for name in MATCHERS}  # type: ignore[misc]
+MAKERS["index"] = Index
 
 
 @pytest.mark.parametrize("name", MAKERS)

@@ -21,6 +21,7 @@ from whimbrel.model.event import Event
 from whimbrel.model.event_tables import read_events, read_typed_events
 from whimbrel.model.explain import Explanation, explain
 from whimbrel.model.filter import Filter
+from whimbrel.model.matcher import Matcher
 from whimbrel.model.near_misses import NearMiss, near_misses
 from whimbrel.model.subscription import Id, Subscription, id_kind
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 Stats = dict[str, int | float | str]
 
 
-class BaseMatcher(ABC):
+class BaseMatcher(Matcher, ABC):
     """A set of subscriptions that finds those an event matches.
 
     `timestamps` names attributes whose strings are read as timestamps. The first filter that was typed against a schema
@@ -246,7 +247,7 @@ class BaseMatcher(ABC):
         assert set(self._numbers.values()) == set(self._holders)
         assert self._uses == Counter(attribute for c in self._numbers for attribute in c.attributes)
 
-    def _accept(self, conjunction: Conjunction) -> None:  # noqa: B027 - most members have no further limits
+    def _accept(self, conjunction: Conjunction) -> None:
         """Raise a typed error if this member cannot hold the conjunction; nothing has changed yet."""
 
     @abstractmethod
