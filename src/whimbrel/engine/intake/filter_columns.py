@@ -6,9 +6,9 @@ which it shares with all filters that have the same predicate. Every other filte
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import isfinite
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 
@@ -67,49 +67,46 @@ def _constraints(expression: Expression) -> dict[str, Constraint] | None:
     """The constraint of each attribute; None if the filter is not a conjunction of plain predicates."""
     found: dict[str, Constraint] = {}
     for term in _terms(expression):
-        constraint = _constraint(term)
+        constraint: Constraint | None
+        if isinstance(term, Compare):
+            constraint = _compared(term)
+        elif isinstance(term, In):
+            constraint = _listed(term, "IN")
+        elif isinstance(term, Not) and isinstance(term.term, In):
+            constraint = _listed(term.term, "NOT IN")
+        else:
+            return None
         if constraint is None:
             return None
         attribute = constraint[0][0]
-        earlier = found.get(attribute)
-        both = constraint if earlier is None else _range(earlier, constraint)
-        if both is None:
-            return None
-        found[attribute] = both
+        if attribute in found:
+            constraint = _range(found[attribute], constraint)
+            if constraint is None:
+                return None
+        found[attribute] = constraint
     return found
 
 
-def _terms(expression: Expression) -> Iterator[Expression]:
+def _terms(expression: Expression) -> Sequence[Expression]:
     """The terms of nested ANDs."""
-    if type(expression) is And:
-        for term in expression.terms:
-            if type(term) is And:
-                yield from _terms(term)
-            else:
-                yield term
-    else:
-        yield expression
+    if not isinstance(expression, And):
+        return (expression,)
+    if And not in map(type, expression.terms):
+        return expression.terms
+    return [term for part in expression.terms for term in _terms(part)]
 
 
-def _constraint(term: Expression) -> Constraint | None:
-    kind = type(term)
-    if kind is Compare:
-        assert isinstance(term, Compare)
-        value = term.value
-        type_ = _type(value)
-        if type_ is None or value is None:
-            return None
-        if isinstance(type_, bool):
-            return ((term.attribute, term.op, (type_,)), ()) if term.op in _KINDS else None
-        return (term.attribute, term.op, (type_,)), (value,)
-    if kind is Not:
-        assert isinstance(term, Not)
-        return _listed(term.term, "NOT IN") if type(term.term) is In else None
-    return _listed(term, "IN") if kind is In else None
+def _compared(term: Compare) -> Constraint | None:
+    value = term.value
+    type_ = _type(value)
+    if type_ is None or value is None:
+        return None
+    if type_ is True or type_ is False:
+        return ((term.attribute, term.op, (type_,)), ()) if term.op in _KINDS else None
+    return (term.attribute, term.op, (type_,)), (value,)
 
 
-def _listed(term: Expression, operator: str) -> Constraint | None:
-    assert isinstance(term, In)
+def _listed(term: In, operator: str) -> Constraint | None:
     types = tuple([_type(value) for value in term.values])
     if not types or None in types:
         return None
@@ -159,7 +156,7 @@ def _shape_group(predicate: Predicate, places: list[int], literals: list[Value])
 
 def _column(type: SlotType, literals: list[Value]) -> Column:
     if type == "string":
-        return [str(literal) for literal in literals]
+        return cast("list[str]", literals)
     if type == "timestamp":
-        return exact([literal.nanoseconds for literal in literals if isinstance(literal, Timestamp)])
-    return exact([literal for literal in literals if isinstance(literal, int | float)])
+        return exact([moment.nanoseconds for moment in cast("list[Timestamp]", literals)])
+    return exact(cast("list[int | float]", literals))
