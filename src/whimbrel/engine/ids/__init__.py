@@ -1,1 +1,1 @@
-"""Ids of subscriptions, and the way from an id to its row and back."""
+"""Ids of subscriptions: from an id to its row, and back."""

@@ -41,8 +41,8 @@ _UNBOUNDED = 1 << 62
 _MANY = 4096  # rows from which on Arrow, at 60 us a call, names strings faster than our kernel
 
 
-def room(array: NDArray[Any], need: int) -> NDArray[Any]:
-    """`array` if it has `need` places, else a copy with more, zeroed."""
+def with_capacity(array: NDArray[Any], need: int) -> NDArray[Any]:
+    """`array` if it has `need` elements, else a larger copy with zeros behind."""
     if need <= array.size:
         return array
     grown = np.zeros(max(need, array.size + array.size // 4 + 16), array.dtype)
@@ -92,7 +92,7 @@ class IntKeys:
         run = 0 if self.count else self._extend_run(batch)
         if run < batch.size:
             stop = self.count + batch.size - run
-            self.ids = room(self.ids, stop)
+            self.ids = with_capacity(self.ids, stop)
             self.ids[self.count : stop] = batch[run:]
             self.count = stop
             self._show()
@@ -110,11 +110,11 @@ class IntKeys:
         return 0
 
     def mark(self) -> tuple[int, int]:
-        """What `reset` needs to forget all that is appended from now on."""
+        """A mark for `reset`, which forgets everything appended after it."""
         return self.count, self.dense
 
     def reset(self, mark: tuple[int, int]) -> None:
-        """Forget what was appended since the mark; it must not be in the hash table any more."""
+        """Forget what was appended since the mark; none of it may be in the hash table."""
         self.count, self.dense = mark
         self._show()
 
@@ -156,7 +156,7 @@ class IntKeys:
         return {"ids": self.ids[: self.count]}
 
     def memory_bytes(self) -> int:
-        """Bytes of the arrays, room to grow included."""
+        """Bytes of the arrays, spare capacity included."""
         return self.ids.nbytes
 
     def _extend_run(self, batch: Int64s) -> int:
@@ -226,11 +226,11 @@ class StringKeys:
         return 0
 
     def mark(self) -> tuple[int, int]:
-        """What `reset` needs to forget all that is appended from now on."""
+        """A mark for `reset`, which forgets everything appended after it."""
         return self.count, self.size
 
     def reset(self, mark: tuple[int, int]) -> None:
-        """Forget what was appended since the mark; it must not be in the hash table any more."""
+        """Forget what was appended since the mark; none of it may be in the hash table."""
         self.count, self.size = mark
 
     def enter(self, table: Int32s, dead: Bytes, seed: int, first: int, stop: int) -> int:
@@ -277,17 +277,17 @@ class StringKeys:
         return {"text": self.text[: self.size], "offsets": self.offsets[: self.count + 1]}
 
     def memory_bytes(self) -> int:
-        """Bytes of the arrays, room to grow included."""
+        """Bytes of the arrays, spare capacity included."""
         return self.text.nbytes + self.offsets.nbytes
 
     def _reserve(self, size: int, count: int) -> None:
-        if self.size + size > self._room[0] or self.count + count >= self._room[1]:
-            self.text = room(self.text, self.size + size)
-            self.offsets = room(self.offsets, self.count + count + 1)
+        if self.size + size > self._capacity[0] or self.count + count >= self._capacity[1]:
+            self.text = with_capacity(self.text, self.size + size)
+            self.offsets = with_capacity(self.offsets, self.count + count + 1)
             self._show()
 
     def _show(self) -> None:
         """Swap what readers see; memory views write one id faster than NumPy does."""
         self._shown = (frozen(self.text), frozen(self.offsets))
         self._views = (self.text.data, self.offsets.data)
-        self._room = (self.text.size, self.offsets.size)
+        self._capacity = (self.text.size, self.offsets.size)

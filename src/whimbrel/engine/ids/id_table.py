@@ -1,7 +1,7 @@
-"""Row to id and id to row for millions of subscriptions, at a few bytes each.
+"""The ids of an index by row, and the rows by id, at a few bytes each for millions of subscriptions.
 
-A row is the number of a subscription in order of addition. Ids lie in flat arrays by row; the way back is one
-open-addressing hash table. Integer ids that count up from the first one are not stored at all, but for that one.
+A row is the number of a subscription in order of addition. Ids lie in flat arrays by row; one open-addressing hash
+table leads from an id to its row. Integer ids that count up from the first one are not stored at all, but for that one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from whimbrel.engine.ids.id_batches import item, read_batch
 from whimbrel.engine.ids.id_kernels import Bytes, Int32s, Int64s
-from whimbrel.engine.ids.id_keys import Arrays, IntKeys, Rows, StringKeys, frozen, owned, room
+from whimbrel.engine.ids.id_keys import Arrays, IntKeys, Rows, StringKeys, frozen, owned, with_capacity
 from whimbrel.model.errors import DuplicateId, IdKindError, UnknownId
 from whimbrel.model.subscription import Id, id_kind
 
@@ -193,13 +193,13 @@ class IdTable:
         return (-1, -1) if place < 0 else (table.item(place) - 1 + keys.dense, place)
 
     def _prepare(self, count: int) -> None:
-        """Make the arrays writable and make room for more rows, before anything is appended."""
+        """Make the arrays writable and make capacity for more rows, before anything is appended."""
         if self._row_limit == 0:
             self._table, self._dead = owned(self._table), owned(self._dead)
             self._lookup = frozen(self._table)
             if self._keys is not None:
                 self._keys.own()
-        self._dead = room(self._dead, (self._rows + count + 7) >> 3)
+        self._dead = with_capacity(self._dead, (self._rows + count + 7) >> 3)
         self._row_limit = self._dead.size << 3
 
     def _enter(self, keys: IntKeys | StringKeys, count: int) -> int:

@@ -1,1 +1,1 @@
-"""Subscriptions on their way in: texts cut and parsed, on all cores, into clauses of ranks."""
+"""Subscriptions on their way in: texts read, checked against limits, and parsed on all cores."""

@@ -3,7 +3,7 @@
 A row names one filter of one subscription and is never used again: replacing a filter kills its row and takes a new
 one. Segments are immutable. Deaths are written in place with the version at which they happen (`died`), so a
 snapshot sees exactly those up to its own version. The head is a list that only grows; a snapshot knows how much of it
-is its own. How far a row is moved is never changed once the row can be seen.
+is its own. How far a row is moved never changes once the row is visible.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Snapshot:
     rows: int = 0  # all rows are below this number
     version: int = 0
     died: np.ndarray | None = None  # int32 by row: the version of its death, 0 while it lives; None: no deaths
-    moved: np.ndarray | None = None  # int32 by row: how much earlier than itself results have it; None: all in place
+    moved: np.ndarray | None = None  # int32 by row: from it to its place in results; None: all are in place
 
     def is_dead(self, row: int) -> bool:
         """Whether the row was dead at this moment."""
@@ -57,7 +57,7 @@ class Snapshot:
         return rows[: leave_out_dead(offsets, rows, self.died, self.version)]
 
     def places(self, rows: np.ndarray) -> np.ndarray:
-        """Where results have the rows: a row that replaced another has its place."""
+        """The places of rows in results: a row that replaced another takes its place."""
         return rows if self.moved is None else rows + self.moved[rows]
 
     def in_order(self, rows: np.ndarray) -> np.ndarray:

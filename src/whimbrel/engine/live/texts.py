@@ -51,7 +51,7 @@ class _Chunk:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What readers see, swapped at once. Of it only the tail and the replaced texts gain members."""
+    """What readers see; swapped whole. Only the tail and the replaced texts gain members in place."""
 
     chunks: tuple[_Chunk, ...] = ()
     starts: tuple[int, ...] = (0,)  # the first row of each chunk, and of the tail
@@ -149,7 +149,7 @@ class TextStore:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> TextStore:
-        """A store on saved arrays, in no time; they are never written to."""
+        """A store on saved arrays, without reading them; they are never written to."""
         store = cls()
         store._dialects = json.loads(arrays["dialects"].tobytes())
         parts = ("offsets", "text", "codes")
@@ -261,12 +261,12 @@ def _patched(chunk: _Chunk, replaced: dict[int, tuple[bytes, int]]) -> list[_Chu
     """A chunk with other texts at some places, given in ascending order."""
     lengths = np.diff(chunk.offsets, prepend=0).astype(np.int64)
     codes = chunk.all_codes().copy()
-    pieces: list[bytes | memoryview] = []
+    parts: list[bytes | memoryview] = []
     done = 0
     for place, (text, code) in replaced.items():
-        pieces += [chunk.text[done : chunk.offsets[place]].data, text]
+        parts += [chunk.text[done : chunk.offsets[place]].data, text]
         done = int(chunk.offsets[place + 1])
         lengths[place + 1] = len(text)
         codes[place] = code
-    pieces.append(chunk.text[done:].data)
-    return list(_split(np.cumsum(lengths), np.frombuffer(b"".join(pieces), np.uint8), codes))
+    parts.append(chunk.text[done:].data)
+    return list(_split(np.cumsum(lengths), np.frombuffer(b"".join(parts), np.uint8), codes))

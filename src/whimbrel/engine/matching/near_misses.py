@@ -27,7 +27,7 @@ from whimbrel.ranks.clauses.clauses import RANGE
 from whimbrel.ranks.patterns.event_fragments import SEVERAL
 
 NO_MISS = 65_535
-"""What stands for a row that matches, or is not there; a conjunction has far fewer constraints."""
+"""The count of a row that matches or is not there; no conjunction has so many constraints."""
 
 
 def nearest(
@@ -62,7 +62,7 @@ def nearest(
 
 
 def _count(segment: Segment, event: Event, snapshot: Snapshot, fails: np.ndarray, doubtful: np.ndarray) -> None:
-    """Writes how many constraints each row of a segment fails, and whether that is only a lower bound."""
+    """Write how many constraints each row of a segment fails, and whether that is only a lower bound."""
     encoded = segment.encoder.encode_event(event)
     value = np.full(len(segment.attributes) + 1, -1, np.int32)
     attrs, ranks = encoded.attrs, encoded.ranks
@@ -90,7 +90,21 @@ def _count(segment: Segment, event: Event, snapshot: Snapshot, fails: np.ndarray
 
 
 @kernel
-def _fails(packed, counts, attr, low, high, sets, value, source, attrs, ranks, fails, doubtful):  # type: ignore[no-untyped-def]
+def _fails(
+    packed: np.ndarray,
+    counts: np.ndarray,
+    attr: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    sets: tuple[np.ndarray, np.ndarray, np.ndarray],
+    value: np.ndarray,
+    source: np.ndarray,
+    attrs: np.ndarray,
+    ranks: np.ndarray,
+    fails: np.ndarray,
+    doubtful: np.ndarray,
+) -> None:
+    """Count per conjunction the attributes that fail; write the least count of each row, and mark doubtful rows."""
     counted = np.full(value.size, -1, np.int64)  # the last conjunction in which the attribute failed
     k = 0
     for c in range(packed.size):
