@@ -74,6 +74,7 @@ def test_memory_is_bounded_however_many_pairs_match(threads: int, monkeypatch: p
     most = 1 << 17
     monkeypatch.setattr(workspaces, "PAIRS", most)
     monkeypatch.setattr("whimbrel.engine.matching.blocks.PAIRS", most)
+    monkeypatch.setattr("whimbrel.engine.matching.units.PAIRS", most)
     index = Index()
     for text in ("a = 1", "a BETWEEN 1 AND 5 AND b != 3", "a >= 1"):
         index.add_many((f"{text} {id}", text) for id in range(2_000))
@@ -82,17 +83,18 @@ def test_memory_is_bounded_however_many_pairs_match(threads: int, monkeypatch: p
     total = events = 0
     for offsets, rows in index.match_blocks(batch, threads):
         assert len(rows) <= 4 * most
-        assert all(len(workspace.out) <= 4 * most for workspace in index._workspaces)
+        assert all(len(workspace.out) <= 4 * most for workspace in index._workspaces._all)
         events += len(offsets) - 1
         total += len(rows)
     assert (events, total) == (len(batch), 5_999 * 1_000)
-    for workspace in index._workspaces:
+    for workspace in index._workspaces._all:
         assert len(workspace.out) <= 4 * most
 
 
 def test_one_event_may_match_more_than_a_call_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workspaces, "PAIRS", 100)
     monkeypatch.setattr("whimbrel.engine.matching.blocks.PAIRS", 100)
+    monkeypatch.setattr("whimbrel.engine.matching.units.PAIRS", 100)
     index = Index()
     for text in ("a = 1", "a BETWEEN 1 AND 5 AND b != 3", "a >= 1"):
         index.add_many((f"{text} {id}", text) for id in range(40_000))

@@ -44,5 +44,5 @@ def test_segments_that_are_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -
         segments(index, 100 * number, 2)
         assert index.match({"x": 100 * number + 5}) == [100 * number + 5]
         index.merge()
-    (workspace,) = index._workspaces
+    (workspace,) = index._workspaces._all
     assert len(workspace._fitted) <= 5
