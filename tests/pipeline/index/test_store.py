@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -163,9 +164,9 @@ def test_shards_stay_open_and_are_verified_once(tmp_path: Path, monkeypatch: pyt
     checked = []
     opening = Index.open
 
-    def spy(path: Path, verify: bool = True) -> Index:
+    def spy(path: Path, verify: bool = True, timestamps: Iterable[str] | None = None) -> Index:
         checked.append(verify)
-        return opening(path, verify)
+        return opening(path, verify, timestamps)
 
     monkeypatch.setattr(Index, "open", spy)
     _, (first,) = open_version(tmp_path, 1)
