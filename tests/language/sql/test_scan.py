@@ -15,7 +15,7 @@ from tests.language.test_columnar import check
 from whimbrel.engine.intake import parsing as loads
 from whimbrel.engine.intake.parsing import parse_load, scan_load
 from whimbrel.lab.workloads import mixed
-from whimbrel.language.columnar.columns import DictionaryStrings
+from whimbrel.language.columnar import DictionaryStrings
 from whimbrel.language.sql import scan
 from whimbrel.model.errors import UnknownDialect
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.language import texts as sql
 from whimbrel.language.sql.lexer import check_text
-from whimbrel.language.sql.parser import parse_template
+from whimbrel.language.sql.parser import SqlParser
 from whimbrel.language.sql.shape_cache import SHAPE_LENGTH, ShapeCache, cut_literals, cut_tokens
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.expression import Compare, Expression
@@ -24,7 +24,7 @@ def outcome(parse, text: str) -> tuple[str, str]:
 def parse_uncached(text: str) -> Expression:
     check_text(text)
     _, strings, numbers = cut_tokens(text)
-    return parse_template(text).bind(strings, numbers, text)
+    return SqlParser(text).template().bind(strings, numbers, text)
 
 
 def known(cache: ShapeCache, text: str) -> bool:

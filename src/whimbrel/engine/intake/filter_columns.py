@@ -12,9 +12,18 @@ from typing import TypeAlias, cast
 
 import numpy as np
 
-from whimbrel.language.columnar import Column, ColumnarShape, Conjunctions, Operand, ParsedMany, ShapeGroup, Term
-from whimbrel.language.columnar.columns import exact
-from whimbrel.language.columnar.shapes import Kind, SlotType
+from whimbrel.language.columnar import (
+    Column,
+    ColumnarShape,
+    Conjunctions,
+    Kind,
+    Operand,
+    ParsedMany,
+    ShapeGroup,
+    SlotType,
+    Term,
+    exact,
+)
 from whimbrel.model.expression import And, Compare, Expression, In, Not
 from whimbrel.model.filter import Filter
 from whimbrel.model.values import Timestamp, Value

@@ -13,16 +13,15 @@ from operator import itemgetter
 
 import numpy as np
 
-from whimbrel.language.columnar import ColumnarShape, ParsedMany, ShapeGroup
-from whimbrel.language.columnar.columns import Column, Int64s, joined
+from whimbrel.language.columnar import Column, ColumnarShape, Int64s, ParsedMany, ShapeGroup, exact, joined
 from whimbrel.language.sql.lexer import check_text
-from whimbrel.language.sql.literal_columns import numbers_column, strings_column, timestamps_column
 from whimbrel.language.sql.shape_cache import ShapeCache, cut_literals
 from whimbrel.language.sql.skeletons import columnar_shape
-from whimbrel.language.sql.split_rows import SplitRows
+from whimbrel.language.sql.split_rows import SplitRows, numbers_column
 from whimbrel.language.sql.template import FIRST_NUMBER, Template
 from whimbrel.model.errors import LimitExceeded, WhimbrelError
 from whimbrel.model.filter import Filter
+from whimbrel.model.values import Timestamp
 
 CHUNK = 1 << 16
 """Rows whose literals are held as text at one time: enough for long columns, little enough for memory."""
@@ -110,9 +109,11 @@ class _Collector:
         try:
             for slot, kind in enumerate(template.strings):
                 strings = found.strings[slot :: len(template.strings)]
-                columns.append(
-                    timestamps_column(strings) if kind == "timestamp" else strings_column(strings, self.shared)
-                )
+                if kind == "timestamp":
+                    moments = {text: Timestamp.parse(text).nanoseconds for text in set(strings)}
+                    columns.append(exact([moments[text] for text in strings]))
+                else:  # one object for equal strings: a million filters repeat a few values
+                    columns.append([self.shared.setdefault(text, text) for text in strings])
             for slot in range(template.numbers):
                 numbers = found.numbers[slot :: template.numbers]
                 columns.append(numbers_column(numbers, FIRST_NUMBER - slot in template.negatives))

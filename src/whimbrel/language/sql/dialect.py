@@ -13,8 +13,7 @@ from whimbrel.model.filter import Filter
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from whimbrel.language.columnar import ParsedMany
-    from whimbrel.language.columnar.columns import Int64s
+    from whimbrel.language.columnar import Int64s, ParsedMany
     from whimbrel.language.sql.hints import SuspiciousName
     from whimbrel.model.conjunction import Conjunction
     from whimbrel.model.event_schema import EventSchema

@@ -8,7 +8,6 @@ one parse serve every text of the same shape.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
 
 from whimbrel.language.sql.lexer import position_of
 from whimbrel.language.sql.operands import OPERAND, OperandReader, OperandToken
@@ -48,11 +47,6 @@ _NOT = 3
 _CONSTANTS = {TRUE: Ready(Constant(True)), FALSE: Ready(Constant(False)), NULL: Ready(Constant(None))}
 
 
-def parse_template(text: str) -> Template:
-    """The template of a text; FilterSyntaxError or LimitExceeded with the place."""
-    return SqlParser(text).template()
-
-
 class SqlParser(OperandReader):
     """Operators over operands: first the predicates, then what NOT, AND and OR make of them."""
 
@@ -64,7 +58,7 @@ class SqlParser(OperandReader):
         self.predicates = 0
 
     def template(self) -> Template:
-        """The template of the whole text."""
+        """The template of the whole text; FilterSyntaxError or LimitExceeded with the place."""
         root = self.condition(self.expression(0))
         if self.tokens[self.at]:
             raise self.error("AND, OR or the end of the filter")
@@ -233,15 +227,6 @@ class SqlParser(OperandReader):
             raise self.error("text after ESCAPE", at)
         return TextSlot("LIKE", test.attribute, test.slot, escape)
 
-    def _starts(self, left: OperandToken) -> TemplateNode:
-        return self._with(left, "STARTS")
-
-    def _ends(self, left: OperandToken) -> TemplateNode:
-        return self._with(left, "ENDS")
-
-    def _rlike(self, left: OperandToken) -> TemplateNode:
-        return self._text(left, "RLIKE", "RLIKE")
-
     def _with(self, left: OperandToken, operator: TextOperator) -> TemplateNode:
         if self.words[self.at] != "WITH":
             raise self.error(f"WITH after {operator}")
@@ -253,15 +238,14 @@ class SqlParser(OperandReader):
         return TextSlot(operator, self.attribute(left, words), self.text_literal(words))
 
 
-_Rule: TypeAlias = Callable[[SqlParser, OperandToken], TemplateNode]
-_RULES: dict[str, _Rule] = {
+_RULES: dict[str, Callable[[SqlParser, OperandToken], TemplateNode]] = {
     "NOT": SqlParser._negated,
     "IN": SqlParser._in,
     "BETWEEN": SqlParser._between,
     "LIKE": SqlParser._like,
     "IS": SqlParser._is,
     "CONTAINS": SqlParser._contains,
-    "STARTS": SqlParser._starts,
-    "ENDS": SqlParser._ends,
-    "RLIKE": SqlParser._rlike,
+    "STARTS": lambda parser, left: parser._with(left, "STARTS"),
+    "ENDS": lambda parser, left: parser._with(left, "ENDS"),
+    "RLIKE": lambda parser, left: parser._text(left, "RLIKE", "RLIKE"),
 }

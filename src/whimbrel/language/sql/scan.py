@@ -7,14 +7,12 @@ in them, are left to the caller.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.language.columnar import Conjunctions, ParsedMany, ShapeGroup
-from whimbrel.language.columnar.columns import Column, DictionaryStrings, Int64s
+from whimbrel.language.columnar import Conjunctions, DictionaryStrings, Int64s, ParsedMany, ShapeGroup
 from whimbrel.language.sql.scan_kernels import (
     PredicateFacts,
     SkeletonPool,
@@ -25,7 +23,13 @@ from whimbrel.language.sql.scan_kernels import (
     keep_plain,
     number_strings,
 )
-from whimbrel.language.sql.skeletons import MOST_PREDICATES, ParsedSkeleton, read_predicate, read_skeleton
+from whimbrel.language.sql.skeletons import (
+    MOST_PREDICATES,
+    ParsedSkeleton,
+    group_by_predicate,
+    read_predicate,
+    read_skeleton,
+)
 
 LONGEST = 1 << 16
 """Bytes of a text, at most; a longer one is left to the parser."""
@@ -95,9 +99,14 @@ def scan(texts: pa.LargeStringArray, whole: bool = False) -> Scanned:
     found = _Predicates(pool, known, cuts.codes[:predicate], whole)
     predicate, number, string = keep_plain(cuts, found.facts)
     strings = _numbered(source.data, cuts.string_begin[:string], cuts.string_end[:string])
-    groups = list(found.groups(cuts.codes[:predicate], cuts.numbers[:number], strings))
+    groups = group_by_predicate(
+        found.parsed,
+        cuts.codes[:predicate],
+        cuts.numbers[:number],
+        lambda places: DictionaryStrings(strings.codes[places], strings.vocabulary),
+    )
     kept = np.flatnonzero(cuts.counts)
-    return Scanned(kept, cuts.counts[kept], groups, np.flatnonzero(cuts.counts == 0))
+    return Scanned(kept, cuts.counts[kept], list(groups), np.flatnonzero(cuts.counts == 0))
 
 
 def _empty_cuts(source: TextBytes) -> TextCuts:
@@ -128,37 +137,6 @@ class _Predicates:
             if parsed is not None:
                 name = str(code) if whole else parsed.shape.conjunctions[0][0].attribute
                 self.facts.attribute[code] = names.setdefault(name, len(names))
-
-    def groups(self, codes: np.ndarray, numbers: np.ndarray, strings: DictionaryStrings) -> Iterator[ShapeGroup]:
-        """Each predicate that texts have, with its places among all predicates and its literals."""
-        order = np.argsort(codes, kind="stable")
-        ends = np.cumsum(np.bincount(codes, minlength=len(self.parsed)))
-        first_string = _starts(self.facts.strings[codes])[order]
-        first_number = _starts(self.facts.numbers[codes])[order]
-        begin = 0
-        for parsed, end in zip(self.parsed, ends.tolist(), strict=True):
-            if end > begin:
-                assert parsed is not None
-                mine = slice(begin, end)
-                columns: list[Column] = []
-                for slot in range(parsed.strings):
-                    columns.append(DictionaryStrings(strings.codes[first_string[mine] + slot], strings.vocabulary))
-                for slot, negative in enumerate(parsed.negative):
-                    columns.append(_narrow(numbers[first_number[mine] + slot], negative))
-                yield ShapeGroup(parsed.shape, order[mine], tuple(columns))
-            begin = end
-
-
-def _narrow(column: np.ndarray, negative: bool) -> np.ndarray:
-    """Numbers, which are all below 2^53, as int64 if all of them are integers."""
-    integers = column.astype(np.int64)
-    column = integers if (integers == column).all() else column
-    return 0 - column if negative else column
-
-
-def _starts(counts: np.ndarray) -> np.ndarray:
-    starts: np.ndarray = np.cumsum(counts) - counts
-    return starts
 
 
 def _numbered(data: np.ndarray, begin: np.ndarray, end: np.ndarray) -> DictionaryStrings:

@@ -15,7 +15,7 @@ from threading import Lock
 from typing import TypeAlias
 
 from whimbrel.language.sql.lexer import NUMBER_IN_TEXT_PATTERN, check_text, is_literal, string_value, tokens
-from whimbrel.language.sql.parser import parse_template
+from whimbrel.language.sql.parser import SqlParser
 from whimbrel.language.sql.template import Template
 from whimbrel.model.expression import Expression
 from whimbrel.model.limits import Limit
@@ -111,7 +111,7 @@ class ShapeCache:
         parts = cut_literals(text)
         template = self.get(parts[0])
         if template is None:
-            template = parse_template(text)
+            template = SqlParser(text).template()
             if len(text) <= SHAPE_LENGTH.value:
                 self.offer(parts[0], template)
         return template, parts

@@ -13,12 +13,14 @@ in small letters first, which means the same, so that the skeleton is not split 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from whimbrel.language.columnar.shapes import ColumnarShape, Kind, Operand, SlotType, Term
-from whimbrel.language.sql.parser import parse_template
+import numpy as np
+
+from whimbrel.language.columnar import Column, ColumnarShape, Int64s, Kind, Operand, ShapeGroup, SlotType, Term
+from whimbrel.language.sql.parser import SqlParser
 from whimbrel.language.sql.template import (
     CONSTANTS,
     FIRST_NUMBER,
@@ -78,7 +80,7 @@ def read_skeleton(skeleton: str) -> ParsedSkeleton | None:
     if "'''" in skeleton:
         return None
     try:
-        template = parse_template(_MARKS.sub(lambda mark: mark[0] if len(mark[0]) == 2 else "5", skeleton))
+        template = SqlParser(_MARKS.sub(lambda mark: mark[0] if len(mark[0]) == 2 else "5", skeleton)).template()
     except WhimbrelError:
         return None
     shape = columnar_shape(template)
@@ -86,6 +88,44 @@ def read_skeleton(skeleton: str) -> ParsedSkeleton | None:
         return None
     negative = tuple(FIRST_NUMBER - slot in template.negatives for slot in range(template.numbers))
     return ParsedSkeleton(shape, len(template.strings), negative)
+
+
+def group_by_predicate(
+    parsed: Sequence[ParsedSkeleton | None], codes: Int64s, numbers: np.ndarray, strings: Callable[[Int64s], Column]
+) -> Iterator[ShapeGroup]:
+    """Each predicate that texts have, with its places among all predicates and its literals.
+
+    `codes` has the number of each predicate in `parsed`. `numbers` has all numbers in the order of the predicates;
+    `strings` gives the strings of some places in that order.
+    """
+    order = np.argsort(codes, kind="stable")
+    ends = np.cumsum(np.bincount(codes, minlength=len(parsed)))
+    first_string = _first_literals(codes, [one.strings if one else 0 for one in parsed])[order]
+    first_number = _first_literals(codes, [len(one.negative) if one else 0 for one in parsed])[order]
+    begin = 0
+    for one, end in zip(parsed, ends.tolist(), strict=True):
+        if end > begin:
+            assert one is not None
+            mine = slice(begin, end)
+            columns = [strings(first_string[mine] + slot) for slot in range(one.strings)]
+            for slot, negative in enumerate(one.negative):
+                columns.append(_narrow(numbers[first_number[mine] + slot], negative))
+            yield ShapeGroup(one.shape, order[mine], tuple(columns))
+        begin = end
+
+
+def _first_literals(codes: Int64s, sizes: Sequence[int]) -> Int64s:
+    """Where the literals of each predicate start; `sizes` has the number of literals by code."""
+    counts = np.array(sizes, np.int64)[codes]
+    starts: Int64s = np.cumsum(counts) - counts
+    return starts
+
+
+def _narrow(column: np.ndarray, negative: bool) -> np.ndarray:
+    """Numbers, which are all below 2^53, as int64 if all of them are integers."""
+    integers = column.astype(np.int64)
+    column = integers if (integers == column).all() else column
+    return 0 - column if negative else column
 
 
 def columnar_shape(template: Template) -> ColumnarShape | None:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from whimbrel.language.columnar import Column, Conjunctions, Int64s, ShapeGroup
-from whimbrel.language.sql.literal_columns import numbers_column
-from whimbrel.language.sql.skeletons import MOST_PREDICATES, ParsedSkeleton, read_predicate, split_skeleton
+from whimbrel.language.columnar import EXACT_INTEGERS, Conjunctions, Numbers, exact
+from whimbrel.language.sql.lexer import number_value
+from whimbrel.language.sql.skeletons import (
+    MOST_PREDICATES,
+    ParsedSkeleton,
+    group_by_predicate,
+    read_predicate,
+    split_skeleton,
+)
+from whimbrel.model.values import canonical_number
 
 _EXPONENT = re.compile("[eE]").search
 
@@ -67,26 +74,12 @@ class SplitRows:
 
     def conjunctions(self) -> Conjunctions:
         """The rows, grouped by predicate."""
-        return Conjunctions(np.array(self.rows, np.int64), np.array(self._counts, np.int64), tuple(self._groups()))
-
-    def _groups(self) -> Iterator[ShapeGroup]:
-        codes = np.array(self._codes, np.int64)
-        order = np.argsort(codes, kind="stable")
-        ends = np.cumsum(np.bincount(codes, minlength=len(self._known.predicates)))
         strings = np.empty(len(self._strings), object)
         strings[:] = self._strings
         numbers = np.asarray(numbers_column(self._numbers, False) if self._numbers else np.empty(0, np.int64))
-        first_string = _starts(codes, [predicate.strings for predicate in self._known.predicates])
-        first_number = _starts(codes, [len(predicate.negative) for predicate in self._known.predicates])
-        begin = 0
-        for predicate, end in zip(self._known.predicates, ends.tolist(), strict=True):
-            places = order[begin:end]
-            begin = end
-            columns: list[Column] = [strings[first_string[places] + slot].tolist() for slot in range(predicate.strings)]
-            for slot, negative in enumerate(predicate.negative):
-                columns.append(_signed(numbers[first_number[places] + slot], negative))
-            if len(places):
-                yield ShapeGroup(predicate.shape, places, tuple(columns))
+        codes = np.array(self._codes, np.int64)
+        groups = group_by_predicate(self._known.predicates, codes, numbers, lambda places: strings[places].tolist())
+        return Conjunctions(np.array(self.rows, np.int64), np.array(self._counts, np.int64), tuple(groups))
 
 
 def _has_odd(numbers: Sequence[str]) -> bool:
@@ -97,14 +90,16 @@ def _has_odd(numbers: Sequence[str]) -> bool:
     return len(max(numbers, key=len)) > 15 or not (together.isdigit() or _EXPONENT(together) is None)
 
 
-def _starts(codes: Int64s, sizes: Sequence[int]) -> Int64s:
-    """Where the literals of each predicate start; `sizes` has the number of literals by code."""
-    counts = np.array(sizes, np.int64)[codes] if len(codes) else codes
-    starts: Int64s = np.cumsum(counts) - counts
-    return starts
-
-
-def _signed(column: np.ndarray, negative: bool) -> np.ndarray:
-    if column.dtype == np.float64 and (column == np.floor(column)).all():
-        column = column.astype(np.int64)
-    return 0 - column if negative else column
+def numbers_column(raws: Sequence[str], negative: bool) -> Numbers:
+    """The numbers, read in the fastest way that is exact; LimitExceeded if one is too long."""
+    line = " ".join(raws)
+    if line.replace(" ", "").isdigit():
+        integers = np.fromstring(line, dtype=np.int64, sep=" ")
+        if integers.max() < (1 << 63) - 1:  # where a number too large ends up
+            return -integers if negative else integers
+    floats = np.fromstring(line, dtype=np.float64, sep=" ")
+    if (np.abs(floats) < EXACT_INTEGERS).all():
+        floats = 0.0 - floats if negative else floats
+        return floats.astype(np.int64) if (floats == np.floor(floats)).all() else floats
+    values = [number_value(raw) for raw in raws]
+    return exact([canonical_number(-value) for value in values] if negative else values)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.language.columnar.columns import DictionaryStrings
+from whimbrel.language.columnar import DictionaryStrings
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.arrow import large_strings, numbers
 from whimbrel.ranks.constants import Constants
