@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -74,23 +75,17 @@ class Conjunction:
 
     def covers(self, other: Conjunction) -> bool:
         """Whether self holds wherever other does (False may mean: not known)."""
-        theirs = other.by_attribute
-        for name, constraint in self.constraints:
-            known = theirs.get(name, _SOME_VALUE if name in other.attributes else UNCONSTRAINED)
-            if not constraint.covers(known):
-                return False
-        return set(self.links) <= set(other.links)
+        held = all(constraint.covers(other._constraint(name)) for name, constraint in self.constraints)
+        return held and set(self.links) <= set(other.links)
+
+    def _constraint(self, name: str) -> Constraint:
+        """What it demands of an attribute; one that only links mention must have a value."""
+        return self.by_attribute.get(name, _SOME_VALUE if name in self.attributes else UNCONSTRAINED)
 
     def coexists(self, other: Conjunction) -> bool:
         """Whether some event satisfies both (True may mean: not known)."""
-        theirs = other.by_attribute
         return all(
-            constraint.coexists(theirs.get(name, _SOME_VALUE if name in other.attributes else UNCONSTRAINED))
-            for name, constraint in self.constraints
-        ) and all(
-            constraint.coexists(_SOME_VALUE)
-            for name, constraint in other.constraints
-            if name in self.attributes and name not in self.by_attribute
+            self._constraint(name).coexists(other._constraint(name)) for name in self.attributes & other.attributes
         )
 
     def matches(self, event: Event) -> bool:
@@ -103,7 +98,7 @@ class Conjunction:
         return self._binds(event)
 
     def _binds(self, event: Event) -> bool:
-        """Search a consistent pick of values: one element of each array for all attributes, and every link holds.
+        """Whether values can be picked so that every link holds and all come from one element of each array.
 
         Backtracks, starting with the attribute that has the fewest candidates; bounded by `BINDING_STEPS`.
         """
@@ -111,14 +106,12 @@ class Conjunction:
         linked = {name for link in self.links for name in (link.left, link.right)}
         for name in self.attributes:
             constraint = self.by_attribute.get(name, _SOME_VALUE)
-            if name not in linked:
-                if not constraint.bound or not event.has_value(name):
-                    continue  # decided by the whole set
-                free = [o for o in event.occurrences(name) if not o.elements and constraint.admits_value(o.key)]
-                if free:
-                    continue
+            if name not in linked and not (constraint.bound and event.has_value(name)):
+                continue  # decided by the whole set
             picks = [o for o in event.occurrences(name) if constraint.admits_value(o.key)]
             if name not in linked:  # the value itself no longer matters, only its place
+                if any(not o.elements for o in picks):
+                    continue  # a value outside of all arrays goes with everything
                 picks = list({o.elements: o for o in picks}.values())
             if not picks:
                 return False
@@ -183,19 +176,14 @@ def _search(order: list[str], candidates: dict[str, list[Occurrence]], links: tu
 
 def holds(op: Comparison, left: SortKey, right: SortKey) -> bool:
     """Whether `left op right` is true between two non-null values."""
-    if op == "=":
-        return left == right
-    if op == "!=":
-        return left != right
-    if left[0] != right[0] or left[0] == BOOLEAN:
+    if op not in ("=", "!=") and (left[0] != right[0] or left[0] == BOOLEAN):
         return False
-    if op == "<":
-        return left < right
-    if op == "<=":
-        return left <= right
-    return left > right if op == ">" else left >= right
+    return _COMPARE[op](left, right)
 
 
+_COMPARE: dict[Comparison, Callable[[SortKey, SortKey], bool]] = {
+    "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
 _SOME_VALUE = Constraint(values=ALL, bound=True)
 TRUE = Conjunction(())
 

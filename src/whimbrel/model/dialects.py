@@ -29,11 +29,8 @@ class Dialect(Protocol):
         """The canonical text of a filter."""
 
 
-class Printer(Protocol):
+class Printer(Dialect, Protocol):
     """A dialect that also writes parts of filters. Canonical texts and explanations are written in it."""
-
-    def print(self, filter: Filter) -> str:
-        """The canonical text of a filter."""
 
     def print_conjunction(self, conjunction: Conjunction, schema: EventSchema | None = None) -> str:
         """The text of a conjunction; `schema` gives the words that codes stand for."""

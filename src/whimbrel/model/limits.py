@@ -53,26 +53,3 @@ DOMAIN_VALUES = Limit("domain values", 1_000_000, "values of a domain", "a schem
 ORDERED_VALUES = Limit(
     "ordered values", 10_000, "values of an enumeration with an order", "what lies below each is held as bits"
 )
-
-LIMITS: tuple[Limit, ...] = (
-    FILTER_BYTES,
-    FILTER_DEPTH,
-    EXPRESSION_DEPTH,
-    FILTER_PREDICATES,
-    FILTER_CONJUNCTIONS,
-    FILTER_CONSTRAINTS,
-    IN_MEMBERS,
-    LIKE_WILDCARDS,
-    LIKE_BYTES,
-    REGEX_BYTES,
-    INTEGER_DIGITS,
-    EVENT_BYTES,
-    EVENT_DEPTH,
-    EVENT_VALUES,
-    EVENT_ATTRIBUTES,
-    BINDING_STEPS,
-    LOG_ENTRY_BYTES,
-    FACTS_BYTES,
-    DOMAIN_VALUES,
-    ORDERED_VALUES,
-)

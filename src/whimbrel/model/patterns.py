@@ -20,33 +20,43 @@ ADDRESS_LENGTH = 64
 """Characters of an address, at most; longer texts are none."""
 
 
+class StringPattern:
+    """A set of strings."""
+
+    __slots__ = ()
+
+    def matches(self, value: str) -> bool:
+        """Whether the string is in the set."""
+        raise NotImplementedError
+
+    def covers(self, other: Pattern) -> bool:
+        """Whether every string of other is surely in self (False may mean: not known)."""
+        return self == other
+
+
 @dataclass(frozen=True, slots=True, order=True)
-class Suffix:
+class Suffix(StringPattern):
     """Strings that end with `text`."""
 
     text: str
 
     def matches(self, value: str) -> bool:
-        """Whether the string is in the set."""
         return value.endswith(self.text)
 
     def covers(self, other: Pattern) -> bool:
-        """Whether every string of other is surely in self (False may mean: not known)."""
         return isinstance(other, Suffix) and other.text.endswith(self.text)
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Substring:
+class Substring(StringPattern):
     """Strings that have `text` somewhere."""
 
     text: str
 
     def matches(self, value: str) -> bool:
-        """Whether the string is in the set."""
         return self.text in value
 
     def covers(self, other: Pattern) -> bool:
-        """Whether every string of other is surely in self (False may mean: not known)."""
         if isinstance(other, Suffix | Substring):
             return self.text in other.text
         return isinstance(other, LikePattern) and any(
@@ -55,13 +65,13 @@ class Substring:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class LikePattern:
+class LikePattern(StringPattern):
     """A LIKE pattern: segments joined by %; within a segment, literal fragments joined by _ (one code point)."""
 
     segments: tuple[tuple[str, ...], ...]
 
     def matches(self, value: str) -> bool:
-        """Whether the string is in the set: first and last segment are anchored, the others found leftmost."""
+        """The first and last segment are anchored; each other segment is searched from the left."""
         first, *middle = self.segments
         if not middle:
             return _length(first) == len(value) and _fits(first, value, 0)
@@ -75,13 +85,9 @@ class LikePattern:
                 return False
         return True
 
-    def covers(self, other: Pattern) -> bool:
-        """Whether every string of other is surely in self (False may mean: not known)."""
-        return self == other
-
 
 @dataclass(frozen=True, slots=True, order=True)
-class Regex:
+class Regex(StringPattern):
     """Strings in which a regular expression is found, by a linear-time engine."""
 
     regex: str
@@ -91,16 +97,11 @@ class Regex:
         _compile(self.regex)
 
     def matches(self, value: str) -> bool:
-        """Whether the string is in the set."""
         return _compile(self.regex).search(value) is not None
-
-    def covers(self, other: Pattern) -> bool:
-        """Whether every string of other is surely in self (False may mean: not known)."""
-        return self == other
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Cidr:
+class Cidr(StringPattern):
     """Strings that are addresses of an IP network."""
 
     network: str
@@ -115,7 +116,6 @@ class Cidr:
         object.__setattr__(self, "parsed", parsed)
 
     def matches(self, value: str) -> bool:
-        """Whether the string is in the set."""
         if len(value) > ADDRESS_LENGTH:
             return False
         try:
@@ -124,7 +124,6 @@ class Cidr:
             return False
 
     def covers(self, other: Pattern) -> bool:
-        """Whether every string of other is surely in self (False may mean: not known)."""
         if not isinstance(other, Cidr) or self.parsed.version != other.parsed.version:
             return False
         inner, outer = other.parsed, self.parsed

@@ -41,6 +41,16 @@ Part: TypeAlias = Literal["attribute", "other", "operator", "value"]
 """The part of a predicate that is wrong: its attribute, the other attribute, its operator, or a value."""
 
 _ORDER = ("<", "<=", ">", ">=")
+_WORDS: dict[type[Predicate], str] = {
+    In: "IN",
+    Contains: "CONTAINS",
+    Like: "LIKE",
+    StartsWith: "STARTS WITH",
+    EndsWith: "ENDS WITH",
+    RLike: "RLIKE",
+    InCidr: "IN CIDR",
+}
+_OPERATORS = ["=", "!=", *_ORDER, *_WORDS.values()]
 
 
 class Misfit(NamedTuple):
@@ -114,17 +124,16 @@ def _leaves(expression: Expression) -> int:
 
 
 def _misfit(schema: Schema, node: Predicate) -> Misfit | None:
-    match node:
-        case Constant():
-            return None
-        case CompareAttributes():
-            return _link_misfit(schema, node)
+    if isinstance(node, Constant):
+        return None
+    if isinstance(node, CompareAttributes):
+        return _link_misfit(schema, node)
     domain = schema.domain_of(node.attribute)
     if domain is None:
         return _unknown(schema, node.attribute, "attribute")
     if isinstance(node, IsNull | IsMissing):
         return None
-    operator = _operator(node)
+    operator = node.op if isinstance(node, Compare) else _WORDS[type(node)]
     if operator not in domain.operators:
         return _lacking(domain, node.attribute, operator)
     values: Sequence[Value | None] = ()
@@ -140,27 +149,6 @@ def _misfit(schema: Schema, node: Predicate) -> Misfit | None:
     return None
 
 
-def _operator(node: Predicate) -> str:
-    match node:
-        case Compare(_, op, _):
-            return op
-        case In():
-            return "IN"
-        case Contains():
-            return "CONTAINS"
-        case Like():
-            return "LIKE"
-        case StartsWith():
-            return "STARTS WITH"
-        case EndsWith():
-            return "ENDS WITH"
-        case RLike():
-            return "RLIKE"
-        case InCidr():
-            return "IN CIDR"
-    raise AssertionError(node)
-
-
 def _unknown(schema: Schema, name: str, part: Part) -> Misfit:
     names = [*schema.attributes, schema.type_attribute]
     below = [known for known in names if known.startswith(f"{name}.")][:1]
@@ -173,9 +161,6 @@ def _lacking(domain: Domain, name: str, operator: str) -> Misfit:
     known = ", ".join(sorted(domain.operators, key=_OPERATORS.index))
     problem = f"Expected an operator of the {kind} domain of {name!r} ({known}), but got {operator}"
     return Misfit("no-operator", name, problem, "operator")
-
-
-_OPERATORS = ["=", "!=", *_ORDER, "IN", "CONTAINS", "LIKE", "STARTS WITH", "ENDS WITH", "RLIKE", "IN CIDR"]
 
 
 def _value_misfit(domain: Domain, name: str, operator: str, value: Value, place: int) -> Misfit | None:
