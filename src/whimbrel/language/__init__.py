@@ -1,6 +1,6 @@
 """Text to filters and back: the registry of dialects. Each dialect is a package; the default is a SQL WHERE clause.
 
-To add one, write a package with an object that has the methods of `model.dialects.Dialect`, and list it in `DIALECTS`.
+To add one, write a package with an object that has the methods of `model.dialects.Dialect`, and register it here.
 A dialect may do more: locate parts of a text (`model.dialects.Locating`), parse many texts to columns
 (`language.columnar.Columnar`), name suspicious parts for lint (`language.lint.SupportsHints`).
 """
@@ -10,13 +10,9 @@ from __future__ import annotations
 from whimbrel.language.sql.dialect import SQL
 from whimbrel.language.sql.hints import suspicious_names
 from whimbrel.model import dialects
-from whimbrel.model.dialects import Dialect
 from whimbrel.model.filter import Filter
 
-DIALECTS: dict[str, Dialect] = {"sql": SQL}
-
-for _name, _dialect in DIALECTS.items():
-    dialects.register(_name, _dialect)
+dialects.register("sql", SQL)
 
 
 def parse(source: object, dialect: str = "sql") -> Filter:
@@ -28,4 +24,4 @@ def parse(source: object, dialect: str = "sql") -> Filter:
     return dialects.get(dialect).parse(source)
 
 
-__all__ = ["DIALECTS", "parse", "suspicious_names"]
+__all__ = ["parse", "suspicious_names"]

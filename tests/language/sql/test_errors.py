@@ -4,7 +4,7 @@ import builtins
 
 import pytest
 
-from whimbrel.language import DIALECTS, parse
+from whimbrel.language import parse
 from whimbrel.model import patterns
 from whimbrel.model.errors import FilterError, FilterSyntaxError, LimitExceeded, MissingExtra, UnknownDialect
 from whimbrel.model.limits import FILTER_BYTES, FILTER_DEPTH, FILTER_PREDICATES, IN_MEMBERS, INTEGER_DIGITS
@@ -168,7 +168,7 @@ def test_what_is_not_text_is_refused(source):
 def test_an_unknown_dialect_names_those_available():
     with pytest.raises(UnknownDialect) as caught:
         parse("a = 5", dialect="cobol")
-    assert set(DIALECTS) <= set(caught.value.available)
+    assert "sql" in caught.value.available
 
 
 @pytest.mark.parametrize(

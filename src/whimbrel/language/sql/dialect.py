@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from whimbrel.language.sql.literals import name_text, value_text
 from whimbrel.language.sql.printer import conjunction_text, print_filter
 from whimbrel.language.sql.shape_cache import ShapeCache
+from whimbrel.model.dialects import Locating, Printer
 from whimbrel.model.filter import Filter
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from whimbrel.model.values import Value
 
 
-class SqlDialect:
+class SqlDialect(Printer, Locating):
     """SQL text to filters and back, one by one or many at once.
 
     Threads may share it: the only state is the shape cache. What single filters do not need is imported on first use.
@@ -30,28 +31,22 @@ class SqlDialect:
         self.shapes = ShapeCache()
 
     def parse(self, source: object) -> Filter:
-        """The filter that a text stands for."""
         text: str = source  # type: ignore[assignment]  # the cache refuses what is not text
         return Filter(self.shapes.parse(text), text, "sql")
 
     def print(self, filter: Filter) -> str:
-        """The canonical text of a filter."""
         return print_filter(filter)
 
     def print_conjunction(self, conjunction: Conjunction, schema: EventSchema | None = None) -> str:
-        """The text of a conjunction; `schema` gives the words that codes stand for."""
         return conjunction_text(conjunction, schema).text
 
     def print_name(self, attribute: str) -> str:
-        """The name of an attribute, quoted where it must be."""
         return name_text(attribute)
 
     def print_value(self, value: Value | None) -> str:
-        """The literal of a value."""
         return value_text(value)
 
     def locate(self, text: str, number: int, part: str, value: int) -> int:
-        """Where a part of a predicate stands in a text."""
         from whimbrel.language.sql.locate import locate
 
         return locate(text, number, part, value)

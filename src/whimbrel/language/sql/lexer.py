@@ -7,7 +7,6 @@ A character that starts no token is a token of its own, which the parser refuses
 from __future__ import annotations
 
 import re
-from typing import Literal
 
 from whimbrel.model.errors import FilterSyntaxError
 from whimbrel.model.limits import FILTER_BYTES, INTEGER_DIGITS
@@ -69,11 +68,10 @@ def position_of(text: str, index: int) -> int:
     return len(text)
 
 
-def position_of_literal(text: str, kind: Literal["string", "number"], index: int) -> int:
+def position_of_literal(text: str, is_string: bool, index: int) -> int:
     """Where the string or number of this index among its kind starts."""
     found = (match for match in _TOKEN.finditer(text) if is_literal(match.group(1)))
-    places = [match.start() for match in found if (match.group(1)[0] == "'") == (kind == "string")]
-    return places[index]
+    return [match.start() for match in found if (match.group(1)[0] == "'") == is_string][index]
 
 
 def place(text: str, position: int) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from whimbrel.language.sql.lexer import position_of, position_of_literal
+from whimbrel.language.sql.lexer import position_of
 from whimbrel.language.sql.operands import OperandToken
 from whimbrel.language.sql.parser import SqlParser
 from whimbrel.language.sql.template import (
@@ -20,6 +20,7 @@ from whimbrel.language.sql.template import (
     InSlots,
     Negation,
     TemplateNode,
+    position_of_slot,
 )
 from whimbrel.model.expression import Comparison
 
@@ -94,10 +95,8 @@ def locate(text: str, number: int, part: str, value: int) -> int:
     found = parser.tokens_of[id(node)]
     if part == "value":
         slot = _slot(node, value)
-        if slot >= 0:
-            return position_of_literal(text, "string", slot)
-        if slot <= FIRST_NUMBER:
-            return position_of_literal(text, "number", FIRST_NUMBER - slot)
+        if slot >= 0 or slot <= FIRST_NUMBER:
+            return position_of_slot(text, slot)
         part = "other"
     return position_of(text, {"attribute": found.attribute, "other": found.other}.get(part, found.operator))
 

@@ -42,8 +42,6 @@ from whimbrel.model.values import Value
 if TYPE_CHECKING:
     from whimbrel.model.event_schema import CodedDomain, EventSchema
 
-_CONSTANTS = {True: "TRUE", False: "FALSE", None: "NULL"}
-
 
 def print_filter(filter: Filter) -> str:
     """The canonical text; if it would pass a limit, the text that the filter was parsed from, or its expression."""
@@ -160,7 +158,7 @@ def _expression(node: Expression) -> SqlText:
 
 def _predicate_text(node: Predicate) -> str:
     if isinstance(node, Constant):
-        return _CONSTANTS[node.value]
+        return value_text(node.value)
     if isinstance(node, CompareAttributes):
         return f"{name_text(node.left)} {node.op} {name_text(node.right)}"
     name = name_text(node.attribute)

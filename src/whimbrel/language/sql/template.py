@@ -239,13 +239,14 @@ class Template:
                     raise BadLiteral(slot, FilterError(str(error))) from None
 
 
+def position_of_slot(text: str, slot: int) -> int:
+    """Where the string or number of a slot stands in a text."""
+    return position_of_literal(text, slot >= 0, slot if slot >= 0 else FIRST_NUMBER - slot)
+
+
 def _placed(bad: BadLiteral, text: str) -> FilterError | LimitExceeded:
     """The error of a literal, with its place in the text."""
-    slot, error = bad.slot, bad.error
-    if slot >= 0:
-        position = position_of_literal(text, "string", slot)
-    else:
-        position = position_of_literal(text, "number", FIRST_NUMBER - slot)
+    error, position = bad.error, position_of_slot(text, bad.slot)
     if isinstance(error, LimitExceeded):
         return LimitExceeded(error.limit, error.size, error.maximum, error.unit, place(text, position))
     return FilterError(error.problem, text, position)

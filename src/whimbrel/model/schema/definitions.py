@@ -24,6 +24,7 @@ BUILT_IN: Mapping[str, Domain] = {
     "timestamp": Instant(),
 }
 """The domains that every schema has."""
+_BUILT_IN_NAMES = {domain: name for name, domain in BUILT_IN.items()}
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,11 @@ class SchemaDefinitions:
             hint = did_you_mean(str(domain), self.domains)
             raise SchemaError(f"Expected a domain, but got {domain!r}{hint}", f"attributes.{name}")
         return self._next(domain_names={**self.domain_names, name: domain})
+
+    def with_attribute_of(self, name: str, domain: Domain) -> SchemaDefinitions:
+        """Create an attribute, and its domain under the name of the attribute unless the domain is built in."""
+        domain_name = _BUILT_IN_NAMES.get(domain) or (name if name not in BUILT_IN else f"{name}_values")
+        return self.with_domain(domain_name, domain).with_attribute(name, domain_name)
 
     def with_use(self, type: str, attribute: str, use: Use) -> SchemaDefinitions:
         """Rule 3: an event type gets an attribute that it does not have, which must be optional."""

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from whimbrel.model.schema.definitions import SchemaDefinitions
-
-What: TypeAlias = Literal["added", "removed", "changed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """One definition that was added, removed or changed. `is_extension` says that everything valid stays valid."""
 
-    what: What
+    what: Literal["added", "removed", "changed"]
     path: str
     old: str | None
     new: str | None
@@ -36,11 +34,8 @@ class Change:
 def changes(old: SchemaDefinitions, new: SchemaDefinitions) -> list[Change]:
     """What changed from one state to another, in the order domains, attributes, types."""
     found: list[Change] = []
-    settings = [
-        ("type_attribute", old.type_attribute, new.type_attribute),
-        ("default_type", old.default_type, new.default_type),
-    ]
-    for path, before, after in settings:
+    for path in ("type_attribute", "default_type"):
+        before, after = getattr(old, path), getattr(new, path)
         if before != after:
             found.append(Change("changed", path, str(before), str(after), is_extension=False))
     found += _of_table("domains", old.domains, new.domains)
@@ -48,24 +43,18 @@ def changes(old: SchemaDefinitions, new: SchemaDefinitions) -> list[Change]:
     for name in {**old.types, **new.types}:
         path = f"types.{name}"
         if name in old.types and name in new.types:
-            uses = _of_table(path, old.types[name], new.types[name])
             mandatory = {f"{path}.{attribute}" for attribute, use in new.types[name].items() if use.mandatory}
-            found += [
-                Change(one.what, one.path, one.old, one.new, is_extension=False) if one.path in mandatory else one
-                for one in uses
-            ]
+            for one in _of_table(path, old.types[name], new.types[name]):
+                found.append(replace(one, is_extension=False) if one.path in mandatory else one)
         else:
             found += _of_table("types", _texts(old, name), _texts(new, name))
     return found
 
 
 def _texts(state: SchemaDefinitions, name: str) -> dict[str, object]:
-    uses = state.types.get(name)
-    return (
-        {}
-        if uses is None
-        else {name: ", ".join(f"{attribute} {use}" for attribute, use in uses.items()) or "no attributes"}
-    )
+    if name not in state.types:
+        return {}
+    return {name: ", ".join(f"{attribute} {use}" for attribute, use in state.types[name].items()) or "no attributes"}
 
 
 def _of_table(path: str, old: Mapping[str, object], new: Mapping[str, object]) -> list[Change]:

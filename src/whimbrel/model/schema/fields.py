@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from whimbrel.model.schema.definitions import BUILT_IN, SchemaDefinitions
+from whimbrel.model.schema.definitions import SchemaDefinitions
 from whimbrel.model.schema.domains import Domain
 from whimbrel.model.schema.errors import InvalidSchema, SchemaError
 from whimbrel.model.schema.event_types import Use
 
 if TYPE_CHECKING:
     from whimbrel.model.schema.schema import Schema
-
-_NAMES = {domain: name for name, domain in BUILT_IN.items()}
 
 
 class Fields:
@@ -31,9 +29,9 @@ class Fields:
 
     def add(self, name: str, domain: Domain, use: Use) -> None:
         """Add an attribute with its domain."""
-        known = self.domains.get(name)
         if name in self.ignore:
             return
+        known = self.domains.get(name)
         if known is not None and known != domain:
             self.problem(name, f"Expected one domain, but got {known} and {domain}")
         self.domains[name] = domain
@@ -52,18 +50,10 @@ class Fields:
             raise InvalidSchema(self.problems)
         state = SchemaDefinitions(default_type=type)
         if state.type_attribute in self.domains:
-            raise InvalidSchema(
-                [
-                    SchemaError(
-                        f"Expected another name, because {state.type_attribute!r} holds the types", state.type_attribute
-                    )
-                ]
-            )
+            name = state.type_attribute
+            raise InvalidSchema([SchemaError(f"Expected another name, because {name!r} holds the types", name)])
         for name, domain in self.domains.items():
-            domain_name = _NAMES.get(domain, name)
-            if domain_name in BUILT_IN and BUILT_IN[domain_name] != domain:
-                domain_name = f"{name}_values"
-            state = state.with_domain(domain_name, domain).with_attribute(name, domain_name)
+            state = state.with_attribute_of(name, domain)
         return Schema._of(state.with_type(type, self.uses))
 
 

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 def read_arrow(schema: Any, type: str, ignore: Collection[str]) -> Schema:
     """The schema with one event type for the rows of tables with this Arrow schema."""
     fields = Fields(ignore)
-    _read(schema, "", mandatory=True, multiple=False, fields=fields)
+    _read(schema, "", Use(mandatory=True), fields)
     return fields.schema(type)
 
 
-def _read(columns: Iterable[Any], prefix: str, mandatory: bool, multiple: bool, fields: Fields) -> None:
+def _read(columns: Iterable[Any], prefix: str, use: Use, fields: Fields) -> None:
     for column in columns:
-        name = below(prefix, column.name)
-        _column(column.type, name, Use(mandatory and not column.nullable, multiple), fields)
+        mandatory = use.mandatory and not column.nullable
+        _column(column.type, below(prefix, column.name), Use(mandatory, use.multiple), fields)
 
 
 def _column(kind: Any, name: str, use: Use, fields: Fields) -> None:
@@ -34,19 +34,13 @@ def _column(kind: Any, name: str, use: Use, fields: Fields) -> None:
     elif types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         _column(kind.value_type, name, use, fields)
     elif types.is_struct(kind):
-        _read(kind, name, use.mandatory, use.multiple, fields)
-    elif types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind) or _is_view(kind):
+        _read(kind, name, use, fields)
+    elif types.is_nested(kind) and not types.is_map(kind) and not types.is_union(kind):  # lists of all kinds
         _column(kind.value_type, name, Use(mandatory=False, multiple=True), fields)
     elif (domain := _domain(kind)) is not None:
         fields.add(name, domain, use)
     else:
         fields.problem(name, f"Expected booleans, numbers, text, timestamps, lists or structs, but got {kind}")
-
-
-def _is_view(kind: Any) -> bool:
-    from pyarrow import types
-
-    return bool(types.is_list_view(kind) or types.is_large_list_view(kind))
 
 
 def _domain(kind: Any) -> Domain | None:

@@ -31,7 +31,7 @@ def read_json_schema(document: object, type: str, ignore: Collection[str]) -> Sc
     root = reader.resolved(document, "$")
     if not isinstance(root.get("properties"), Mapping):
         raise SchemaError("Expected the schema of an object with properties", "$")
-    reader.read_object(root, "", mandatory=True, multiple=False, depth=0)
+    reader.read_object(root, "", Use(mandatory=True), 0)
     return reader.fields.schema(type)
 
 
@@ -40,15 +40,15 @@ class _Reader:
         self.document = document
         self.fields = fields
 
-    def read_object(self, item: Mapping[str, object], prefix: str, mandatory: bool, multiple: bool, depth: int) -> None:
+    def read_object(self, item: Mapping[str, object], prefix: str, use: Use, depth: int) -> None:
         """Read the properties of an object."""
         EVENT_DEPTH.check(depth, prefix or "$")
         self._refuse(item, prefix or "$")
         properties, required = item.get("properties"), item.get("required", [])
         assert isinstance(properties, Mapping)
         for name, inner in properties.items():
-            needed = mandatory and isinstance(required, list) and name in required
-            self.read(inner, below(prefix, str(name)), Use(needed, multiple), depth + 1)
+            mandatory = use.mandatory and isinstance(required, list) and name in required
+            self.read(inner, below(prefix, str(name)), Use(mandatory, use.multiple), depth + 1)
 
     def read(self, item: object, name: str, use: Use, depth: int) -> None:
         """Read one property."""
@@ -64,7 +64,7 @@ class _Reader:
             names.remove("null")
         kind = names[0] if len(names) == 1 else "object" if "properties" in item and not names else None
         if kind == "object" and isinstance(item.get("properties"), Mapping):
-            self.read_object(item, name, use.mandatory, use.multiple, depth)
+            self.read_object(item, name, use, depth)
         elif kind == "array" and "items" in item:
             EVENT_DEPTH.check(depth, name)
             self.read(item["items"], name, Use(mandatory=False, multiple=True), depth + 1)

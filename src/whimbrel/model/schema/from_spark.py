@@ -38,23 +38,23 @@ def read_spark(schema: object, type: str, ignore: Collection[str]) -> Schema:
     if not isinstance(schema, Mapping) or schema.get("type") != "struct":
         raise SchemaError(f"Expected a StructType or its JSON form, but got {schema!r}", "$")
     fields = Fields(ignore)
-    _read(schema, "", mandatory=True, multiple=False, fields=fields)
+    _read(schema, "", Use(mandatory=True), fields)
     return fields.schema(type)
 
 
-def _read(struct: Mapping[str, object], prefix: str, mandatory: bool, multiple: bool, fields: Fields) -> None:
+def _read(struct: Mapping[str, object], prefix: str, use: Use, fields: Fields) -> None:
     columns = struct.get("fields")
     for column in columns if isinstance(columns, list) else [columns]:
         if not isinstance(column, Mapping) or not isinstance(column.get("name"), str):
             fields.problem(prefix or "$", f"Expected a field with a name, but got {column!r}")
             continue
-        required = mandatory and column.get("nullable") is False
-        _column(column.get("type"), below(prefix, column["name"]), Use(required, multiple), fields)
+        mandatory = use.mandatory and column.get("nullable") is False
+        _column(column.get("type"), below(prefix, column["name"]), Use(mandatory, use.multiple), fields)
 
 
 def _column(kind: object, name: str, use: Use, fields: Fields) -> None:
     if isinstance(kind, Mapping) and kind.get("type") == "struct":
-        _read(kind, name, use.mandatory, use.multiple, fields)
+        _read(kind, name, use, fields)
     elif isinstance(kind, Mapping) and kind.get("type") == "array":
         _column(kind.get("elementType"), name, Use(mandatory=False, multiple=True), fields)
     elif (domain := _domain(kind)) is not None:

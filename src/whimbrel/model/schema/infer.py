@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from whimbrel.model.constraint import NULL_KEY
 from whimbrel.model.event import Event
-from whimbrel.model.schema.definitions import BUILT_IN, SchemaDefinitions
+from whimbrel.model.schema.definitions import SchemaDefinitions
 from whimbrel.model.schema.domains import Boolean, Domain, Enumeration, Instant, Number, String
 from whimbrel.model.schema.errors import InvalidSchema, SchemaError
 from whimbrel.model.schema.event_types import Use
@@ -16,8 +16,6 @@ from whimbrel.model.values import BOOLEAN, NUMBER, STRING, TIMESTAMP, TYPE_NAMES
 
 if TYPE_CHECKING:
     from whimbrel.model.schema.schema import Schema
-
-_NAMES = {domain: name for name, domain in BUILT_IN.items()}
 
 
 class _Seen:
@@ -101,8 +99,7 @@ def _with_attributes(state: SchemaDefinitions, seen: Mapping[str, _Seen]) -> Sch
             kinds = " and ".join(TYPE_NAMES[rank] for rank in sorted(one.ranks))
             problems.append(SchemaError(f"Expected values of one type, but got {kinds}", name))
             continue
-        domain_name = _NAMES.get(domain) or (name if name not in BUILT_IN else f"{name}_values")
-        state = state.with_domain(domain_name, domain).with_attribute(name, domain_name)
+        state = state.with_attribute_of(name, domain)
     if problems:
         raise InvalidSchema(problems)
     return state
