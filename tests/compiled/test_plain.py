@@ -21,7 +21,7 @@ from whimbrel import Filter, Index
 from whimbrel.compiled.cache import CompiledCache
 from whimbrel.compiled.plain import is_plain
 from whimbrel.compiled.python_objects import READABLE
-from whimbrel.engine.access.matching import match
+from whimbrel.engine.access.kernel import match
 from whimbrel.matchers import make
 
 draw = random.Random(7)

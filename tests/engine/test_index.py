@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from tests.strategies import NAMES, events, filters
 from whimbrel import Filter, Index
+from whimbrel.engine.access.kernel import SCRATCH_AT
 from whimbrel.engine.access.segment import Segment
-from whimbrel.engine.access.shared.arrays import SCRATCH_AT
 from whimbrel.engine.live import segment_set as engine
 from whimbrel.engine.matching.workspace import Workspace
 from whimbrel.matchers.checks import Check, yield_checks

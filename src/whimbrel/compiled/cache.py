@@ -69,7 +69,7 @@ def plain_cache() -> Iterator[bool]:
 
 
 def _top_package(function: Callable[..., Any]) -> Path:
-    """The directory of `whimbrel.engine`, if the function is of `whimbrel.engine.access.matching`."""
+    """The directory of `whimbrel.engine`, if the function is of `whimbrel.engine.access.kernel`."""
     packages_below = max(function.__module__.count(".") - 2, 0)
     return Path(function.__code__.co_filename).parents[packages_below]
 

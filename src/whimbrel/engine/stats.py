@@ -50,9 +50,7 @@ def index_stats(subscriptions: SubscriptionSet, events: int, work: np.ndarray) -
     segments = snapshot.segments
     keys = dict.fromkeys(KINDS, 0)
     for segment in segments:
-        its_keys = segment.meta["keys"]
-        assert isinstance(its_keys, dict)
-        for kind, number in its_keys.items():
+        for kind, number in segment.meta.keys.items():
             keys[kind] += number
     deaths = 0 if snapshot.died is None else snapshot.died.nbytes
     size = sum(segment.nbytes() for segment in segments) + deaths + ids.memory_bytes()
@@ -60,11 +58,11 @@ def index_stats(subscriptions: SubscriptionSet, events: int, work: np.ndarray) -
     return IndexStats(
         subscriptions=len(ids),
         segments=len(segments),
-        segment_sizes=[len(segment.slots) for segment in segments],
+        segment_sizes=[len(segment.rows) for segment in segments],
         head=snapshot.head_size,
         rows=snapshot.rows,
         attributes=len({name for segment in segments for name in segment.attributes}),
-        conjunctions=sum(int(str(segment.meta["conjunctions"])) for segment in segments),
+        conjunctions=sum(segment.meta.conjunctions for segment in segments),
         always_true=sum(len(segment.arrays["always"]) for segment in segments),
         keys=keys,
         bytes=size,

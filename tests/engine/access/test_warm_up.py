@@ -21,7 +21,7 @@ from whimbrel.engine.access import warm_up as engine_warm_up
 from whimbrel.engine.access.bitmap import layout as dead_bits
 from whimbrel.engine.access.bitmap import plan as chunks
 from whimbrel.engine.access.bitmap import tiles
-from whimbrel.engine.access.matching import match
+from whimbrel.engine.access.kernel import match
 from whimbrel.engine.loader import load
 
 
@@ -89,7 +89,7 @@ def test_not_where_all_cores_are_used_already(started: list[str]) -> None:
 PROGRAM = """
 import json, resource
 from whimbrel import Index
-from whimbrel.engine.access.matching import match
+from whimbrel.engine.access.kernel import match
 index = Index()
 index.add_many((number, f"x = {number}") for number in range(100))
 found = index.match({"x": 7})

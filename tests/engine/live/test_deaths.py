@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from tests.engine.live.merges import wait_for_merges
 from whimbrel import Index
-from whimbrel.engine.access.shared.packing import VERIFY_BIT
-from whimbrel.engine.access.shared.rows import leave_out_dead
+from whimbrel.engine.access.shared.rows import VERIFY_BIT, leave_out_dead
 from whimbrel.engine.live import segment_set as engine
 
 
@@ -59,12 +58,12 @@ def test_segments_that_are_mostly_dead_are_written_anew(monkeypatch: pytest.Monk
     for id in range(90):
         index.remove(id)
         wait_for_merges(index)
-    assert sorted(len(segment.slots) for segment in index._subscriptions.segments.snapshot.segments) < [50, 100]
+    assert sorted(len(segment.rows) for segment in index._subscriptions.segments.snapshot.segments) < [50, 100]
     assert index.match({"x": 0}) == [id for id in range(90, 200) if id % 7 == 0]
     for id in range(90, 200):
         index.replace(id, "y = 1")
         wait_for_merges(index)
-    assert sum(len(segment.slots) for segment in index._subscriptions.segments.snapshot.segments) < 220
+    assert sum(len(segment.rows) for segment in index._subscriptions.segments.snapshot.segments) < 220
     assert index.match({"x": 0}) == [] and index.match({"y": 1}) == list(range(90, 200))
     for id in range(90, 200):
         index.remove(id)

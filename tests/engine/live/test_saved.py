@@ -17,6 +17,7 @@ import pytest
 
 from tests.engine.live.crash_loop import EVENTS, STAMP, advance, generation_of
 from whimbrel import Index, WhimbrelError
+from whimbrel.engine.access.registry import GROUPS
 from whimbrel.engine.live import saved as saved_form
 from whimbrel.engine.live import segment_set as engine
 from whimbrel.storage.errors import CorruptIndex, ForeignFile, MissingIndex, NewerFormat, SavedIndexError
@@ -178,10 +179,11 @@ def test_changes_after_opening_reach_neither_the_files_nor_other_readers(saved: 
 
 def test_an_opened_index_works_on_the_mapped_arrays_themselves(saved: Path) -> None:
     for segment in Index.open(saved)._subscriptions.segments.snapshot.segments:
-        for name, array in segment.kernel_arrays._asdict().items():
-            assert not array.flags.writeable
-            if name in segment.arrays and array.size:
-                assert np.shares_memory(array, segment.arrays[name]), name
+        for group, arrays in zip(GROUPS, segment.kernel_arrays, strict=True):
+            for name, array in zip(group.fields.values(), arrays, strict=True):
+                assert not array.flags.writeable
+                if name in segment.arrays and array.size:
+                    assert np.shares_memory(array, segment.arrays[name]), name
         for name, array in segment.arrays.items():
             assert array.size == 0 or not array.flags.owndata, name
             assert not array.flags.writeable or array.size == 0, name

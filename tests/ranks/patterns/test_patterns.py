@@ -295,7 +295,7 @@ def test_many_patterns_are_looked_up_and_none_is_verified(monkeypatch: pytest.Mo
     index = Index()
     index.add_many(kept.items())
     index.merge()
-    assert not index._subscriptions.segments.snapshot.segments[0].meta["verified"]
+    assert not index._subscriptions.segments.snapshot.segments[0].meta.verified
     monkeypatch.setattr(SubscriptionSet, "verify", lambda *_: pytest.fail("a filter is verified"))
     texts = [rng.choice("a/") + "".join(rng.choices("abcdefgh", k=5)) + rng.choice(words) for _ in range(30)]
     check(index, kept, [{"url": text, "n": rng.randrange(2)} for text in texts])

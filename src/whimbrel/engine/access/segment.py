@@ -1,23 +1,20 @@
-"""A segment: an immutable, compiled part of the index."""
+"""A segment: an immutable, compiled part of the index, with the arrays of all access keys."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
 import numpy as np
-from msgspec import to_builtins
 
-from whimbrel.compiled.views import read_only, words_of
+from whimbrel.compiled.views import words_of
 from whimbrel.compiled.warm_up import tell_if_cold
-from whimbrel.engine.access.hash.candidates import bucket_factor
-from whimbrel.engine.access.hash.layout import schema_lines
-from whimbrel.engine.access.layout import lay_out
-from whimbrel.engine.access.matching import match
+from whimbrel.engine.access.kernel import match
 from whimbrel.engine.access.planner import KINDS, make_plan
-from whimbrel.engine.access.shared.arrays import SEGMENT, SegmentArrays
+from whimbrel.engine.access.registry import GROUPS, lay_out, segment_arrays
 from whimbrel.engine.access.shared.weights import guess_weights, item_shares, sample_weights
-from whimbrel.ranks.clauses.clauses import Clauses
-from whimbrel.ranks.dictionary import Dictionary
+from whimbrel.ranks.clauses.clauses import VERIFY, Clauses
+from whimbrel.ranks.dictionary import Dictionary, DictionaryMeta
 from whimbrel.ranks.distinct import distinct
 from whimbrel.ranks.encoding.event_encoder import EventEncoder
 from whimbrel.ranks.kernel_arrays import NUMBERS, READING
@@ -26,38 +23,47 @@ BLOCK = 4_096
 """Events that a kernel takes at once, at most: a chunk's bits are read once for all of them."""
 CELLS = 81_920
 """Cells of a block's grid of attributes and events, at most, so that it stays in the cache."""
-MOST_SLOTS = 1 << 29
-"""Slots must stay below, as their numbers share an int32 with two flags."""
+
+
+class SegmentMeta(DictionaryMeta, frozen=True, kw_only=True):
+    """The small facts of a segment, those of its dictionary included, which its file has beside the arrays."""
+
+    subscriptions: int
+    """How many rows it has."""
+    conjunctions: int
+    """How many conjunctions the filters of these have, always-true ones not counted."""
+    verified: bool
+    """Whether some filter has the last word itself, as ranks do not decide it."""
+    keys: dict[str, int]
+    """How many conjunctions each kind of access key holds."""
 
 
 class Segment:
-    """Arrays by name, small facts in `meta`, and what is derived from them. Immutable, safe for many threads."""
+    """Arrays by the names under which they are stored, and what is derived from them. Safe for many threads."""
 
-    def __init__(self, arrays: Mapping[str, np.ndarray], meta: dict[str, object]) -> None:
+    def __init__(self, arrays: Mapping[str, np.ndarray], meta: SegmentMeta) -> None:
         self.arrays = arrays
         self.meta = meta
-        self.dictionary = Dictionary.stored(arrays, meta)
-        self.encoder = EventEncoder(self.dictionary)
-        compact = np.full(len(self.attributes) + 1, -1, np.int32)
-        compact[arrays["bits_attrs"]] = np.arange(len(arrays["bits_attrs"]), dtype=np.int32)
-        derived = {
-            "bits_compact": compact,
-            "hash_lines": schema_lines(arrays),
-            "hash_buckets": bucket_factor(arrays["rank_base"][:, 4].astype(np.int64)),
-        }
-        self.kernel_arrays = SegmentArrays(
-            *(read_only(derived[name] if name in derived else arrays[name]) for name in SegmentArrays._fields)
-        )
-        encoder = self.encoder
-        self.words = [
-            *words_of(NUMBERS, encoder.numbers),
-            *words_of(READING, encoder.reading),
-            *words_of(SEGMENT, self.kernel_arrays),
-        ]
+        self.dictionary = Dictionary(arrays, meta)
+        self.encoder = encoder = EventEncoder(self.dictionary)
+        self.kernel_arrays = segment_arrays(arrays)
+        self.words = [*words_of(NUMBERS, encoder.numbers), *words_of(READING, encoder.reading)]
+        for group, its_arrays in zip(GROUPS, self.kernel_arrays, strict=True):
+            self.words += words_of(group.kind, its_arrays)
+
+    @staticmethod
+    def stored(arrays: Mapping[str, np.ndarray], facts: Mapping[str, object]) -> Segment:
+        """A segment of what its file has."""
+        return Segment(arrays, msgspec.convert(dict(facts), SegmentMeta))
+
+    def facts(self) -> dict[str, object]:
+        """What its file has beside the arrays."""
+        facts: dict[str, object] = msgspec.to_builtins(self.meta)
+        return facts
 
     @staticmethod
     def build(clauses: Clauses, sample: object = None) -> Segment:
-        """Plan and lay out clauses; `sample`, encoded by the encoder, says what events are like."""
+        """Plan and lay out clauses; `sample`, events or a table of them, says what events are like."""
         tell_if_cold(match)
         weights = guess_weights(clauses)
         if sample is not None:
@@ -67,31 +73,35 @@ class Segment:
         shares = item_shares(clauses, weights)
         plan = make_plan(clauses, weights, shares)
         arrays = {**clauses.dictionary.arrays, **lay_out(clauses, plan, weights, shares)}
-        slots = distinct(np.concatenate([clauses.row, clauses.always]))
-        arrays["slots"] = slots.astype(np.int32)
+        rows = distinct(np.concatenate([clauses.row, clauses.always]))
+        arrays["slots"] = rows.astype(np.int32)
         kinds = np.bincount(plan.kind, minlength=len(KINDS)).tolist()
-        meta = {
-            **to_builtins(clauses.dictionary.meta),
-            "subscriptions": len(slots),
-            "conjunctions": len(clauses.row),
-            "verified": bool((clauses.flags & 1).any()),
-            "keys": dict(zip(KINDS, kinds, strict=True)),
-        }
+        facts = clauses.dictionary.meta
+        meta = SegmentMeta(
+            attributes=facts.attributes,
+            exact_numbers=facts.exact_numbers,
+            exact_times=facts.exact_times,
+            derived=facts.derived,
+            subscriptions=len(rows),
+            conjunctions=len(clauses.row),
+            verified=bool((clauses.flags & VERIFY).any()),
+            keys=dict(zip(KINDS, kinds, strict=True)),
+        )
         return Segment(arrays, meta)
 
     @property
     def attributes(self) -> list[str]:
-        """The attributes that its filters mention; a derived one has the name of the one whose fragments it has."""
+        """The attributes that its filters mention; a derived attribute has the name of its source."""
         return self.dictionary.names
 
     @property
     def derived(self) -> dict[int, tuple[int, bool]]:
-        """The derived attributes: the attribute whose fragments each has, and whether tests of it are joined."""
-        return {attr: (source, is_joined) for attr, source, is_joined in self.dictionary.meta.derived}
+        """The derived attributes: the source of each, and whether other tests ask for the same value of it."""
+        return {attr: (source, is_joined) for attr, source, is_joined in self.meta.derived}
 
     @property
-    def slots(self) -> np.ndarray:
-        """The slots of its subscriptions, sorted."""
+    def rows(self) -> np.ndarray:
+        """The rows of its subscriptions, sorted."""
         return self.arrays["slots"]
 
     @property

@@ -12,9 +12,9 @@ import numpy as np
 
 from whimbrel.compiled.jit import compile_for
 from whimbrel.compiled.warm_up import WarmUp
-from whimbrel.engine.access.bitmap.layout import build_chunks
+from whimbrel.engine.access.bitmap.layout import lay_out
 from whimbrel.engine.access.bitmap.plan import plan_chunks
-from whimbrel.engine.access.matching import match
+from whimbrel.engine.access.kernel import match
 from whimbrel.engine.access.shared.weights import Weights
 from whimbrel.ranks.clauses.clauses import Clauses
 
@@ -44,4 +44,4 @@ def compile_chunks() -> None:
     clauses = Clauses(["a"], one, flags, np.arange(2), one - 1, flags, one, one, zero, none, none, none)
     weights = Weights(np.ones(1), zero + 3, np.zeros(2, np.int64), np.empty(0, np.float32))
     shares = np.ones(1, np.float32)
-    build_chunks(clauses, weights, plan_chunks(clauses, weights, shares, zero), one, shares)
+    lay_out(clauses, weights, shares, plan_chunks(clauses, weights, shares, zero), one)

@@ -50,7 +50,7 @@ class SavedState:
             }
             files: Files = {
                 # In order of names, as a file gives them back: a segment that was opened is saved as the same file.
-                f"segment_{number}": (dict(sorted(segment.arrays.items())), segment.meta)
+                f"segment_{number}": (dict(sorted(segment.arrays.items())), segment.facts())
                 for number, segment in enumerate(snapshot.segments)
             }
             files["ids"] = subscriptions.ids.arrays(), {}
@@ -80,7 +80,7 @@ def open_index(path: str | os.PathLike[str], verify: bool = True) -> OpenedIndex
     rows = cast("int", state["slots"])
     stored = [files[f"segment_{number}"] for number in range(manifest["extra"]["segments"])]
     snapshot = Snapshot(
-        tuple(Segment(arrays, dict(meta)) for arrays, meta in stored),
+        tuple(Segment.stored(arrays, meta) for arrays, meta in stored),
         rows=rows,
         version=cast("int", state["version"]),
         died=arrays["died"].copy() if arrays["died"].size else None,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from whimbrel.engine.access.merging import SegmentSource
+from whimbrel.engine.access.decoding import SegmentSource
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.intake.filter_columns import filter_columns
 from whimbrel.engine.live.snapshot import HeadEntry

@@ -158,7 +158,7 @@ class SegmentSet:
             raise
 
     def _sizes(self) -> list[int]:
-        return [len(segment.slots) for segment in self.snapshot.segments]
+        return [len(segment.rows) for segment in self.snapshot.segments]
 
     def _is_time_to_count(self) -> bool:
         return self._deaths >= HEAD and is_time_to_count(self._deaths, self._sizes(), HEAD)
@@ -168,7 +168,7 @@ class SegmentSet:
         if not self._is_time_to_count():
             return []
         self._deaths, snapshot = 0, self.snapshot
-        masks = [snapshot.dead(segment.slots) for segment in snapshot.segments]
+        masks = [snapshot.dead(segment.rows) for segment in snapshot.segments]
         return mostly_dead(self._sizes(), [0 if mask is None else int(np.count_nonzero(mask)) for mask in masks])
 
     def _merge_some(self) -> bool:

@@ -142,8 +142,8 @@ class SubscriptionSet:
         snapshot = self.segments.snapshot
         held: list[int] = [entry.row for entry in snapshot.head_entries()]
         for segment in snapshot.segments:
-            dead = snapshot.dead(segment.slots)
-            held += segment.slots[~dead].tolist() if dead is not None else segment.slots.tolist()
+            dead = snapshot.dead(segment.rows)
+            held += segment.rows[~dead].tolist() if dead is not None else segment.rows.tolist()
         satisfiable = {row for row in self.ids.live().tolist() if self.filter(row).is_satisfiable()}
         assert satisfiable <= set(held), "a live subscription is in no segment"
         assert len(held) == len(set(held)), "a row is in two segments"

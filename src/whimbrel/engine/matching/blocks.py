@@ -89,7 +89,7 @@ def _match_events(search: Search, unit: Events, workspace: Workspace) -> Result:
     snapshot, timestamps = search.snapshot, search.timestamps
     count = len(unit)
     offsets = np.zeros(count + 1, np.int64)
-    if len(snapshot.segments) == 1 and snapshot.died is None and not snapshot.segments[0].meta["verified"]:
+    if len(snapshot.segments) == 1 and snapshot.died is None and not snapshot.segments[0].meta.verified:
         encoded = _encode(snapshot.segments[0], unit, timestamps)
         if not encoded.coupled.any():
             return workspace.match_some(snapshot.segments[0], encoded, snapshot.rows, count)

@@ -14,10 +14,10 @@ from collections.abc import Callable
 import numpy as np
 
 from whimbrel.compiled.jit import kernel
-from whimbrel.engine.access.merging import packed_parts
+from whimbrel.engine.access.decoding import packed_parts
 from whimbrel.engine.access.segment import Segment
-from whimbrel.engine.access.shared.items import holds
-from whimbrel.engine.access.shared.packing import ATTR_MASK, KIND_SHIFT, SLOT_MASK, VERIFY_BIT
+from whimbrel.engine.access.shared.items import ATTR_MASK, KIND_SHIFT, holds
+from whimbrel.engine.access.shared.rows import ROW_MASK, VERIFY_BIT
 from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
@@ -79,7 +79,7 @@ def _count(segment: Segment, event: Event, snapshot: Snapshot, fails: np.ndarray
     sets = (segment.arrays["set_start"], segment.arrays["set_low"], segment.arrays["set_high"])
     for packed, counts, attr, low, high in packed_parts(segment):
         _fails(packed, counts, attr, low, high, sets, value, source, attrs, ranks, fails, doubtful)
-    rows = segment.slots
+    rows = segment.rows
     if encoded.coupled[0] & SEVERAL:
         doubtful[rows] = True
     elif encoded.coupled[0]:  # constraints may hold one by one, but not together
@@ -121,7 +121,7 @@ def _fails(
             failed += bad & np.int64(counted[a] != c)
             counted[a] = c if bad else counted[a]
         k += counts[c]
-        row = packed[c] & SLOT_MASK
+        row = packed[c] & ROW_MASK
         if packed[c] & VERIFY_BIT:  # two attributes that are compared have an item each, but fail as one
             failed = (failed + 1) // 2
             doubtful[row] = True

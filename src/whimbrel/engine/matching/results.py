@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from whimbrel.compiled.jit import kernel
 from whimbrel.engine.access.segment import Segment
-from whimbrel.engine.access.shared.packing import SLOT_MASK, VERIFY_BIT
+from whimbrel.engine.access.shared.rows import ROW_MASK, VERIFY_BIT
 from whimbrel.engine.ids.id_table import IdTable
 from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.model.event import Event
@@ -43,12 +43,12 @@ def settled(
     offsets = result[0]
     rows = snapshot.living(*result)
     is_coupled = coupled is not None and bool(coupled.any())
-    if not (is_coupled or segment.meta["verified"]):
+    if not (is_coupled or segment.meta.verified):
         return rows
     doubtful = (rows & np.int32(VERIFY_BIT)) != 0
     if coupled is not None and is_coupled:
         doubtful |= np.repeat(coupled[: len(offsets) - 1] != 0, np.diff(offsets))
-    rows = rows & np.int32(SLOT_MASK)
+    rows = rows & np.int32(ROW_MASK)
     asked = np.flatnonzero(doubtful)
     if not len(asked):
         return rows

@@ -28,7 +28,7 @@ def match_event(
         rows, coupled = workspace.match_one(segment, event, timestamps, snapshot.rows)
         if not is_only:
             rows = rows.copy()  # the buffer is the next segment's
-        if snapshot.died is not None or coupled or segment.meta["verified"]:
+        if snapshot.died is not None or coupled or segment.meta.verified:
             one = np.array([0, len(rows)]), rows
             mask = np.ones(1, bool) if coupled else None
             rows = settled(snapshot, segment, one, mask, lambda _: [Event.of(event, timestamps)], verify)

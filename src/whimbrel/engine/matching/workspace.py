@@ -10,9 +10,9 @@ from weakref import ref
 import numpy as np
 
 from whimbrel.compiled.views import words_of
-from whimbrel.engine.access.matching import match
+from whimbrel.engine.access.kernel import TASK_AT, match
 from whimbrel.engine.access.segment import BLOCK, Segment
-from whimbrel.engine.access.shared.arrays import SCRATCH, TASK, TASK_AT, Scratch, Task
+from whimbrel.engine.access.shared.arrays import SCRATCH, TASK, Scratch, Task
 from whimbrel.model.event import Event
 from whimbrel.ranks.encoding.event_encoder import EncodedEvents
 from whimbrel.ranks.kernel_arrays import ENTRIES, Entries

@@ -1,6 +1,7 @@
-"""Matching a block of events against the chunks of a segment: chunk by chunk, all events of the block at each.
+"""Matching a block of events against chunks: chunk by chunk, all events of the block at each.
 
-What an event finds in a chunk is a run of `pair_slot`; where it begins, `pair_event` has the event and the length.
+So a chunk's bits are read once for the block. What an event finds in a chunk is a run of `Scratch.pair_row`; where it
+begins, `pair_event` has the event and the length.
 """
 
 from __future__ import annotations
@@ -8,12 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from whimbrel.compiled.intrinsics import or_rows, prefetch, trailing_zeros
-from whimbrel.compiled.jit import helper
-from whimbrel.engine.access.bitmap.layout import CHECKED, UNCHECKED, bucket_of
+from whimbrel.compiled.jit import helper, inlined
+from whimbrel.engine.access.bitmap.layout import CHECKED, UNCHECKED, BitmapArrays, bucket_of
 from whimbrel.engine.access.bitmap.plan import WORDS, ZONES
 from whimbrel.engine.access.bitmap.tiles import CHUNK
-from whimbrel.engine.access.shared.items import NO_ITEM, holds, in_set
-from whimbrel.engine.access.shared.packing import ATTR_MASK, KIND_SHIFT
+from whimbrel.engine.access.shared.arrays import EventState, Scratch, Task
+from whimbrel.engine.access.shared.items import ATTR_MASK, KIND_SHIFT, NO_ITEM, holds, in_set
+from whimbrel.engine.access.shared.rows import SHARED_BIT, emit
 
 FEW = 16
 """Events up to which zones are compared one by one."""
@@ -23,27 +25,51 @@ _MULTIPLE = -1
 _LENGTH_BITS = 10
 _LENGTH = (1 << _LENGTH_BITS) - 1
 
+Sets = tuple[np.ndarray, np.ndarray, np.ndarray]
 
-@helper
-def chunk_pairs(seg, offsets, attrs, ranks, first, count, scratch, start):  # type: ignore[no-untyped-def]
-    """What the chunks give for events: packed slots, those of event e from start[e] on; start[0] is -1 without room."""
-    found = scratch.pair_slot
-    if seg.bits_slot.size == 0:
+
+@inlined
+def match_chunks(
+    keys: BitmapArrays, sets: Sets, task: Task, first: int, count: int, scratch: Scratch, start: np.ndarray
+) -> np.ndarray:
+    """Find the rows that the chunks give for a block of events.
+
+    Returns rows with their flags, those of event e from start[e] on; start[0] is -1 if a buffer is too small.
+    """
+    found = scratch.pair_row
+    if keys.row.size == 0:
         return found
-    _load_block(seg, offsets, attrs, ranks, first, count, scratch)
-    pairs = _match_chunks(seg, offsets, attrs, ranks, first, count, scratch)
+    _load_block(keys, task.offsets, task.attrs, task.ranks, first, count, scratch.by_attr, scratch.by_event)
+    pairs = _match_all(keys, sets, task, first, count, scratch)
     if pairs < 0:
         start[0] = -1
     elif count == 1:
         start[1] = pairs
     else:
-        found = _by_event(scratch.pair_event, scratch.pair_slot, pairs, start)
+        found = _sort_by_event(scratch.pair_event, scratch.pair_row, pairs, start)
     return found
 
 
+@inlined
+def append_chunk_rows(
+    found: np.ndarray, begin: int, end: int, stamp: np.ndarray, event: EventState, out: np.ndarray, n: int
+) -> int:
+    """Append what the chunks gave for one event, found[begin:end]; the new length, or -1 without room."""
+    if n < 0 or n + end - begin > out.size:
+        return -1
+    for p in range(begin, end):
+        packed = found[p]
+        if event.several or packed & SHARED_BIT:
+            n = emit(packed, event.several, stamp, event.epoch, out, n)
+        else:
+            out[n] = packed
+            n += 1
+    return n
+
+
 @helper
-def _by_event(pair_event, pair_slot, pairs, start):  # type: ignore[no-untyped-def]
-    """The slots of the runs, event by event; `start` says where those of each begin."""
+def _sort_by_event(pair_event: np.ndarray, pair_row: np.ndarray, pairs: int, start: np.ndarray) -> np.ndarray:
+    """The rows of the runs, event by event; `start` says where those of each begin."""
     i = 0
     while i < pairs:
         size = pair_event[i] & _LENGTH
@@ -58,22 +84,24 @@ def _by_event(pair_event, pair_slot, pairs, start):  # type: ignore[no-untyped-d
         e, size = pair_event[i] >> _LENGTH_BITS, pair_event[i] & _LENGTH
         at = fill[e]
         for j in range(size):
-            by_event[at + j] = pair_slot[i + j]
+            by_event[at + j] = pair_row[i + j]
         fill[e] = at + size
         i += size
     return by_event
 
 
 @helper
-def _load_block(seg, offsets, attrs, ranks, first, count, scratch):  # type: ignore[no-untyped-def]
-    """The events of the block by the attributes of the chunks.
+def _load_block(
+    keys: BitmapArrays, offsets: np.ndarray, attrs: np.ndarray, ranks: np.ndarray, first: int, count: int,
+    by_attr: np.ndarray, by_event: np.ndarray,
+) -> None:  # fmt: skip
+    """Write the events of the block by the attributes of the chunks.
 
-    `scratch.ranks` has a row per attribute: ranks, -1 for missing, -2 - i for several, which start at entry i.
-    `scratch.rows` has a row per event: the first word of its row of bits by each attribute, then its ranks as above,
-    and at last whether it has several for any of them.
+    `by_attr` has for each attribute the values of all events: ranks, -1 for missing, -2 - i for several, which start at
+    entry i. `by_event` has for each event the first word of its line of bits by each attribute, then its values as
+    above, and at last whether it has several for any of them.
     """
-    used = seg.bits_bucket_start.size - 1
-    by_attr, by_event = scratch.ranks, scratch.rows
+    used = keys.bucket_start.size - 1
     for c in range(used):
         by_attr[c, :count] = -1
     for e in range(count):
@@ -86,50 +114,98 @@ def _load_block(seg, offsets, attrs, ranks, first, count, scratch):  # type: ign
             j = i + 1
             while j < end and attrs[j] == a:
                 j += 1
-            c = seg.bits_compact[a]
+            c = keys.compact[a]
             if c >= 0:
                 v = ranks[i]
-                row = _MULTIPLE
+                line = _MULTIPLE
                 if j == i + 1:
-                    start = seg.bits_bucket_start[c]
-                    row = (bucket_of(v, start, seg.bits_bucket_start[c + 1], seg.bits_bucket_high) + 1) * WORDS
+                    start = keys.bucket_start[c]
+                    line = (bucket_of(v, start, keys.bucket_start[c + 1], keys.bucket_high) + 1) * WORDS
                 else:
                     v = -2 - i
                     by_event[e, 2 * used] = 1
                 by_attr[c, e] = v
-                by_event[e, c] = row
+                by_event[e, c] = line
                 by_event[e, used + c] = v
             i = j
 
 
 @helper
-def _several_rows(seg, s0, s1, rows, e, attrs, ranks, end, acc):  # type: ignore[no-untyped-def]
-    """What `or_rows` does, for an event with several values of some attribute: dead is what is dead for all of them."""
-    used = seg.bits_bucket_start.size - 1
-    acc[:] = 0
-    some = False
-    for w in range(WORDS):
-        for s in range(s0, s1):
-            c = seg.bits_slot_attr[s]
-            at = seg.bits_slot_offset[s] + w
-            dead = _FULL
-            if rows[e, c] != _MULTIPLE:
-                dead = seg.bits_words[at + rows[e, c]]
+def _match_all(keys: BitmapArrays, sets: Sets, task: Task, first: int, count: int, scratch: Scratch) -> int:
+    """Write the runs of rows that the chunks give; return how many rows, or -1 if a buffer is too small for them."""
+    offsets, attrs, ranks = task.offsets, task.attrs, task.ranks
+    used, chunks = keys.bucket_start.size - 1, keys.first.size - 1
+    dead = np.zeros(WORDS, np.uint64)
+    masks = np.zeros((count + 7) >> 3, np.uint64)
+    mask = masks.view(np.uint8)
+    words, column_attr, column_offset = keys.words, keys.column_attr, keys.column_offset
+    zone_attr, zone_low, zone_high = keys.zone_attr, keys.zone_low, keys.zone_high
+    by_event, alive = scratch.by_event, scratch.alive
+    rows, pair_event, pair_row = keys.row, scratch.pair_event, scratch.pair_row
+    place, item = keys.place, keys.items
+    n = opened = candidates = 0
+    for chunk in range(chunks):
+        living = _open(zone_attr, zone_low, zone_high, chunk, scratch.by_attr, count, mask, masks, alive)
+        opened += living
+        s0, s1 = np.int64(keys.column_start[chunk]), np.int64(keys.column_start[chunk + 1])
+        p0, p1 = np.int64(keys.first[chunk]), np.int64(keys.first[chunk + 1])
+        checks = keys.checked[chunk]
+        begin = n
+        for i in range(living):
+            e = np.int64(alive[i])
+            if by_event[e, 2 * used] == 0:
+                some: bool = or_rows(words, column_offset, column_attr, s0, s1, by_event, e * (2 * used + 1), dead)  # type: ignore[call-arg]
             else:
-                first, last = seg.bits_bucket_start[c], seg.bits_bucket_start[c + 1]
-                i = -2 - rows[e, used + c]
-                a = attrs[i]
-                while i < end and attrs[i] == a:
-                    dead &= seg.bits_words[at + (bucket_of(ranks[i], first, last, seg.bits_bucket_high) + 1) * WORDS]
-                    i += 1
-            acc[w] |= dead
-        some |= acc[w] != _FULL
-    return some
+                some = _or_several(keys, s0, s1, by_event, e, attrs, ranks, offsets[first + e + 1], dead)  # type: ignore[arg-type]
+            if not some:
+                continue
+            if n + CHUNK > pair_row.size:
+                return -1
+            run = n
+            for w in range(WORDS):
+                bits = ~dead[w]
+                while bits != 0:
+                    p = p0 + w * 64 + np.int64(trailing_zeros(bits))  # type: ignore[call-arg]
+                    bits &= bits - _ONE
+                    if p >= p1:
+                        break
+                    if checks != UNCHECKED:
+                        prefetch(item, np.int64(place[p, 0]) * 3)
+                        prefetch(item, np.int64(place[p, 0]) * 3 + 16)
+                    pair_row[n] = p
+                    n += 1
+            if n > run:
+                pair_event[run] = (e << _LENGTH_BITS) | (n - run)
+        candidates += n - begin
+        kept = at = begin
+        while at < n:  # by now what they are checked with is in the cache
+            e, size = pair_event[at] >> _LENGTH_BITS, pair_event[at] & _LENGTH
+            asks_all = checks == CHECKED or by_event[e, 2 * used] != 0
+            run = kept
+            for j in range(at, at + size):
+                p = pair_row[j]
+                pair_row[kept] = rows[p]
+                if checks == UNCHECKED:
+                    kept += 1
+                elif asks_all:
+                    kept += _passes(place, item, sets, p, by_event, e, used, attrs, ranks, offsets[first + e + 1])
+                else:
+                    kept += _in_ranges(place, item, p, by_event, e, used)
+            if kept > run:
+                pair_event[run] = (e << _LENGTH_BITS) | (kept - run)
+            at += size
+        n = kept
+    scratch.counts[0] += candidates
+    scratch.counts[2] += opened
+    return n
 
 
 @helper
-def _opened(zone_attr, zone_low, zone_high, chunk, by_attr, count, mask, masks, alive):  # type: ignore[no-untyped-def]
-    """Writes the events that lie within all zones of a chunk; how many there are."""
+def _open(
+    zone_attr: np.ndarray, zone_low: np.ndarray, zone_high: np.ndarray, chunk: int, by_attr: np.ndarray, count: int,
+    mask: np.ndarray, masks: np.ndarray, alive: np.ndarray,
+) -> int:  # fmt: skip
+    """Write the events that lie within all zones of a chunk; return how many there are."""
     living = 0
     if count <= FEW:
         for e in range(count):
@@ -164,23 +240,54 @@ def _opened(zone_attr, zone_low, zone_high, chunk, by_attr, count, mask, masks, 
 
 
 @helper
-def _in_ranges(place, item, p, rows, e, used):  # type: ignore[no-untyped-def]
+def _or_several(
+    keys: BitmapArrays, s0: int, s1: int, by_event: np.ndarray, e: int, attrs: np.ndarray, ranks: np.ndarray, end: int,
+    found: np.ndarray,
+) -> bool:  # fmt: skip
+    """What `or_rows` does, for an event with several values of some attribute: dead is what is dead for all of them."""
+    used = keys.bucket_start.size - 1
+    found[:] = 0
+    some = False
+    for w in range(WORDS):
+        for s in range(s0, s1):
+            c = keys.column_attr[s]
+            at = keys.column_offset[s] + w
+            dead = _FULL
+            if by_event[e, c] != _MULTIPLE:
+                dead = keys.words[at + by_event[e, c]]
+            else:
+                first, last = keys.bucket_start[c], keys.bucket_start[c + 1]
+                i = -2 - by_event[e, used + c]
+                a = attrs[i]
+                while i < end and attrs[i] == a:
+                    dead &= keys.words[at + (bucket_of(ranks[i], first, last, keys.bucket_high) + 1) * WORDS]
+                    i += 1
+            found[w] |= dead
+        some |= found[w] != _FULL
+    return some
+
+
+@helper
+def _in_ranges(place: np.ndarray, item: np.ndarray, p: int, by_event: np.ndarray, e: int, used: int) -> bool:
     """Whether the single values of an event lie in all ranges of conjunction p."""
     for k in range(np.uint64(place[p, 0]), np.uint64(place[p, 1])):
         low = item[k, 1]
-        v = rows[np.uint64(e), np.uint64(used + item[k, 0])]
+        v = by_event[np.uint64(e), np.uint64(used + item[k, 0])]
         if np.uint32(v - low) > np.uint32(item[k, 2] - low):
             return False
     return True
 
 
 @helper
-def _passes(place, item, sets, p, rows, e, used, attrs, ranks, end):  # type: ignore[no-untyped-def]
+def _passes(
+    place: np.ndarray, item: np.ndarray, sets: Sets, p: int, by_event: np.ndarray, e: int, used: int,
+    attrs: np.ndarray, ranks: np.ndarray, end: int,
+) -> bool:  # fmt: skip
     """Whether conjunction p holds for event e of the block, by the items that bits do not decide."""
     good = True
     for k in range(place[p, 0], place[p, 1]):
         packed = item[k, 0]
-        v = rows[e, used + (packed & ATTR_MASK)]
+        v = by_event[e, used + (packed & ATTR_MASK)]
         low, high = item[k, 1], item[k, 2]
         if packed <= ATTR_MASK and v >= -1:
             good = low <= v <= high
@@ -191,73 +298,3 @@ def _passes(place, item, sets, p, rows, e, used, attrs, ranks, end):  # type: ig
         if not good:
             break
     return good
-
-
-@helper
-def _match_chunks(seg, offsets, attrs, ranks, first, count, scratch):  # type: ignore[no-untyped-def]
-    """Writes the runs of packed slots that the chunks give; how many slots, or -1 if there is no room for them."""
-    sets = (seg.set_start, seg.set_low, seg.set_high)
-    used, chunks = seg.bits_bucket_start.size - 1, seg.bits_first.size - 1
-    acc = np.zeros(WORDS, np.uint64)
-    masks = np.zeros((count + 7) >> 3, np.uint64)
-    mask = masks.view(np.uint8)
-    words, slot_attr, slot_offset = seg.bits_words, seg.bits_slot_attr, seg.bits_slot_offset
-    zone_attr, zone_low, zone_high = seg.bits_zone_attr, seg.bits_zone_low, seg.bits_zone_high
-    rows, alive = scratch.rows, scratch.alive
-    slots, pair_event, pair_slot = seg.bits_slot, scratch.pair_event, scratch.pair_slot
-    place, item = seg.bits_place, seg.bits_items
-    n = opened = candidates = 0
-    for chunk in range(chunks):
-        living = _opened(zone_attr, zone_low, zone_high, chunk, scratch.ranks, count, mask, masks, alive)
-        opened += living
-        s0, s1 = np.int64(seg.bits_slot_start[chunk]), np.int64(seg.bits_slot_start[chunk + 1])
-        p0, p1 = np.int64(seg.bits_first[chunk]), np.int64(seg.bits_first[chunk + 1])
-        checks = seg.bits_checked[chunk]
-        begin = n
-        for i in range(living):
-            e = np.int64(alive[i])
-            if rows[e, 2 * used] == 0:
-                some: bool = or_rows(words, slot_offset, slot_attr, s0, s1, rows, e * (2 * used + 1), acc)  # type: ignore[call-arg]
-            else:
-                some = _several_rows(seg, s0, s1, rows, e, attrs, ranks, offsets[first + e + 1], acc)
-            if not some:
-                continue
-            if n + CHUNK > pair_slot.size:
-                return -1
-            run = n
-            for w in range(WORDS):
-                bits = ~acc[w]
-                while bits != 0:
-                    p = p0 + w * 64 + np.int64(trailing_zeros(bits))  # type: ignore[call-arg]
-                    bits &= bits - _ONE
-                    if p >= p1:
-                        break
-                    if checks != UNCHECKED:
-                        prefetch(item, np.int64(place[p, 0]) * 3)
-                        prefetch(item, np.int64(place[p, 0]) * 3 + 16)
-                    pair_slot[n] = p
-                    n += 1
-            if n > run:
-                pair_event[run] = (e << _LENGTH_BITS) | (n - run)
-        candidates += n - begin
-        kept = at = begin
-        while at < n:  # by now what they are checked with is in the cache
-            e, size = pair_event[at] >> _LENGTH_BITS, pair_event[at] & _LENGTH
-            asks_all = checks == CHECKED or rows[e, 2 * used] != 0
-            run = kept
-            for j in range(at, at + size):
-                p = pair_slot[j]
-                pair_slot[kept] = slots[p]
-                if checks == UNCHECKED:
-                    kept += 1
-                elif asks_all:
-                    kept += _passes(place, item, sets, p, rows, e, used, attrs, ranks, offsets[first + e + 1])
-                else:
-                    kept += _in_ranges(place, item, p, rows, e, used)
-            if kept > run:
-                pair_event[run] = (e << _LENGTH_BITS) | (kept - run)
-            at += size
-        n = kept
-    scratch.counts[0] += candidates
-    scratch.counts[2] += opened
-    return n

@@ -1,64 +1,126 @@
-"""Writing the chunks down: per attribute and bucket of ranks a row of bits, 1 for "certainly dead", and the items.
+"""The arrays of chunks: for each column a line of bits per bucket of ranks, 1 for "certainly dead", and the items.
 
-Row 0 is for events that lack the attribute, row b + 1 for ranks of bucket b. Row by row a bit changes where the range
-of its conjunction begins and ends.
+Line 0 of a column is for events that lack the attribute, line b + 1 for ranks of bucket b. From line to line a bit
+changes where the range of its conjunction begins and ends.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.jit import helper, kernel
-from whimbrel.engine.access.bitmap.plan import BUCKETS, IDENTITY, WORDS, Chunked, ask_ahead
+from whimbrel.engine.access.bitmap.plan import BUCKETS, IDENTITY, WORDS, ChunkPlan, ask_ahead
 from whimbrel.engine.access.bitmap.tiles import CHUNK
-from whimbrel.engine.access.shared.packing import KIND_SHIFT
+from whimbrel.engine.access.shared.arrays import Arrays, Items, KeyArrays, items_of
+from whimbrel.engine.access.shared.items import KIND_SHIFT
 from whimbrel.engine.access.shared.weights import Weights
 from whimbrel.ranks.clauses.clauses import RANGE, SET, Clauses
 
 UNCHECKED, RANGES, CHECKED = 0, 1, 2
 """What bits leave to check in a chunk: nothing, ranges only, or items of any kind."""
 
-Arrays = dict[str, np.ndarray]
+
+class BitmapArrays(NamedTuple):
+    """The chunks. Attributes have compact numbers here: those of the attributes that chunks use."""
+
+    compact: np.ndarray  # int32[A + 1]: the compact number of each attribute, or -1; derived
+    bucket_start: np.ndarray  # int32[attributes + 1]: the buckets of each attribute
+    bucket_high: np.ndarray  # int32: the last rank of each bucket
+    first: np.ndarray  # int32[chunks + 1]: the conjunctions of each chunk
+    column_start: np.ndarray  # int32[chunks + 1]: the columns of each chunk
+    column_attr: np.ndarray  # int32: the attribute of each column
+    column_offset: np.ndarray  # int64: where its lines begin in `words`
+    words: np.ndarray  # uint64: the dead bits
+    zone_attr: np.ndarray  # int32[chunks, ZONES]
+    zone_low: np.ndarray  # int32[chunks, ZONES]
+    zone_high: np.ndarray  # int32[chunks, ZONES]
+    checked: np.ndarray  # uint8[chunks]: what bits leave to check
+    row: np.ndarray  # int32[m]: the row of each conjunction, with flags
+    place: np.ndarray  # int32[m + 1, 2]: where its items begin, and where those that must be checked end
+    items: np.ndarray  # int32[items, 3]: attribute with kind, low, high
 
 
-def build_chunks(clauses: Clauses, weights: Weights, chunked: Chunked, slot: np.ndarray, shares: np.ndarray) -> Arrays:
-    """The bits_* arrays of a segment, for conjunctions in the order of their chunks."""
-    mine, first, attrs, compact, slot_start, slot_attr, zone_attr, zone_low, zone_high = chunked
-    bucket_start, bucket_high, identity = _buckets(clauses, weights, attrs)
-    rows = np.diff(bucket_start)[slot_attr] + 1
-    offset = np.concatenate([np.zeros(1, np.int64), np.cumsum(rows.astype(np.int64) * WORDS)])
-    bits = _lines(int(offset[-1]))
-    checked = np.zeros(len(first) - 1, np.uint8)
-    items = int(np.diff(clauses.start)[mine].sum())
-    place = np.zeros((len(mine) + 1, 2), np.int32)
-    item = np.empty((items, 3), np.int32)
-    _fill_chunks(
-        mine, first, clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, shares, clauses.set_start,
-        clauses.set_low, clauses.set_high, compact, bucket_start, bucket_high, identity, slot_start, slot_attr, offset,
-        bits, checked, place, item,
+def _derived(arrays: Arrays) -> dict[str, np.ndarray]:
+    compact = np.full(len(arrays["rank_base"]) + 1, -1, np.int32)
+    compact[arrays["bits_attrs"]] = np.arange(len(arrays["bits_attrs"]), dtype=np.int32)
+    return {"compact": compact}
+
+
+BITMAP = KeyArrays(
+    BitmapArrays,
+    "bits_",
+    {
+        "column_offset": ("int64", 1),
+        "words": ("uint64", 1),
+        "zone_attr": ("int32", 2),
+        "zone_low": ("int32", 2),
+        "zone_high": ("int32", 2),
+        "checked": ("uint8", 1),
+        "place": ("int32", 2),
+        "items": ("int32", 2),
+    },
+    stored={
+        "row": "slot", "column_start": "slot_start", "column_attr": "slot_attr", "column_offset": "slot_offset",
+    },
+    derive=_derived,
+)  # fmt: skip
+
+
+class _Buckets(NamedTuple):
+    """The buckets of the attributes of chunks."""
+
+    start: np.ndarray  # int32[attributes + 1]
+    high: np.ndarray  # int32: the last rank of each bucket
+    identity: np.ndarray  # bool[attributes]: whether every rank has a bucket of its own
+
+
+class _Written(NamedTuple):
+    """What `_fill_chunks` writes."""
+
+    offset: np.ndarray
+    words: np.ndarray
+    checked: np.ndarray
+    place: np.ndarray
+    items: np.ndarray
+
+
+def lay_out(
+    clauses: Clauses, weights: Weights, shares: np.ndarray, plan: ChunkPlan, rows: np.ndarray
+) -> dict[str, np.ndarray]:
+    """The arrays of conjunctions in the order of their chunks."""
+    buckets = _buckets(weights, plan.attrs)
+    lines = np.diff(buckets.start)[plan.column_attr] + 1
+    offset = np.concatenate([np.zeros(1, np.int64), np.cumsum(lines.astype(np.int64) * WORDS)])
+    written = _Written(
+        offset, _at_line_start(int(offset[-1])), np.zeros(len(plan.first) - 1, np.uint8),
+        np.zeros((len(plan.mine) + 1, 2), np.int32),
+        np.empty((int(np.diff(clauses.start)[plan.mine].sum()), 3), np.int32),
     )  # fmt: skip
+    _fill_chunks(items_of(clauses), shares, plan, buckets, written)
     return {
-        "bits_attrs": attrs.astype(np.int32),
-        "bits_first": first.astype(np.int32),
-        "bits_bucket_start": bucket_start,
-        "bits_bucket_high": bucket_high,
-        "bits_slot_start": slot_start,
-        "bits_slot_attr": slot_attr,
+        "bits_attrs": plan.attrs.astype(np.int32),
+        "bits_first": plan.first.astype(np.int32),
+        "bits_bucket_start": buckets.start,
+        "bits_bucket_high": buckets.high,
+        "bits_slot_start": plan.column_start,
+        "bits_slot_attr": plan.column_attr,
         "bits_slot_offset": offset[:-1],
-        "bits_words": bits,
-        "bits_zone_attr": zone_attr,
-        "bits_zone_low": zone_low,
-        "bits_zone_high": zone_high,
-        "bits_checked": checked,
-        "bits_slot": slot[mine],
-        "bits_place": place,
-        "bits_items": item,
+        "bits_words": written.words,
+        "bits_zone_attr": plan.zone_attr,
+        "bits_zone_low": plan.zone_low,
+        "bits_zone_high": plan.zone_high,
+        "bits_checked": written.checked,
+        "bits_slot": rows[plan.mine],
+        "bits_place": written.place,
+        "bits_items": written.items,
     }
 
 
-def _buckets(clauses: Clauses, weights: Weights, attrs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Per attribute the last rank of each bucket; null is alone in bucket 0."""
+def _buckets(weights: Weights, attrs: np.ndarray) -> _Buckets:
+    """Buckets that as many events are expected in each; null is alone in bucket 0."""
     highs: list[np.ndarray] = []
     identity = np.zeros(len(attrs), bool)
     for i, attr in enumerate(attrs):
@@ -73,48 +135,50 @@ def _buckets(clauses: Clauses, weights: Weights, attrs: np.ndarray) -> tuple[np.
         else:
             highs.append(np.unique(np.concatenate([[0], np.linspace(0, total - 1, BUCKETS + 1)[1:].astype(np.int64)])))
     lengths = np.array([0, *map(len, highs)])
-    return (
+    return _Buckets(
         np.cumsum(lengths).astype(np.int32),
         (np.concatenate(highs) if highs else np.empty(0)).astype(np.int32),
         identity,
     )
 
 
-def _lines(words: int) -> np.ndarray:
-    """Zeros that begin with a line of the cache, as every row of eight words then does."""
-    room = np.zeros(words + WORDS, np.uint64)
-    start = -room.ctypes.data // 8 % WORDS
-    return room[start : start + words]
+def _at_line_start(words: int) -> np.ndarray:
+    """Zeros that begin with a line of the cache, as every line of eight words then does."""
+    larger = np.zeros(words + WORDS, np.uint64)
+    start = -larger.ctypes.data // 8 % WORDS
+    return larger[start : start + words]
 
 
 @helper
-def bucket_of(rank, first, last, bucket_high):  # type: ignore[no-untyped-def]
+def bucket_of(rank: int, first: int, last: int, bucket_high: np.ndarray) -> int:
     """The bucket of a rank: the first whose last rank is not below it, counted from `first`."""
     if bucket_high[last - 1] == last - first - 1:  # as many buckets as ranks
         return rank
-    return lower_bound(bucket_high, first, last, rank) - first
+    found: int = lower_bound(bucket_high, first, last, rank)
+    return found - first
 
 
 @kernel
-def _fill_chunks(  # type: ignore[no-untyped-def]
-    mine, chunk_first, start, attr, kind, low, high, shares, set_start, set_low, set_high, compact, bucket_start,
-    bucket_high, identity, slot_start, slot_attr, offset, bits, checked, place, item,
-):  # fmt: skip
-    """Sets the dead bits and writes the items: first those to check, most selective first, then those bits decide.
+def _fill_chunks(source: Items, shares: np.ndarray, plan: ChunkPlan, buckets: _Buckets, written: _Written) -> None:
+    """Set the dead bits and write the items: first those to check, most selective first, then those bits decide.
 
     Of a conjunction's bits those are set where it dies or comes to life from one bucket to the next, and at last each
-    row is XOR-ed with the one before it: two bits for a range instead of one for every bucket where it is dead.
+    line is XOR-ed with the one before it: two bits for a range instead of one for every bucket where it is dead.
     """
-    slot_of = np.full(bucket_start.size - 1, -1, np.int32)
+    start, attr, kind, low, high, set_start, set_low, set_high = source
+    mine, chunk_first, _, compact, column_start, column_attr, _, _, _ = plan
+    bucket_start, bucket_high, identity = buckets
+    offset, bits, checked, place, item = written
+    column_of = np.full(bucket_start.size - 1, -1, np.int32)
     seen = np.full(bucket_start.size - 1, -1, np.int64)  # the last conjunction that has bits for the attribute
     order = np.empty(64, np.int64)
     at = 0
-    for chunk in range(slot_start.size - 1):
-        for s in range(slot_start[chunk], slot_start[chunk + 1]):
-            slot_of[slot_attr[s]] = s
+    for chunk in range(column_start.size - 1):
+        for s in range(column_start[chunk], column_start[chunk + 1]):
+            column_of[column_attr[s]] = s
         first, last = chunk_first[chunk], chunk_first[chunk + 1]
         for p in range(first, last):
-            ask_ahead(p, mine, start, attr, kind, low, high, shares)
+            ask_ahead(p, mine, source, shares)
             c = mine[p]
             word, bit = (p - first) >> 6, np.uint64(1) << np.uint64((p - first) & 63)
             n = decided = 0
@@ -122,7 +186,7 @@ def _fill_chunks(  # type: ignore[no-untyped-def]
                 order = np.empty(2 * (start[c + 1] - start[c]), np.int64)
             for k in range(start[c], start[c + 1]):
                 a = compact[attr[k]]
-                s = slot_of[a]
+                s = column_of[a]
                 has_bits = kind[k] <= SET and s >= 0 and seen[a] != p
                 if has_bits and identity[a]:
                     decided += 1
@@ -136,7 +200,7 @@ def _fill_chunks(  # type: ignore[no-untyped-def]
                 seen[a] = p
                 b0, b1 = bucket_start[a], bucket_start[a + 1]
                 base = offset[s] + word
-                bits[base] |= bit  # row 0: the attribute is missing
+                bits[base] |= bit  # line 0: the attribute is missing
                 if kind[k] == RANGE:
                     x, y = _near(low[k], b0, b1, bucket_high), _near(high[k], b0, b1, bucket_high)
                     _toggle(bits, base, bit, x, y, b1 - b0)
@@ -155,14 +219,14 @@ def _fill_chunks(  # type: ignore[no-untyped-def]
                 item[at, 1], item[at, 2] = low[k], high[k]
                 at += 1
             place[p + 1, 0] = at
-        for s in range(slot_start[chunk], slot_start[chunk + 1]):
-            slot_of[slot_attr[s]] = -1
-            _spread(bits, offset[s], bucket_start[slot_attr[s] + 1] - bucket_start[slot_attr[s]], last - first)
+        for s in range(column_start[chunk], column_start[chunk + 1]):
+            column_of[column_attr[s]] = -1
+            _spread(bits, offset[s], bucket_start[column_attr[s] + 1] - bucket_start[column_attr[s]], last - first)
 
 
 @helper
-def _insert(order, n, k, shares):  # type: ignore[no-untyped-def]
-    """Puts item k among the first n, which are ordered by their shares."""
+def _insert(order: np.ndarray, n: int, k: int, shares: np.ndarray) -> None:
+    """Put item k among the first n, which are ordered by their shares."""
     j = n
     while j > 0 and shares[order[j - 1]] > shares[k]:
         order[j] = order[j - 1]
@@ -171,8 +235,8 @@ def _insert(order, n, k, shares):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _spread(bits, start, buckets, size):  # type: ignore[no-untyped-def]
-    """Makes rows of what changes from row to row; bits beyond the size of a chunk are those of nobody, and dead."""
+def _spread(bits: np.ndarray, start: int, buckets: int, size: int) -> None:
+    """Make lines of what changes from line to line; bits beyond the size of a chunk are dead."""
     for p in range(size, CHUNK):
         bits[start + (p >> 6)] |= np.uint64(1) << np.uint64(p & 63)
     for word in range(start + WORDS, start + (buckets + 1) * WORDS):
@@ -180,19 +244,19 @@ def _spread(bits, start, buckets, size):  # type: ignore[no-untyped-def]
 
 
 @helper
-def _toggle(bits, base, bit, first, last, buckets):  # type: ignore[no-untyped-def]
-    """Marks the rows of the first bucket of a range and of the one behind its last."""
+def _toggle(bits: np.ndarray, base: int, bit: np.uint64, first: int, last: int, buckets: int) -> None:
+    """Mark the lines of the first bucket of a range and of the one behind its last."""
     bits[base + (first + 1) * WORDS] ^= bit
     if last + 1 < buckets:
         bits[base + (last + 2) * WORDS] ^= bit
 
 
 @helper
-def _near(rank, first, last, bucket_high):  # type: ignore[no-untyped-def]
-    """What `bucket_of` says, from where the bucket would be if all were equally wide."""
+def _near(rank: int, first: int, last: int, bucket_high: np.ndarray) -> int:
+    """What `bucket_of` says, searched from where the bucket would be if all were equally wide."""
     b = np.int64(rank * ((last - first) / (bucket_high[last - 1] + 1.0)))
     while bucket_high[first + b] < rank:
         b += 1
     while b > 0 and bucket_high[first + b - 1] >= rank:
         b -= 1
-    return b
+    return b  # type: ignore[return-value]

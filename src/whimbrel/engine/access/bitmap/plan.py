@@ -1,9 +1,10 @@
-"""Chunks of up to 512 conjunctions with "certainly dead in this bucket" bits: the access path of dense ranges.
+"""Chunks: how conjunctions with dense ranges of the same attributes are put together, and what they cost there.
 
-Conjunctions are ordered so that neighbours constrain the same attributes with near values (tiles.py). Per chunk up to
-three *zones* say which ranks of an attribute all of its conjunctions need, so most chunks are skipped by comparisons;
-in the others, an event's bucket per attribute selects eight words of dead bits, which are OR-ed. What survives is
-checked exactly. An attribute with few ranks has one bucket per rank: then its items need no check.
+A chunk has up to 512 conjunctions. They are ordered so that neighbours constrain the same attributes with near values
+(tiles.py). Per chunk up to three *zones* say which ranks of an attribute all of its conjunctions need, so most chunks
+are skipped by comparisons; in the others, an event's bucket of each attribute with bits, a *column* of the chunk,
+selects eight words of dead bits, which are OR-ed. The conjunctions that survive are checked exactly. An attribute with
+few ranks has one bucket per rank: then its items need no check.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import numpy as np
 from whimbrel.compiled.intrinsics import prefetch
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.access.bitmap.tiles import CHUNK, DEPTH, tiled
-from whimbrel.engine.access.shared.weights import Weights
+from whimbrel.engine.access.shared.arrays import Items, items_of
+from whimbrel.engine.access.shared.weights import Weights, match_shares
 from whimbrel.ranks.clauses.clauses import RANGE, SET, Clauses
 
 ZONES = DEPTH
@@ -24,37 +26,54 @@ BUCKETS = 32
 """Buckets of an attribute with many ranks."""
 IDENTITY = 80
 """Ranks up to which every rank has a bucket of its own."""
-SLOTS = 40
-"""Attributes per chunk that have dead bits; the others are only checked."""
+COLUMNS = 40
+"""Attributes of a chunk that have dead bits; the others are only checked."""
 ZONE_BELOW = 0.9
 """Share of an attribute's ranks that a zone may cover to be worth its comparison."""
 AHEAD = 6
 """Conjunctions between asking for one and coming to it: without, waiting for memory took half of the time."""
+CANDIDATE_NS = 1.3
+"""What a conjunction costs an event that opens its chunk, measured."""
+ZONE_NS, OPEN_NS, NEAR_NS, FAR_NS, PAIR_NS = 1.5, 80.0, 6.0, 0.8, 25.0
+"""What a chunk costs an event: its zones, opening it, each attribute whose bits are near in the cache, the square of
+the number of attributes where they are not, and a match; measured."""
+NEAR_BYTES = 1 << 15
+"""Bytes of a chunk's bits up to which they are near."""
 
 
-class Chunked(NamedTuple):
-    """Conjunctions in the order of their chunks, and per chunk its attributes with bits and its zones."""
+class ChunkPlan(NamedTuple):
+    """Conjunctions in the order of their chunks, and per chunk its columns and its zones."""
 
-    mine: np.ndarray
-    first: np.ndarray  # where each chunk begins, and the end
-    attrs: np.ndarray  # the attributes that they use, by compact number
-    compact: np.ndarray  # the compact number of each attribute, or -1
-    slot_start: np.ndarray
-    slot_attr: np.ndarray
-    zone_attr: np.ndarray
-    zone_low: np.ndarray
-    zone_high: np.ndarray
+    mine: np.ndarray  # the conjunctions
+    first: np.ndarray  # int64[chunks + 1]: where each chunk begins
+    attrs: np.ndarray  # the attributes that they use; their places here are their compact numbers
+    compact: np.ndarray  # int32[A]: the compact number of each attribute, or -1
+    column_start: np.ndarray  # int32[chunks + 1]: the columns of each chunk
+    column_attr: np.ndarray  # int32: the compact attribute of each column
+    zone_attr: np.ndarray  # int32[chunks, ZONES]: compact attributes, -1 for none
+    zone_low: np.ndarray  # int32[chunks, ZONES]
+    zone_high: np.ndarray  # int32[chunks, ZONES]
 
 
-def plan_chunks(clauses: Clauses, weights: Weights, shares: np.ndarray, mine: np.ndarray) -> Chunked:
+def plan_chunks(clauses: Clauses, weights: Weights, shares: np.ndarray, mine: np.ndarray) -> ChunkPlan:
     """Order these conjunctions into chunks."""
     attrs, compact = used_attributes(clauses, mine)
     mine, first = tiled(clauses, weights, mine)
-    sizing = _plan_chunks(
-        mine, first, clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, clauses.set_start,
-        clauses.set_low, clauses.set_high, shares, compact, weights.total[attrs],
-    )  # fmt: skip
-    return Chunked(mine, first, attrs, compact, *sizing)
+    sizing = _plan_chunks(mine, first, items_of(clauses), shares, compact, weights.total[attrs])
+    return ChunkPlan(mine, first, attrs, compact, *sizing)
+
+
+def chunk_costs(clauses: Clauses, weights: Weights, shares: np.ndarray, plan: ChunkPlan) -> np.ndarray:
+    """What each chunk costs an event."""
+    attrs, zones = plan.attrs, plan.zone_attr
+    widths = (plan.zone_high - plan.zone_low + 1) / np.maximum(1, weights.total[attrs][zones] - 8)
+    opened = np.where(zones >= 0, np.minimum(1.0, widths), 1.0).prod(axis=1)
+    columns = np.diff(plan.column_start)
+    lines = np.where(weights.total[attrs] <= IDENTITY, weights.total[attrs], BUCKETS)[plan.column_attr]
+    nbytes = np.add.reduceat(np.append(lines, 0), plan.column_start[:-1]) * WORDS * 8
+    spent = ZONE_NS + opened * (OPEN_NS + columns * np.where(nbytes <= NEAR_BYTES, NEAR_NS, FAR_NS * columns))
+    spent += np.add.reduceat(match_shares(plan.mine, clauses.start, shares), plan.first[:-1]) * PAIR_NS
+    return np.asarray(spent)
 
 
 def used_attributes(clauses: Clauses, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -68,33 +87,34 @@ def used_attributes(clauses: Clauses, mine: np.ndarray) -> tuple[np.ndarray, np.
 
 
 @kernel
-def _mark(mine, start, attr, uses):  # type: ignore[no-untyped-def]
+def _mark(mine: np.ndarray, start: np.ndarray, attr: np.ndarray, uses: np.ndarray) -> None:
     for c in mine:
         for k in range(start[c], start[c + 1]):
             uses[attr[k]] = True
 
 
 @helper
-def ask_ahead(p, mine, start, attr, kind, low, high, shares):  # type: ignore[no-untyped-def]
-    """Asks for the items of a conjunction that comes soon: they lie in the order of subscriptions, not of chunks."""
+def ask_ahead(p: int, mine: np.ndarray, items: Items, shares: np.ndarray) -> None:
+    """Ask the cache for the items of a conjunction that comes soon: they lie in the order of subscriptions."""
     if p + 2 * AHEAD < mine.size:
-        prefetch(start, mine[p + 2 * AHEAD])  # type: ignore[call-arg]
-        at = start[mine[p + AHEAD]]
-        prefetch(attr, at)
-        prefetch(kind, at)
-        prefetch(low, at)
-        prefetch(high, at)
+        prefetch(items.start, mine[p + 2 * AHEAD])  # type: ignore[call-arg]
+        at = items.start[mine[p + AHEAD]]
+        prefetch(items.attr, at)
+        prefetch(items.kind, at)
+        prefetch(items.low, at)
+        prefetch(items.high, at)
         prefetch(shares, at)
 
 
 @kernel
-def _plan_chunks(  # type: ignore[no-untyped-def]
-    mine, chunk_first, start, attr, kind, low, high, set_start, set_low, set_high, shares, compact, total
-):
-    """Per chunk the attributes that get bits, strongest first, and the narrowest zones."""
+def _plan_chunks(
+    mine: np.ndarray, chunk_first: np.ndarray, items: Items, shares: np.ndarray, compact: np.ndarray, total: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Per chunk the attributes that get bits, strongest first, and the narrowest zones: the fields of the plan."""
+    start, attr, kind, low, high, set_start, set_low, set_high = items
     count, chunks = total.size, chunk_first.size - 1
-    slot_start = np.zeros(chunks + 1, np.int32)
-    slot_attr = np.empty(chunks * min(SLOTS, count), np.int32)
+    column_start = np.zeros(chunks + 1, np.int32)
+    column_attr = np.empty(chunks * min(COLUMNS, count), np.int32)
     zone_attr = np.full((chunks, ZONES), -1, np.int32)
     zone_low = np.zeros((chunks, ZONES), np.int32)
     zone_high = np.zeros((chunks, ZONES), np.int32)
@@ -110,7 +130,7 @@ def _plan_chunks(  # type: ignore[no-untyped-def]
         first, last = chunk_first[chunk], chunk_first[chunk + 1]
         n = 0
         for p in range(first, last):
-            ask_ahead(p, mine, start, attr, kind, low, high, shares)
+            ask_ahead(p, mine, items, shares)
             c = mine[p]
             for k in range(start[c], start[c + 1]):
                 if kind[k] > SET:
@@ -133,15 +153,15 @@ def _plan_chunks(  # type: ignore[no-untyped-def]
                 else:
                     lowest[a] = min(lowest[a], set_low[set_start[low[k]]])
                     highest[a] = max(highest[a], set_high[set_start[low[k] + 1] - 1])
-        for i in range(min(SLOTS, n)):  # the strongest to the front
+        for i in range(min(COLUMNS, n)):  # the strongest to the front
             best_at = i
             for j in range(i + 1, n):
                 if power[touched[j]] > power[touched[best_at]]:
                     best_at = j
             touched[i], touched[best_at] = touched[best_at], touched[i]
         narrowest[:] = ZONE_BELOW
-        for a in touched[: min(SLOTS, n)]:
-            slot_attr[at] = a
+        for a in touched[: min(COLUMNS, n)]:
+            column_attr[at] = a
             at += 1
             if having[a] < last - first or lowest[a] == 0:
                 continue
@@ -153,7 +173,7 @@ def _plan_chunks(  # type: ignore[no-untyped-def]
                     zone, zone_attr[chunk, z] = zone_attr[chunk, z], zone
                     bottom, zone_low[chunk, z] = zone_low[chunk, z], bottom
                     top, zone_high[chunk, z] = zone_high[chunk, z], top
-        slot_start[chunk + 1] = at
+        column_start[chunk + 1] = at
         for a in touched[:n]:
             power[a] = 0.0
-    return slot_start, slot_attr[:at].copy(), zone_attr, zone_low, zone_high
+    return column_start, column_attr[:at].copy(), zone_attr, zone_low, zone_high

@@ -1,8 +1,8 @@
-"""The order of conjunctions in chunks: tiles of like ranges of the same attributes, so that few chunks are opened.
+"""The order of conjunctions in chunks: tiles of like ranges of the same attributes, so that events open few chunks.
 
 An event opens a chunk if its values lie within all zones, so zones must be narrow. Conjunctions that share their most
-used attributes, up to three, are a *group* where that pays; a group is cut into slabs by where its ranges of the first
-attribute lie, each slab by those of the second, and these by the third (as R-trees are packed; Leutenegger, Lopez and
+used attributes, up to three, are a *group* where that pays. A group is cut into slabs by where its ranges of the first
+attribute lie, each slab by those of the second, and these by the third, as R-trees are packed (Leutenegger, Lopez and
 Edgington, "STR: a simple and efficient algorithm for R-tree packing", 1997). The wider the ranges of an attribute, the
 less it helps to cut there.
 """
@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from whimbrel.compiled.jit import kernel
+from whimbrel.engine.access.shared.arrays import Items, items_of
 from whimbrel.engine.access.shared.weights import Weights
 from whimbrel.ranks.clauses.clauses import RANGE, SET, Clauses
 
@@ -24,21 +25,21 @@ DEPTH = 3
 CLOSED = 0.02
 """What a chunk costs an event that does not open it, as a share of what it costs one that does."""
 PLACES = 1 << 20
-"""Attributes by which conjunctions are cut, of all: a code of three must fit into an integer."""
+"""The most used attributes, by which conjunctions may be cut: a code of three must fit into an integer."""
 _FINE = 30
 _NARROW = 1e-4
 
 
 class _Runs(NamedTuple):
-    """Runs of conjunctions, and of their leading attributes in turn: widths in sum, lowest and highest middle."""
+    """Runs of conjunctions with the same leading attributes, and how their ranges of each of these lie."""
 
-    total: np.ndarray  # int64[r]: of conjunctions
-    width: np.ndarray  # float64[DEPTH, r]
-    low: np.ndarray  # float32[DEPTH, r]
-    high: np.ndarray  # float32[DEPTH, r]
+    total: np.ndarray  # int64[r]: the number of conjunctions
+    width: np.ndarray  # float64[DEPTH, r]: the sum of the widths of their ranges
+    low: np.ndarray  # float32[DEPTH, r]: the lowest middle of a range
+    high: np.ndarray  # float32[DEPTH, r]: the highest middle of a range
 
     def joined(self, first: np.ndarray) -> _Runs:
-        """Runs of these, by where each begins."""
+        """Join neighbouring runs: `first` says at which run each joined one begins."""
         return _Runs(
             np.add.reduceat(self.total, first),
             np.add.reduceat(self.width, first, axis=1),
@@ -48,7 +49,7 @@ class _Runs(NamedTuple):
 
 
 def tiled(clauses: Clauses, weights: Weights, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """These conjunctions in the order of their chunks, and where each chunk begins; the last number is the end."""
+    """Order conjunctions by chunks: the conjunctions, and where each chunk begins; the last number is the end."""
     if len(mine) <= CHUNK:
         return mine, np.array([0, len(mine)][: len(mine) + 1])
     uses = np.bincount(clauses.attr, minlength=len(clauses.attributes))
@@ -57,10 +58,7 @@ def tiled(clauses: Clauses, weights: Weights, mine: np.ndarray) -> tuple[np.ndar
     none = min(len(uses), PLACES)
     places = np.empty((DEPTH, len(mine)), np.int32)
     middles, widths = np.empty((2, DEPTH, len(mine)), np.float32)
-    _leading(
-        mine, clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, clauses.set_start,
-        clauses.set_low, clauses.set_high, place, none, weights.total, places, middles, widths,
-    )  # fmt: skip
+    _leading(mine, items_of(clauses), place, none, weights.total, places, middles, widths)
     code = (places[0] * np.int64(none + 1) + places[1]) * (none + 1) + places[2]
     order = _sorted(code, np.zeros(len(mine), np.int64))
     code = code[order]
@@ -89,7 +87,7 @@ def tiled(clauses: Clauses, weights: Weights, mine: np.ndarray) -> tuple[np.ndar
 
 
 def _cut(group: np.ndarray, middles: np.ndarray, count: np.ndarray, slabs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The order in which members of groups, cut into so many slabs each time, are in chunks; where those begin."""
+    """Cut groups into slabs, attribute by attribute, then into chunks: the order of members, where chunks begin."""
     chunks = -(-count // CHUNK)
     owner = np.repeat(np.arange(len(count)), chunks)
     number = np.arange(len(owner))
@@ -109,7 +107,7 @@ def _cut(group: np.ndarray, middles: np.ndarray, count: np.ndarray, slabs: np.nd
 
 
 def _depths(code: np.ndarray, runs: _Runs, base: int) -> np.ndarray:
-    """By how many of its leading attributes each run is set apart from others: as long as fewer chunks are opened."""
+    """How many of its leading attributes set each run apart from others: as many as make an event open fewer chunks."""
     real = _real(code, base)
     best = _slabs(runs, real)[0]
     steps = []
@@ -131,7 +129,7 @@ def _depths(code: np.ndarray, runs: _Runs, base: int) -> np.ndarray:
 
 
 def _slabs(runs: _Runs, used: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How many chunks an event opens if runs are tiles by so many attributes, and the number of slabs by each."""
+    """How many chunks an event opens if runs are cut by `used` attributes, and the number of slabs by each."""
     chunks = -(-runs.total // CHUNK)
     is_used = np.arange(DEPTH)[:, None] < used
     width = np.minimum(1.0, runs.width / runs.total)
@@ -161,7 +159,7 @@ def _starts(values: np.ndarray) -> np.ndarray:
 
 
 def _sorted(major: np.ndarray, minor: np.ndarray) -> np.ndarray:
-    """The order by two numbers, as far as they fit into one integer with the place: such are sorted in no time."""
+    """The order by two numbers. These are packed into one integer with the place, as integers are sorted fastest."""
     number_bits, major_bits = len(major).bit_length(), int(major.max()).bit_length()
     minor_bits = int(minor.max()).bit_length()
     room = 63 - number_bits - major_bits
@@ -175,10 +173,15 @@ def _sorted(major: np.ndarray, minor: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def _leading(  # type: ignore[no-untyped-def]
-    mine, start, attr, kind, low, high, set_start, set_low, set_high, place, none, total, places, middles, widths
-):
-    """Per conjunction its most used attributes, and as shares of their ranks: the middle and the width of its range."""
+def _leading(
+    mine: np.ndarray, items: Items, place: np.ndarray, none: int, total: np.ndarray, places: np.ndarray,
+    middles: np.ndarray, widths: np.ndarray,
+) -> None:  # fmt: skip
+    """Write the most used attributes of each conjunction, and the middle and the width of its range of each.
+
+    Middles and widths are shares of the attribute's ranks.
+    """
+    start, attr, kind, low, high, set_start, set_low, set_high = items
     for i in range(mine.size):
         for j in range(DEPTH):
             places[j, i] = none

@@ -1,56 +1,77 @@
-"""Which schemas are worth a probe, weighed on a sample of the conjunctions."""
+"""Which key shapes are worth a probe, weighed on a sample of the conjunctions.
+
+An event probes every key shape whose attributes it has, so a shape must save more candidates than its probe costs.
+The shapes that pay least are dropped first, half of them at a time, as their conjunctions turn to other shapes.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from whimbrel.compiled.jit import kernel
-from whimbrel.engine.access.hash.candidates import (
+from whimbrel.engine.access.hash.key_items import (
     CANDIDATE_NS,
     ENTRY_NS,
     ITEMS,
     KEY_BITS,
     MEMBERS,
     PROBE_NS,
-    candidates,
+    KeySource,
+    key_items,
+    no_items,
     place_of,
-    room,
-    schema_code,
+    shape_code,
 )
 
 UNKEYED_NS = CANDIDATE_NS
-"""What a conjunction costs per event that has no key."""
+"""What a conjunction without a key costs an event."""
 _OPTIONS = ITEMS + ITEMS * (ITEMS - 1) // 2 + 4
 _ROUNDS = 24
 
 
-def sample_options(mine: np.ndarray, equals: np.ndarray, source: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """The options of conjunctions: how many each has, of all the schema and cost.
+class Options(NamedTuple):
+    """The keys that sampled conjunctions may have, and the shapes of these keys."""
 
-    Per schema its code, its price, and what it would save if there were no other.
-    """
-    items = np.minimum(source[0][mine + 1] - source[0][mine], ITEMS)
+    counts: np.ndarray  # int64[m]: how many options each conjunction has
+    shape: np.ndarray  # int32[o]: the shape of each option; those of a conjunction come by cost
+    cost: np.ndarray  # float64[o]: what it costs an event
+    known: np.ndarray  # int64[s]: the code of each shape
+    price: np.ndarray  # float64[s]: what its probe costs an event
+    saved: np.ndarray  # float64[s]: what it would save if there were no other
+
+
+def sample_options(mine: np.ndarray, equals: np.ndarray, source: KeySource) -> Options:
+    """The options of these conjunctions, each of which stands for so many equal ones."""
+    items = np.minimum(source.start[mine + 1] - source.start[mine], ITEMS)
     most = int((items * (items + 1) // 2 + (items == 3) + 4 * (items > 3)).sum())
-    counts = np.empty(len(mine), np.int64)
-    schema, cost = np.empty(most, np.int32), np.empty(most)
-    known, price, saved = np.empty(most, np.int64), np.empty(most), np.empty(most)
-    found, schemas = _all_options(mine, equals, source, counts, schema, cost, known, price, saved)
-    order = np.argsort(known[:schemas])
-    rank = np.empty(schemas, np.int32)
-    rank[order] = np.arange(schemas)
-    return counts, rank[schema[:found]], cost[:found], known[order], price[order], saved[order]
+    made = Options(
+        np.empty(len(mine), np.int64), np.empty(most, np.int32), np.empty(most), np.empty(most, np.int64),
+        np.empty(most), np.empty(most),
+    )  # fmt: skip
+    found, shapes = _all_options(mine, equals, source, made)
+    order = np.argsort(made.known[:shapes])
+    rank = np.empty(shapes, np.int32)
+    rank[order] = np.arange(shapes)
+    return Options(
+        made.counts, rank[made.shape[:found]], made.cost[:found], made.known[order], made.price[order],
+        made.saved[order],
+    )  # fmt: skip
 
 
 @kernel
-def _all_options(mine, equals, source, counts, schemas, costs, known, price, saved):  # type: ignore[no-untyped-def]
-    """Writes the options of all, the cheapest of each first; schemas are numbered as they come. How many of both."""
-    item, share, entries, part, bits = room()
-    present, attr = source[7], source[1]
+def _all_options(mine: np.ndarray, equals: np.ndarray, source: KeySource, made: Options) -> tuple[int, int]:
+    """Write the options of all conjunctions, and number shapes as they come. Return how many there are of both."""
+    counts, shapes, costs, known, price, saved = made
+    found = no_items()
+    item, share, entries, part, bits = found
+    present, attr = source.present, source.attr
     codes, cost, probe = np.empty(_OPTIONS, np.int64), np.empty(_OPTIONS), np.empty(_OPTIONS)
     table = np.zeros(1 << 12, np.int32)
     at = count = 0
     for i in range(mine.size):
-        n = candidates(mine[i], source, item, share, entries, part, bits)
+        n = key_items(mine[i], source, found)
         candidate = CANDIDATE_NS / equals[i]
         o = 0
         for x in range(n):
@@ -63,7 +84,7 @@ def _all_options(mine, equals, source, counts, schemas, costs, known, price, sav
                 if attr[item[x]] == attr[item[y]] or pair > MEMBERS or width > KEY_BITS:
                     continue
                 hit, chance = share[x] * share[y], there * present[attr[item[y]]]
-                codes[o], probe[o] = schema_code(part[x], part[y], 0), chance
+                codes[o], probe[o] = shape_code(part[x], part[y], 0), chance
                 cost[o] = hit * candidate + (pair - 1) * ENTRY_NS
                 o += 1
                 for z in range(y):  # three only of the four most selective
@@ -72,7 +93,7 @@ def _all_options(mine, equals, source, counts, schemas, costs, known, price, sav
                     a = attr[item[z]]
                     if a == attr[item[x]] or a == attr[item[y]]:
                         continue
-                    codes[o], probe[o] = schema_code(part[x], part[y], part[z]), chance * present[a]
+                    codes[o], probe[o] = shape_code(part[x], part[y], part[z]), chance * present[a]
                     cost[o] = hit * share[z] * candidate + (pair * entries[z] - 1) * ENTRY_NS
                     o += 1
         counts[i] = o
@@ -84,9 +105,9 @@ def _all_options(mine, equals, source, counts, schemas, costs, known, price, sav
                 table[place] = count
             j = at + option
             while j > at and costs[j - 1] > cost[option]:
-                schemas[j], costs[j] = schemas[j - 1], costs[j - 1]
+                shapes[j], costs[j] = shapes[j - 1], costs[j - 1]
                 j -= 1
-            schemas[j], costs[j] = table[place] - 1, cost[option]
+            shapes[j], costs[j] = table[place] - 1, cost[option]
             saved[table[place] - 1] += max(0.0, UNKEYED_NS - cost[option])
         at += o
         if 3 * count > table.size:
@@ -96,17 +117,16 @@ def _all_options(mine, equals, source, counts, schemas, costs, known, price, sav
     return at, count
 
 
-def weigh(
-    counts: np.ndarray, schema: np.ndarray, cost: np.ndarray, price: np.ndarray, saved: np.ndarray, scale: float
-) -> np.ndarray:
-    """Which schemas pay: the least paying go first, as what they served turns to others."""
+def paying_shapes(options: Options, scale: float) -> np.ndarray:
+    """Mark the shapes that save more than their probes cost; a sampled conjunction stands for `scale` ones."""
+    price, saved = options.price, options.saved
     kept = np.ones(len(price), np.bool_)
     alone = saved / max(1e-9, float(saved.max(initial=0)))
-    last = np.cumsum(counts)
-    first = last - counts
+    last = np.cumsum(options.counts)
+    first = last - options.counts
     for turn in range(_ROUNDS):
         gain = np.zeros(len(price))
-        _add_gains(first, last, schema, cost, kept, scale, gain)
+        _add_gains(first, last, options.shape, options.cost, kept, scale, gain)
         weak = np.flatnonzero(kept & (gain < price))
         if not len(weak):
             break
@@ -116,19 +136,22 @@ def weigh(
 
 
 @kernel
-def _add_gains(first, last, schema, cost, pays, scale, gain):  # type: ignore[no-untyped-def]
-    """Adds what each schema saves those that it serves, compared with their second best.
+def _add_gains(
+    first: np.ndarray, last: np.ndarray, shape: np.ndarray, cost: np.ndarray, pays: np.ndarray, scale: float,
+    gain: np.ndarray,
+) -> None:  # fmt: skip
+    """Add to `gain` what each shape saves its conjunctions, compared with their second best option.
 
-    `first` moves on to the best option of each conjunction: those of dropped schemas never come back.
+    `first` moves on to the best option of each conjunction: dropped shapes never come back.
     """
     for i in range(first.size):
         at, end = first[i], last[i]
-        while at < end and not pays[schema[at]]:
+        while at < end and not pays[shape[at]]:
             at += 1
         first[i] = at
         if at == end or cost[at] >= UNKEYED_NS:
             continue
-        best, chosen = cost[at], schema[at]
-        while at < end and (schema[at] == chosen or not pays[schema[at]]):
+        best, chosen = cost[at], shape[at]
+        while at < end and (shape[at] == chosen or not pays[shape[at]]):
             at += 1
         gain[chosen] += (min(UNKEYED_NS, cost[at] if at < end else UNKEYED_NS) - best) * scale

@@ -1,23 +1,22 @@
-"""The hash keys of a segment: one open-addressing table of exact 64-bit keys, and what stands under each.
+"""The arrays of hash keys: one table of exact 64-bit keys, and under each key a run of records or references.
 
 A key is base + the codes of its attributes in mixed radix; a code is a rank or, for a range, a bucket of ranks. Under a
-key stands a run of *groups*: conjunctions with the same residual items, which the key does not prove. Where a schema
-has conjunctions with several keys (IN, ranges), its groups have all of their items, and under the key stands a run of
-*references* to groups, each with three ranges that most events fail or that decide: most groups are never visited.
-Groups are laid out as `records`.
+key stands a run of records (shared/records.py): groups of conjunctions with the residual items that the key does not
+prove. Where a key shape has conjunctions with several keys (IN, ranges), its records have all items, and under a key
+stands a run of references to records (references.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
 from whimbrel.compiled.jit import kernel
-from whimbrel.engine.access.hash.candidates import BUCKETS, bucket_factor, place_of
+from whimbrel.engine.access.hash.key_items import BUCKETS, bucket_factor, place_of
 from whimbrel.engine.access.hash.references import attribute_numbers, coarse_shifts, group_references
 from whimbrel.engine.access.hash.table import make_table
-from whimbrel.engine.access.planner import HASH, PRESENT, Plan
+from whimbrel.engine.access.shared.arrays import Arrays, Items, KeyArrays, items_of
 from whimbrel.engine.access.shared.groups import make_groups
 from whimbrel.engine.access.shared.records import record_sizes, write_records
 from whimbrel.engine.access.shared.weights import Weights
@@ -26,56 +25,117 @@ from whimbrel.ranks.distinct import together
 
 REFERENCES = 1 << 31
 """The bit of a run's length that says that it is a run of references."""
-
 IS_PRESENT = 7
-"""Where a line says that its key is the presence of an attribute."""
-
-Arrays = dict[str, np.ndarray]
+"""The place in a line of `HashArrays.lines` that says that the key is the presence of an attribute."""
 
 
-def hash_arrays(clauses: Clauses, plan: Plan, slot: np.ndarray, shares: np.ndarray, weights: Weights) -> Arrays:
-    """The hash_* arrays of a segment."""
-    mine = np.flatnonzero((plan.kind == HASH) | (plan.kind == PRESENT))
-    is_present = plan.kind[mine] == PRESENT
+class HashArrays(NamedTuple):
+    """The key shapes, the table, and the references."""
+
+    attrs: np.ndarray  # int32[shapes, 3]: the attributes of a shape, -1 for none; sorted by the first
+    lines: np.ndarray  # int64[shapes, 8]: what a probe reads of a shape, in one cache line; derived
+    buckets: np.ndarray  # int64[A]: the factor of buckets of each attribute; derived
+    base: np.ndarray  # int64[shapes]: the first key of a shape
+    radix: np.ndarray  # int64[shapes, 3]: what the code of each attribute is multiplied by
+    factor: np.ndarray  # int64[shapes, 3]: the factor of buckets, 0 where the code is the rank
+    first: np.ndarray  # int32[A + 1]: the shapes that have an attribute as their first
+    table: np.ndarray  # int64[lines, 8]: see table.py
+    refs: np.ndarray  # int64: see references.py
+    targets: np.ndarray  # int32[n, 3]
+    shift: np.ndarray  # int32[A]: by how many bits references shorten the ranks of an attribute
+    numbers: np.ndarray  # int32[A]: the number of an attribute in references
+
+
+def _derived(arrays: Arrays) -> dict[str, np.ndarray]:
+    attrs = arrays["hash_attrs"].astype(np.int64)
+    lines = np.zeros((len(attrs), 8), np.int64)
+    lines[:, 0], lines[:, 1:4] = arrays["hash_base"], arrays["hash_radix"]
+    lines[:, 4:7] = np.where(attrs < 0, 0, 2 * attrs + 1 + (arrays["hash_factor"] != 0))  # places in `Scratch.codes`
+    lines[:, IS_PRESENT] = arrays["hash_present"]
+    return {"lines": lines, "buckets": bucket_factor(arrays["rank_base"][:, 4].astype(np.int64))}
+
+
+HASH = KeyArrays(
+    HashArrays,
+    "hash_",
+    {
+        "attrs": ("int32", 2),
+        "lines": ("int64", 2),
+        "buckets": ("int64", 1),
+        "base": ("int64", 1),
+        "radix": ("int64", 2),
+        "factor": ("int64", 2),
+        "table": ("int64", 2),
+        "refs": ("int64", 1),
+        "targets": ("int32", 2),
+    },
+    derive=_derived,
+)
+
+
+class _Shapes(NamedTuple):
+    """The key shapes, and per conjunction its shape, the items of its key, and how many keys it has."""
+
+    parts: np.ndarray  # int64[s, 3]: 2 * attribute, + 1 by bucket; -1 for none
+    present: np.ndarray  # bool[s]: whether the key is the presence of the attribute
+    shape: np.ndarray  # int32[m]
+    items: np.ndarray  # int64[m, 3]: sorted by part; -1 for none
+    entries: np.ndarray  # int64[m]
+
+
+class _Codes(NamedTuple):
+    """How the codes of a shape's attributes become keys."""
+
+    base: np.ndarray  # int64[s + 1]
+    radix: np.ndarray  # int64[s, 3]
+    factor: np.ndarray  # int64[A]
+
+
+def lay_out(
+    clauses: Clauses, weights: Weights, shares: np.ndarray, mine: np.ndarray, is_present: np.ndarray, keys: np.ndarray,
+    rows: np.ndarray,
+) -> dict[str, np.ndarray]:  # fmt: skip
+    """The arrays of these conjunctions, whose keys have these items, and their records as "hash_records"."""
     factor = bucket_factor(weights.total)
     while True:
-        schema_parts, schema_present, schema, items, entries = _schemas(mine, plan.keys, is_present, clauses, factor)
-        sizes, radix = _radixes(schema_parts, schema_present, weights.total)
+        shapes = _shapes(clauses, mine, is_present, keys, factor)
+        sizes, radix = _radixes(shapes.parts, shapes.present, weights.total)
         if sizes.astype(np.float64).sum() < 2.0**62:
             break
-        plan.keys[:, 1:] = -1  # thousands of wide schemas: one attribute per key
-    base = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-    bucketed = (schema_parts >= 0) & (schema_parts & 1 == 1)
+        keys[mine, 1:] = -1  # thousands of wide shapes: one attribute per key
+    codes = _Codes(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), radix, factor)
+    bucketed = (shapes.parts >= 0) & (shapes.parts & 1 == 1)
     refers = bucketed.any(axis=1)  # a bucket does not prove its range
-    refers[schema[entries > 1]] = True
-    spread = refers[schema]
-    start_key = _start_keys(items, schema, base, radix, clauses, factor)
+    refers[shapes.shape[shapes.entries > 1]] = True
+    spread = refers[shapes.shape]
+    first_key = np.empty(len(mine), np.int64)
+    _fill_first_keys(shapes, items_of(clauses), codes, first_key)
 
-    direct = make_groups(clauses, mine[~spread], items[~spread], start_key[~spread], shares, factor, keep_key=False)
-    others = make_groups(clauses, mine[spread], items[spread], start_key[spread], shares, factor, keep_key=True)
+    items = shapes.items
+    direct = make_groups(clauses, mine[~spread], items[~spread], first_key[~spread], shares, factor, keep_key=False)
+    others = make_groups(clauses, mine[spread], items[spread], first_key[spread], shares, factor, keep_key=True)
     heads = np.flatnonzero(spread)[others.order[others.first[:-1]]]  # one conjunction of each group
-    key = _keys(clauses, heads, items, schema, entries, base, radix, factor)
+    key = _all_keys(clauses, heads, shapes, codes)
     first = np.concatenate([direct.first, len(direct.order) + others.first[1:]])
     item_start = np.concatenate([direct.item_start, direct.item_start[-1] + others.item_start[1:]])
     ends = np.cumsum(record_sizes(first, item_start))
     place = np.concatenate([np.zeros(1, np.int64), ends])
     shift, numbers = coarse_shifts(weights.total), attribute_numbers(others, len(clauses.attributes))
     refs, targets = group_references(
-        others, clauses, items[heads], slot[mine[spread][others.order]], place[direct.count : -1], shift, numbers
+        others, clauses, items[heads], rows[mine[spread][others.order]], place[direct.size : -1], shift, numbers
     )
     order, _ = together(key)
-    own = np.repeat(np.arange(others.count), entries[heads])[order]
-    table = _table(direct.key, place[: direct.count], key[order])
-    attrs = np.where(schema_parts >= 0, schema_parts >> 1, -1).astype(np.int32)
+    own = np.repeat(np.arange(others.size), shapes.entries[heads])[order]
+    attrs = np.where(shapes.parts >= 0, shapes.parts >> 1, -1).astype(np.int32)
     by_first = np.argsort(attrs[:, 0], kind="stable").astype(np.int32)
     return {
         "hash_attrs": attrs[by_first],
-        "hash_present": schema_present[by_first].astype(np.uint8),
-        "hash_base": base[:-1][by_first],
+        "hash_present": shapes.present[by_first].astype(np.uint8),
+        "hash_base": codes.base[:-1][by_first],
         "hash_radix": radix[by_first],
         "hash_factor": np.where(bucketed, factor[np.maximum(attrs, 0)], 0)[by_first],
         "hash_first": np.searchsorted(attrs[by_first, 0], np.arange(len(clauses.attributes) + 1)).astype(np.int32),
-        "hash_table": table,
+        "hash_table": _table(direct.key, place[: direct.size], key[order]),
         "hash_refs": refs[own],
         "hash_targets": targets[own],
         "hash_shift": shift,
@@ -84,49 +144,38 @@ def hash_arrays(clauses: Clauses, plan: Plan, slot: np.ndarray, shares: np.ndarr
             first,
             item_start,
             np.concatenate([direct.items, others.items]),
-            slot[np.concatenate([mine[~spread][direct.order], mine[spread][others.order]])],
+            rows[np.concatenate([mine[~spread][direct.order], mine[spread][others.order]])],
         ),
     }
 
 
-def schema_lines(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Per schema a cache line: its base, three factors, where their codes are among those of an event, and its kind."""
-    attrs = arrays["hash_attrs"].astype(np.int64)
-    lines = np.zeros((len(attrs), 8), np.int64)
-    lines[:, 0], lines[:, 1:4] = arrays["hash_base"], arrays["hash_radix"]
-    lines[:, 4:7] = np.where(attrs < 0, 0, 2 * attrs + 1 + (arrays["hash_factor"] != 0))
-    lines[:, IS_PRESENT] = arrays["hash_present"]
-    return lines
-
-
-def _schemas(
-    mine: np.ndarray, keys: np.ndarray, is_present: np.ndarray, clauses: Clauses, factor: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The parts of every schema, and whether it is of presence; per conjunction its schema, its key's items, and how
-    many keys it has."""
-    items = np.full((len(mine), 3), -1, np.int64)
-    entries = np.ones(len(mine), np.int64)
-    schema = np.empty(len(mine), np.int32)
-    codes, parts = np.empty(len(mine), np.int64), np.empty((len(mine), 3), np.int64)
-    count = _fill_schemas(
-        mine, keys, is_present, clauses.attr, clauses.kind, clauses.low, clauses.high, clauses.set_start, factor,
-        items, entries, schema, codes, parts,
+def _shapes(
+    clauses: Clauses, mine: np.ndarray, is_present: np.ndarray, keys: np.ndarray, factor: np.ndarray
+) -> _Shapes:
+    """The key shapes of these conjunctions, sorted by their codes."""
+    made = _Shapes(
+        np.empty((len(mine), 3), np.int64), is_present, np.empty(len(mine), np.int32),
+        np.full((len(mine), 3), -1, np.int64), np.ones(len(mine), np.int64),
     )  # fmt: skip
-    codes, parts = codes[:count], parts[:count]
+    codes = np.empty(len(mine), np.int64)
+    count = _fill_shapes(mine, keys, items_of(clauses), factor, made, codes)
+    codes = codes[:count]
     order = np.argsort(codes)
     number = np.empty(len(codes), np.int32)
     number[order] = np.arange(len(codes))
-    return parts[order], codes[order] < 0, number[schema], items, entries
+    return _Shapes(made.parts[order], codes[order] < 0, number[made.shape], made.items, made.entries)
 
 
 @kernel
-def _fill_schemas(  # type: ignore[no-untyped-def]
-    mine, keys, is_present, attr, kind, low, high, set_start, factor, items, entries, schema, codes, parts
-):
-    """Per conjunction the items of its key, sorted by (attribute, by bucket or not), how many keys, and its schema.
+def _fill_shapes(
+    mine: np.ndarray, keys: np.ndarray, source: Items, factor: np.ndarray, made: _Shapes, codes: np.ndarray
+) -> int:
+    """Write `shape`, `items` and `entries` of each conjunction; number shapes as they come, and return how many.
 
-    Schemas are numbered as they come: the code and the parts of each, and how many there are.
+    `made.present` says here which conjunctions are filed by the presence of an attribute.
     """
+    _, attr, kind, low, high, set_start, _, _ = source
+    parts, is_present, shape, items, entries = made
     table = np.zeros(256, np.int32)
     own = np.empty(3, np.int64)
     count = 0
@@ -157,7 +206,7 @@ def _fill_schemas(  # type: ignore[no-untyped-def]
             codes[count], parts[count, 0], parts[count, 1], parts[count, 2] = code, own[0], own[1], own[2]
             count += 1
             table[at] = count
-        schema[c] = table[at] - 1
+        shape[c] = table[at] - 1
         if 3 * count > table.size:
             table = np.zeros(4 * table.size, np.int32)
             for number in range(count):
@@ -165,36 +214,8 @@ def _fill_schemas(  # type: ignore[no-untyped-def]
     return count
 
 
-def _start_keys(
-    items: np.ndarray, schema: np.ndarray, base: np.ndarray, radix: np.ndarray, clauses: Clauses, factor: np.ndarray
-) -> np.ndarray:
-    """The first key of every conjunction."""
-    key = np.empty(len(items), np.int64)
-    _fill_start_keys(
-        items, schema, base, radix, clauses.attr, clauses.kind, clauses.low, clauses.high, clauses.set_start,
-        clauses.set_low, factor, key,
-    )  # fmt: skip
-    return key
-
-
-@kernel
-def _fill_start_keys(items, schema, base, radix, attr, kind, low, high, set_start, set_low, factor, key):  # type: ignore[no-untyped-def]
-    for c in range(items.shape[0]):
-        key[c] = base[schema[c]]
-        for i in range(3):
-            k = items[c, i]
-            if k < 0:
-                continue
-            code = np.int64(low[k])
-            if kind[k] == SET:
-                code = np.int64(set_low[set_start[low[k]]])
-            elif low[k] < high[k]:
-                code = (low[k] * factor[attr[k]]) >> 32
-            key[c] += code * radix[schema[c], i]
-
-
 def _radixes(parts: np.ndarray, present: np.ndarray, total: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Per schema the number of keys, and the factor of each attribute's code in the key."""
+    """Per shape the number of keys, and the factor of each attribute's code in the key."""
     codes = total[np.maximum(parts >> 1, 0)]
     sizes = np.where(parts < 0, 1, np.where(parts & 1 == 1, np.minimum(codes, BUCKETS), codes))
     sizes[present] = 1
@@ -204,29 +225,48 @@ def _radixes(parts: np.ndarray, present: np.ndarray, total: np.ndarray) -> tuple
     return sizes.prod(axis=1), radix
 
 
-def _keys(
-    clauses: Clauses, heads: np.ndarray, items: np.ndarray, schema: np.ndarray, entries: np.ndarray, base: np.ndarray,
-    radix: np.ndarray, factor: np.ndarray,
-) -> np.ndarray:  # fmt: skip
+@kernel
+def _fill_first_keys(shapes: _Shapes, source: Items, codes: _Codes, key: np.ndarray) -> None:
+    """Write the first key of every conjunction."""
+    _, attr, kind, low, high, set_start, set_low, _ = source
+    shape, items = shapes.shape, shapes.items
+    base, radix, factor = codes
+    for c in range(items.shape[0]):
+        key[c] = base[shape[c]]
+        for i in range(3):
+            k = items[c, i]
+            if k < 0:
+                continue
+            code = np.int64(low[k])
+            if kind[k] == SET:
+                code = np.int64(set_low[set_start[low[k]]])
+            elif low[k] < high[k]:
+                code = (low[k] * factor[attr[k]]) >> 32
+            key[c] += code * radix[shape[c], i]
+
+
+def _all_keys(clauses: Clauses, heads: np.ndarray, shapes: _Shapes, codes: _Codes) -> np.ndarray:
     """All keys of each group, given by one conjunction of it."""
-    ends = np.cumsum(entries[heads])
+    entries = shapes.entries[heads]
+    ends = np.cumsum(entries)
     key = np.empty(int(ends[-1]) if len(ends) else 0, np.int64)
-    _fill_keys(
-        np.argsort(heads), ends - entries[heads], heads, items, schema, base, radix, clauses.attr, clauses.kind,
-        clauses.low, clauses.high, clauses.set_start, clauses.set_low, factor, key,
-    )  # fmt: skip
+    _fill_keys(np.argsort(heads), ends - entries, heads, shapes, items_of(clauses), codes, key)
     return key
 
 
 @kernel
-def _fill_keys(  # type: ignore[no-untyped-def]
-    order, start, heads, items, schema, base, radix, attr, kind, low, high, set_start, set_low, factor, key
-):
-    """Writes the keys of each group from its start on; in the order of conjunctions, as their items lie."""
+def _fill_keys(
+    order: np.ndarray, start: np.ndarray, heads: np.ndarray, shapes: _Shapes, source: Items, all_codes: _Codes,
+    key: np.ndarray,
+) -> None:  # fmt: skip
+    """Write the keys of each group from its start on; groups come in the order of conjunctions, as their items lie."""
+    _, attr, kind, low, high, set_start, set_low, _ = source
+    shape, items = shapes.shape, shapes.items
+    base, radix, factor = all_codes
     sizes, codes, sets = np.empty(3, np.int64), np.empty(3, np.int64), np.empty(3, np.int64)
     for g in order:
         c, at = heads[g], start[g]
-        own = schema[c]
+        own = shape[c]
         for i in range(3):
             k = items[c, i]
             sizes[i], codes[i], sets[i] = 1, 0, -1

@@ -1,9 +1,8 @@
-"""The choice of hash keys: which one, two or three items of each conjunction an event must hit to reach it.
+"""Which conjunctions get a hash key, and which one: the items that an event must hit to reach the conjunction.
 
-An equality puts its rank into the key, an IN each of its members, a range the buckets of ranks that it covers: such a
-conjunction is filed under several keys. A *schema* is the set of attributes of a key, each by rank or by bucket. An
-event probes every schema whose attributes it has, so a schema must save more candidates than its probe costs:
-schemas are weighed on a sample of the conjunctions, and those that pay least are dropped until all that are left pay.
+A key has one, two or three items (key_items.py), or it is the presence of an attribute that few events have. A
+conjunction with an IN or a range in its key is filed under several keys. Only key shapes that pay are used
+(key_shapes.py).
 """
 
 from __future__ import annotations
@@ -13,69 +12,97 @@ from typing import NamedTuple
 import numpy as np
 
 from whimbrel.compiled.jit import helper, kernel
-from whimbrel.engine.access.hash.candidates import (
+from whimbrel.engine.access.hash.key_items import (
     CANDIDATE_NS,
     ENTRY_NS,
     KEY_BITS,
     MEMBERS,
     PROBE_NS,
-    candidates,
+    KeySource,
+    key_items,
     key_source,
+    no_items,
     place_of,
-    room,
-    schema_code,
-    schema_table,
+    shape_code,
+    shape_table,
 )
-from whimbrel.engine.access.hash.key_shapes import sample_options, weigh
+from whimbrel.engine.access.hash.key_shapes import paying_shapes, sample_options
+from whimbrel.engine.access.shared.arrays import Items, items_of
 from whimbrel.engine.access.shared.weights import Weights
-from whimbrel.ranks.clauses.clauses import Clauses
+from whimbrel.ranks.clauses.clauses import SET, Clauses
 
 SAMPLE = 40_000
-"""Conjunctions on which schemas are weighed."""
+"""Conjunctions on which key shapes are weighed."""
+PRESENT_BELOW = 0.01
+"""Share of events that may have an attribute for its presence to be a key."""
 
 
-class Choice(NamedTuple):
-    """The schema of every conjunction, 0 where it has no hash key, and per schema what its probe costs an event."""
+class HashPlan(NamedTuple):
+    """The key shape of every conjunction, 0 where it has no hash key, and what the probe of each costs an event."""
 
-    schema: np.ndarray  # int32[m]
+    shape: np.ndarray  # int32[m]
     price: np.ndarray
 
     def prices(self, those: np.ndarray) -> float:
-        """What the probes of the schemas of some conjunctions cost."""
-        return float(self.price[np.bincount(self.schema[those], minlength=len(self.price)) > 0].sum())
+        """What the probes of the shapes of some conjunctions cost."""
+        return float(self.price[np.bincount(self.shape[those], minlength=len(self.price)) > 0].sum())
+
+    def unpaid(self, own: np.ndarray, cost: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
+        """The conjunctions of `own` whose key shape costs more than it saves.
+
+        `cost` says what each conjunction costs with its hash key, `otherwise` what it costs with another key.
+        """
+        shape = self.shape[own]
+        saved = np.bincount(shape, otherwise[own] - cost[own], len(self.price))
+        unpaid: np.ndarray = own[(saved < self.price)[shape]]
+        return unpaid
 
 
-def choose_keys(
+def plan_present(
+    clauses: Clauses, weights: Weights, mine: np.ndarray, keys: np.ndarray, cost: np.ndarray
+) -> np.ndarray:
+    """Mark the conjunctions of `mine` that ask for a value of a rare attribute.
+
+    The item goes to `keys`, and what its presence as a key costs an event to `cost`.
+    """
+    is_present = np.zeros(len(clauses.start) - 1, np.bool_)
+    _find_rare(mine, items_of(clauses), weights.present, keys, cost, is_present)
+    return is_present
+
+
+def plan_hash(
     clauses: Clauses, weights: Weights, shares: np.ndarray, mine: np.ndarray, keys: np.ndarray, cost: np.ndarray
-) -> Choice:
-    """The hash key of every conjunction of `mine`, where it has one that costs less than `cost` says.
+) -> HashPlan:
+    """Find the hash key of every conjunction of `mine` that has one which costs less than `cost` says.
 
-    Its items are written to `keys`, and what it costs an event to `cost`.
+    The items of the key go to `keys`, and what it costs an event to `cost`.
     """
     source = key_source(clauses, weights, shares)
     equals = count_equals(clauses, mine)
     step = max(1, len(mine) // SAMPLE)
-    counts, schema, costs, known, price, saved = sample_options(mine[::step].copy(), equals[::step].copy(), source)
-    pays = weigh(counts, schema, costs, price, saved, float(step))
+    options = sample_options(mine[::step].copy(), equals[::step].copy(), source)
+    pays = paying_shapes(options, float(step))
+    known, price = options.known, options.price
     singles = known <= 1 << 21  # an attribute alone may be a key if nothing is known of it
     refused = np.zeros(2 * len(weights.present) + 1, np.bool_)
     refused[known[singles & ~pays]] = True
     known, price = known[~singles & pays], price[~singles & pays]
     alone = np.repeat(weights.present * PROBE_NS, 2)  # by rank and by bucket
-    schema = np.zeros(len(clauses.row), np.int32)
-    _assign(mine, equals, source, schema_table(known), known, refused, keys, cost, schema)
-    return Choice(schema, np.concatenate([np.zeros(1), alone, price]))
+    shape = np.zeros(len(clauses.start) - 1, np.int32)
+    _assign(mine, equals, source, shape_table(known), known, refused, keys, cost, shape)
+    return HashPlan(shape, np.concatenate([np.zeros(1), alone, price]))
 
 
 def count_equals(clauses: Clauses, mine: np.ndarray) -> np.ndarray:
     """About how many of these conjunctions have the same items as each: under one key they are checked once."""
     equals = np.empty(len(mine), np.float32)
-    _count_equals(mine, clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, equals)
+    _count_equals(mine, items_of(clauses), equals)
     return equals
 
 
 @kernel
-def _count_equals(mine, start, attr, kind, low, high, out):  # type: ignore[no-untyped-def]
+def _count_equals(mine: np.ndarray, items: Items, out: np.ndarray) -> None:
+    start, attr, kind, low, high, _, _, _ = items
     size = 16
     while size < 4 * mine.size:
         size *= 2
@@ -95,22 +122,43 @@ def _count_equals(mine, start, attr, kind, low, high, out):  # type: ignore[no-u
         out[i] = counts[places[i]]
 
 
+@kernel
+def _find_rare(
+    mine: np.ndarray, items: Items, present: np.ndarray, keys: np.ndarray, cost: np.ndarray, is_present: np.ndarray
+) -> None:
+    start, attr, kind, low, _, _, _, _ = items
+    for c in mine:
+        rare, share = -1, PRESENT_BELOW
+        for k in range(start[c], start[c + 1]):
+            if kind[k] <= SET and present[attr[k]] <= share and (low[k] > 0 or kind[k] == SET):
+                rare, share = k, present[attr[k]]
+        if rare >= 0:
+            is_present[c] = True
+            keys[c, 0] = rare
+            cost[c] = share * CANDIDATE_NS
+
+
 @helper
-def _is_better(cost, best, code, table, known):  # type: ignore[no-untyped-def]
-    """Whether a schema of several attributes pays, and the key costs less than the best so far."""
+def _is_better(cost: float, best: float, code: int, table: np.ndarray, known: np.ndarray) -> bool:
+    """Whether a shape of several parts pays, and the key costs less than the best so far."""
     return cost < best and table[place_of(table, known, code)] > 0
 
 
 @kernel
-def _assign(mine, equals, source, table, known, refused, keys, costs, schemas):  # type: ignore[no-untyped-def]
-    """Finds the best key of every conjunction: its items, what it costs, and its schema."""
-    item, share, entries, part, bits = room()
-    attr = source[1]
+def _assign(
+    mine: np.ndarray, equals: np.ndarray, source: KeySource, table: np.ndarray, known: np.ndarray, refused: np.ndarray,
+    keys: np.ndarray, costs: np.ndarray, shapes: np.ndarray,
+) -> None:  # fmt: skip
+    """Find the best key of every conjunction: write its items, what it costs, and its shape."""
+    found = no_items()
+    item, share, entries, part, bits = found
+    attr = source.attr
     for i in range(mine.size):
         c = mine[i]
-        n = candidates(c, source, item, share, entries, part, bits)
+        n = key_items(c, source, found)
         candidate = CANDIDATE_NS / equals[i]
-        best, code = costs[c], np.int64(0)
+        best = costs[c]
+        code: int = np.int64(0)  # type: ignore[assignment]
         one = two = three = -1
         for x in range(n):
             if x > 1 and share[0] * share[1] * share[x] * candidate >= best:
@@ -124,8 +172,8 @@ def _assign(mine, equals, source, table, known, refused, keys, costs, schemas): 
                     continue
                 hit = share[x] * share[y]
                 cost = hit * candidate + (pair - 1) * ENTRY_NS
-                if _is_better(cost, best, schema_code(part[x], part[y], 0), table, known):
-                    best, code, one, two, three = cost, schema_code(part[x], part[y], 0), y, x, -1
+                if _is_better(cost, best, shape_code(part[x], part[y], 0), table, known):
+                    best, code, one, two, three = cost, shape_code(part[x], part[y], 0), y, x, -1
                 for z in range(y):
                     if x >= 4 or pair * entries[z] > MEMBERS or width + bits[z] > KEY_BITS:
                         break
@@ -133,12 +181,12 @@ def _assign(mine, equals, source, table, known, refused, keys, costs, schemas): 
                     if a == attr[item[x]] or a == attr[item[y]]:
                         continue
                     cost = hit * share[z] * candidate + (pair * entries[z] - 1) * ENTRY_NS
-                    if _is_better(cost, best, schema_code(part[x], part[y], part[z]), table, known):
-                        best, code, one, two, three = cost, schema_code(part[x], part[y], part[z]), z, y, x
+                    if _is_better(cost, best, shape_code(part[x], part[y], part[z]), table, known):
+                        best, code, one, two, three = cost, shape_code(part[x], part[y], part[z]), z, y, x
         if one < 0:
             continue
         costs[c] = best
         keys[c, 0] = item[one]
         keys[c, 1] = item[two] if two >= 0 else -1
         keys[c, 2] = item[three] if three >= 0 else -1
-        schemas[c] = code if two < 0 else refused.size + table[place_of(table, known, code)] - 1
+        shapes[c] = code if two < 0 else refused.size + table[place_of(table, known, code)] - 1

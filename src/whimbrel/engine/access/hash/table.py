@@ -1,8 +1,8 @@
 """The table of hash keys: exact 64-bit keys, each with the run of records or references that stands under it.
 
-A row of the table is a cache line: four keys, -1 for none, then their four runs. A key lies in the line that its hash
-names, or in the first one after it that had room; a search ends at a line that has room. So a search reads one line in
-most cases, and what it does there is the same whether it finds the key or not.
+A line of the table is a cache line: four keys, -1 for none, then their four runs. A key lies in the line that its hash
+names, or in the first line after it that had a free place; a search ends at a line with a free place. Most searches
+read one line, and they do the same there whether they find the key or not.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import numpy as np
 from whimbrel.compiled.jit import helper, kernel
 
 LINE = 4
-"""Keys that a line has room for."""
+"""Keys of a line, at most."""
 USUAL = 2
-"""How many keys a line has on average."""
+"""Keys of a line, on average."""
 _BYTES = 64
 
 
@@ -34,14 +34,14 @@ def table_entries(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _at_line_start(words: int) -> np.ndarray:
-    """Room for so many int64 that begins where a line of the cache does."""
-    room = np.empty(words + _BYTES // 8, np.int64)
-    first = -room.ctypes.data % _BYTES // 8
-    return room[first : first + words]
+    """An array of so many int64 that begins where a line of the cache does."""
+    larger = np.empty(words + _BYTES // 8, np.int64)
+    first = -larger.ctypes.data % _BYTES // 8
+    return larger[first : first + words]
 
 
 @helper
-def line_of(key, lines):  # type: ignore[no-untyped-def]
+def line_of(key: int, lines: int) -> np.uint64:
     """The line in which the search for a key begins."""
     h = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     h = (h ^ (h >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
@@ -49,23 +49,23 @@ def line_of(key, lines):  # type: ignore[no-untyped-def]
 
 
 @helper
-def find(table, key):  # type: ignore[no-untyped-def]
+def find(table: np.ndarray, key: int) -> int:
     """The run of a key, or 0."""
     lines = np.uint64(table.shape[0])
-    at = line_of(key, lines)
+    at = line_of(key, lines)  # type: ignore[arg-type]
     while True:
         found = np.int64(0)
         for i in range(LINE):
             found |= table[at, np.uint64(LINE + i)] & -np.int64(table[at, np.uint64(i)] == key)
         if (found != 0) | (table[at, np.uint64(LINE - 1)] < 0):
-            return found
+            return found  # type: ignore[return-value]
         at += np.uint64(1)
         if at == lines:
             at = np.uint64(0)
 
 
 @kernel
-def _fill(table, keys, runs):  # type: ignore[no-untyped-def]
+def _fill(table: np.ndarray, keys: np.ndarray, runs: np.ndarray) -> None:
     for k in range(keys.size):
         at, i = line_of(keys[k], table.shape[0]), 0
         while table[at, i] >= 0:

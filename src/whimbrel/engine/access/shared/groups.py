@@ -1,12 +1,15 @@
-"""Groups: conjunctions with the same hash key and the same residual items, which are tested once for all of them."""
+"""Groups: conjunctions with the same key and the same residual items, which are tested once for all of them."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from whimbrel.compiled.intrinsics import prefetch
 from whimbrel.compiled.jit import kernel
-from whimbrel.engine.access.shared.packing import ATTR_MASK, KIND_SHIFT
+from whimbrel.engine.access.shared.arrays import Items, items_of
+from whimbrel.engine.access.shared.items import ATTR_MASK, KIND_SHIFT
 from whimbrel.ranks.clauses.clauses import RANGE, Clauses
 from whimbrel.ranks.distinct import sort_by_two
 
@@ -14,13 +17,25 @@ AHEAD = 8
 """Conjunctions between asking for one and coming to it."""
 
 
-class Groups:
-    """Conjunctions sorted by key, those with the same key and residual items as one group."""
+class Groups(NamedTuple):
+    """Conjunctions sorted by key; those with the same key and the same residual items are one group."""
 
-    def __init__(self, order: np.ndarray, key: np.ndarray, grouped: tuple[int, np.ndarray, np.ndarray, np.ndarray]):
-        self.order = order
-        self.count, self.first, self.item_start, self.items = grouped
-        self.key = key[order[self.first[:-1]]]
+    order: np.ndarray  # the conjunctions, group by group
+    size: int  # how many groups there are
+    first: np.ndarray  # int32[size + 1]: where the conjunctions of a group begin in `order`
+    item_start: np.ndarray  # int32[size + 1]: where its residual items begin
+    items: np.ndarray  # int32[items, 3]: attribute with kind, low, high
+    key: np.ndarray  # int64[size]: the key of each group
+
+
+class _Residuals(NamedTuple):
+    """The items that keys do not prove, conjunction by conjunction, and a hash of those of each."""
+
+    start: np.ndarray
+    attr: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    hashes: np.ndarray
 
 
 def make_groups(
@@ -33,27 +48,26 @@ def make_groups(
     keep_key: bool,
 ) -> Groups:
     """The groups of conjunctions whose keys have these items; `keep_key` keeps what the key may not prove."""
-    room = int(np.diff(clauses.start)[mine].sum())
-    start = np.zeros(len(mine) + 1, np.int64)
-    attr, low, high = (np.empty(room, np.int32) for _ in range(3))
-    hashes = np.empty(len(mine), np.int64)
-    _fill_residuals(
-        mine, key_items, keep_key, clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, shares, factor,
-        start, attr, low, high, hashes,
-    )  # fmt: skip
-    order = sort_by_two(key, hashes)
-    return Groups(order, key, _group(order, key[order], start, attr, low, high))
+    items = int(np.diff(clauses.start)[mine].sum())
+    attr, low, high = (np.empty(items, np.int32) for _ in range(3))
+    left = _Residuals(np.zeros(len(mine) + 1, np.int64), attr, low, high, np.empty(len(mine), np.int64))
+    _fill_residuals(mine, key_items, keep_key, items_of(clauses), shares, factor, left)
+    order = sort_by_two(key, left.hashes)
+    size, first, item_start, grouped = _group(order, key[order], left)
+    return Groups(order, size, first, item_start, grouped, key[order[first[:-1]]])
 
 
 @kernel
-def _fill_residuals(  # type: ignore[no-untyped-def]
-    mine, keys, keep_key, start, attr, kind, low, high, shares, factor,
-    out_start, out_attr, out_low, out_high, hashes,
-):  # fmt: skip
-    """Per conjunction the items that its key does not prove, most selective first, and a hash of them.
+def _fill_residuals(
+    mine: np.ndarray, keys: np.ndarray, keep_key: bool, items: Items, shares: np.ndarray, factor: np.ndarray,
+    left: _Residuals,
+) -> None:  # fmt: skip
+    """Write the items that the key of each conjunction does not prove, most selective first, and a hash of them.
 
-    Where the key's items are kept, they come where they belong among those that reach the conjunction by its key.
+    Where the key's items are kept, their selectivity is that among the events that reach the conjunction by its key.
     """
+    start, attr, kind, low, high, _, _, _ = items
+    out_start, out_attr, out_low, out_high, hashes = left
     at = 0
     order = np.empty(64, np.int64)
     given = np.empty(64, np.float64)
@@ -97,8 +111,9 @@ def _fill_residuals(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _group(order, key, start, attr, low, high):  # type: ignore[no-untyped-def]
-    """Groups sorted conjunctions with the same key and the same items: their number, first ones and items."""
+def _group(order: np.ndarray, key: np.ndarray, left: _Residuals) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
+    """Group sorted conjunctions with the same key and the same items: `size`, `first`, `item_start` and `items`."""
+    start, attr, low, high, _ = left
     count = order.size
     first = np.zeros(count + 1, np.int32)
     item_start = np.zeros(count + 1, np.int32)

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from whimbrel.compiled.jit import helper, kernel
+from whimbrel.engine.access.shared.arrays import Items, items_of
 from whimbrel.ranks.clauses.clauses import Clauses
 
 ATTRIBUTES_PER_EVENT = 64.0
 """How many attributes an event is taken to have where there is no sample."""
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """How likely an event's value falls into ranks: per attribute a cumulative weight of its ranks.
+class Weights(NamedTuple):
+    """How likely an event's value falls into some ranks of an attribute.
 
-    Without a sample `cumulative` is empty and ranks are equally likely; `present` is the share of events that have
-    the attribute.
+    Without a sample `cumulative` is empty, and all ranks of an attribute are equally likely.
     """
 
-    present: np.ndarray  # float64[A]
-    total: np.ndarray  # int64[A]: ranks of the attribute
-    start: np.ndarray  # int64[A + 1]
+    present: np.ndarray  # float64[A]: the share of events that have the attribute
+    total: np.ndarray  # int64[A]: the number of ranks of the attribute
+    start: np.ndarray  # int64[A + 1]: where an attribute begins in `cumulative`
     cumulative: np.ndarray  # float32: cumulative[start[a] + r] is the weight of ranks below r
 
 
@@ -54,25 +53,25 @@ def sample_weights(clauses: Clauses, count: int, attrs: np.ndarray, ranks: np.nd
 def item_shares(clauses: Clauses, weights: Weights) -> np.ndarray:
     """The share of events that each item is expected to admit."""
     out = np.empty(len(clauses.attr), np.float32)
-    _shares(
-        clauses.attr, clauses.kind, clauses.low, clauses.high, clauses.set_start, clauses.set_low, clauses.set_high,
-        weights.present, weights.present / np.maximum(1, weights.total - 8), weights.start, weights.cumulative, out,
-    )  # fmt: skip
+    _shares(items_of(clauses), weights, weights.present / np.maximum(1, weights.total - 8), out)
     return out
 
 
 @helper
-def between(a, low, high, present, total, start, cumulative):  # type: ignore[no-untyped-def]
+def share_between(weights: Weights, a: int, low: int, high: int) -> float:
     """The share of events with a value of attribute a in the ranks low .. high."""
-    if cumulative.size == 0:  # all constants equally likely, and gaps between them only for ranges
-        own = max(1, total[a] - 8)
-        return present[a] * min(1.0, (2.0 if low == high else float(high - low + 1)) / own)
-    return float(cumulative[start[a] + high + 1] - cumulative[start[a] + low])
+    if weights.cumulative.size == 0:  # all constants equally likely, and gaps between them only for ranges
+        own = max(1, weights.total[a] - 8)
+        return float(weights.present[a] * min(1.0, (2.0 if low == high else float(high - low + 1)) / own))
+    at = weights.start[a]
+    return float(weights.cumulative[at + high + 1] - weights.cumulative[at + low])
 
 
 @kernel
-def _shares(attr, kind, low, high, set_start, set_low, set_high, present, scale, start, cumulative, out):  # type: ignore[no-untyped-def]
-    """What `between` says of each item; `scale` is the share of one rank where all are equally likely."""
+def _shares(items: Items, weights: Weights, scale: np.ndarray, out: np.ndarray) -> None:
+    """What `share_between` says of each item; `scale` is the share of one rank where all are equally likely."""
+    _, attr, kind, low, high, set_start, set_low, set_high = items
+    present, _, start, cumulative = weights
     guessed = cumulative.size == 0
     for k in range(attr.size):
         a, is_range = attr[k], kind[k] % 2 == 0
@@ -89,8 +88,8 @@ def _shares(attr, kind, low, high, set_start, set_low, set_high, present, scale,
 
 
 @kernel
-def products(mine, start, shares):  # type: ignore[no-untyped-def]
-    """The share of events that each conjunction is expected to match."""
+def match_shares(mine: np.ndarray, start: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """The share of events that each of these conjunctions is expected to match."""
     out = np.ones(mine.size)
     for i in range(mine.size):
         for k in range(start[mine[i]], start[mine[i] + 1]):

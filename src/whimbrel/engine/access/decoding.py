@@ -1,7 +1,7 @@
-"""Segments back to clauses, so that they can be merged: the source of the compiler that reads other segments.
+"""Segments read back to clauses, so that they can be merged: a source of the compiler that reads a segment.
 
-Everything a conjunction says is in the arrays: the hash key gives back its equalities, a run its range, and the other
-items are stored as they are. Only ranks must be translated from the old dictionary to the new one.
+Each key gives back its conjunctions (`decode` in its folder). Their ranks are translated from the dictionary of their
+segment to the new one.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.compiled.jit import kernel
-from whimbrel.engine.access.hash.layout import REFERENCES
-from whimbrel.engine.access.hash.table import table_entries
+from whimbrel.engine.access.registry import KEYS
 from whimbrel.engine.access.segment import Segment
-from whimbrel.engine.access.shared.packing import ATTR_MASK, KIND_SHIFT, SHARED_BIT, SLOT_MASK, VERIFY_BIT
-from whimbrel.engine.access.shared.records import COUNT, HEAD, record_starts
+from whimbrel.engine.access.shared.arrays import Arrays
+from whimbrel.engine.access.shared.decoded import Packed
+from whimbrel.engine.access.shared.items import ATTR_MASK, KIND_SHIFT
+from whimbrel.engine.access.shared.rows import ROW_MASK, SHARED_BIT, VERIFY_BIT
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.clauses.clauses import SHARED, VERIFY
 from whimbrel.ranks.clauses.compiler import ClauseItems, attribute_number
@@ -25,128 +25,50 @@ from whimbrel.ranks.clauses.interval_sets import IntervalSets
 from whimbrel.ranks.constants import Constants
 from whimbrel.ranks.dictionary import Dictionary, derived_key
 
+IsDead = Callable[[np.ndarray], np.ndarray | None]
+"""Marks the dead ones of an array of rows; None if there are none."""
 
-@dataclass(slots=True)
-class Decoded:
-    """The conjunctions of a segment in its own ranks and attributes."""
 
-    slot: np.ndarray
+@dataclass(frozen=True, slots=True)
+class _Decoded:
+    """The conjunctions of a segment in its own ranks and attributes; the arrays are those of `Clauses`."""
+
+    row: np.ndarray
     flags: np.ndarray
-    counts: np.ndarray
+    counts: np.ndarray  # int64[m]: how many items each has
     attr: np.ndarray
     kind: np.ndarray
     low: np.ndarray
     high: np.ndarray
 
 
-def decode(segment: Segment, is_dead: Callable[[np.ndarray], np.ndarray | None] | None = None) -> Decoded:
-    """All conjunctions whose slot is not dead; `is_dead` masks an array of slots."""
-    parts = packed_parts(segment)
-    packed = np.concatenate([part[0] for part in parts])
-    counts = np.concatenate([part[1] for part in parts])
-    attr, low, high = (np.concatenate([part[i] for part in parts]) for i in (2, 3, 4))
-    slot = packed & np.int32(SLOT_MASK)
-    dead = None if is_dead is None else is_dead(slot)
+def packed_parts(segment: Segment) -> list[Packed]:
+    """The conjunctions of a segment, key by key."""
+    return [key.decode(segment.arrays) for key in KEYS]
+
+
+def _decode(segment: Segment, is_dead: IsDead | None) -> _Decoded:
+    """All conjunctions whose row is not dead."""
+    packed, counts, attr, low, high = (np.concatenate(part) for part in zip(*packed_parts(segment), strict=True))
+    row = packed & np.int32(ROW_MASK)
+    dead = None if is_dead is None else is_dead(row)
     if dead is not None and dead.any():
         keep = ~dead
         items = np.repeat(keep, counts)
-        slot, packed, counts = slot[keep], packed[keep], counts[keep]
+        row, packed, counts = row[keep], packed[keep], counts[keep]
         attr, low, high = attr[items], low[items], high[items]
     flags = ((packed & VERIFY_BIT) != 0) * np.uint8(VERIFY) | ((packed & SHARED_BIT) != 0) * np.uint8(SHARED)
     kind = (attr >> KIND_SHIFT).astype(np.uint8)
     attr &= np.int32(ATTR_MASK)
-    return Decoded(slot, flags, counts, attr, kind, low, high)
-
-
-def packed_parts(segment: Segment) -> list[tuple[np.ndarray, ...]]:
-    """By kind of key: slots with their flags, items per slot, and of each item attribute with kind, low and high."""
-    return [_hash_part(segment), _sorted_part(segment), _bits_part(segment)]
-
-
-def _hash_part(segment: Segment) -> tuple[np.ndarray, ...]:
-    a = segment.arrays
-    order = np.argsort(a["hash_base"], kind="stable")
-    records = a["hash_records"]
-    starts = record_starts(records)
-    sizes = records[starts[:-1]].astype(np.int64)
-    entries = (records[starts[:-1] + 1] & COUNT).astype(np.int64)
-    key = np.full(len(sizes), -1, np.int64)  # other groups have all their items
-    _spread(*table_entries(a["hash_table"]), starts, key)
-    schema = np.zeros_like(key)
-    width = np.zeros_like(key)
-    own = key >= 0
-    schema[own] = order[np.searchsorted(a["hash_base"][order], key[own], "right") - 1]
-    width[own] = np.where(a["hash_present"] != 0, 0, (a["hash_attrs"] >= 0).sum(axis=1))[schema[own]]
-    counts = np.repeat(width + sizes, entries)
-    slot = np.empty(len(counts), np.int32)
-    attr, low, high = (np.empty(int(counts.sum()), np.int32) for _ in range(3))
-    _join(
-        schema, key, width, a["hash_base"], a["hash_attrs"], a["hash_radix"], records, starts, slot, attr, low, high,
-    )  # fmt: skip
-    return slot, counts, attr, low, high
-
-
-@kernel
-def _spread(keys, runs, starts, key):  # type: ignore[no-untyped-def]
-    for i in range(keys.size):
-        if runs[i] & REFERENCES == 0:
-            first = np.searchsorted(starts, runs[i] >> 32)
-            for g in range(first, first + (runs[i] & (REFERENCES - 1))):
-                key[g] = keys[i]
-
-
-@kernel
-def _join(schema, key, width, base, attrs, radix, records, starts, slot, attr, low, high):  # type: ignore[no-untyped-def]
-    at = entry = 0
-    for g in range(schema.size):
-        s = schema[g]
-        items = starts[g] + HEAD
-        slots = items + 3 * records[starts[g]]
-        for t in range(slots, starts[g + 1]):
-            slot[entry] = records[t]
-            entry += 1
-            rest = key[g] - base[s] if width[g] else 0
-            for i in range(width[g]):
-                rank = rest // radix[s, i]
-                rest -= rank * radix[s, i]
-                attr[at], low[at], high[at] = attrs[s, i], rank, rank
-                at += 1
-            for k in range(items, slots, 3):
-                attr[at], low[at], high[at] = records[k], records[k + 1], records[k + 2]
-                at += 1
-
-
-def _sorted_part(segment: Segment) -> tuple[np.ndarray, ...]:
-    a = segment.arrays
-    sizes = np.diff(a["sorted_start"])
-    group_attr = np.repeat(np.arange(len(segment.attributes), dtype=np.int32), np.diff(a["sorted_first"]))
-    attr = np.repeat(group_attr, sizes)
-    upper = np.repeat(a["sorted_upper"] != 0, sizes)
-    fixed = np.repeat(a["sorted_fixed"], sizes)
-    low, high = np.where(upper, fixed, a["sorted_bound"]), np.where(upper, a["sorted_bound"], fixed)
-    second = np.repeat(a["sorted_second"], sizes)
-    both = np.stack([attr, second], axis=1).ravel()
-    kept = both >= 0
-    lows = np.stack([low, a["sorted_low"]], axis=1).ravel()[kept]
-    highs = np.stack([high, a["sorted_high"]], axis=1).ravel()[kept]
-    counts = 1 + (second >= 0).astype(np.int64)
-    return a["sorted_slot"], counts, both[kept].astype(np.int32), lows.astype(np.int32), highs.astype(np.int32)
-
-
-def _bits_part(segment: Segment) -> tuple[np.ndarray, ...]:
-    a = segment.arrays
-    packed = a["bits_items"][:, 0]
-    attr = a["bits_attrs"][packed & ATTR_MASK] | (packed & ~np.int32(ATTR_MASK)) if len(packed) else packed
-    counts = np.diff(a["bits_place"][:, 0]).astype(np.int64)
-    return a["bits_slot"], counts, attr.astype(np.int32), a["bits_items"][:, 1], a["bits_items"][:, 2]
+    return _Decoded(row, flags, counts, attr, kind, low, high)
 
 
 class SegmentSource:
     """The conjunctions of a segment that are still alive."""
 
-    def __init__(self, segment: Segment, is_dead: Callable[[np.ndarray], np.ndarray | None] | None = None) -> None:
+    def __init__(self, segment: Segment, is_dead: IsDead | None = None) -> None:
         self._segment = segment
-        self._decoded = decode(segment, is_dead)
+        self._decoded = _decode(segment, is_dead)
         always = segment.arrays["always"]
         dead = None if is_dead is None else is_dead(always)
         self.always = always if dead is None else always[~dead]
@@ -155,7 +77,7 @@ class SegmentSource:
     def constants(self, attributes: dict[str, int], gathered: list[Constants]) -> None:
         """Number the attributes and give the constants."""
         a = self._segment.arrays
-        strings = string_column(a)
+        strings = _string_column(a)
         derived = self._segment.derived
         for attr, name in enumerate(self._segment.attributes):
             key = derived_key(name) if attr in derived else name
@@ -194,12 +116,15 @@ class SegmentSource:
         )
         low[is_set] = first + inverse
         attr = np.array(self._numbers, np.int32)[old] if len(old) else old.astype(np.int32)
-        return [ClauseItems(d.slot, d.flags, d.counts, attr, d.kind, low.astype(np.int32), high.astype(np.int32))]
+        return [ClauseItems(d.row, d.flags, d.counts, attr, d.kind, low.astype(np.int32), high.astype(np.int32))]
 
     def _rank_maps(self, dictionary: Dictionary) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Old rank to new, as the first rank of an interval and as its last: gaps widen as constants come between."""
+        """The new rank of each old one, as the first rank of an interval and as its last, and where attributes begin.
+
+        The two differ for gaps between constants, which widen as constants come between.
+        """
         lows, highs, start = [], [], [0]
-        strings = string_column(self._segment.arrays)
+        strings = _string_column(self._segment.arrays)
         for attr, number in enumerate(self._numbers):
             low, high = self._rank_map(attr, number, dictionary, strings)
             lows.append(low)
@@ -240,8 +165,8 @@ def _constants_of(
     return lookup.number_constants, texts, lookup.time_constants
 
 
-def string_column(arrays: object) -> pa.Array:
+def _string_column(arrays: Arrays) -> pa.Array:
     """The strings of all attributes of a segment as one Arrow array, without copying."""
-    offsets, data = arrays["string_offset"], arrays["string_bytes"]  # type: ignore[index]
+    offsets, data = arrays["string_offset"], arrays["string_bytes"]
     buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets)), pa.py_buffer(np.ascontiguousarray(data))]
     return pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers)

@@ -1,6 +1,13 @@
-"""The items of which hash keys are made: which of a conjunction may be in a key, how selective each is, and schemas."""
+"""The items of which hash keys are made: which items of a conjunction may be in a key, and how selective each is.
+
+An equality puts its rank into a key, an IN each of its members, a range the buckets of ranks that it covers. A *part*
+of a key is an attribute by rank or by bucket: 2 * attribute + 1, or + 2 by bucket. A *key shape* is the set of parts of
+a key; its code is one integer.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,7 +18,7 @@ from whimbrel.ranks.clauses.clauses import SET, Clauses
 PROBE_NS, CANDIDATE_NS = 30.0, 9.0
 """What a probe and a candidate cost, measured; only ratios matter."""
 ENTRY_NS = 0.01
-"""The price of one entry more: memory that fewer candidates must be worth."""
+"""The price of one more entry of a conjunction: memory that fewer candidates must be worth."""
 BUCKETS = 16
 """Buckets of an attribute in a key, at most."""
 MEMBERS = 16
@@ -19,8 +26,36 @@ MEMBERS = 16
 KEY_BITS = 50.0
 """Bits of a hash key: the product of the codes of its attributes must stay below."""
 ITEMS = 8
+"""Items of a conjunction that are considered for its key: the most selective ones."""
 _ATTRIBUTES = 1 << 20
 _NO_MEMBERS = 255
+
+
+class KeySource(NamedTuple):
+    """What `key_items` reads of conjunctions and expected events."""
+
+    start: np.ndarray  # int64[m + 1]: the items of each conjunction
+    attr: np.ndarray  # int32[k]
+    kind: np.ndarray  # uint8[k]
+    low: np.ndarray  # int32[k]
+    high: np.ndarray  # int32[k]
+    shares: np.ndarray  # float32[k]: the share of events that each item admits
+    members: np.ndarray  # uint8[s]: the members of each set, _NO_MEMBERS if it cannot be in a key
+    present: np.ndarray  # float64[A]: the share of events that have the attribute
+    factor: np.ndarray  # int64[A]: see `bucket_factor`
+    below: np.ndarray  # float64[A, BUCKETS + 1]: the weight of the ranks below each bucket
+    scale: np.ndarray  # float64[A]: the share of events that a weight of 1 stands for
+    widths: np.ndarray  # float64[A, 2]: bits of a rank and of a bucket in a key
+
+
+class KeyItems(NamedTuple):
+    """The items of one conjunction that may be in its key, the most selective first."""
+
+    item: np.ndarray  # int64: the number of the item
+    share: np.ndarray  # float64: the share of events that its part of the key lets through
+    entries: np.ndarray  # int64: the keys that it needs
+    part: np.ndarray  # int64: its part of the key
+    bits: np.ndarray  # float64: the bits of its code
 
 
 def bucket_factor(total: np.ndarray) -> np.ndarray:
@@ -29,17 +64,17 @@ def bucket_factor(total: np.ndarray) -> np.ndarray:
     return factor
 
 
-def key_source(clauses: Clauses, weights: Weights, shares: np.ndarray) -> tuple[np.ndarray, ...]:
-    """What `candidates` reads."""
+def key_source(clauses: Clauses, weights: Weights, shares: np.ndarray) -> KeySource:
+    """What `key_items` reads."""
     factor = bucket_factor(weights.total)
-    return (
+    return KeySource(
         clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, shares, _members(clauses),
         weights.present, factor, *_below(weights, factor), _widths(weights.total),
     )  # fmt: skip
 
 
 def _members(clauses: Clauses) -> np.ndarray:
-    """How many members every set has that is a list of values, not too long for keys."""
+    """How many members each set has, where it is a list of values that is short enough for keys."""
     lengths = np.diff(clauses.set_start)
     wider = np.append(0, np.cumsum(clauses.set_high - clauses.set_low, dtype=np.int64))[clauses.set_start]
     fits = (np.diff(wider) == 0) & (lengths <= MEMBERS)
@@ -47,7 +82,7 @@ def _members(clauses: Clauses) -> np.ndarray:
 
 
 def _below(weights: Weights, factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Per attribute what lies below each bucket, and by what to multiply it to have a share of events."""
+    """`below` and `scale` of a source."""
     total, count = weights.total[:, None], np.arange(BUCKETS + 1) << 32
     first = np.where(total > 0, np.minimum(-(-count // np.maximum(1, factor[:, None])), total), 0)
     if weights.cumulative.size:
@@ -56,47 +91,24 @@ def _below(weights: Weights, factor: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def _widths(total: np.ndarray) -> np.ndarray:
-    """Per attribute the bits of a rank and of a bucket in a key."""
     widths: np.ndarray = np.log2(np.stack([total, np.minimum(total, BUCKETS)], axis=1).astype(np.float64))
     return widths
 
 
 @helper
-def room():  # type: ignore[no-untyped-def]
-    """For the items of a conjunction: what `candidates` writes to."""
-    return (
+def no_items() -> KeyItems:
+    """An empty list with capacity for the items of a conjunction."""
+    return KeyItems(
         np.empty(ITEMS + 1, np.int64), np.empty(ITEMS + 1), np.empty(ITEMS + 1, np.int64),
         np.empty(ITEMS + 1, np.int64), np.empty(ITEMS + 1),
     )  # fmt: skip
 
 
-def schema_table(known: np.ndarray) -> np.ndarray:
-    """Open addressing from the code of a schema to its number, counted from 1."""
-    table = np.zeros(1 << max(4, (4 * len(known)).bit_length()), np.int32)
-    _fill_table(table, known, len(known))
-    return table
-
-
 @helper
-def place_of(table, known, code):  # type: ignore[no-untyped-def]
-    """Where a schema is in the table, or belongs."""
-    mask = table.size - 1
-    at = np.int64((np.uint64(code) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
-    while table[at] != 0 and known[table[at] - 1] != code:
-        at = (at + 1) & mask
-    return at
-
-
-@kernel
-def _fill_table(table, known, count):  # type: ignore[no-untyped-def]
-    for i in range(count):
-        table[place_of(table, known, known[i])] = i + 1
-
-
-@helper
-def candidates(c, source, item, share, entries, part, bits):  # type: ignore[no-untyped-def]
-    """The items of a conjunction that may be in a key, the most selective first: how many they are."""
+def key_items(c: int, source: KeySource, found: KeyItems) -> int:
+    """Write the items of a conjunction that may be in its key to `found`; return how many they are."""
     start, attr, kind, low, high, shares, members, present, factor, below, scale, widths = source
+    item, share, entries, part, bits = found
     n = 0
     for k in range(start[c], start[c + 1]):
         a = attr[k]
@@ -126,9 +138,32 @@ def candidates(c, source, item, share, entries, part, bits):  # type: ignore[no-
 
 
 @helper
-def schema_code(one, two, three):  # type: ignore[no-untyped-def]
-    """The schema of two or three parts; `three` is 0 if there is none."""
+def shape_code(one: int, two: int, three: int) -> int:
+    """The code of a key shape of two or three parts; `three` is 0 if there is none."""
     if three == 0:
         return (max(one, two) << 21) | min(one, two)
     largest, smallest = max(one, two, three), min(one, two, three)
     return (largest << 42) | ((one + two + three - largest - smallest) << 21) | smallest
+
+
+def shape_table(known: np.ndarray) -> np.ndarray:
+    """A hash table from the code of a key shape to its number, counted from 1."""
+    table = np.zeros(1 << max(4, (4 * len(known)).bit_length()), np.int32)
+    _fill_table(table, known, len(known))
+    return table
+
+
+@helper
+def place_of(table: np.ndarray, known: np.ndarray, code: int) -> int:
+    """The place of a code in the table, or, if it is not there, where it belongs."""
+    mask = table.size - 1
+    at = np.int64((np.uint64(code) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
+    while table[at] != 0 and known[table[at] - 1] != code:
+        at = (at + 1) & mask
+    return at  # type: ignore[return-value]
+
+
+@kernel
+def _fill_table(table: np.ndarray, known: np.ndarray, count: int) -> None:
+    for i in range(count):
+        table[place_of(table, known, known[i])] = i + 1

@@ -1,0 +1,81 @@
+"""Matching an event against sorted keys: of each group of bounds, a run from its start on admits the event's value."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from whimbrel.compiled.intrinsics import copy, keep_inside
+from whimbrel.compiled.jit import helper, inlined
+from whimbrel.engine.access.shared.arrays import EventState, EventValues
+from whimbrel.engine.access.shared.items import holds
+from whimbrel.engine.access.shared.rows import emit
+from whimbrel.engine.access.sorted.layout import SortedArrays
+
+
+@inlined
+def match_sorted(
+    keys: SortedArrays, values: EventValues, event: EventState, present: np.ndarray, out: np.ndarray, n: int
+) -> int:
+    """Append the rows whose ranges admit the event; the new length, or -1 without room."""
+    value, attrs, ranks = values.value, values.attrs, values.ranks
+    for x in range(event.attributes if keys.row.size else 0):
+        a = present[x]
+        v = value[a]
+        if n < 0 or keys.first[a] == keys.first[a + 1]:
+            continue
+        if v > 0:
+            n = _match_rank(keys, a, v, values, event, out, n)
+        elif v < 0:
+            i = -2 - v
+            while i < event.end and attrs[i] == a and n >= 0:
+                if ranks[i] > 0:
+                    n = _match_rank(keys, a, ranks[i], values, event, out, n)
+                i += 1
+    return n
+
+
+@helper
+def _match_rank(
+    keys: SortedArrays, a: int, v: int, values: EventValues, event: EventState, out: np.ndarray, n: int
+) -> int:
+    """Append what the groups of attribute a give for rank v; the new length, or -1 without room."""
+    first_group, start, upper, fixed, second, bound, low, high, row = keys
+    sets, value, attrs, ranks, stamp = values
+    for g in range(first_group[a], first_group[a + 1]):
+        if (v < fixed[g]) if upper[g] else (v > fixed[g]):
+            continue
+        w = value[second[g]] if second[g] >= 0 else 0
+        if w == -1:
+            continue
+        first = start[g]
+        end = _run_end(bound, first, start[g + 1], upper[g] != 0, v)
+        if n + end - first > out.size:
+            return -1
+        if event.several:
+            for i in range(first, end):
+                if second[g] < 0 or holds(sets, 0, low[i], high[i], w, attrs, ranks, event.end):
+                    n = emit(row[i], event.several, stamp, event.epoch, out, n)
+        elif second[g] < 0:
+            copy(row, np.int64(first), np.int64(end - first), out, np.int64(n))  # type: ignore[call-arg]
+            n += end - first
+        else:
+            eights = (end - first) & ~7
+            for i in range(first, first + eights, 8):
+                n += keep_inside(row, low, high, np.int64(i), np.int32(w), out, np.int64(n))  # type: ignore[call-arg]
+            for i in range(first + eights, end):  # append always, keep if inside: no branch to mispredict
+                out[n] = row[i]
+                n += (low[i] <= w) & (w <= high[i])
+    return n
+
+
+@helper
+def _run_end(bound: np.ndarray, first: int, last: int, is_upper: bool, v: int) -> int:
+    """Where the bounds that rank v satisfies end."""
+    low, high = first, last
+    while low < high:
+        middle = (low + high) >> 1
+        if (bound[middle] >= v) if is_upper else (bound[middle] <= v):
+            low = middle + 1
+        else:
+            high = middle
+    return low
