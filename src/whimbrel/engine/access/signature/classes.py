@@ -24,7 +24,7 @@ SAMPLE = 4_096
 """Conjunctions that tell which attributes have too many classes."""
 
 
-class Classes(NamedTuple):
+class RankClasses(NamedTuple):
     """The classes of attributes that have bits."""
 
     first: np.ndarray  # int32[A, 2]: where the ranks of an attribute begin in `table`, or -1, and its class 0
@@ -39,7 +39,7 @@ class Classes(NamedTuple):
         return sizes
 
 
-def find_classes(clauses: Clauses, weights: Weights, mine: np.ndarray) -> tuple[Classes, np.ndarray]:
+def find_classes(clauses: Clauses, weights: Weights, mine: np.ndarray) -> tuple[RankClasses, np.ndarray]:
     """Classes for the attributes that these conjunctions use most, while there are bits, and how many each has."""
     uses = np.zeros(len(clauses.attributes), np.int64)
     _count_uses(mine, items_of(clauses), uses)
@@ -65,7 +65,7 @@ def find_classes(clauses: Clauses, weights: Weights, mine: np.ndarray) -> tuple[
         ranks += len(sums)
         used += len(known)
     table = np.concatenate([np.empty(0, np.int32), *tables]).astype(np.int32)
-    return Classes(first, table), np.array(sizes, np.int64)
+    return RankClasses(first, table), np.array(sizes, np.int64)
 
 
 def _sums(clauses: Clauses, weights: Weights, mine: np.ndarray, attrs: np.ndarray) -> list[np.ndarray]:

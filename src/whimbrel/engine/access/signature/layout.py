@@ -14,7 +14,7 @@ from whimbrel.compiled.jit import kernel
 from whimbrel.engine.access.shared.arrays import Items, KeyArrays, items_of
 from whimbrel.engine.access.shared.groups import make_groups
 from whimbrel.engine.access.shared.records import record_sizes, write_records
-from whimbrel.engine.access.signature.classes import BITS, CLASSES, Classes, admitted
+from whimbrel.engine.access.signature.classes import BITS, CLASSES, RankClasses, admitted
 from whimbrel.engine.access.signature.plan import SignaturePlan
 from whimbrel.ranks.clauses.clauses import SET, Clauses
 
@@ -97,7 +97,7 @@ def _class_bits(count: int, zeros: np.ndarray) -> np.ndarray:
 
 @kernel
 def _fill(
-    mine: np.ndarray, items: Items, classes: Classes, counts: np.ndarray, in_key: np.ndarray, dead: np.ndarray,
+    mine: np.ndarray, items: Items, classes: RankClasses, counts: np.ndarray, in_key: np.ndarray, dead: np.ndarray,
     code: np.ndarray, checked: np.ndarray,
 ) -> None:  # fmt: skip
     """Write the dead bits of each conjunction, its place in the table of runs, and whether items must be checked."""

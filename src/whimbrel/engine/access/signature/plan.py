@@ -15,7 +15,7 @@ import numpy as np
 from whimbrel.compiled.jit import kernel
 from whimbrel.engine.access.shared.arrays import Items, items_of
 from whimbrel.engine.access.shared.weights import Weights, match_shares
-from whimbrel.engine.access.signature.classes import CLASSES, Classes, admitted, find_classes
+from whimbrel.engine.access.signature.classes import CLASSES, RankClasses, admitted, find_classes
 from whimbrel.ranks.clauses.clauses import SET, Clauses
 
 KEYS = 1 << 20
@@ -30,7 +30,7 @@ TEST_NS, RUN_NS, CLASS_NS, MATCH_NS, VISIT_NS = 0.6, 8.0, 2.5, 3.0, 15.0
 class SignaturePlan(NamedTuple):
     """How conjunctions become signatures, and what each would cost an event."""
 
-    classes: Classes
+    classes: RankClasses
     key: np.ndarray  # int32[k]: the attributes of the key
     cost: np.ndarray  # float64: of each conjunction
     overhead: float  # what an event costs before it sees a signature
@@ -59,7 +59,7 @@ def plan_signatures(clauses: Clauses, weights: Weights, shares: np.ndarray, mine
 
 
 def _reached(
-    clauses: Clauses, shares: np.ndarray, mine: np.ndarray, classes: Classes, attrs: np.ndarray
+    clauses: Clauses, shares: np.ndarray, mine: np.ndarray, classes: RankClasses, attrs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The share of events that each of some attributes lets through to a conjunction, and how often one is visited."""
     share = np.ones((len(attrs), len(mine)), np.float32)
@@ -89,7 +89,7 @@ def _choose_key(share: np.ndarray, sizes: np.ndarray, step: int) -> list[int]:
 
 @kernel
 def _point_shares(
-    mine: np.ndarray, items: Items, shares: np.ndarray, classes: Classes, place: np.ndarray, share: np.ndarray,
+    mine: np.ndarray, items: Items, shares: np.ndarray, classes: RankClasses, place: np.ndarray, share: np.ndarray,
     visits: np.ndarray,
 ) -> None:  # fmt: skip
     """Write, by the place of their attribute, the shares of items that admit one class; and how often bits fail.
