@@ -79,7 +79,7 @@ def test_engine_and_matchers_give_the_same_results(tmp_path: Path) -> None:
     }
     (folder,) = tmp_path.iterdir()
     assert folder.name.startswith("kernels-")
-    assert list(folder.rglob("matching.match-*.nbi"))
+    assert list(folder.rglob("kernel.match-*.nbi"))
 
 
 @pytest.mark.parametrize(("given", "expected"), [("1", True), ("0", False)])
