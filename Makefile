@@ -8,7 +8,7 @@ COMPILE := pip compile --quiet --universal --python-version 3.11 --fork-strategy
 	--no-header --no-annotate --no-emit-package whimbrel
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak coverage check format bench lock clean
+.PHONY: help demo test soak coverage check docs format bench lock clean
 .NOTPARALLEL:
 
 help: ## List the targets.
@@ -41,6 +41,11 @@ check: .venv/.dev .venv/.project ## Lint, formatting, types, import contract.
 	@$(BIN)/mypy --strict src
 	@echo "==> import contract"
 	@$(BIN)/lint-imports
+
+docs: .venv/.dev .venv/.project ## Build the site of the documentation into build/site.
+	@echo "==> mkdocs build --strict"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "==> build/site/index.html"
 
 format: .venv/.dev ## Format the code and fix what ruff can fix.
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
