@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NOT_RUN = ("make", "git", "pip", "python3 -m venv")
 COMPILING = "whimbrel: compiling the kernels"
@@ -104,3 +104,10 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
         if "://" not in target:
             assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", [ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md"], ids=name_of)
+def test_paths_exist(page: Path) -> None:
+    packages = ROOT / "src" / "whimbrel"
+    for path in re.findall(r"`((?:\w+/)+(?:[\w-]+\.\w+)?)`", page.read_text(encoding="utf-8")):
+        assert (packages / path).exists() or (ROOT / path).exists(), path
