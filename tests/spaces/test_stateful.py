@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tests.spaces.model import Model
 from tests.spaces.regions import SPACES, regions
 from whimbrel.spaces import Notification, Notifications, SubjectSpaces
-from whimbrel.spaces.index import maintenance
+from whimbrel.spaces.index import ordered_lists
 from whimbrel.spaces.intervals import Interval
 
 KEYS = ["a", "b", "c", 7, -1]
@@ -30,11 +30,11 @@ class Spaces(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.directory = Path(tempfile.mkdtemp())
-        self.tail = maintenance.TAIL
+        self.tail = ordered_lists.TAIL
 
     @initialize(chosen=st.sampled_from(SPACES), tail=st.sampled_from([0, 3, 2_048]), durable=st.booleans())
     def define(self, chosen: dict[str, dict[str, str]], tail: int, durable: bool) -> None:
-        maintenance.TAIL = tail
+        ordered_lists.TAIL = tail
         self.durable = durable
         self.spaces = SubjectSpaces.open(self.directory) if durable else SubjectSpaces()
         self.model = Model(chosen)
@@ -45,7 +45,7 @@ class Spaces(RuleBasedStateMachine):
         self.kept: list[tuple[Notification, Any]] = []
 
     def teardown(self) -> None:
-        maintenance.TAIL = self.tail
+        ordered_lists.TAIL = self.tail
         if hasattr(self, "spaces"):
             self.spaces.close()
         shutil.rmtree(self.directory)

@@ -40,7 +40,7 @@ class _Step:
         if self._place is None:
             self._place = {each: place for place, each in enumerate(self.numbers.tolist())}
         place = self._place.get(number)
-        return None if place is None else [self.reader(self.regions.row(place))]
+        return None if place is None else [self.reader(self.regions.cells_of(place))]
 
     def only(self, numbers: Int32s) -> _Step | None:
         """The part of this step that is about these publications; None if there is none."""
@@ -137,4 +137,4 @@ class ContentTracker:
 
 def read_all(regions: Regions, reader: Reader) -> Content:
     """Regions as users see them: intervals by dimension."""
-    return [reader(regions.row(place)) for place in range(len(regions.start) - 1)]
+    return [reader(regions.cells_of(place)) for place in range(len(regions.start) - 1)]

@@ -1,6 +1,6 @@
 """The members of one role, publications or subscriptions: keys, numbers, regions, flags.
 
-A member has a number, and one slot of the index per region. Notifications hold numbers and look up keys later, so a
+A member has a number, and one row of the index per region. Notifications hold numbers and look up keys later, so a
 number is used again only with a new list of names: notifications that hold the old list read the old names.
 """
 
@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from whimbrel.spaces.errors import KeyExists, KeyKindError, UnknownKey
-from whimbrel.spaces.index.capacity import resized
 from whimbrel.spaces.index.dimension_index import DimensionIndex
-from whimbrel.spaces.index.region_arrays import Int32s, Regions
+from whimbrel.spaces.index.region_arrays import Int32s, Regions, resized
 from whimbrel.spaces.notifications import Key
 
 WANTS_LEAVES, COMPLEX, REMEMBERED, HIDDEN = 1, 2, 4, 8
@@ -70,24 +69,24 @@ class Members:
         Returns their numbers.
         """
         numbers = self._take(keys)
-        slots = self.regions.take(len(regions.start) - 1)
+        rows = self.regions.take(len(regions.start) - 1)
         if len(self.owner) < len(self.regions.rows.heads):
             self.owner = resized(self.owner, len(self.regions.rows.heads))
-        self.regions.write(slots, regions)
+        self.regions.write(rows, regions)
         if counts is None:
-            self._single[numbers] = slots
-            self.owner[slots] = numbers
+            self._single[numbers] = rows
+            self.owner[rows] = numbers
         else:
             at = 0
             for number, count in zip(numbers.tolist(), counts, strict=True):
-                self._place(number, slots[at : at + count])
+                self._place(number, rows[at : at + count])
                 at += count
         self._flag(numbers, flags)
         return numbers
 
     def remove(self, number: int) -> None:
         """Remove a member."""
-        self.regions.free(self.slots(number))
+        self.regions.free(self.rows(number))
         self._flag(np.array([number], np.int32), 0)
         self._several.pop(number, None)
         self.filters.pop(number, None)
@@ -95,14 +94,14 @@ class Members:
             del self.number_of[self.names[number]]
         self._removed.append(number)
 
-    def slots(self, number: int) -> Int32s:
-        """The slots of a member's regions."""
+    def rows(self, number: int) -> Int32s:
+        """The rows of a member's regions."""
         several = self._several.get(number)
         return self._single[number : number + 1].copy() if several is None else several
 
     def read(self, number: int) -> Regions:
         """The regions of a member."""
-        return self.regions.read(self.slots(number))
+        return self.regions.read(self.rows(number))
 
     def read_singles(self, numbers: Int32s) -> Regions:
         """The regions of members that have one each."""
@@ -114,18 +113,18 @@ class Members:
 
     def write(self, number: int, regions: Regions) -> None:
         """Give a member new regions, however many."""
-        old, count = self.slots(number), len(regions.start) - 1
+        old, count = self.rows(number), len(regions.start) - 1
         flags = int(self.flags[number])
         if count == len(old):
             self.regions.write(old, regions)
             return
         self.regions.free(old)
-        slots = self.regions.take(count)
+        rows = self.regions.take(count)
         if len(self.owner) < len(self.regions.rows.heads):
             self.owner = resized(self.owner, len(self.regions.rows.heads))
-        self.regions.write(slots, regions)
+        self.regions.write(rows, regions)
         self._several.pop(number, None)
-        self._place(number, slots)
+        self._place(number, rows)
         is_complex = COMPLEX if count > 1 or number in self.filters else 0
         self._flag(np.array([number], np.int32), flags & ~COMPLEX | is_complex)
 
@@ -137,12 +136,12 @@ class Members:
         """Replace the flags of a member."""
         self._flag(np.array([number], np.int32), flags)
 
-    def _place(self, number: int, slots: Int32s) -> None:
-        if len(slots) == 1:
-            self._single[number] = slots[0]
+    def _place(self, number: int, rows: Int32s) -> None:
+        if len(rows) == 1:
+            self._single[number] = rows[0]
         else:
-            self._several[number] = slots
-        self.owner[slots] = number
+            self._several[number] = rows
+        self.owner[rows] = number
 
     def _flag(self, numbers: Int32s, flags: int) -> None:
         for flag in self._flagged:
@@ -177,10 +176,10 @@ class Members:
         self.regions._check()
         for key, number in self.number_of.items():
             assert self.names[number] == key
-            slots = self.slots(number)
-            assert (self.owner[slots] == number).all()
-            assert (self.regions.rows.flags[slots] == self.flags[number]).all()
-            assert bool(self.flags[number] & COMPLEX) == (len(slots) > 1 or number in self.filters)
+            rows = self.rows(number)
+            assert (self.owner[rows] == number).all()
+            assert (self.regions.rows.flags[rows] == self.flags[number]).all()
+            assert bool(self.flags[number] & COMPLEX) == (len(rows) > 1 or number in self.filters)
 
 
 def check_key(key: object) -> Key:

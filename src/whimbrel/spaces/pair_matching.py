@@ -99,7 +99,7 @@ class Matching:
             queries = Regions.none(1), _one(new, 0)
         else:
             queries = Regions.none(count), new
-        owners = set(np.unique(other.regions.search(*queries, required, slots=other.owner)[1]).tolist())
+        owners = set(np.unique(other.regions.search(*queries, required, row_names=other.owner)[1]).tolist())
         owners |= {number for number in other.filters if int(other.flags[number]) & required == required}
         return np.array([each for each in sorted(owners) if self._begins(other, each, old, new, filter)], np.int32)
 
@@ -117,8 +117,8 @@ class Matching:
 
     def holds(self, other: Members, number: int, regions: Regions, filter: str) -> bool:
         """Whether regions with a filter match a member of the other side."""
-        slots = other.slots(number)
-        matched = other.regions.matrix(regions, slots)
+        rows = other.rows(number)
+        matched = other.regions.matrix(regions, rows)
         if not matched.any():
             return False
         their_filter = other.filters.get(number, ALL)
@@ -128,7 +128,7 @@ class Matching:
             return False
         if filter == their_filter == ALL:
             return True
-        own_regions, their_regions = self._decoded(regions), self._decoded(other.regions.read(slots))
+        own_regions, their_regions = self._decoded(regions), self._decoded(other.regions.read(rows))
         pairs = [(int(i), int(j)) for i, j in np.argwhere(matched)]
         if filter != ALL and not self.filters[filter](own_regions, their_regions, pairs):
             return False
@@ -136,12 +136,12 @@ class Matching:
         return their_filter == ALL or self.filters[their_filter](their_regions, own_regions, turned)
 
     def _decoded(self, regions: Regions) -> DecodedRegions:
-        return [self.definitions.decode(regions.row(number)) for number in range(len(regions.start) - 1)]
+        return [self.definitions.decode(regions.cells_of(number)) for number in range(len(regions.start) - 1)]
 
 
 def _one(regions: Regions, place: int) -> Regions:
     """The region at a place, alone; no region if it has no constraint."""
-    cells = regions.row(place)
+    cells = regions.cells_of(place)
     if not len(cells):
         return _NONE
     return Regions(np.array([0, len(cells)], np.int64), cells)

@@ -123,12 +123,12 @@ def read_saved(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any], dict[
 def _dump(members: Members) -> dict[str, np.ndarray]:
     """Keys, filters, counts of regions, flags and regions of all members. Hidden members are made again by a load."""
     numbers = list(members.number_of.values())
-    slots = [members.slots(number) for number in numbers]
-    regions = members.regions.read(np.concatenate([np.zeros(0, np.int32), *slots]))
+    rows = [members.rows(number) for number in numbers]
+    regions = members.regions.read(np.concatenate([np.zeros(0, np.int32), *rows]))
     keys = [[members.names[number], members.filters.get(number, ALL)] for number in numbers]
     return {
         "keys": np.frombuffer(msgspec.msgpack.encode(keys), np.uint8),
-        "counts": np.array([len(each) for each in slots], np.int32),
+        "counts": np.array([len(each) for each in rows], np.int32),
         "told": members.flags[np.array(numbers, np.int32)] & WANTS_LEAVES,
         "start": regions.start,
         "cells": regions.cells,

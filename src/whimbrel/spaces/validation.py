@@ -120,8 +120,8 @@ class CallValidator:
         """The regions of simple publications after partial changes, which apply to `newest` where it has them."""
         olds = self._publications.read_singles(numbers)
         if newest:
-            rows = [newest[n].row(0) if n in newest else olds.row(place) for place, n in enumerate(numbers.tolist())]
-            olds = Regions.of([row.tolist() for row in rows])
+            pairs = enumerate(numbers.tolist())
+            olds = Regions.of([newest[n].cells_of(0) if n in newest else olds.cells_of(place) for place, n in pairs])
         news = _changed_regions(olds, changes)
         empty = np.flatnonzero(np.diff(news.start) == 0)
         if len(empty):

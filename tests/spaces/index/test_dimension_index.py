@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from whimbrel.spaces.index import maintenance
+from whimbrel.spaces.index import ordered_lists
 from whimbrel.spaces.index.dimension_index import DimensionIndex
 from whimbrel.spaces.index.region_arrays import HIGH, LOW, Regions
 
@@ -46,7 +46,7 @@ def match(a: list[tuple[int, ...]], b: list[tuple[int, ...]], spaces: list[list[
 @pytest.mark.parametrize("name", SPACES)
 @pytest.mark.parametrize("width", [0, 8, 40])
 def test_searches_find_what_begins_to_match(name: str, tail: int, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maintenance, "TAIL", tail)
+    monkeypatch.setattr(ordered_lists, "TAIL", tail)
     rng = np.random.default_rng(width)
     spaces = SPACES[name]
     dimensions = 1 + max(d for space in spaces for d in space)
@@ -57,9 +57,9 @@ def test_searches_find_what_begins_to_match(name: str, tail: int, width: int, mo
     for turn in range(8):
         count = 60 if turn % 3 == 0 else 10  # many are merged, few marked dead one by one
         chosen = rng.choice(400, count, replace=False)
-        for slot, row in zip(chosen.tolist(), draw(rng, dimensions, 2, width, count), strict=True):
-            stored[slot] = row
-        index.write(chosen.astype(np.int32), Regions.of([stored[slot] for slot in chosen.tolist()]))
+        for row, cells in zip(chosen.tolist(), draw(rng, dimensions, 2, width, count), strict=True):
+            stored[row] = cells
+        index.write(chosen.astype(np.int32), Regions.of([stored[row] for row in chosen.tolist()]))
         index._check()
         olds = draw(rng, dimensions, min(dimensions, 5), 3 * turn, 25)
         news = [
@@ -71,7 +71,7 @@ def test_searches_find_what_begins_to_match(name: str, tail: int, width: int, mo
         found = np.stack(index.search(Regions.of(olds), Regions.of(news)), axis=1)
         for place, (old, new) in enumerate(zip(olds, news, strict=True)):
             expected = {
-                slot for slot, row in enumerate(stored) if match(new, row, spaces) and not match(old, row, spaces)
+                row for row, cells in enumerate(stored) if match(new, cells, spaces) and not match(old, cells, spaces)
             }
             assert sorted(found[found[:, 0] == place, 1].tolist()) == sorted(expected), (turn, place)
 
@@ -91,24 +91,24 @@ def test_a_large_batch_is_shared_by_two_threads() -> None:
 def test_flags_choose_which_slots_are_searched() -> None:
     index = DimensionIndex()
     index.define([[0]], 1)
-    slots = index.take(3)
-    index.write(slots, Regions.of([[(0, 0, 10)]] * 3))
-    index.rows.flags[slots] = [1, 0, 3]
+    rows = index.take(3)
+    index.write(rows, Regions.of([[(0, 0, 10)]] * 3))
+    index.rows.flags[rows] = [1, 0, 3]
     found = index.search(Regions.none(1), Regions.of([[(0, 5, 6)]]), required=1)[1]
     assert sorted(found.tolist()) == [0, 2]
 
 
 def test_free_slots_are_used_again_and_lost_cells_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maintenance, "TAIL", 4)
+    monkeypatch.setattr(ordered_lists, "TAIL", 4)
     index = DimensionIndex()
     index.define([list(range(9))], 9)
     rng = np.random.default_rng(0)
-    slots = index.take(50)
+    rows = index.take(50)
     for _ in range(40):
-        index.write(slots, Regions.of(draw(rng, 9, 9, 5, 50)))
+        index.write(rows, Regions.of(draw(rng, 9, 9, 5, 50)))
         index.merge()
         index._check()
     assert len(index.rows.cells) < 50 * 9 * 4
-    index.free(slots[:20])
+    index.free(rows[:20])
     index._check()
-    assert len(index) == 30 and set(index.take(20).tolist()) == set(slots[:20].tolist())
+    assert len(index) == 30 and set(index.take(20).tolist()) == set(rows[:20].tolist())

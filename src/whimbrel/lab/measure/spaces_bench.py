@@ -103,7 +103,7 @@ class _Bench:
         state = spaces._state
         self.publications = state.publications
         members = state.subscriptions
-        self.stored = members.regions.read(np.arange(members.regions.slots, dtype=np.int32))
+        self.stored = members.regions.read(np.arange(members.regions.row_count, dtype=np.int32))
 
     def read(self, keys: list[int]) -> Regions:
         """The regions of publications."""

@@ -33,8 +33,8 @@ from whimbrel.spaces.index.region_arrays import (
     PEER,
     PEER_HIGH,
     PEER_LOW,
-    SLOT,
-    SLOT_SHIFT,
+    ROW,
+    ROW_SHIFT,
     TAG,
     Bytes,
     Int32s,
@@ -68,7 +68,7 @@ def _scan_complete(
         met = (low < bounds[at + _OLD_HIGH]) & (bounds[at] < high)
         is_complete = tag & COMPLETE != 0
         has_others |= good & (not is_complete)
-        out[np.uint64(found)] = (tag & SLOT) | number
+        out[np.uint64(found)] = (tag & ROW) | number
         found += good & is_complete & (met | (peer >= d))
     return found, has_others
 
@@ -88,12 +88,12 @@ def _scan_rows(
         other, tag = entries[place, OTHER], entries[place, TAG]
         if other < least or other > most or tag & DEAD != 0 or (one_space and tag & COMPLETE != 0):
             continue
-        peer, slot = tag & PEER, tag >> SLOT_SHIFT
+        peer, row = tag & PEER, tag >> ROW_SHIFT
         meets = entries[place, PEER_LOW] < bounds[peer, NEW_HIGH] and bounds[peer, NEW_LOW] < entries[place, PEER_HIGH]
         if not meets and valid & ~spaces[peer] == 0:
             continue
-        if flags[slot] & required == required and begins_in(heads, cells, slot, spaces, bounds, valid, was_valid) == d:
-            out[found] = slot << SLOT_SHIFT | number
+        if flags[row] & required == required and begins_in(heads, cells, row, spaces, bounds, valid, was_valid) == d:
+            out[found] = row << ROW_SHIFT | number
             found += 1
     return found
 

@@ -16,15 +16,7 @@ from numpy.typing import NDArray
 
 from whimbrel.compiled.warm_up import tell_if_cold
 from whimbrel.spaces.index import region_rows as row_kernels
-from whimbrel.spaces.index.capacity import (
-    empty_index,
-    empty_pending,
-    pending_with,
-    with_cells,
-    with_dimensions,
-    with_slots,
-)
-from whimbrel.spaces.index.maintenance import check_lists, is_sparse, merged, updated
+from whimbrel.spaces.index.ordered_lists import check_lists, is_sparse, merged, updated
 from whimbrel.spaces.index.query import empty_queries
 from whimbrel.spaces.index.region_arrays import (
     CELLS_USED,
@@ -43,6 +35,12 @@ from whimbrel.spaces.index.region_arrays import (
     Int64s,
     RegionRows,
     Regions,
+    empty_index,
+    empty_pending,
+    pending_with,
+    with_cells,
+    with_dimensions,
+    with_rows,
 )
 from whimbrel.spaces.index.region_search import flat_arrays, search, unpack_results
 
@@ -55,11 +53,11 @@ _ONE = np.zeros(1, np.int64)
 
 
 class DimensionIndex:
-    """Regions by slot, and two ordered lists of their cuts per dimension."""
+    """Regions by row, and two ordered lists of their cuts per dimension."""
 
     def __init__(self) -> None:
         self.index = empty_index()
-        self.slots = 0
+        self.row_count = 0
         self._pending = empty_pending()
         self._small = 0
         """The number of dimensions in spaces of few dimensions."""
@@ -70,7 +68,7 @@ class DimensionIndex:
         self._flat: tuple[IndexArrays, tuple[Any, ...]] = self.index, flat_arrays(self.index)
 
     def __len__(self) -> int:
-        return self.slots - len(self._free)
+        return self.row_count - len(self._free)
 
     @property
     def rows(self) -> RegionRows:
@@ -89,49 +87,50 @@ class DimensionIndex:
         self._queries = [empty_queries(dimensions, 0) for _ in range(_THREADS)]
 
     def take(self, count: int) -> Int32s:
-        """Reserve slots for `count` new regions."""
+        """Reserve rows for `count` new regions."""
         reused = min(count, len(self._free))
         first = self._free[len(self._free) - reused :]
         del self._free[len(self._free) - reused :]
-        fresh = range(self.slots, self.slots + count - reused)
-        self.slots += count - reused
-        if self.slots > len(self.rows.heads):
-            self.index = with_slots(self.index, self.slots)
+        fresh = range(self.row_count, self.row_count + count - reused)
+        self.row_count += count - reused
+        if self.row_count > len(self.rows.heads):
+            self.index = with_rows(self.index, self.row_count)
         return np.array([*first, *fresh], np.int32)
 
-    def free(self, slots: Int32s) -> None:
-        """Delete the regions of slots, which may then be taken again."""
-        self.write(slots, Regions.none(len(slots)))
-        self.rows.flags[slots] = 0
-        self._free += slots.tolist()
+    def free(self, row_numbers: Int32s) -> None:
+        """Delete the regions of rows, which may then be taken again."""
+        self.write(row_numbers, Regions.none(len(row_numbers)))
+        self.rows.flags[row_numbers] = 0
+        self._free += row_numbers.tolist()
 
-    def write(self, slots: Int32s, regions: Regions) -> None:
-        """Give slots new regions."""
+    def write(self, row_numbers: Int32s, regions: Regions) -> None:
+        """Give rows new regions."""
         if is_sparse(self.index):
             self.merge()
-        self.index = with_cells(self.index, len(regions.cells) + len(slots) * self._small)
+        self.index = with_cells(self.index, len(regions.cells) + len(row_numbers) * self._small)
         rows, dimensions = self.index.rows, self.index.dimensions
-        self._pending = pending_with(self._pending, rows, slots)
-        row_kernels.write_rows(tuple(rows), tuple(self._pending), *dimensions, self._small > 0, slots, *regions)
+        self._pending = pending_with(self._pending, rows, row_numbers)
+        row_kernels.write_rows(tuple(rows), tuple(self._pending), *dimensions, self._small > 0, row_numbers, *regions)
 
-    def read(self, slots: Int32s) -> Regions:
-        """The regions of slots."""
-        return Regions(*row_kernels.read_rows(self.rows.heads, self.rows.cells, slots))
+    def read(self, row_numbers: Int32s) -> Regions:
+        """The regions of rows."""
+        return Regions(*row_kernels.read_rows(self.rows.heads, self.rows.cells, row_numbers))
 
     def search(
         self, olds: Regions, news: Regions, required: int = 0, regions: Int32s | None = None,
-        slots: Int32s | None = None,
+        row_names: Int32s | None = None,
     ) -> tuple[Int32s, Int32s]:  # fmt: skip
-        """For each region the slots that match its new content and did not match its old content.
+        """For each region the rows that match its new content and did not match its old content.
 
-        Returns two arrays of equal length, regions and slots, unsorted. `regions` and `slots`, if given, are the
-        names that replace the numbers of regions and slots. Only slots with all flags of `required` count.
+        Returns two arrays of equal length, regions and rows, unsorted. `regions` and `row_names`, if given,
+        replace the numbers of regions and rows. Only rows with all flags of `required` count.
         """
         tell_if_cold(search)
         self.update()
         count = len(news.start) - 1
         names = np.arange(count, dtype=np.int32) if regions is None else regions
-        slot_names = np.arange(self.slots, dtype=np.int32) if slots is None else slots
+        if row_names is None:
+            row_names = np.arange(self.row_count, dtype=np.int32)
         if count < 2 * _WORTH_A_THREAD:
             order = np.arange(count) if count > 1 else _ONE[:count]
             parts = [self._search(olds, news, order, names, required, 0)]
@@ -143,24 +142,24 @@ class DimensionIndex:
         total = sum(found for _, found in parts)
         own, others = np.empty(total, np.int32), np.empty(total, np.int32)
         at = 0
-        for rows, found in parts:
-            unpack_results(rows, slot_names, own[at : at + found], others[at : at + found])
+        for packed, found in parts:
+            unpack_results(packed, row_names, own[at : at + found], others[at : at + found])
             at += found
         return own, others
 
-    def matrix(self, regions: Regions, slots: Int32s) -> NDArray[np.bool_]:
-        """A matrix (region, slot) that says which regions match which slots."""
+    def matrix(self, regions: Regions, row_numbers: Int32s) -> NDArray[np.bool_]:
+        """A matrix (region, row) that says which regions match which rows."""
         rows = self.rows
-        return row_kernels.matrix(rows.heads, rows.cells, self.index.dimensions.spaces, *regions, slots)
+        return row_kernels.matrix(rows.heads, rows.cells, self.index.dimensions.spaces, *regions, row_numbers)
 
     def update(self) -> None:
         """Bring the lists up to date with the rows."""
-        self.index = updated(self.index, self._pending, self.slots)
+        self.index = updated(self.index, self._pending, self.row_count)
 
     def merge(self) -> None:
         """Bring the lists up to date and merge all levels into the base."""
         self.update()
-        self.index = merged(self.index, self.slots)
+        self.index = merged(self.index, self.row_count)
 
     def cuts_in_use(self, dimension: int) -> Int64s:
         """All cuts of a dimension that some row has, or has had since the cells were packed."""
@@ -190,7 +189,7 @@ class DimensionIndex:
     ) -> tuple[Int64s, int]:
         """Run the kernel with the query batch and the buffer of one thread."""
         queries = self._queries[thread]
-        if len(queries.disjoint) < self.slots:
+        if len(queries.disjoint) < self.row_count:
             queries = queries._replace(disjoint=np.zeros(len(self.rows.heads), np.int64))
             self._queries[thread] = queries
         index, arrays = self._flat
@@ -198,7 +197,7 @@ class DimensionIndex:
             arrays = flat_arrays(self.index)
             self._flat = self.index, arrays
         buffer = self._found[thread]
-        out, found = search(arrays, self.slots, *olds, *news, order, names, required, tuple(queries), buffer)
+        out, found = search(arrays, self.row_count, *olds, *news, order, names, required, tuple(queries), buffer)
         if len(buffer) < len(out) <= _KEPT:
             self._found[thread] = out
         return out, found
@@ -207,7 +206,7 @@ class DimensionIndex:
         """Assert that rows, lists and counts agree."""
         self.update()
         assert not self.rows.dirty.any()
-        check_lists(self.index, self.slots, set(self._free))
+        check_lists(self.index, self.row_count, set(self._free))
         for queries in self._queries:
             assert not queries.disjoint.any() and (queries.head == -1).all()
             assert (queries.bounds == (LOW, HIGH, LOW, HIGH)).all()

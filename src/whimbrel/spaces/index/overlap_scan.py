@@ -2,6 +2,8 @@
 
 The dimension is the most selective one of the space. Each overlapping entry is checked as in the crossing scan. A
 region that several chosen dimensions lead to is reported by the first of them.
+
+The tail has no order, so `tail_scan` checks all its entries, for overlap and crossing scans alike.
 """
 
 from __future__ import annotations
@@ -25,18 +27,22 @@ from whimbrel.spaces.index.query import (
 )
 from whimbrel.spaces.index.region_arrays import (
     COMPLETE,
+    CUT,
     DEAD,
+    DIMENSION,
     EXTREME,
     OTHER,
     PEER,
     PEER_HIGH,
     PEER_LOW,
     REACH,
-    SLOT,
-    SLOT_SHIFT,
+    ROW,
+    ROW_SHIFT,
     TAG,
+    TAIL_USED,
     ZONE,
     Bytes,
+    IndexArrays,
     Int64s,
     OrderedList,
     RegionRows,
@@ -67,7 +73,7 @@ def _scan_complete(
         met &= (entries[place] < old_high) & (old_low < other)
         is_complete = tag & COMPLETE != 0
         has_others |= good & (not is_complete)
-        out[np.uint64(found)] = (tag & SLOT) | number
+        out[np.uint64(found)] = (tag & ROW) | number
         found += good & is_complete & (not met)
     return found, has_others
 
@@ -87,16 +93,16 @@ def _scan_rows(
         tag = entries[place, TAG]
         if entries[place, OTHER] <= new_low or tag & DEAD != 0 or (one_space and tag & COMPLETE != 0):
             continue
-        peer, slot = tag & PEER, tag >> SLOT_SHIFT
+        peer, row = tag & PEER, tag >> ROW_SHIFT
         meets = entries[place, PEER_LOW] < bounds[peer, NEW_HIGH] and bounds[peer, NEW_LOW] < entries[place, PEER_HIGH]
         if not meets and valid & ~spaces[peer] == 0:
             continue
         if (
-            flags[slot] & required == required
-            and begins_in(heads, cells, slot, spaces, bounds, valid, was_valid) != NOT_BEGUN
-            and is_first(heads, cells, slot, bounds, chosen, choice)
+            flags[row] & required == required
+            and begins_in(heads, cells, row, spaces, bounds, valid, was_valid) != NOT_BEGUN
+            and is_first(heads, cells, row, bounds, chosen, choice)
         ):
-            out[found] = slot << SLOT_SHIFT | number
+            out[found] = row << ROW_SHIFT | number
             found += 1
     return found
 
@@ -141,4 +147,41 @@ def overlap_scan(
                     was_valid, required, one_space, number, out, found,
                 )  # fmt: skip
             zone += 1
+    return out, found
+
+
+@kernel
+def tail_scan(
+    index: IndexArrays, width: int, queries: QueryBatch, at: int, required: int, number: int, out: Int64s, found: int
+) -> tuple[Int64s, int]:
+    """Report the regions in the tail that begin to match query `at`, each by one entry.
+
+    With `width` 0 that entry is the first crossed one, as in a crossing scan; otherwise the first of the `width` chosen
+    dimensions, as in an overlap scan. Returns the buffer, enlarged if needed, and the number of results.
+    """
+    used, tail, rows, spaces = index.rows.counts[TAIL_USED], index.tail, index.rows, index.dimensions.spaces
+    bounds, chosen = queries.bounds[at], queries.chosen
+    valid, was_valid = queries.header[at, NEW_VALID], queries.header[at, OLD_VALID]
+    out = with_capacity(out, found, found + used)
+    for place in range(used):
+        tag, d = tail[place, TAG], tail[place, DIMENSION]
+        low, high, peer = tail[place, CUT], tail[place, OTHER], tag & PEER
+        if tag & DEAD != 0 or low >= bounds[d, NEW_HIGH] or bounds[d, NEW_LOW] >= high:
+            continue
+        if width == 0 and low < bounds[d, OLD_HIGH] and bounds[d, OLD_LOW] < high:
+            continue
+        low, high = tail[place, PEER_LOW], tail[place, PEER_HIGH]
+        if (low >= bounds[peer, NEW_HIGH] or bounds[peer, NEW_LOW] >= high) and valid & ~spaces[peer] == 0:
+            continue
+        row = tag >> ROW_SHIFT
+        if rows.flags[row] & required != required:
+            continue
+        first = begins_in(rows.heads, rows.cells, row, spaces, bounds, valid, was_valid)
+        is_found = width == 0 and first == d
+        for choice in range(width):
+            if chosen[choice] == d:
+                is_found = first != NOT_BEGUN and is_first(rows.heads, rows.cells, row, bounds, chosen, choice)
+        if is_found:
+            out[found] = row << ROW_SHIFT | number
+            found += 1
     return out, found

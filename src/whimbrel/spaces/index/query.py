@@ -29,7 +29,7 @@ from the old region in no dimension."""
 
 
 class QueryBatch(NamedTuple):
-    """The queries of one thread. Between searches all bounds are unbounded, no query is linked, and no slot marked."""
+    """The queries of one thread. Between searches all bounds are unbounded, no query is linked, and no row marked."""
 
     bounds: Int64s
     """By query and dimension: the old ends and the new ends."""
@@ -47,10 +47,10 @@ class QueryBatch(NamedTuple):
     chosen: Int64s
     """The dimensions that an overlap scan of one query reads: for each space the most selective."""
     disjoint: Int64s
-    """By slot: the spaces of the dimensions in which elimination found it disjoint."""
+    """By row: the spaces of the dimensions in which elimination found it disjoint."""
 
 
-def empty_queries(dimensions: int, slots: int) -> QueryBatch:
+def empty_queries(dimensions: int, row_count: int) -> QueryBatch:
     """A batch without queries. It holds fewer queries where there are many dimensions."""
     count = max(1, min(BATCH_SIZE, _MOST_BOUNDS // max(dimensions, 1)))
     bounds = np.empty((count, dimensions, 4), np.int64)
@@ -63,7 +63,7 @@ def empty_queries(dimensions: int, slots: int) -> QueryBatch:
         np.full(dimensions, -1, np.int32),
         np.zeros(count * dimensions, np.int32),
         np.zeros(64, np.int64),
-        np.zeros(slots, np.int64),
+        np.zeros(row_count, np.int64),
     )
 
 
@@ -103,18 +103,18 @@ def clear_query(queries: QueryBatch, at: int) -> None:
 
 @kernel
 def begins_in(
-    heads: Int64s, cells: Int64s, slot: int, spaces: Int64s, bounds: Int64s, valid: int, was_valid: int
+    heads: Int64s, cells: Int64s, row: int, spaces: Int64s, bounds: Int64s, valid: int, was_valid: int
 ) -> int:
     """The first dimension in which a region that begins to match stops being disjoint; NOT_BEGUN if it does not begin.
 
     Reads the row. `bounds` are those of one query; `valid` and `was_valid` are the spaces of its new and old region.
     """
-    shared, was = heads[slot, VALID] & valid, heads[slot, VALID] & was_valid
+    shared, was = heads[row, VALID] & valid, heads[row, VALID] & was_valid
     if shared == 0:
         return NOT_BEGUN
     first = NO_DIMENSION
-    at = heads[slot, AT]
-    for cell in range(at, at + heads[slot, REAL]):
+    at = heads[row, AT]
+    for cell in range(at, at + heads[row, REAL]):
         d, low, high = cells[cell, 0], cells[cell, 1], cells[cell, 2]
         meets = low < bounds[d, NEW_HIGH] and bounds[d, NEW_LOW] < high
         if not meets:
@@ -129,12 +129,12 @@ def begins_in(
 
 
 @kernel
-def is_first(heads: Int64s, cells: Int64s, slot: int, bounds: Int64s, chosen: Int64s, choice: int) -> bool:
+def is_first(heads: Int64s, cells: Int64s, row: int, bounds: Int64s, chosen: Int64s, choice: int) -> bool:
     """Whether no chosen dimension before `choice` finds the region too: each region is reported once."""
-    at = heads[slot, AT]
+    at = heads[row, AT]
     for before in range(choice):
         d = chosen[before]
-        for cell in range(at, at + heads[slot, LENGTH]):
+        for cell in range(at, at + heads[row, LENGTH]):
             if cells[cell, 0] == d:
                 if cells[cell, 1] < bounds[d, NEW_HIGH] and bounds[d, NEW_LOW] < cells[cell, 2]:
                     return False

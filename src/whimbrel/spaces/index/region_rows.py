@@ -59,28 +59,28 @@ def _fillers(cells: Int64s, begin: int, end: int, small: Int64s, valid: int) -> 
 
 
 @kernel
-def _count(rows: RegionRows, slot: int, by: int) -> None:
+def _count(rows: RegionRows, row: int, by: int) -> None:
     """Add `by` to the counts of the spaces in which a region is valid and of the dimensions that it constrains."""
-    position, valid = 0, rows.heads[slot, VALID]
+    position, valid = 0, rows.heads[row, VALID]
     while valid != 0:
         if valid & 1:
             rows.valid_in[position] += by
         valid >>= 1
         position += 1
-    at = rows.heads[slot, AT]
-    for cell in range(at, at + rows.heads[slot, REAL]):
+    at = rows.heads[row, AT]
+    for cell in range(at, at + rows.heads[row, REAL]):
         rows.constrains[rows.cells[cell, 0]] += by
 
 
 @kernel
-def _remember(rows: RegionRows, pending: PendingWrites, slot: int) -> None:
-    """Copy the cells of a slot to the pending writes: its entries in the lists are made of them."""
+def _remember(rows: RegionRows, pending: PendingWrites, row: int) -> None:
+    """Copy the cells of a row to the pending writes: its entries in the lists are made of them."""
     number = rows.counts[PENDING_USED]
     rows.counts[PENDING_USED] += 1
-    rows.dirty[slot] = 1
-    at, length, begin = rows.heads[slot, AT], rows.heads[slot, LENGTH], pending.slots[number, 2]
-    pending.slots[number, 0], pending.slots[number, 1] = slot, rows.heads[slot, REAL]
-    pending.slots[number + 1, 2] = begin + length
+    rows.dirty[row] = 1
+    at, length, begin = rows.heads[row, AT], rows.heads[row, LENGTH], pending.rows[number, 2]
+    pending.rows[number, 0], pending.rows[number, 1] = row, rows.heads[row, REAL]
+    pending.rows[number + 1, 2] = begin + length
     for cell in range(length):
         for part in range(3):
             pending.cells[begin + cell, part] = rows.cells[at + cell, part]
@@ -89,44 +89,44 @@ def _remember(rows: RegionRows, pending: PendingWrites, slot: int) -> None:
 
 @kernel
 def write_rows(
-    row_arrays: Any, pending_arrays: Any, spaces: Int64s, small: Int64s, has_small: bool, slots: Int32s, start: Int64s,
-    cells: Int64s,
+    row_arrays: Any, pending_arrays: Any, spaces: Int64s, small: Int64s, has_small: bool, row_numbers: Int32s,
+    start: Int64s, cells: Int64s,
 ) -> None:  # fmt: skip
-    """Give slots new regions; one without cells empties its slot. Rows and pending writes must have the capacity."""
+    """Give rows new regions; a region without cells empties its row. Rows and pending writes must have the capacity."""
     a, b = row_arrays, pending_arrays
     rows, pending = RegionRows(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]), PendingWrites(b[0], b[1], b[2])
     heads, counts = rows.heads, rows.counts
-    for number in range(slots.size):
-        slot, begin, end = slots[number], start[number], start[number + 1]
-        if rows.dirty[slot] == 0:
-            _remember(rows, pending, slot)
-        _count(rows, slot, -1)
+    for number in range(row_numbers.size):
+        row, begin, end = row_numbers[number], start[number], start[number + 1]
+        if rows.dirty[row] == 0:
+            _remember(rows, pending, row)
+        _count(rows, row, -1)
         valid = _valid(cells, begin, end, spaces)
         length = end - begin + (_fillers(cells, begin, end, small, valid) if has_small else 0)
-        if length > heads[slot, CAPACITY]:
-            counts[CELLS_LOST] += heads[slot, CAPACITY]
-            heads[slot, AT], heads[slot, CAPACITY] = counts[CELLS_USED], length
+        if length > heads[row, CAPACITY]:
+            counts[CELLS_LOST] += heads[row, CAPACITY]
+            heads[row, AT], heads[row, CAPACITY] = counts[CELLS_USED], length
             counts[CELLS_USED] += length
-        heads[slot, REAL], heads[slot, LENGTH], heads[slot, VALID] = end - begin, length, valid
-        at = heads[slot, AT]
+        heads[row, REAL], heads[row, LENGTH], heads[row, VALID] = end - begin, length, valid
+        at = heads[row, AT]
         for cell in range(end - begin):
             for part in range(3):
                 rows.cells[at + cell, part] = cells[begin + cell, part]
         if length > end - begin:
             _fill(rows.cells, at, end - begin, small, valid)
-        _count(rows, slot, 1)
+        _count(rows, row, 1)
 
 
 @kernel
-def read_rows(heads: Int64s, cells: Int64s, slots: Int32s) -> tuple[Int64s, Int64s]:
-    """The regions of slots, as users gave them: the two arrays of `Regions`."""
-    start = np.zeros(slots.size + 1, np.int64)
-    for number in range(slots.size):
-        start[number + 1] = start[number] + heads[slots[number], REAL]
-    found = np.empty((start[slots.size], 3), np.int64)
-    for number in range(slots.size):
-        at = heads[slots[number], AT]
-        for cell in range(heads[slots[number], REAL]):
+def read_rows(heads: Int64s, cells: Int64s, row_numbers: Int32s) -> tuple[Int64s, Int64s]:
+    """The regions of rows, as users gave them: the two arrays of `Regions`."""
+    start = np.zeros(row_numbers.size + 1, np.int64)
+    for number in range(row_numbers.size):
+        start[number + 1] = start[number] + heads[row_numbers[number], REAL]
+    found = np.empty((start[row_numbers.size], 3), np.int64)
+    for number in range(row_numbers.size):
+        at = heads[row_numbers[number], AT]
+        for cell in range(heads[row_numbers[number], REAL]):
             for part in range(3):
                 found[start[number] + cell, part] = cells[at + cell, part]
     return start, found
@@ -162,11 +162,11 @@ def changed(old_start: Int64s, old_cells: Int64s, change_start: Int64s, change_c
 
 @kernel
 def matrix(
-    heads: Int64s, row_cells: Int64s, spaces: Int64s, start: Int64s, cells: Int64s, slots: Int32s
+    heads: Int64s, row_cells: Int64s, spaces: Int64s, start: Int64s, cells: Int64s, row_numbers: Int32s
 ) -> NDArray[np.bool_]:
-    """A matrix (region, slot) that says which regions match which slots."""
+    """A matrix (region, row) that says which regions match which rows."""
     count = start.size - 1
-    held = np.zeros((count, slots.size), np.bool_)
+    held = np.zeros((count, row_numbers.size), np.bool_)
     low, high = np.full(spaces.size, LOW, np.int64), np.full(spaces.size, HIGH, np.int64)
     for number in range(count):
         valid = 0
@@ -174,10 +174,10 @@ def matrix(
             d = cells[cell, 0]
             low[d], high[d] = cells[cell, 1], cells[cell, 2]
             valid |= spaces[d]
-        for column in range(slots.size):
-            slot = slots[column]
-            shared, at = heads[slot, VALID] & valid, heads[slot, AT]
-            for cell in range(at, at + heads[slot, REAL]):
+        for column in range(row_numbers.size):
+            row = row_numbers[column]
+            shared, at = heads[row, VALID] & valid, heads[row, AT]
+            for cell in range(at, at + heads[row, REAL]):
                 d = row_cells[cell, 0]
                 if row_cells[cell, 1] >= high[d] or low[d] >= row_cells[cell, 2]:
                     shared &= ~spaces[d]

@@ -25,7 +25,7 @@ from whimbrel.compiled.jit import inlined, kernel
 from whimbrel.spaces.index.bounds import crossed_downward, crossed_upward, disjoint_places, overlap_count
 from whimbrel.spaces.index.crossing_scan import crossing_scan
 from whimbrel.spaces.index.elimination import eliminate
-from whimbrel.spaces.index.overlap_scan import overlap_scan
+from whimbrel.spaces.index.overlap_scan import overlap_scan, tail_scan
 from whimbrel.spaces.index.query import (
     NEW_HIGH,
     NEW_LOW,
@@ -42,7 +42,7 @@ from whimbrel.spaces.index.query import (
 from whimbrel.spaces.index.region_arrays import (
     HIGH,
     LOW,
-    SLOT_SHIFT,
+    ROW_SHIFT,
     TAIL_USED,
     DimensionSpaces,
     IndexArrays,
@@ -51,7 +51,6 @@ from whimbrel.spaces.index.region_arrays import (
     OrderedList,
     RegionRows,
 )
-from whimbrel.spaces.index.tail_scan import tail_scan
 
 _FEW = 256
 """A crossing scan of at most this many entries is taken without pricing the other strategies."""
@@ -93,13 +92,13 @@ def _link(queries: QueryBatch, at: int) -> None:
 
 @kernel
 def search(
-    arrays: Any, slots: int, old_start: Int64s, old_cells: Int64s, new_start: Int64s, new_cells: Int64s,
+    arrays: Any, row_count: int, old_start: Int64s, old_cells: Int64s, new_start: Int64s, new_cells: Int64s,
     order: Int64s, names: Int32s, required: int, scratch: Any, out: Int64s,
 ) -> tuple[Int64s, int]:  # fmt: skip
-    """For each region numbered in `order`: the slots that match its new content and did not match its old content.
+    """For each region numbered in `order`: the rows that match its new content and did not match its old content.
 
-    Returns slot << 32 | name of the region, unsorted, and the number of results; in `out`, or in a larger array if
-    that is too small. Only slots with all flags of `required` count.
+    Returns row << 32 | name of the region, unsorted, and the number of results; in `out`, or in a larger array if
+    that is too small. Only rows with all flags of `required` count.
     """
     index = _unflattened(arrays)
     queries = QueryBatch(scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[5], scratch[6], scratch[7])
@@ -126,12 +125,12 @@ def search(
                 crossing += _crossing_cost(index.run_lows, index.run_highs, queries, at, 2)
             if crossing > _FEW:
                 overlap, width = _overlap_cost(index, queries, at)
-                if min(crossing, overlap) > slots // 2:
+                if min(crossing, overlap) > row_count // 2:
                     elimination = _elimination_cost(index.lows, index.highs, queries, at)
                     elimination += _elimination_cost(index.run_lows, index.run_highs, queries, at)
-                    elimination = (elimination + slots) // 2  # to mark an entry is cheaper than to check a row
+                    elimination = (elimination + row_count) // 2  # to mark an entry is cheaper than to check a row
             if elimination < crossing and elimination < overlap:
-                out, found = eliminate(index, slots, queries, at, required, number, out, found)
+                out, found = eliminate(index, row_count, queries, at, required, number, out, found)
                 continue
             width = 0 if crossing <= overlap else width
             if tail:
@@ -173,10 +172,10 @@ def _crossing_scans(
 
 
 @kernel
-def unpack_results(found: Int64s, slots: Int32s, regions: Int32s, named_slots: Int32s) -> None:
-    """Split results into two arrays: the names of regions, and the names of slots."""
-    for row in range(len(regions)):
-        regions[row], named_slots[row] = found[row], slots[found[row] >> SLOT_SHIFT]
+def unpack_results(found: Int64s, names: Int32s, regions: Int32s, named_rows: Int32s) -> None:
+    """Split results into two arrays: the names of regions, and the names of rows."""
+    for place in range(len(regions)):
+        regions[place], named_rows[place] = found[place], names[found[place] >> ROW_SHIFT]
 
 
 @kernel
