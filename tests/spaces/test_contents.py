@@ -64,7 +64,7 @@ def test_a_batch_tells_each_step_as_it_was() -> None:
 
 @pytest.mark.parametrize("most", [1, 3, 64])
 def test_contents_stay_whatever_comes_later(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contents, "MOST_STEPS", most)
+    monkeypatch.setattr(contents, "MOST_CHANGES", most)
     spaces = line(name="string")
     for number in range(6):
         spaces.publish(number, [{"x": number, "name": f"n{number}"}, *([{"x": 0}] if number == 5 else [])])

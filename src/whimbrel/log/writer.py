@@ -15,7 +15,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from time import time_ns
-from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 from whimbrel.log import file
@@ -116,8 +115,7 @@ class LogWriter:
 
         `matches` are the numbers of the subscriptions that it matched; None if it was not matched yet.
         """
-        row = _encoded(event, matches, kind)
-        return self._submit([row], single=True)
+        return self._submit([_encoded(event, matches, kind)], single=True)
 
     def append_many(self, entries: Iterable[tuple[bytes, Matches]], *, kind: int = file.EVENT) -> Future[range]:
         """Append (event, matches) pairs that become durable together. The future gives their offsets."""
@@ -152,9 +150,7 @@ class LogWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _check(self) -> None:
@@ -169,7 +165,7 @@ class LogWriter:
 
     def _submit(self, encoded: list[_Encoded], single: bool) -> Future[Any]:
         future: Future[Any] = Future()
-        size = _size(encoded)
+        size = sum(len(event) + len(coded or b"") + 64 for _, _, event, coded, _ in encoded)
         self._check_process()
         with self._changed:
             self._check()
@@ -281,10 +277,6 @@ def _encoded(event: bytes, matches: Matches, kind: int) -> _Encoded:
     coded = None if matches is None else encode(matches)
     LOG_ENTRY_BYTES.check(len(event) + len(coded or b""))
     return time_ns() // 1000, kind, event, coded, file.checksum(event, coded)
-
-
-def _size(rows: list[_Encoded]) -> int:
-    return sum(len(event) + len(coded or b"") + 64 for _, _, event, coded, _ in rows)
 
 
 def _settle(future: Future[Any], result: object) -> None:

@@ -6,6 +6,8 @@ number is used again only with a new list of names: notifications that hold the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from whimbrel.spaces.errors import KeyExists, KeyKindError, UnknownKey
@@ -16,6 +18,9 @@ from whimbrel.spaces.notifications import Key
 WANTS_LEAVES, COMPLEX, REMEMBERED, HIDDEN = 1, 2, 4, 8
 """Flags of a member: it is told of leaves; it has several regions or a filter; its pairs are stored (hysteresis or
 dwell); it only holds the outer region of a subscription."""
+
+ALL = "all"
+"""The usual filter of a member: each region of one side matches some region of the other, in both directions."""
 
 _FEW = 1_024
 """Removed members whose numbers wait for a new list of names."""
@@ -63,26 +68,21 @@ class Members:
         except (KeyError, TypeError):
             raise UnknownKey(self.role, key) from None
 
-    def add(self, keys: list[Key | None], regions: Regions, counts: list[int] | None = None, flags: int = 0) -> Int32s:
-        """Add members with one region each, or with `counts` regions. A key of None makes a hidden member.
-
-        Returns their numbers.
-        """
+    def add_simple(self, keys: Sequence[Key], regions: Regions, flags: int) -> Int32s:
+        """Add members with one region each and the usual filter. Returns their numbers."""
         numbers = self._take(keys)
-        rows = self.regions.take(len(regions.start) - 1)
-        if len(self.owner) < len(self.regions.rows.heads):
-            self.owner = resized(self.owner, len(self.regions.rows.heads))
-        self.regions.write(rows, regions)
-        if counts is None:
-            self._single[numbers] = rows
-            self.owner[rows] = numbers
-        else:
-            at = 0
-            for number, count in zip(numbers.tolist(), counts, strict=True):
-                self._place(number, rows[at : at + count])
-                at += count
+        rows = self._write_new(regions)
+        self._single[numbers], self.owner[rows] = rows, numbers
         self._flag(numbers, flags)
         return numbers
+
+    def add(self, key: Key | None, regions: Regions, filter: str, flags: int) -> int:
+        """Add a member with any regions and filter; a key of None makes a hidden one. Returns its number."""
+        number = int(self._take([key])[0])
+        if filter != ALL:
+            self.filters[number] = filter
+        self._place(number, regions, flags)
+        return number
 
     def remove(self, number: int) -> None:
         """Remove a member."""
@@ -113,35 +113,36 @@ class Members:
 
     def write(self, number: int, regions: Regions) -> None:
         """Give a member new regions, however many."""
-        old, count = self.rows(number), len(regions.start) - 1
-        flags = int(self.flags[number])
-        if count == len(old):
+        old = self.rows(number)
+        if len(regions.start) - 1 == len(old):
             self.regions.write(old, regions)
             return
         self.regions.free(old)
-        rows = self.regions.take(count)
-        if len(self.owner) < len(self.regions.rows.heads):
-            self.owner = resized(self.owner, len(self.regions.rows.heads))
-        self.regions.write(rows, regions)
         self._several.pop(number, None)
-        self._place(number, rows)
-        is_complex = COMPLEX if count > 1 or number in self.filters else 0
-        self._flag(np.array([number], np.int32), flags & ~COMPLEX | is_complex)
+        self._place(number, regions, int(self.flags[number]) & ~COMPLEX)
 
     def is_simple(self, number: int) -> bool:
         """Whether a member has one region and the usual filter."""
         return not self.flags[number] & COMPLEX
 
-    def set_flags(self, number: int, flags: int) -> None:
-        """Replace the flags of a member."""
-        self._flag(np.array([number], np.int32), flags)
+    def _write_new(self, regions: Regions) -> Int32s:
+        """Write regions to new rows, and return these."""
+        rows = self.regions.take(len(regions.start) - 1)
+        if len(self.owner) < len(self.regions.rows.heads):
+            self.owner = resized(self.owner, len(self.regions.rows.heads))
+        self.regions.write(rows, regions)
+        return rows
 
-    def _place(self, number: int, rows: Int32s) -> None:
+    def _place(self, number: int, regions: Regions, flags: int) -> None:
+        """Give a member without rows its regions, and these flags, with COMPLEX where it applies."""
+        rows = self._write_new(regions)
         if len(rows) == 1:
             self._single[number] = rows[0]
         else:
             self._several[number] = rows
         self.owner[rows] = number
+        is_complex = len(rows) > 1 or number in self.filters
+        self._flag(np.array([number], np.int32), flags | (COMPLEX if is_complex else 0))
 
     def _flag(self, numbers: Int32s, flags: int) -> None:
         for flag in self._flagged:
@@ -154,7 +155,7 @@ class Members:
         single = numbers if not self._several else numbers[[n not in self._several for n in numbers.tolist()]]
         self.regions.rows.flags[self._single[single]] = flags
 
-    def _take(self, keys: list[Key | None]) -> Int32s:
+    def _take(self, keys: Sequence[Key | None]) -> Int32s:
         if len(self._removed) > max(_FEW, len(self.names) // 2):
             self.names = self.names.copy()
             self._free, self._removed = self._free + self._removed, []

@@ -31,7 +31,7 @@ Content: TypeAlias = list[dict[str, Interval]]
 class ContentSource(Protocol):
     """Gives the regions that publications had at the time of a call."""
 
-    def of(self, number: int) -> Content:
+    def of(self, number: int) -> Content | None:
         """The regions of one publication."""
 
 

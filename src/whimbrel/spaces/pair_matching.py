@@ -20,14 +20,12 @@ import numpy as np
 from whimbrel.spaces.errors import SpaceOptionError
 from whimbrel.spaces.index.region_arrays import Int32s, Regions
 from whimbrel.spaces.intervals import Interval
-from whimbrel.spaces.members import COMPLEX, HIDDEN, Members
-from whimbrel.spaces.space_definitions import Definitions
+from whimbrel.spaces.members import ALL, COMPLEX, HIDDEN, Members
+from whimbrel.spaces.space_definitions import Definitions, read_all
 
 DecodedRegions: TypeAlias = Sequence[Mapping[str, Interval]]
 RegionFilter: TypeAlias = Callable[[DecodedRegions, DecodedRegions, Sequence[tuple[int, int]]], bool]
 """Takes its own regions, the other side's, and the pairs of their places that match; returns whether that suffices."""
-
-ALL, ANY = "all", "any"
 
 _NONE = Regions.none(0)
 _ZERO = np.zeros(1, np.int32)
@@ -41,7 +39,7 @@ class RegionFilters:
     """RegionFilters by name. `all` is the usual one; `any` holds if one pair of regions matches."""
 
     def __init__(self, more: Mapping[str, RegionFilter] | None = None) -> None:
-        self._named: dict[str, RegionFilter] = {ANY: _any, **(more or {})}
+        self._named: dict[str, RegionFilter] = {"any": _any, **(more or {})}
         if ALL in self._named:
             raise SpaceOptionError("filters", f"another name than {ALL!r}", ALL)
 
@@ -128,15 +126,13 @@ class Matching:
             return False
         if filter == their_filter == ALL:
             return True
-        own_regions, their_regions = self._decoded(regions), self._decoded(other.regions.read(rows))
+        decode = self.definitions.decode
+        own_regions, their_regions = read_all(regions, decode), read_all(other.regions.read(rows), decode)
         pairs = [(int(i), int(j)) for i, j in np.argwhere(matched)]
         if filter != ALL and not self.filters[filter](own_regions, their_regions, pairs):
             return False
         turned = sorted((j, i) for i, j in pairs)
         return their_filter == ALL or self.filters[their_filter](their_regions, own_regions, turned)
-
-    def _decoded(self, regions: Regions) -> DecodedRegions:
-        return [self.definitions.decode(regions.cells_of(number)) for number in range(len(regions.start) - 1)]
 
 
 def _one(regions: Regions, place: int) -> Regions:

@@ -11,9 +11,8 @@ import numpy as np
 
 from whimbrel.spaces.dwell import SubscriptionOptions
 from whimbrel.spaces.index.region_arrays import Regions
-from whimbrel.spaces.members import WANTS_LEAVES, Members
+from whimbrel.spaces.members import ALL, WANTS_LEAVES, Members
 from whimbrel.spaces.notifications import Key, NotificationBuilder
-from whimbrel.spaces.pair_matching import ALL
 from whimbrel.spaces.state import SpaceState
 from whimbrel.spaces.validation import CallValidator
 from whimbrel.storage.array_file import open_file, write_file

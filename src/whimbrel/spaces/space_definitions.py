@@ -17,6 +17,8 @@ from whimbrel.spaces.intervals import Interval
 from whimbrel.spaces.strings import StringDomain, show_text
 
 Region: TypeAlias = Mapping[str, object]
+RegionReader: TypeAlias = Callable[[Int64s], dict[str, Interval]]
+"""Decodes the cells of one region to intervals by dimension."""
 Cells: TypeAlias = list[tuple[int, int, int]] | Int64s
 T = TypeVar("T")
 
@@ -152,7 +154,7 @@ class Definitions:
         """The region that cells describe, as intervals by dimension."""
         return {self.names[number]: self.domains[number].show(low, high) for number, low, high in cells.tolist()}
 
-    def reader(self) -> Callable[[Int64s], dict[str, Interval]]:
+    def reader(self) -> RegionReader:
         """A function like `decode` that reads cells of this moment at any later time, although labels may change."""
         if not self.strings:
             return self.decode
@@ -169,9 +171,10 @@ class Definitions:
 
         return read
 
-    def members(self) -> list[list[int]]:
-        """The numbers of the dimensions of each space."""
-        return list(self.spaces.values())
+
+def read_all(regions: Regions, reader: RegionReader) -> list[dict[str, Interval]]:
+    """Regions as users see them: intervals by dimension."""
+    return [reader(regions.cells_of(place)) for place in range(len(regions.start) - 1)]
 
 
 @kernel

@@ -10,9 +10,9 @@ import numpy as np
 from whimbrel.spaces.contents import ContentTracker, WrittenContent
 from whimbrel.spaces.dwell import DwellSubscriptions, SubscriptionOptions
 from whimbrel.spaces.index.region_arrays import Int32s, Int64s, Regions
-from whimbrel.spaces.members import COMPLEX, HIDDEN, REMEMBERED, WANTS_LEAVES, Members
+from whimbrel.spaces.members import ALL, HIDDEN, REMEMBERED, WANTS_LEAVES, Members
 from whimbrel.spaces.notifications import DELETE, ENTER, LEAVE, Key, NotificationBuilder
-from whimbrel.spaces.pair_matching import ALL, Matching, RegionFilters
+from whimbrel.spaces.pair_matching import Matching, RegionFilters
 from whimbrel.spaces.space_definitions import Definitions
 
 
@@ -43,7 +43,7 @@ class SpaceState:
         """Add a space that was checked."""
         self.definitions.add(space, dimensions)
         for members in (self.publications, self.subscriptions):
-            members.regions.define(self.definitions.members(), len(self.definitions.names))
+            members.regions.define(list(self.definitions.spaces.values()), len(self.definitions.names))
         for number, domain in self.definitions.strings:
             domain.labels.renamed = lambda old, new, number=number: self._rename(number, old, new)  # type: ignore[misc]
 
@@ -62,16 +62,11 @@ class SpaceState:
             to.add_pairs(left, LEAVE)
 
     def add_publications(
-        self,
-        keys: list[Key],
-        rows: Regions,
-        counts: list[int],
-        filter: str,
-        to: NotificationBuilder,
+        self, keys: list[Key], regions: Regions, counts: list[int], filter: str, to: NotificationBuilder,
         quiet: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Add publications, and notify the subscriptions that they match, unless `quiet`."""
-        for numbers, part in self.add(self.publications, keys, rows, counts, filter, 0):
+        for numbers, part in self.add(self.publications, keys, regions, counts, filter, 0):
             if not quiet:
                 which, found = self._begun(self.subscriptions, numbers, part, filter=filter)
                 to.contents = WrittenContent(numbers, part, self.definitions.reader())
@@ -102,35 +97,30 @@ class SpaceState:
         self.publications.remove(number)
 
     def add_subscriptions(
-        self, keys: list[Key], rows: Regions, counts: list[int], leave: bool, to: NotificationBuilder, quiet: bool
+        self, keys: list[Key], regions: Regions, counts: list[int], leave: bool, to: NotificationBuilder, quiet: bool
     ) -> None:
         """Add subscriptions without other options, and notify them of what they match, unless `quiet`."""
         flags = WANTS_LEAVES if leave else 0
-        for numbers, part in self.add(self.subscriptions, keys, rows, counts, ALL, flags):
+        for numbers, part in self.add(self.subscriptions, keys, regions, counts, ALL, flags):
             if not quiet:
                 which, found = self._begun(self.publications, numbers, part)
                 to.contents = self.contents.current(found)
                 to.add(which, found, ENTER)
 
     def add_subscription(
-        self,
-        key: Key,
-        rows: Regions,
-        filter: str,
-        options: SubscriptionOptions,
-        outer: Regions | None,
+        self, key: Key, regions: Regions, filter: str, options: SubscriptionOptions, outer: Regions | None,
         to: NotificationBuilder,
-    ) -> int:
+    ) -> int:  # fmt: skip
         """Add a subscription with its outer regions, if hysteresis gives any. Returns its number."""
         flags = WANTS_LEAVES if options.leave else 0
         if options.remembers_pairs:
             flags = REMEMBERED | (WANTS_LEAVES if outer is None else 0)
-        count = len(rows.start) - 1
-        ((numbers, _),) = self.add(self.subscriptions, [key], rows, [count], filter, flags)
-        number = numbers if isinstance(numbers, int) else int(numbers[0])
+        number = keeper = self.subscriptions.add(key, regions, filter, flags)
+        if outer is not None:
+            keeper = self.subscriptions.add(None, outer, filter, REMEMBERED | HIDDEN | WANTS_LEAVES)
         if options.remembers_pairs:
-            self.dwell.add(number, options, number if outer is None else self._add_outer(outer, filter))
-        found = self.matching.matched(self.publications, rows, filter)
+            self.dwell.add(number, options, keeper)
+        found = self.matching.matched(self.publications, regions, filter)
         to.contents = self.contents.current(found)
         self._entered(np.full(len(found), number, np.int32), found, to)
         return number
@@ -181,21 +171,16 @@ class SpaceState:
         return sorted(self.matching.matched(self.publications, self.subscriptions.read(number), filter).tolist())
 
     def add(
-        self, members: Members, keys: list[Key], rows: Regions, counts: list[int], filter: str, flags: int
+        self, members: Members, keys: list[Key], regions: Regions, counts: list[int], filter: str, flags: int
     ) -> list[tuple[Int32s | int, Regions]]:
         """Add members, simple ones together and the others one by one. Returns their numbers with their regions."""
         if filter == ALL and max(counts, default=1) == 1:
-            return [(members.add(list(keys), rows, None, flags), rows)]
+            return [(members.add_simple(keys, regions, flags), regions)]
         added: list[tuple[Int32s | int, Regions]] = []
         at = 0
         for key, count in zip(keys, counts, strict=True):
-            part = rows.part(at, at + count)
-            is_complex = count > 1 or filter != ALL
-            number = int(members.add([key], part, [count], flags)[0])
-            if filter != ALL:
-                members.filters[number] = filter
-            members.set_flags(number, flags | (COMPLEX if is_complex else 0))
-            added.append((number, part))
+            part = regions.part(at, at + count)
+            added.append((members.add(key, part, filter, flags), part))
             at += count
         return added
 
@@ -249,16 +234,6 @@ class SpaceState:
         chosen = self.subscriptions.flags[subscriptions] & REMEMBERED != 0
         remembered = list(zip(subscriptions[chosen].tolist(), publications[chosen].tolist(), strict=True))
         return remembered, subscriptions[~chosen], publications[~chosen]
-
-    def _add_outer(self, outer: Regions, filter: str) -> int:
-        """Add the hidden member that has the outer regions of a subscription."""
-        members, count = self.subscriptions, len(outer.start) - 1
-        number = int(members.add([None], outer, [count])[0])
-        if filter != ALL:
-            members.filters[number] = filter
-        is_complex = COMPLEX if count > 1 or filter != ALL else 0
-        members.set_flags(number, REMEMBERED | HIDDEN | WANTS_LEAVES | is_complex)
-        return number
 
     def _rename(self, dimension: int, old: np.ndarray, new: np.ndarray) -> None:
         for members in (self.publications, self.subscriptions):

@@ -7,28 +7,24 @@ matches follows from the stored regions. Pairs are stored only for subscriptions
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from whimbrel.spaces.column_batches import Columns
-from whimbrel.spaces.contents import read_all
 from whimbrel.spaces.dwell import SubscriptionOptions
 from whimbrel.spaces.journal import Journal, from_plain, to_plain
-from whimbrel.spaces.members import Members
+from whimbrel.spaces.members import ALL, Members
 from whimbrel.spaces.notifications import Content, Key, NotificationBuilder, Notifications
-from whimbrel.spaces.pair_matching import ALL, RegionFilter, RegionFilters
+from whimbrel.spaces.pair_matching import RegionFilter, RegionFilters
 from whimbrel.spaces.saved_state import dump_state, load_state, read_saved, write_saved
-from whimbrel.spaces.space_definitions import Region
+from whimbrel.spaces.space_definitions import Region, read_all
 from whimbrel.spaces.state import SpaceState
 from whimbrel.spaces.validation import CallValidator, Change, Changes
 from whimbrel.storage.facts import Facts, checked_facts
-
-Apply: TypeAlias = Callable[[float, NotificationBuilder], None]
 
 
 class SubjectSpaces:
@@ -126,9 +122,7 @@ class SubjectSpaces:
     def __enter__(self) -> SubjectSpaces:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def define(self, space: str, dimensions: Mapping[str, str]) -> None:
@@ -152,12 +146,10 @@ class SubjectSpaces:
         with self._lock:
             key = self._state.publications.check_new(key)
             self._state.filters.check(filter)
-            rows = self._validator.regions(regions)
-
-            def apply(moment: float, to: NotificationBuilder) -> None:
-                self._state.add_publications([key], rows, [len(regions)], filter, to)
-
-            return self._run("publish", [key, regions], {"filter": filter}, now, apply)
+            encoded = self._validator.regions(regions)
+            to = self._begin("publish", [key, regions], {"filter": filter}, now)
+            self._state.add_publications([key], encoded, [len(regions)], filter, to)
+            return self._finish(to)
 
     def publish_many(
         self,
@@ -169,12 +161,10 @@ class SubjectSpaces:
         """Add many publications in one call. With `quiet` nobody is notified, and no matches are searched."""
         with self._lock:
             kept = items if isinstance(items, Columns) else list(items)
-            keys, counts, rows = self._validator.encode_new(self._state.publications, kept)
-
-            def apply(moment: float, to: NotificationBuilder) -> None:
-                self._state.add_publications(keys, rows, counts, ALL, to, quiet)
-
-            return self._run("publish_many", [kept], {"quiet": quiet}, now, apply)
+            keys, counts, encoded = self._validator.encode_new(self._state.publications, kept)
+            to = self._begin("publish_many", [kept], {"quiet": quiet}, now)
+            self._state.add_publications(keys, encoded, counts, ALL, to, quiet)
+            return self._finish(to)
 
     def update_publication(self, key: Key, change: Change, *, now: float | None = None) -> Notifications:
         """Change a publication. Notifies subscriptions that begin to match it, and on request those that cease to.
@@ -185,11 +175,9 @@ class SubjectSpaces:
         with self._lock:
             number = self._state.publications.find(key)
             new = self._validator.changed(self._state.publications, number, change)
-
-            def apply(moment: float, to: NotificationBuilder) -> None:
-                self._state.change_publication(number, new, moment, to)
-
-            return self._run("update_publication", [key, change], {}, now, apply)
+            to = self._begin("update_publication", [key, change], {}, now)
+            self._state.change_publication(number, new, self._moment, to)
+            return self._finish(to)
 
     def update_many(
         self, changes: Iterable[tuple[Key, Change]] | Mapping[Key, Change] | Columns, *, now: float | None = None
@@ -202,25 +190,21 @@ class SubjectSpaces:
             else:
                 kept = list(changes.items() if isinstance(changes, Mapping) else changes)
             steps = self._state.definitions.stable(lambda: self._validator.steps(kept))
-
-            def apply(moment: float, to: NotificationBuilder) -> None:
-                for numbers, news in steps:
-                    if isinstance(numbers, int):
-                        self._state.change_publication(numbers, news, moment, to)
-                    else:
-                        self._state.move(numbers, news, moment, to)
-
-            return self._run("update_many", [kept], {}, now, apply)
+            to = self._begin("update_many", [kept], {}, now)
+            for numbers, news in steps:
+                if isinstance(numbers, int):
+                    self._state.change_publication(numbers, news, self._moment, to)
+                else:
+                    self._state.move(numbers, news, self._moment, to)
+            return self._finish(to)
 
     def delete_publication(self, key: Key, *, now: float | None = None) -> Notifications:
         """Delete a publication, and notify every subscription that matched it (delete)."""
         with self._lock:
             number = self._state.publications.find(key)
-
-            def apply(moment: float, to: NotificationBuilder) -> None:
-                self._state.delete_publication(number, to)
-
-            return self._run("delete_publication", [key], {}, now, apply)
+            to = self._begin("delete_publication", [key], {}, now)
+            self._state.delete_publication(number, to)
+            return self._finish(to)
 
     def subscribe(
         self,
@@ -242,15 +226,12 @@ class SubjectSpaces:
             key = self._state.subscriptions.check_new(key)
             self._state.filters.check(filter)
             options = self._validator.options(leave, hysteresis, dwell)
-            rows = self._validator.regions(regions)
-            outer = self._validator.outer(rows, options)
-
-            def apply(moment: float, to: NotificationBuilder) -> None:
-                self._state.add_subscription(key, rows, filter, options, outer, to)
-
-            seconds = {name: float(margin) for name, margin in options.hysteresis.items()}
-            named = {"filter": filter, "leave": leave, "hysteresis": seconds, "dwell": options.dwell}
-            return self._run("subscribe", [key, regions], named, now, apply)
+            encoded = self._validator.regions(regions)
+            outer = self._validator.outer(encoded, options)
+            named = {"filter": filter, "leave": leave, "hysteresis": options.hysteresis, "dwell": options.dwell}
+            to = self._begin("subscribe", [key, regions], named, now)
+            self._state.add_subscription(key, encoded, filter, options, outer, to)
+            return self._finish(to)
 
     def subscribe_many(
         self,
@@ -263,12 +244,10 @@ class SubjectSpaces:
         """Add many subscriptions in one call. With `quiet` nobody is notified, and no matches are searched."""
         with self._lock:
             kept = items if isinstance(items, Columns) else list(items)
-            keys, counts, rows = self._validator.encode_new(self._state.subscriptions, kept)
-
-            def apply(moment: float, to: NotificationBuilder) -> None:
-                self._state.add_subscriptions(keys, rows, counts, leave, to, quiet)
-
-            return self._run("subscribe_many", [kept], {"leave": leave, "quiet": quiet}, now, apply)
+            keys, counts, encoded = self._validator.encode_new(self._state.subscriptions, kept)
+            to = self._begin("subscribe_many", [kept], {"leave": leave, "quiet": quiet}, now)
+            self._state.add_subscriptions(keys, encoded, counts, leave, to, quiet)
+            return self._finish(to)
 
     def update_subscription(self, key: Key, change: Change, *, now: float | None = None) -> Notifications:
         """Change the regions of a subscription, and notify it of publications that begin to match, or cease to."""
@@ -277,21 +256,17 @@ class SubjectSpaces:
             new = self._validator.changed(self._state.subscriptions, number, change)
             options = self._state.dwell.options.get(number, SubscriptionOptions())
             outer = self._validator.outer(new, options)
-
-            def apply(moment: float, to: NotificationBuilder) -> None:
-                self._state.change_subscription(number, new, outer, moment, to)
-
-            return self._run("update_subscription", [key, change], {}, now, apply)
+            to = self._begin("update_subscription", [key, change], {}, now)
+            self._state.change_subscription(number, new, outer, self._moment, to)
+            return self._finish(to)
 
     def unsubscribe(self, key: Key, *, now: float | None = None) -> Notifications:
         """Remove a subscription. Nobody is notified."""
         with self._lock:
             number = self._state.subscriptions.find(key)
-
-            def apply(moment: float, to: NotificationBuilder) -> None:
-                self._state.unsubscribe(number)
-
-            return self._run("unsubscribe", [key], {}, now, apply)
+            to = self._begin("unsubscribe", [key], {}, now)
+            self._state.unsubscribe(number)
+            return self._finish(to)
 
     def matches(self, publication: Key) -> list[Key]:
         """The subscriptions that a publication matches now."""
@@ -320,18 +295,21 @@ class SubjectSpaces:
     def advance(self, now: float | None = None) -> Notifications:
         """Let publications leave whose dwell is over. Every other call does this first, too."""
         with self._lock:
-            return self._run("advance", [], {}, now, lambda moment, to: None)
+            return self._finish(self._begin("advance", [], {}, now))
 
-    def _run(
-        self, method: str, positional: list[Any], named: dict[str, Any], now: float | None, apply: Apply
-    ) -> Notifications:
-        """Journal a validated call, apply it, and return its notifications."""
+    def _begin(
+        self, method: str, positional: list[Any], named: dict[str, Any], now: float | None
+    ) -> NotificationBuilder:
+        """Journal a validated call, set the time, and let publications leave whose dwell is over."""
         moment = max(time.time() if now is None else float(now), self._moment)
         self._note(method, positional, named, moment)
         self._moment = moment
         to = NotificationBuilder()
         self._state.advance(moment, to)
-        apply(moment, to)
+        return to
+
+    def _finish(self, to: NotificationBuilder) -> Notifications:
+        """The notifications of a call that was applied."""
         self._state.prune()
         self.last = to.finish(self._state.names, self.sequence)
         return self.last

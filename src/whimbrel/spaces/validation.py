@@ -31,7 +31,6 @@ class CallValidator:
     """Checks and encodes the arguments of calls. It reads the state and never changes it."""
 
     def __init__(self, state: SpaceState) -> None:
-        self._state = state
         self._definitions = state.definitions
         self._publications = state.publications
 
@@ -49,14 +48,14 @@ class CallValidator:
         if len(olds.start) != 2:
             raise RegionError("the full list of regions, as there are several", "a mapping", path)
         cells = self._definitions.stable(lambda: self._definitions.encode(change, path, partial=True))
-        new = _changed_regions(olds, Regions.of([cells]))
+        new = Regions(*changed(*olds, *Regions.of([cells])))
         if not len(new.cells):
             raise EmptyRegion("a constraint on at least one dimension", "none", path)
         return new
 
     def encode_new(self, members: Members, items: Items) -> tuple[list[Key], list[int], Regions]:
         """The keys of new members, the number of regions of each, and all regions."""
-        keys = [members.check_new(key) for key in (items.keys if isinstance(items, Columns) else _keys(items))]
+        keys = list(map(members.check_new, items.keys if isinstance(items, Columns) else [key for key, _ in items]))
         if len(set(keys)) < len(keys):
             raise KeyExists(members.role, next(key for key, count in Counter(keys).items() if count > 1))
         if isinstance(items, Columns):
@@ -122,7 +121,7 @@ class CallValidator:
         if newest:
             pairs = enumerate(numbers.tolist())
             olds = Regions.of([newest[n].cells_of(0) if n in newest else olds.cells_of(place) for place, n in pairs])
-        news = _changed_regions(olds, changes)
+        news = Regions(*changed(*olds, *changes))
         empty = np.flatnonzero(np.diff(news.start) == 0)
         if len(empty):
             key = self._publications.names[numbers[empty[0]]]
@@ -153,14 +152,6 @@ class CallValidator:
                 domain = self._definitions.domains[cell[0]]
                 cell[1:] = widened(domain, int(cell[1]), int(cell[2]), margin)
         return Regions(rows.start, cells)
-
-
-def _keys(items: list[tuple[Key, Sequence[Region]]]) -> list[Key]:
-    return [key for key, _ in items]
-
-
-def _changed_regions(olds: Regions, changes: Regions) -> Regions:
-    return Regions(*changed(*olds, *changes))
 
 
 def _seconds(span: float | timedelta, option: str) -> float:
