@@ -13,6 +13,8 @@ from __future__ import annotations
 import sqlite3
 import uuid
 import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from time import time_ns
 from urllib.parse import quote
@@ -36,8 +38,7 @@ _BUSY_SECONDS = 30.0  # a reader waits only while another process recovers the f
 def open_for_writing(directory: Path) -> sqlite3.Connection:
     """A read-write connection; creates the log if it is missing. The caller must hold the writer's lock."""
     path = directory / FILE_NAME
-    connection = _connect(path, f"file:{quote(str(path.absolute()))}?mode=rwc")
-    try:
+    with _connection(path, "rwc") as connection:
         connection.execute("PRAGMA synchronous = FULL")
         if not _is_log(path, connection):
             connection.execute("PRAGMA journal_mode = WAL")
@@ -51,12 +52,6 @@ def open_for_writing(directory: Path) -> sqlite3.Connection:
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
             raise LogError(path, f"Expected SQLite to keep a write-ahead log here, but it chose {mode!r}")
-    except sqlite3.Error as error:
-        connection.close()
-        raise refusal(path, error) from error
-    except LogError:
-        connection.close()
-        raise
     return connection
 
 
@@ -65,16 +60,9 @@ def open_for_reading(directory: Path) -> sqlite3.Connection:
     path = directory / FILE_NAME
     if not path.exists():
         raise MissingLog(directory)
-    connection = _connect(path, f"file:{quote(str(path.absolute()))}?mode=ro")
-    try:
+    with _connection(path, "ro") as connection:
         if not _is_log(path, connection):
             raise MissingLog(directory)
-    except sqlite3.Error as error:
-        connection.close()
-        raise refusal(path, error) from error
-    except LogError:
-        connection.close()
-        raise
     return connection
 
 
@@ -98,11 +86,20 @@ def refusal(path: Path, error: sqlite3.Error) -> LogError:
     return LogError(path, f"Expected to use the log, but SQLite says: {error}")
 
 
-def _connect(path: Path, uri: str) -> sqlite3.Connection:
-    try:
-        return sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-    except sqlite3.Error as error:
-        raise refusal(path, error) from error
+@contextmanager
+def _connection(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+    """A connection that stays open, unless the block fails. Errors of SQLite become errors of a log."""
+    uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
+    with ExitStack() as on_error:
+        try:
+            connection = sqlite3.connect(
+                uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            on_error.callback(connection.close)
+            yield connection
+        except sqlite3.Error as error:
+            raise refusal(path, error) from error
+        on_error.pop_all()
 
 
 def _is_log(path: Path, connection: sqlite3.Connection) -> bool:

@@ -59,8 +59,7 @@ class LogReader:
 
     def read(self, start: int, end: int | None = None) -> Iterator[Entry]:
         """The entries with `start <= offset < end`. By default `end` is the present end of the log."""
-        for row in self.rows(start, end):
-            offset, time, kind, event, coded = row
+        for offset, time, kind, event, coded in self.rows(start, end):
             try:
                 matches = None if coded is None else match_list.decode(coded)
             except ValueError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +14,6 @@ from whimbrel.spaces.errors import EmptyRegion, RegionError
 from whimbrel.spaces.index.region_arrays import Int64s, Regions
 from whimbrel.spaces.notifications import Key
 from whimbrel.spaces.space_definitions import Definitions
-
-Column: TypeAlias = ArrayLike | tuple[ArrayLike, ArrayLike]
 
 _LARGEST = 1 << 62
 
@@ -29,7 +27,7 @@ class Columns:
     """
 
     keys: Sequence[Key]
-    values: Mapping[str, Column]
+    values: Mapping[str, ArrayLike | tuple[ArrayLike, ArrayLike]]
 
 
 def encode_columns(columns: Columns, definitions: Definitions, partial: bool) -> Regions:

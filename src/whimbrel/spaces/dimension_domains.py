@@ -7,6 +7,9 @@ cases. Every value has a cut of its own, and the next value begins at the cut ab
     integer     the integer; exclusive bounds become inclusive ones (AMB-19h), so (3, 4) is empty
     timestamp   nanoseconds
     string      labels in order, with gaps for later strings (see `strings`)
+
+Each domain is a class: `point` gives the cuts around one value, `interval` those of an interval, `show` the interval
+between two cuts. `parse` reads the text of a bound; ValueError if it is not a value.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import struct
 import sys
 from datetime import date
 from decimal import Decimal
-from typing import ClassVar, Protocol, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,25 +37,7 @@ EXACT = 1 << 53
 _NO_BOUND = {"", "inf", "+inf", "-inf", "∞", "-∞", "+∞"}
 
 
-class DimensionDomain(Protocol):
-    """The values of a dimension and their cuts."""
-
-    name: ClassVar[str]
-
-    def point(self, item: object, path: str) -> tuple[int, int]:
-        """The cuts around one value."""
-
-    def interval(self, interval: Interval, path: str) -> tuple[int, int]:
-        """The cuts of an interval."""
-
-    def parse(self, text: str) -> object:
-        """The value that the text of a bound stands for; ValueError if it is none."""
-
-    def show(self, low: int, high: int) -> Interval:
-        """The interval between two cuts."""
-
-
-def encode(domain: DimensionDomain, item: object, path: str) -> tuple[int, int]:
+def encode(domain: AnyDomain, item: object, path: str) -> tuple[int, int]:
     """The cuts of a constraint as a user wrote it; RegionError, which names the `path`, if it is not a constraint."""
     if isinstance(item, str):
         parts = split_text(item) if domain.name != "string" else None
@@ -73,7 +58,7 @@ def encode(domain: DimensionDomain, item: object, path: str) -> tuple[int, int]:
     return domain.point(item, path)
 
 
-def _interval_cuts(domain: DimensionDomain, low: object, high: object, ends: str, path: str) -> tuple[int, int]:
+def _interval_cuts(domain: AnyDomain, low: object, high: object, ends: str, path: str) -> tuple[int, int]:
     """The cuts of an interval with these bounds; EmptyRegion if it holds no value."""
     bounds = [None if bound is None else _bound(domain, bound, path) for bound in (low, high)]
     interval = Interval(bounds[0], bounds[1], ends)
@@ -83,7 +68,7 @@ def _interval_cuts(domain: DimensionDomain, low: object, high: object, ends: str
     return cuts
 
 
-def _bound(domain: DimensionDomain, item: object, path: str) -> Value | None:
+def _bound(domain: AnyDomain, item: object, path: str) -> Value | None:
     """A bound as a value of its domain's type; None for an infinity, which is no bound."""
     if isinstance(item, float) and math.isinf(item):
         return None
@@ -99,12 +84,10 @@ class NumberDomain:
     name: ClassVar[str] = "number"
 
     def point(self, item: object, path: str) -> tuple[int, int]:
-        """The cuts around one number."""
         code = _code(item if isinstance(item, float) else self._float(item, path), path)
         return code, code + 1
 
     def interval(self, interval: Interval, path: str) -> tuple[int, int]:
-        """The cuts of an interval."""
         low, high = LOW, HIGH
         if interval.low is not None:
             low = _code(self._float(interval.low, path), path) + (interval.ends[0] == "(")
@@ -113,11 +96,9 @@ class NumberDomain:
         return low, high
 
     def parse(self, text: str) -> object:
-        """The number that a text writes."""
         return _number(text)
 
     def show(self, low: int, high: int) -> Interval:
-        """The interval between two cuts."""
         if high == low + 1:
             return Interval(_decode(low), _decode(low))
         bottom: tuple[int | float | None, str] = (None, "(")
@@ -152,7 +133,6 @@ class IntegerDomain:
     name: ClassVar[str] = "integer"
 
     def point(self, item: object, path: str) -> tuple[int, int]:
-        """The cuts around one integer."""
         value = item if type(item) is int else read_value(item, path)
         if type_of(value) != NUMBER or not isinstance(value, int):
             raise RegionError("an integer", repr(item), path)
@@ -171,11 +151,9 @@ class IntegerDomain:
         return low, high
 
     def parse(self, text: str) -> object:
-        """The number that a text writes."""
         return _number(text)
 
     def show(self, low: int, high: int) -> Interval:
-        """The interval between two cuts."""
         return Interval(None if low == LOW else low, None if high == HIGH else high - 1)
 
 
@@ -185,12 +163,10 @@ class TimestampDomain:
     name: ClassVar[str] = "timestamp"
 
     def point(self, item: object, path: str) -> tuple[int, int]:
-        """The cuts around one instant."""
         at = self._nanoseconds(item, path)
         return at, at + 1
 
     def interval(self, interval: Interval, path: str) -> tuple[int, int]:
-        """The cuts of an interval."""
         low, high = LOW, HIGH
         if interval.low is not None:
             low = self._nanoseconds(interval.low, path) + (interval.ends[0] == "(")
@@ -199,15 +175,10 @@ class TimestampDomain:
         return low, high
 
     def parse(self, text: str) -> object:
-        """The instant that a text names."""
         return Timestamp.parse(text)
 
     def show(self, low: int, high: int) -> Interval:
-        """The interval between two cuts."""
-        return Interval(
-            None if low == LOW else Timestamp(low),
-            None if high == HIGH else Timestamp(high - 1),
-        )
+        return Interval(None if low == LOW else Timestamp(low), None if high == HIGH else Timestamp(high - 1))
 
     def _nanoseconds(self, item: object, path: str) -> int:
         instant = _instant(item, path)

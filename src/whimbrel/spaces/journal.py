@@ -29,7 +29,7 @@ from whimbrel.model.values import Timestamp, to_value
 from whimbrel.spaces.column_batches import Columns
 from whimbrel.spaces.errors import JournalError
 from whimbrel.spaces.intervals import Interval
-from whimbrel.storage.array_file import open_file, write_file
+from whimbrel.storage.array_file import Arrays, open_file, write_file
 from whimbrel.storage.atomic import make_directory, sync
 from whimbrel.storage.errors import Locked
 from whimbrel.storage.lock import OwnerLock
@@ -41,8 +41,6 @@ _MAGIC = b"WHIMSPC1"
 _HEAD = struct.Struct("<II")
 _INTERVAL, _TIME, _COLUMNS, _REGION = "interval", "time", "columns", "region"
 _NAME = re.compile(r"(snapshot|journal)-(\d{20})\.(whimbrel|log)")
-
-Arrays = Mapping[str, np.ndarray]
 
 
 class Journal:
@@ -56,7 +54,7 @@ class Journal:
         except Locked:
             raise JournalError(directory, "it is open in another process or object") from None
         try:
-            self.base = self._newest_snapshot()
+            self.base = max((sequence for kind, sequence, _ in self._ours() if kind == "snapshot"), default=0)
             self._file = self._open_log()
         except BaseException:
             self._lock.release()
@@ -127,11 +125,9 @@ class Journal:
         return self.directory / f"{kind}-{sequence:020}.{'log' if kind == 'journal' else 'whimbrel'}"
 
     def _ours(self) -> list[tuple[str, int, Path]]:
+        """The kind, sequence number and path of each snapshot and journal in the directory."""
         found = [(_NAME.fullmatch(path.name), path) for path in self.directory.iterdir()]
         return [(name[1], int(name[2]), path) for name, path in found if name]
-
-    def _newest_snapshot(self) -> int:
-        return max((sequence for kind, sequence, _ in self._ours() if kind == "snapshot"), default=0)
 
     def _open_log(self) -> int:
         path = self._path("journal", self.base)
@@ -181,7 +177,8 @@ def to_plain(item: object) -> object:
     if isinstance(item, Interval):
         return {_INTERVAL: [to_plain(item.low), to_plain(item.high), item.ends]}
     if isinstance(item, Columns):
-        columns = [[name, [_column(each) for each in _parts(column)]] for name, column in item.values.items()]
+        parts = {name: each if isinstance(each, tuple) else (each,) for name, each in item.values.items()}
+        columns = [[name, [_column(values) for values in part]] for name, part in parts.items()]
         return {_COLUMNS: [list(item.keys), columns]}
     if isinstance(item, Mapping):
         return {_REGION: [[name, to_plain(each)] for name, each in item.items()]}
@@ -207,10 +204,6 @@ def from_plain(item: Any) -> Any:
         read = {name: tuple(np.frombuffer(raw, dtype) for dtype, raw in parts) for name, parts in columns}
         return Columns(keys, {name: parts if len(parts) == 2 else parts[0] for name, parts in read.items()})
     return {name: from_plain(each) for name, each in content}
-
-
-def _parts(column: Any) -> tuple[Any, ...]:
-    return column if isinstance(column, tuple) else (column,)
 
 
 def _column(values: Any) -> list[object]:

@@ -12,18 +12,14 @@ from itertools import accumulate
 from typing import Protocol, TypeAlias, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
+from whimbrel.spaces.index.region_arrays import Bytes, Int32s
 from whimbrel.spaces.intervals import Interval
 
 Key: TypeAlias = int | str
 
 KINDS = ("enter", "leave", "delete")
 ENTER, LEAVE, DELETE = range(3)
-
-Int32s = NDArray[np.int32]
-Bytes = NDArray[np.uint8]
-
 
 Content: TypeAlias = list[dict[str, Interval]]
 

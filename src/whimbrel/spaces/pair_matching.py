@@ -28,18 +28,13 @@ RegionFilter: TypeAlias = Callable[[DecodedRegions, DecodedRegions, Sequence[tup
 """Takes its own regions, the other side's, and the pairs of their places that match; returns whether that suffices."""
 
 _NONE = Regions.none(0)
-_ZERO = np.zeros(1, np.int32)
-
-
-def _any(own: DecodedRegions, other: DecodedRegions, pairs: Sequence[tuple[int, int]]) -> bool:
-    return bool(pairs)
 
 
 class RegionFilters:
-    """RegionFilters by name. `all` is the usual one; `any` holds if one pair of regions matches."""
+    """Filters by name. `all` is the usual one; `any` holds if one pair of regions matches."""
 
     def __init__(self, more: Mapping[str, RegionFilter] | None = None) -> None:
-        self._named: dict[str, RegionFilter] = {"any": _any, **(more or {})}
+        self._named: dict[str, RegionFilter] = {"any": lambda own, other, pairs: bool(pairs), **(more or {})}
         if ALL in self._named:
             raise SpaceOptionError("filters", f"another name than {ALL!r}", ALL)
 
@@ -104,7 +99,7 @@ class Matching:
     def matched(self, other: Members, regions: Regions, filter: str) -> Int32s:
         """All members of the other side that match these regions, without hidden ones."""
         if filter == ALL and len(regions.start) == 2:
-            found = self.begun(other, _ZERO, Regions.none(1), regions)[1]
+            found = self.begun(other, np.zeros(1, np.int32), Regions.none(1), regions)[1]
         else:
             found = self.begun_by(other, _NONE, regions, filter)
         visible: Int32s = found[other.flags[found] & HIDDEN == 0]

@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from whimbrel.model.intervals import Cut, IntervalSet, after, before, edge
 from whimbrel.model.values import STRING, TIMESTAMP, SortKey, sort_key
 from whimbrel.spaces.errors import EmptyRegion, RegionError
-from whimbrel.spaces.index.region_arrays import HIGH, LOW
+from whimbrel.spaces.index.region_arrays import HIGH, LOW, Int64s
 from whimbrel.spaces.intervals import Interval, read_value
 
 _STRIDE = 1 << 32
@@ -25,8 +24,6 @@ _STRIDE = 1 << 32
 _LIMIT = 1 << 61
 _FEW = 1_024
 """Cuts that are never worth a `prune`."""
-
-Codes = NDArray[np.int64]
 
 
 class Labels:
@@ -41,7 +38,7 @@ class Labels:
         self.relabelings = 0
         """How often all labels were replaced."""
         self._kept = 0
-        self.renamed: Callable[[Codes, Codes], None] = lambda old, new: None
+        self.renamed: Callable[[Int64s, Int64s], None] = lambda old, new: None
         """Called with the old and the new labels, in the same order."""
 
     def __len__(self) -> int:
@@ -86,7 +83,7 @@ class Labels:
         """Whether the number of cuts has more than doubled since the last `prune`."""
         return len(self._cuts) > 2 * self._kept + _FEW
 
-    def prune(self, used: Codes) -> None:
+    def prune(self, used: Int64s) -> None:
         """Forget the cuts whose labels are not in `used`."""
         needed = set(used.tolist())
         kept = [(cut, code) for cut, code in zip(self._cuts, self._codes, strict=True) if code in needed]
@@ -114,7 +111,10 @@ class Labels:
 
 
 class StringDomain:
-    """Text in code point order. A string is always a point: intervals are pairs or Interval objects."""
+    """Text in code point order. A string is always a point: intervals are pairs or Interval objects.
+
+    Its methods are those of every domain (see `dimension_domains`).
+    """
 
     name: ClassVar[str] = "string"
 
@@ -122,12 +122,10 @@ class StringDomain:
         self.labels = Labels()
 
     def point(self, item: object, path: str) -> tuple[int, int]:
-        """The cuts around one string."""
         key = self._key(item, path)
         return self.labels.of(before(key)), self.labels.of(after(key))
 
     def interval(self, interval: Interval, path: str) -> tuple[int, int]:
-        """The cuts of an interval."""
         low, high = edge(STRING), edge(TIMESTAMP)
         if interval.low is not None:
             key = self._key(interval.low, path)
@@ -143,11 +141,9 @@ class StringDomain:
         )
 
     def parse(self, text: str) -> object:
-        """The text itself."""
         return text
 
     def show(self, low: int, high: int) -> Interval:
-        """The interval between two cuts."""
         return show_text(self.labels.cut_of, low, high)
 
     def _key(self, item: object, path: str) -> SortKey:
