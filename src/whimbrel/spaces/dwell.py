@@ -91,5 +91,5 @@ class DwellSubscriptions:
         to.add_pairs([(number, publication) for number in self.pairs.delete(publication)], DELETE)
 
     def expire(self, now: float) -> list[tuple[int, int]]:
-        """Let the publications leave whose dwell is over; return the pairs to tell (subscription, publication)."""
+        """Let publications leave when their dwell is over. Return the (subscription, publication) pairs to tell."""
         return [pair for pair in self.pairs.expire(now) if self.options[pair[0]].leave]

@@ -7,6 +7,7 @@ number is used again only with a new list of names: notifications that hold the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,14 @@ ALL = "all"
 
 _FEW = 1_024
 """Removed members whose numbers wait for a new list of names."""
+
+
+class NewMembers(NamedTuple):
+    """Keys of members to add, the regions of all of them in order, and how many regions each has."""
+
+    keys: list[Key]
+    regions: Regions
+    counts: list[int]
 
 
 class Members:
@@ -68,13 +77,21 @@ class Members:
         except (KeyError, TypeError):
             raise UnknownKey(self.role, key) from None
 
-    def add_simple(self, keys: Sequence[Key], regions: Regions, flags: int) -> Int32s:
-        """Add members with one region each and the usual filter. Returns their numbers."""
-        numbers = self._take(keys)
-        rows = self._write_new(regions)
-        self._single[numbers], self.owner[rows] = rows, numbers
-        self._flag(numbers, flags)
-        return numbers
+    def add_many(self, new: NewMembers, filter: str, flags: int) -> list[tuple[Int32s | int, Regions]]:
+        """Add members, simple ones together and the others one by one. Returns their numbers with their regions."""
+        if filter == ALL and max(new.counts, default=1) == 1:
+            numbers = self._take(new.keys)
+            rows = self._write_new(new.regions)
+            self._single[numbers], self.owner[rows] = rows, numbers
+            self._flag(numbers, flags)
+            return [(numbers, new.regions)]
+        added: list[tuple[Int32s | int, Regions]] = []
+        at = 0
+        for key, count in zip(new.keys, new.counts, strict=True):
+            part = new.regions.part(at, at + count)
+            added.append((self.add(key, part, filter, flags), part))
+            at += count
+        return added
 
     def add(self, key: Key | None, regions: Regions, filter: str, flags: int) -> int:
         """Add a member with any regions and filter; a key of None makes a hidden one. Returns its number."""

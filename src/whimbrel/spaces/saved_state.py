@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from whimbrel.spaces.dwell import SubscriptionOptions
 from whimbrel.spaces.index.region_arrays import Regions
-from whimbrel.spaces.members import ALL, WANTS_LEAVES, Members
+from whimbrel.spaces.members import ALL, WANTS_LEAVES, Members, NewMembers
 from whimbrel.spaces.notifications import Key, NotificationBuilder
 from whimbrel.spaces.state import SpaceState
 from whimbrel.spaces.validation import CallValidator
@@ -25,7 +25,7 @@ _THING = "file of saved spaces"
 
 
 class _SavedDwell(msgspec.Struct, array_like=True):
-    """A subscription with hysteresis or dwell, and the publications inside: when each leaves if it is out."""
+    """A subscription with hysteresis or dwell, and the publications inside. One that is out has the time it leaves."""
 
     key: Key
     leave: bool
@@ -40,16 +40,6 @@ class _SavedContent(msgspec.Struct):
     spaces: list[tuple[str, dict[str, str]]]
     labels: list[list[tuple[Any, int]]]
     inside: list[_SavedDwell]
-
-
-class _Group(NamedTuple):
-    """Members that are added together: simple ones with the same flags, or one of any kind."""
-
-    keys: list[Key]
-    regions: Regions
-    counts: list[int]
-    filter: str
-    flags: int
 
 
 def dump_state(state: SpaceState, sequence: int, moment: float) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -84,19 +74,18 @@ def load_state(
         state.define(name, dimensions)
     for (_, domain), labels in zip(state.definitions.strings, content.labels, strict=True):
         domain.labels.load((tuple(cut), code) for cut, code in labels)
-    for group in _load(arrays, state.publications, set()):
-        state.filters.check(group.filter)
-        state.add(state.publications, *group)
+    for new, filter, flags in _load(arrays, state.publications, set()):
+        state.publications.add_many(new, state.filters.check(filter), flags)
     saved_dwell = {saved.key: saved for saved in content.inside}
-    for group in _load(arrays, state.subscriptions, set(saved_dwell)):
-        state.filters.check(group.filter)
-        saved = saved_dwell.get(group.keys[0])
+    for new, filter, flags in _load(arrays, state.subscriptions, set(saved_dwell)):
+        state.filters.check(filter)
+        saved = saved_dwell.get(new.keys[0])
         if saved is None:
-            state.add(state.subscriptions, *group)
+            state.subscriptions.add_many(new, filter, flags)
             continue
         options = SubscriptionOptions(saved.leave, saved.hysteresis, saved.dwell)
-        outer = validator.outer(group.regions, options)
-        number = state.add_subscription(saved.key, group.regions, group.filter, options, outer, NotificationBuilder())
+        outer = validator.outer(new.regions, options)
+        number = state.add_subscription(saved.key, new.regions, filter, options, outer, NotificationBuilder())
         number_of = state.publications.number_of
         state.dwell.restore(number, {number_of[publication]: due for publication, due in saved.inside})
     moment = description["moment"]
@@ -134,8 +123,8 @@ def _dump(members: Members) -> dict[str, np.ndarray]:
     }
 
 
-def _load(arrays: dict[str, np.ndarray], members: Members, alone: set[Key]) -> Iterator[_Group]:
-    """The members of a role in groups. Members that are not simple, or in `alone`, come last and one by one."""
+def _load(arrays: dict[str, np.ndarray], members: Members, alone: set[Key]) -> Iterator[tuple[NewMembers, str, int]]:
+    """The members of a role with filter and flags: simple ones by flags, then others, and those in `alone`, singly."""
     counts, flags, start, cells = (arrays[f"{members.role}.{name}"] for name in ("counts", "told", "start", "cells"))
     keys: list[tuple[Key, str]] = msgspec.msgpack.decode(
         arrays[f"{members.role}.keys"].tobytes(), type=list[tuple[Key, str]]
@@ -150,8 +139,9 @@ def _load(arrays: dict[str, np.ndarray], members: Members, alone: set[Key]) -> I
         else:
             others.append(place)
     for flag, places in simple.items():
-        yield _Group([keys[place][0] for place in places], regions.take(first[places]), [1] * len(places), ALL, flag)
+        simple_keys = [keys[place][0] for place in places]
+        yield NewMembers(simple_keys, regions.take(first[places]), [1] * len(places)), ALL, flag
     for place in others:
         key, filter = keys[place]
         rows = np.arange(first[place], first[place + 1])
-        yield _Group([key], regions.take(rows), [len(rows)], filter, int(flags[place]))
+        yield NewMembers([key], regions.take(rows), [len(rows)]), filter, int(flags[place])

@@ -10,7 +10,7 @@ import numpy as np
 from whimbrel.spaces.contents import ContentTracker, WrittenContent
 from whimbrel.spaces.dwell import DwellSubscriptions, SubscriptionOptions
 from whimbrel.spaces.index.region_arrays import Int32s, Int64s, Regions
-from whimbrel.spaces.members import ALL, HIDDEN, REMEMBERED, WANTS_LEAVES, Members
+from whimbrel.spaces.members import ALL, HIDDEN, REMEMBERED, WANTS_LEAVES, Members, NewMembers
 from whimbrel.spaces.notifications import DELETE, ENTER, LEAVE, Key, NotificationBuilder
 from whimbrel.spaces.pair_matching import Matching, RegionFilters
 from whimbrel.spaces.space_definitions import Definitions
@@ -55,18 +55,15 @@ class SpaceState:
                 domain.labels.prune(np.concatenate(used))
 
     def advance(self, moment: float, to: NotificationBuilder) -> None:
-        """Let the publications leave whose dwell is over."""
+        """Let publications leave when their dwell is over."""
         left = self.dwell.expire(moment)
         if left:
             to.contents = self.contents.current(np.array([publication for _, publication in left], np.int32))
             to.add_pairs(left, LEAVE)
 
-    def add_publications(
-        self, keys: list[Key], regions: Regions, counts: list[int], filter: str, to: NotificationBuilder,
-        quiet: bool = False,
-    ) -> None:  # fmt: skip
+    def add_publications(self, new: NewMembers, filter: str, to: NotificationBuilder, quiet: bool = False) -> None:
         """Add publications, and notify the subscriptions that they match, unless `quiet`."""
-        for numbers, part in self.add(self.publications, keys, regions, counts, filter, 0):
+        for numbers, part in self.publications.add_many(new, filter, 0):
             if not quiet:
                 which, found = self._begun(self.subscriptions, numbers, part, filter=filter)
                 to.contents = WrittenContent(numbers, part, self.definitions.reader())
@@ -96,21 +93,23 @@ class SpaceState:
         self.dwell.deleted(number, to)
         self.publications.remove(number)
 
-    def add_subscriptions(
-        self, keys: list[Key], regions: Regions, counts: list[int], leave: bool, to: NotificationBuilder, quiet: bool
-    ) -> None:
+    def add_subscriptions(self, new: NewMembers, leave: bool, to: NotificationBuilder, quiet: bool) -> None:
         """Add subscriptions without other options, and notify them of what they match, unless `quiet`."""
-        flags = WANTS_LEAVES if leave else 0
-        for numbers, part in self.add(self.subscriptions, keys, regions, counts, ALL, flags):
+        for numbers, part in self.subscriptions.add_many(new, ALL, WANTS_LEAVES if leave else 0):
             if not quiet:
                 which, found = self._begun(self.publications, numbers, part)
                 to.contents = self.contents.current(found)
                 to.add(which, found, ENTER)
 
     def add_subscription(
-        self, key: Key, regions: Regions, filter: str, options: SubscriptionOptions, outer: Regions | None,
+        self,
+        key: Key,
+        regions: Regions,
+        filter: str,
+        options: SubscriptionOptions,
+        outer: Regions | None,
         to: NotificationBuilder,
-    ) -> int:  # fmt: skip
+    ) -> int:
         """Add a subscription with its outer regions, if hysteresis gives any. Returns its number."""
         flags = WANTS_LEAVES if options.leave else 0
         if options.remembers_pairs:
@@ -170,22 +169,8 @@ class SpaceState:
         filter = self.subscriptions.filters.get(number, ALL)
         return sorted(self.matching.matched(self.publications, self.subscriptions.read(number), filter).tolist())
 
-    def add(
-        self, members: Members, keys: list[Key], regions: Regions, counts: list[int], filter: str, flags: int
-    ) -> list[tuple[Int32s | int, Regions]]:
-        """Add members, simple ones together and the others one by one. Returns their numbers with their regions."""
-        if filter == ALL and max(counts, default=1) == 1:
-            return [(members.add_simple(keys, regions, flags), regions)]
-        added: list[tuple[Int32s | int, Regions]] = []
-        at = 0
-        for key, count in zip(keys, counts, strict=True):
-            part = regions.part(at, at + count)
-            added.append((members.add(key, part, filter, flags), part))
-            at += count
-        return added
-
     def _derived_matches(self, number: int) -> Int32s:
-        """The subscriptions that a publication matches by its regions, without those whose pairs are stored."""
+        """The subscriptions that a publication matches, without subscriptions whose pairs are stored."""
         filter = self.publications.filters.get(number, ALL)
         found = self.matching.matched(self.subscriptions, self.publications.read(number), filter)
         derived: Int32s = found[self.subscriptions.flags[found] & REMEMBERED == 0]
@@ -214,14 +199,14 @@ class SpaceState:
         self._entered(found, which, to)
 
     def _entered(self, subscriptions: Int32s, publications: Int32s, to: NotificationBuilder) -> None:
-        """Pairs begin to match, of members that may have the inner or the outer region of a subscription."""
+        """Handle pairs that begin to match. A member has the inner or the outer region of its subscription."""
         remembered, subscriptions, publications = self._split(subscriptions, publications)
         for subscription, publication in remembered:
             self.dwell.entered(subscription, publication, to)
         to.add(subscriptions, publications, ENTER)
 
     def _left(self, subscriptions: Int32s, publications: Int32s, moment: float, to: NotificationBuilder) -> None:
-        """Pairs cease to match, of members that want to know."""
+        """Handle pairs that cease to match, for members that are told of leaves."""
         remembered, subscriptions, publications = self._split(subscriptions, publications)
         for subscription, publication in remembered:
             self.dwell.left(subscription, publication, moment, to)

@@ -17,7 +17,7 @@ import numpy as np
 from whimbrel.spaces.column_batches import Columns
 from whimbrel.spaces.dwell import SubscriptionOptions
 from whimbrel.spaces.journal import Journal, from_plain, to_plain
-from whimbrel.spaces.members import ALL, Members
+from whimbrel.spaces.members import ALL, Members, NewMembers
 from whimbrel.spaces.notifications import Content, Key, NotificationBuilder, Notifications
 from whimbrel.spaces.pair_matching import RegionFilter, RegionFilters
 from whimbrel.spaces.saved_state import dump_state, load_state, read_saved, write_saved
@@ -146,9 +146,9 @@ class SubjectSpaces:
         with self._lock:
             key = self._state.publications.check_new(key)
             self._state.filters.check(filter)
-            encoded = self._validator.regions(regions)
+            new = NewMembers([key], self._validator.regions(regions), [len(regions)])
             to = self._begin("publish", [key, regions], {"filter": filter}, now)
-            self._state.add_publications([key], encoded, [len(regions)], filter, to)
+            self._state.add_publications(new, filter, to)
             return self._finish(to)
 
     def publish_many(
@@ -161,9 +161,9 @@ class SubjectSpaces:
         """Add many publications in one call. With `quiet` nobody is notified, and no matches are searched."""
         with self._lock:
             kept = items if isinstance(items, Columns) else list(items)
-            keys, counts, encoded = self._validator.encode_new(self._state.publications, kept)
+            new = self._validator.encode_new(self._state.publications, kept)
             to = self._begin("publish_many", [kept], {"quiet": quiet}, now)
-            self._state.add_publications(keys, encoded, counts, ALL, to, quiet)
+            self._state.add_publications(new, ALL, to, quiet)
             return self._finish(to)
 
     def update_publication(self, key: Key, change: Change, *, now: float | None = None) -> Notifications:
@@ -244,9 +244,9 @@ class SubjectSpaces:
         """Add many subscriptions in one call. With `quiet` nobody is notified, and no matches are searched."""
         with self._lock:
             kept = items if isinstance(items, Columns) else list(items)
-            keys, counts, encoded = self._validator.encode_new(self._state.subscriptions, kept)
+            new = self._validator.encode_new(self._state.subscriptions, kept)
             to = self._begin("subscribe_many", [kept], {"leave": leave, "quiet": quiet}, now)
-            self._state.add_subscriptions(keys, encoded, counts, leave, to, quiet)
+            self._state.add_subscriptions(new, leave, to, quiet)
             return self._finish(to)
 
     def update_subscription(self, key: Key, change: Change, *, now: float | None = None) -> Notifications:
@@ -293,14 +293,14 @@ class SubjectSpaces:
         return {"publications": len(self._state.publications), "subscriptions": len(self._state.subscriptions)}
 
     def advance(self, now: float | None = None) -> Notifications:
-        """Let publications leave whose dwell is over. Every other call does this first, too."""
+        """Let publications leave when their dwell is over. Every other call does this first, too."""
         with self._lock:
             return self._finish(self._begin("advance", [], {}, now))
 
     def _begin(
         self, method: str, positional: list[Any], named: dict[str, Any], now: float | None
     ) -> NotificationBuilder:
-        """Journal a validated call, set the time, and let publications leave whose dwell is over."""
+        """Journal a validated call, set the time, and let publications leave when their dwell is over."""
         moment = max(time.time() if now is None else float(now), self._moment)
         self._note(method, positional, named, moment)
         self._moment = moment

@@ -15,7 +15,7 @@ from whimbrel.spaces.dwell import SubscriptionOptions
 from whimbrel.spaces.errors import EmptyRegion, KeyExists, RegionError, SpaceOptionError
 from whimbrel.spaces.index.region_arrays import Int32s, Regions
 from whimbrel.spaces.index.region_rows import changed
-from whimbrel.spaces.members import COMPLEX, Members
+from whimbrel.spaces.members import COMPLEX, Members, NewMembers
 from whimbrel.spaces.notifications import Key
 from whimbrel.spaces.space_definitions import Cells, Region
 from whimbrel.spaces.state import SpaceState
@@ -53,17 +53,18 @@ class CallValidator:
             raise EmptyRegion("a constraint on at least one dimension", "none", path)
         return new
 
-    def encode_new(self, members: Members, items: Items) -> tuple[list[Key], list[int], Regions]:
-        """The keys of new members, the number of regions of each, and all regions."""
+    def encode_new(self, members: Members, items: Items) -> NewMembers:
+        """Check the keys of new members, and encode their regions."""
         keys = list(map(members.check_new, items.keys if isinstance(items, Columns) else [key for key, _ in items]))
         if len(set(keys)) < len(keys):
             raise KeyExists(members.role, next(key for key, count in Counter(keys).items() if count > 1))
         if isinstance(items, Columns):
-            return keys, [1] * len(keys), encode_columns(items, self._definitions, partial=False)
+            return NewMembers(keys, encode_columns(items, self._definitions, partial=False), [1] * len(keys))
         rows = self._definitions.stable(
             lambda: [self._definitions.encode_all(regions, f"{key!r}") for key, regions in items]
         )
-        return keys, [len(regions) for regions in rows], Regions.of([cells for regions in rows for cells in regions])
+        regions = Regions.of([cells for each in rows for cells in each])
+        return NewMembers(keys, regions, [len(each) for each in rows])
 
     def steps(self, changes: Changes) -> list[tuple[Int32s | int, Regions]]:
         """Split a batch of changes into steps: each changes several simple publications once, or one of any kind.
