@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from whimbrel.pipeline.spark.session import session
     from whimbrel.pipeline.stages.conform.conform import conform
     from whimbrel.pipeline.stages.deliver.deliver import deliver
-    from whimbrel.pipeline.stages.match.match import explain, match
-    from whimbrel.pipeline.stages.match.match_stream import match_stream
+    from whimbrel.pipeline.stages.match.match import explain, match, match_stream
     from whimbrel.pipeline.stages.transitions.transitions import export_publications, transitions
 
 __all__ = [
@@ -47,29 +46,26 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Compiled": "index.compile",
-    "IndexStore": "index.store",
-    "backtest": "jobs.backtest",
-    "compile_index": "index.compile",
-    "conform": "stages.conform.conform",
-    "deliver": "stages.deliver.deliver",
-    "explain": "stages.match.match",
-    "export_publications": "stages.transitions.transitions",
-    "match": "stages.match.match",
-    "match_stream": "stages.match.match_stream",
-    "session": "spark.session",
-    "ship": "spark.packaging",
-    "statistics": "index.statistics",
-    "transitions": "stages.transitions.transitions",
+    "index.compile": ("Compiled", "compile_index"),
+    "index.statistics": ("statistics",),
+    "index.store": ("IndexStore",),
+    "jobs.backtest": ("backtest",),
+    "spark.packaging": ("ship",),
+    "spark.session": ("session",),
+    "stages.conform.conform": ("conform",),
+    "stages.deliver.deliver": ("deliver",),
+    "stages.match.match": ("explain", "match", "match_stream"),
+    "stages.transitions.transitions": ("export_publications", "transitions"),
 }
-"""Where each public name is defined."""
+"""The modules that define the public names."""
 
 
 def __getattr__(name: str) -> object:
-    if name not in _MODULES:
+    home = next((module for module, names in _MODULES.items() if name in names), None)
+    if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        module = import_module(f"{__name__}.{_MODULES[name]}")
+        module = import_module(f"{__name__}.{home}")
     except ModuleNotFoundError as missing:
         package = (missing.name or "").partition(".")[0]
         if package in ("pyspark", "py4j"):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from whimbrel.readers.errors import FileEmpty, FileMissing, FileUnreadable, InputPlace, WrongFormat
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 TEXT = "value"
 """The column of JSON lines, which are not parsed."""
@@ -35,7 +35,7 @@ class InputFormat(StrEnum):
     LOG = "whimbrel"
 
 
-_SUFFIXES = {
+SUFFIXES = {
     ".parquet": InputFormat.PARQUET,
     ".json": InputFormat.JSON,
     ".jsonl": InputFormat.JSON,
@@ -84,7 +84,7 @@ def _by_name(name: str) -> InputFormat | None:
     path = Path(name)
     if path.suffix.lower() in _COMPRESSIONS:
         path = path.with_suffix("")
-    return _SUFFIXES.get(path.suffix.lower())
+    return SUFFIXES.get(path.suffix.lower())
 
 
 def _of_directory(folder: Path, path: str, fallback: InputFormat | None, waiting: bool) -> InputFormat:
@@ -129,7 +129,8 @@ def read(spark: SparkSession, path: str, format: InputFormat) -> DataFrame:
     if format is InputFormat.JSON:
         return _lines(spark.read.text(path))
     if format is InputFormat.CSV:
-        return typed(spark.read.csv(path, header=True, enforceSchema=False))
+        texts = spark.read.csv(path, header=True, enforceSchema=False)
+        return _texts_as(texts, _types_of(texts))
     return spark.read.format(format.value).load(path)
 
 
@@ -143,7 +144,7 @@ def read_stream(spark: SparkSession, path: str, format: InputFormat, files_at_on
         return _lines(stream.text(path))
     if format is InputFormat.CSV:
         texts = spark.read.csv(path, header=True)
-        return texts_as(stream.csv(path, header=True, schema=texts.schema), types_of(texts))
+        return _texts_as(stream.csv(path, header=True, schema=texts.schema), _types_of(texts))
     return stream.format(format.value).schema(read(spark, path, format).schema).load(path)
 
 
@@ -153,20 +154,17 @@ def _lines(frame: DataFrame) -> DataFrame:
     return frame.where(sf.trim(TEXT) != "")
 
 
-def typed(texts: DataFrame) -> DataFrame:
-    """Cast each column of text to the type that all of its cells are written as."""
-    return texts_as(texts, types_of(texts))
-
-
-def types_of(texts: DataFrame) -> dict[str, str]:
+def _types_of(texts: DataFrame) -> dict[str, str]:
     """The type of each column of text: the one that all of its cells are written as. One pass over the data."""
     from pyspark.sql import functions as sf
 
+    from whimbrel.pipeline.spark.expressions import column
+
     tests = []
     for place, name in enumerate(texts.columns):
-        cell = quoted(name)
+        cell = column(name)
         small = cell.rlike(_INTEGER) & cell.try_cast("bigint").isNotNull()
-        for type, test in (("bigint", small), ("double", cell.rlike(_NUMBER)), ("boolean", _is_boolean(cell))):
+        for type, test in (("bigint", small), ("double", cell.rlike(_NUMBER)), ("boolean", cell.isin("true", "false"))):
             tests.append(sf.bool_and(test).alias(f"{type}{place}"))
     row = texts.agg(*tests).first() if tests else None
     found: dict[str, str] = {}
@@ -176,20 +174,11 @@ def types_of(texts: DataFrame) -> dict[str, str]:
     return found
 
 
-def texts_as(texts: DataFrame, types: dict[str, str]) -> DataFrame:
+def _texts_as(texts: DataFrame, types: dict[str, str]) -> DataFrame:
     """Cast columns of text to these types."""
-    return texts.select([quoted(name).cast(type).alias(name) for name, type in types.items()])
+    from whimbrel.pipeline.spark.expressions import column
 
-
-def _is_boolean(cell: Column) -> Column:
-    return cell.isin("true", "false")
-
-
-def quoted(name: str) -> Column:
-    """The column of exactly that name, with dots as part of the name."""
-    from pyspark.sql import functions as sf
-
-    return sf.col("`" + name.replace("`", "``") + "`")
+    return texts.select([column(name).cast(type).alias(name) for name, type in types.items()])
 
 
 def with_keys(lines: DataFrame, key: list[str] | None, sample: DataFrame) -> DataFrame:

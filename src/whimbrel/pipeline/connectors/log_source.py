@@ -115,14 +115,27 @@ class _Options:
         )
 
 
-class LogBatchReader(DataSourceReader):
+class _RangeReader:
+    """What the readers of batches and streams share: they read ranges."""
+
+    def __init__(self, options: _Options, schema: pa.Schema) -> None:
+        self._options = options
+        self._schema = schema
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The Arrow batches of one range."""
+        assert isinstance(partition, Range)
+        skip_lost = not self._options.fail_on_loss
+        return read_batches(self._options.path, partition.start, partition.end, self._schema, skip_lost)
+
+
+class LogBatchReader(_RangeReader, DataSourceReader):
     """Reads the range that the log has when the query is planned."""
 
     def __init__(self, options: _Options, schema: pa.Schema) -> None:
+        super().__init__(options, schema)
         if options.starting == "latest":
             raise OptionError("startingOffset", "latest", "earliest or a number in a batch query")
-        self._options = options
-        self._schema = schema
         with LogReader(options.path):  # a missing or foreign log is an error of the query, not of its first task
             pass
 
@@ -141,18 +154,12 @@ class LogBatchReader(DataSourceReader):
         ranges = _ranges(start, end, self._options.per_partition or _BATCH_PARTITION)
         return ranges or [Range(start, start)]  # for no partition at all Spark would make one that says nothing
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The Arrow batches of one range."""
-        return _read(self._options, self._schema, partition)
 
-
-class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class LogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads on from the offset of the checkpoint, at most `maxEventsPerTrigger` at a time."""
 
-    def __init__(self, options: _Options, schema: pa.Schema) -> None:
-        self._options = options
-        self._schema = schema
-        self._target: int | None = None
+    _target: int | None = None
+    """Where a query that stops by itself ends."""
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Where a query without a checkpoint starts."""
@@ -195,10 +202,6 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise BeyondEnd(self._options.path, end["offset"], newest)
         return _ranges(first, min(end["offset"], newest), self._options.per_partition or _STREAM_PARTITION)
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The Arrow batches of one range."""
-        return _read(self._options, self._schema, partition)
-
     def _bounds(self, cursor: dict[str, Any]) -> tuple[int, int]:
         with LogReader(self._options.path) as reader:
             if cursor.get("log") != reader.id:
@@ -213,11 +216,6 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             path = self._options.path
             raise BelowFloor(path, offset, floor) if offset < floor else BeyondEnd(path, offset, end)
         return max(floor, min(offset, end))
-
-
-def _read(options: _Options, schema: pa.Schema, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    assert isinstance(partition, Range)
-    return read_batches(options.path, partition.start, partition.end, schema, not options.fail_on_loss)
 
 
 def _ranges(start: int, end: int, size: int) -> list[Range]:

@@ -74,14 +74,3 @@ class RecordedSink:
         make_directory(record.parent)
         record.touch()
         sync(record.parent)
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionSink:
-    """Calls a function, for rows that come once."""
-
-    write_rows: WriteRows
-
-    def write(self, rows: DataFrame, query: str, batch: int) -> None:
-        """Call the function."""
-        self.write_rows(rows, query, batch)

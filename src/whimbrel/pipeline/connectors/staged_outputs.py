@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whimbrel.pipeline.connectors.files import is_remote
+from whimbrel.pipeline.connectors.files import SUFFIXES, is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,18 +24,9 @@ class OutputFormat(StrEnum):
     ORC = "orc"
 
 
-_SUFFIXES = {
-    ".json": OutputFormat.JSON,
-    ".jsonl": OutputFormat.JSON,
-    ".ndjson": OutputFormat.JSON,
-    ".csv": OutputFormat.CSV,
-    ".orc": OutputFormat.ORC,
-}
-
-
 def format_of(path: str, given: OutputFormat | None) -> OutputFormat:
     """The given format, else the one of the name, else Parquet."""
-    return given or _SUFFIXES.get(Path(path).suffix.lower(), OutputFormat.PARQUET)
+    return given or OutputFormat(SUFFIXES.get(Path(path).suffix.lower(), "parquet"))
 
 
 @dataclass(slots=True)

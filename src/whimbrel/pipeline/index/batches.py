@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from whimbrel.pipeline.errors import BadRecord, MissingVersion, NoBatch, OptionError, OtherIndex
+from whimbrel.pipeline.errors import BadRecord, NoBatch, OptionError, OtherIndex
 from whimbrel.pipeline.index.store import IndexStore
 from whimbrel.storage.atomic import create_file, make_directory
 from whimbrel.storage.lock import locked
@@ -104,8 +104,7 @@ def gc(path: str | os.PathLike[str], *, keep: int = 1, batches: int = 2, forget:
         if value < 1:
             raise OptionError(option, value, "a number of at least 1")
     store = IndexStore(path)
-    if store.latest() is None:
-        raise MissingVersion(store.path, None, ())
+    store.newest()  # an error before any file is made, if there is no version
     with store.lock(), _lock(store):
         for query in forget:
             folder = _folder(store) / query
@@ -117,7 +116,7 @@ def gc(path: str | os.PathLike[str], *, keep: int = 1, batches: int = 2, forget:
             for query, pairs in recorded(store).items()
         }
         held = {version for versions in named.values() for version in versions}
-        deleted = store.collect_locked(held | set(store.versions()[-keep:]))
+        deleted = store.collect(held | set(store.versions()[-keep:]))
         return GarbageReport(tuple(deleted), tuple(store.versions()), named)
 
 
@@ -127,16 +126,13 @@ def _folder(store: IndexStore) -> Path:
 
 def _publish(store: IndexStore, record: Path, query: str, batch: int, adopt: bool) -> None:
     """Record the newest version for a batch, unless another task has done it."""
-    if store.latest() is None:
-        raise MissingVersion(store.path, None, ())
+    store.newest()  # an error before any file is made, if there is no version
     with _lock(store, shared=True):
         folder = record.parent
         if batch > 0 and not adopt and not folder.is_dir():
             raise OtherIndex(store.path, query, batch)
-        newest = store.latest()
-        assert newest is not None, "the newest version is never deleted"
         make_directory(folder)
-        create_file(record, msgspec.json.encode(_Record(_FORMAT, newest)))
+        create_file(record, msgspec.json.encode(_Record(_FORMAT, store.newest())))
         (folder / f"{batch - RECORDS_KEPT:010}.json").unlink(missing_ok=True)
 
 

@@ -18,11 +18,11 @@ import pyarrow as pa
 
 from whimbrel.pipeline.errors import ColumnError, OptionError
 from whimbrel.pipeline.index.shards import BucketOutcome, compile_bucket
-from whimbrel.pipeline.index.statistics import sample_file, statistics, to_entries
+from whimbrel.pipeline.index.statistics import sample_file, statistics
 from whimbrel.pipeline.index.store import IndexStore, Shard, VersionManifest
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 SHARD_SUBSCRIPTIONS = 1_000_000
 """Subscriptions of a shard, roughly: a task holds their text in memory, and each shard reads every event."""
@@ -71,8 +71,6 @@ def compile_index(
     `events` is a sample of the events to match, by which new shards are planned. `shards` is the number of shards,
     fixed by the first version; by default it follows the number of subscriptions.
     """
-    from pyspark.sql import functions as f
-
     spark = subscriptions.sparkSession
     store = IndexStore(path)
     kind = id_kind(subscriptions)
@@ -90,7 +88,7 @@ def compile_index(
                 msgspec.json.decode(row["outcome"], type=BucketOutcome)
                 for row in rows.mapInArrow(task, "outcome binary").collect()
             ]
-            facts = () if events is None else to_entries(statistics(events))
+            facts = () if events is None else tuple(row.asDict(recursive=True) for row in statistics(events).collect())
         finally:
             if sample is not None:
                 sample.unlink(missing_ok=True)
@@ -107,7 +105,7 @@ def compile_index(
         manifest.replaced,
         unchanged,
         manifest.rejected,
-        rejects.select(f.col("id"), f.col("text"), f.col("message")),
+        rejects,
         store.path,
     )
 
@@ -149,24 +147,18 @@ def _rows(subscriptions: DataFrame, kind: str, buckets: int) -> DataFrame:
     """
     from pyspark.sql import functions as f
 
-    def column(name: str) -> Column:
-        return f.col(name) if name in subscriptions.columns else f.lit(None).cast("string")
-
+    id = f.col("id").cast(_id_type(kind))
+    dialect = f.col("dialect") if "dialect" in subscriptions.columns else f.lit(None).cast("string")
     given = subscriptions.select(
-        f.pmod(f.xxhash64(f.col("id").cast(_id_type(kind))), f.lit(buckets)).cast("int").alias("bucket"),
+        f.pmod(f.xxhash64(id), f.lit(buckets)).cast("int").alias("bucket"),
         f.lit(True).alias("given"),
-        f.col("id").cast(_id_type(kind)).alias("id"),
-        f.col("filter"),
-        column("dialect").alias("dialect"),
+        id.alias("id"),
+        "filter",
+        dialect.alias("dialect"),
     )
-    every = subscriptions.sparkSession.range(buckets, numPartitions=1).select(
-        f.col("id").cast("int").alias("bucket"),
-        f.lit(False).alias("given"),
-        f.lit(None).cast(_id_type(kind)).alias("id"),
-        f.lit(None).cast("string").alias("filter"),
-        f.lit(None).cast("string").alias("dialect"),
-    )
-    return given.union(every).repartitionById(buckets, f.col("bucket"))
+    numbers = subscriptions.sparkSession.range(buckets, numPartitions=1)
+    every = numbers.select(f.col("id").cast("int").alias("bucket"), f.lit(False).alias("given"))
+    return given.unionByName(every, allowMissingColumns=True).repartitionById(buckets, f.col("bucket"))
 
 
 def _id_type(kind: str) -> str:
@@ -185,9 +177,10 @@ class CompileTask:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Compile the buckets of one task."""
-        table = pa.Table.from_batches(batches) if (batches := list(batches)) else None
-        if table is None:
+        held = list(batches)
+        if not held:
             return
+        table = pa.Table.from_batches(held)
         store = IndexStore(self.path)
         sample = None
         if self.sample is not None and self.sample.exists():  # it is not there if there were no events

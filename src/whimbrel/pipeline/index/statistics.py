@@ -116,11 +116,6 @@ def _is_nested(kind: DataType) -> bool:
     return isinstance(kind, t.ArrayType | t.MapType | t.StructType)
 
 
-def to_entries(facts: DataFrame) -> tuple[dict[str, object], ...]:
-    """The statistics as values of JSON; there is one row for each attribute."""
-    return tuple(row.asDict(recursive=True) for row in facts.collect())
-
-
 def sample_file(events: DataFrame, store: IndexStore) -> Path:
     """Write some events to a file of the store, on a worker, and return its path."""
     path = store.path / f".sample-{secrets.token_hex(8)}.arrow"

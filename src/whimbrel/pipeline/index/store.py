@@ -95,11 +95,16 @@ class IndexStore:
         versions = self.versions()
         return versions[-1] if versions else None
 
-    def manifest(self, version: int | None = None) -> VersionManifest:
-        """The manifest of a version, by default the newest one."""
-        number = self.latest() if version is None else version
+    def newest(self) -> int:
+        """The number of the newest version; MissingVersion if there is none."""
+        number = self.latest()
         if number is None:
             raise MissingVersion(self.path, None, ())
+        return number
+
+    def manifest(self, version: int | None = None) -> VersionManifest:
+        """The manifest of a version, by default the newest one."""
+        number = self.newest() if version is None else version
         path = self.version_path(number)
         try:
             text = path.read_bytes()
@@ -154,14 +159,9 @@ class IndexStore:
     def collect(self, keep: Collection[int]) -> list[int]:
         """Delete all versions except those to `keep` and the newest, with shards that are theirs alone.
 
-        Return the deleted versions. Workers that have a shard mapped go on reading it. A shard that is being compiled
-        is never deleted, because its job holds the lock.
+        Return the deleted versions. The caller holds the lock, so that no shard is deleted while it is compiled.
+        Workers that have a shard mapped go on reading it.
         """
-        with self.lock():
-            return self.collect_locked(keep)
-
-    def collect_locked(self, keep: Collection[int]) -> list[int]:
-        """Like `collect`, for a caller that holds the lock."""
         versions = self.versions()
         gone = [version for version in versions[:-1] if version not in keep]
         for version in gone:

@@ -23,12 +23,12 @@ from whimbrel.pipeline.errors import ColumnError, OptionError
 from whimbrel.pipeline.index.compile import compile_index
 from whimbrel.pipeline.index.store import IndexStore
 from whimbrel.pipeline.index.workers import open_version
-from whimbrel.pipeline.spark.expressions import literal, name
+from whimbrel.pipeline.spark.expressions import column, literal, name
 from whimbrel.pipeline.stages.conform.exact_cast import exact_cast
 from whimbrel.pipeline.stages.match.match import match
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 Relation = Literal["same", "covers", "covered by", "overlaps"]
 
@@ -104,7 +104,7 @@ def backtest(
         raise OptionError("events", "a stream", "a DataFrame at rest")
     parsed = Filter.parse(filter, dialect)
     day = sf.lit(None).cast("string") if time is None else sf.expr(_day(events.schema, time, json))
-    row = sf.struct(day.alias(_DAY), sf.struct(*map(_column, events.columns)).alias(_EVENT))
+    row = sf.struct(day.alias(_DAY), sf.struct(*map(column, events.columns)).alias(_EVENT))
     candidate = events.sparkSession.createDataFrame([(0, str(parsed))], "id bigint, filter string")
     found = match(events.withColumn(_ROW, row), candidate, key=_ROW, json=json, timestamps=timestamps)
     hits = found.select(f"{_ROW}.{_DAY}", f"{_ROW}.{_EVENT}").persist()
@@ -124,10 +124,6 @@ def backtest(
         return _compared(result, parsed, only_hits, subscriptions, json, timestamps, overlaps)
     finally:
         hits.unpersist()
-
-
-def _column(path: str) -> Column:
-    return sf.col(name(path))
 
 
 def _days(events: DataFrame, hits: DataFrame) -> list[Day]:

@@ -84,4 +84,4 @@ def _taken(folder: Path) -> int:
             notes[int(number)] = note
             if kind == "compact":
                 compacted = max(compacted, int(number))
-    return sum(max(0, note.read_bytes().count(b"\n")) for number, note in notes.items() if number >= compacted)
+    return sum(note.read_bytes().count(b"\n") for number, note in notes.items() if number >= compacted)

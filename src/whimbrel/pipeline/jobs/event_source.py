@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whimbrel.pipeline.connectors.files import TEXT, InputFormat, quoted, read, read_stream, with_keys
+from whimbrel.pipeline.connectors.files import TEXT, InputFormat, read, read_stream, with_keys
 from whimbrel.pipeline.errors import PipelineError
 
 if TYPE_CHECKING:
@@ -97,13 +97,15 @@ def _checked(frame: DataFrame, json: str) -> DataFrame:
     """Check that each text is a JSON object; columns as `conform` makes them."""
     from pyspark.sql import functions as sf
 
-    text = quoted(json)
+    from whimbrel.pipeline.spark.expressions import column
+
+    text = column(json)
     is_object = sf.try_variant_get(sf.try_parse_json(text), "$", "map<string, variant>").isNotNull()
     message = sf.concat(sf.lit("expected a JSON object, but got '"), sf.substring(text, 1, 80), sf.lit("'"))
     reason = sf.struct(sf.lit(json).alias("attribute"), sf.lit("json").alias("kind"), message.alias("message"))
     none = sf.array().cast(_REASON)
     return frame.select(
-        sf.struct(*map(quoted, frame.columns)).alias("conformed"),
+        sf.struct(*map(column, frame.columns)).alias("conformed"),
         sf.when(is_object, none).otherwise(sf.array(reason).cast(_REASON)).alias("reasons"),
         text.alias("event"),
     )

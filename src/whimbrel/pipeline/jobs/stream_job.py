@@ -38,7 +38,7 @@ def run_stream(spark: SparkSession, job: RunJob, stream: StreamOptions, monitor:
     With `once` it ends when all events that are there now are matched.
     """
     from whimbrel.pipeline.index.store import IndexStore
-    from whimbrel.pipeline.stages.match.match_stream import match_stream
+    from whimbrel.pipeline.stages.match.match import match_stream
 
     summary = RunSummary(output=job.output, batches=0)
     index = job.subscriptions if is_index(job.subscriptions) else job.index or f"{job.output}.index"

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from pyspark.sql import Column
+from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, CharType, DataType, MapType, StructType, VarcharType
 
 
 def name(text: str) -> str:
     """A quoted name; dots in it do not separate fields."""
     return "`" + text.replace("`", "``") + "`"
+
+
+def column(text: str) -> Column:
+    """The column of exactly that name."""
+    return sf.col(name(text))
 
 
 def literal(text: str) -> str:

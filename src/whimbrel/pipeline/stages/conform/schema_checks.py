@@ -18,7 +18,7 @@ from whimbrel.engine.matching.typed_events import coded_table
 from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.model.event import Event
 from whimbrel.model.event_tables import read_events
-from whimbrel.model.schema import Schema, Violation
+from whimbrel.model.schema import Schema
 
 ROWS_ONE_BY_ONE = 64
 """Batches up to this size are checked row by row, because a check of whole columns would cost as much."""
@@ -46,7 +46,11 @@ class SchemaCheck:
         """Check the batches of one task."""
         for batch in batches:
             columns = [batch.column(place) for place in self.places]
-            found = self._texts(columns[0]) if self.json else self._rows(pa.table(columns, list(self.names)))
+            found = (
+                [self._text(text) for text in columns[0].cast(pa.binary()).to_pylist()]
+                if self.json
+                else self._rows(pa.table(columns, list(self.names)))
+            )
             reasons = pa.array(found, REASONS)
             yield pa.RecordBatch.from_arrays([*batch.columns, reasons], [*batch.schema.names, "reasons"])
 
@@ -64,9 +68,6 @@ class SchemaCheck:
         middle = rows // 2
         return self._rows(table.slice(0, middle)) + self._rows(table.slice(middle))
 
-    def _texts(self, column: pa.Array) -> list[Reasons]:
-        return [self._text(text) for text in column.cast(pa.binary()).to_pylist()]
-
     def _text(self, text: bytes | None) -> Reasons:
         event = None if text is None else _object(text)
         if event is None:
@@ -81,11 +82,8 @@ class SchemaCheck:
         return [
             _reason(one.path, one.rule, f"expected {one.expected}, but got {one.found}")
             for one in self.schema.violations(event)
-            if self.report or not self._is_unknown(one)
+            if self.report or one.rule != "R3" or one.path in self.schema.attributes
         ]
-
-    def _is_unknown(self, violation: Violation) -> bool:
-        return violation.rule == "R3" and violation.path not in self.schema.attributes
 
 
 def _is_intact(table: pa.Table) -> bool:

@@ -154,11 +154,6 @@ def check(
     return CheckedValue(inner.value, one + inner.one, inner.many)
 
 
-def check_object(value: str, declared: StructType, unknown: Unknown, place: ValuePlace) -> CheckedValue:
-    """Check the fields of a JSON object; the variant holds an object wherever the place is there."""
-    return check_parsed(object_fields(value, declared), object_names(value), declared, unknown, place)
-
-
 def object_fields(value: str, declared: StructType) -> dict[str, str]:
     """The declared fields of a JSON object, each a variant, or null where there is none."""
     return {key: _get(value, "variant", _json_path(key)) for key in declared.names}
@@ -172,7 +167,7 @@ def object_names(value: str) -> str:
 def check_parsed(
     fields: Mapping[str, str], names: str, declared: StructType, unknown: Unknown, place: ValuePlace
 ) -> CheckedValue:
-    """Like `check_object`, for fields and names that were extracted before."""
+    """Check a JSON object, of which the declared fields and the names of all fields were extracted before."""
     actual = StructType([StructField(key, VariantType()) for key in declared.names])
     checked = check_fields(actual, fields, declared, unknown, place)
     if unknown != "report":
@@ -253,7 +248,7 @@ def _variant_nested(value: str, inner: str, declared: DataType, unknown: Unknown
     if isinstance(declared, MapType):
         return _entries(inner, VariantType(), declared, unknown, place)
     assert isinstance(declared, StructType)
-    checked = check_object(value, declared, unknown, place)
+    checked = check_parsed(object_fields(value, declared), object_names(value), declared, unknown, place)
     return CheckedValue(f"if({inner} IS NULL, NULL, {checked.value})", checked.one, checked.many)
 
 

@@ -11,11 +11,10 @@ import json
 import os
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from whimbrel.pipeline.connectors.sinks import FolderSink, FunctionSink, RecordedSink, Sink, WriteRows
+from whimbrel.pipeline.connectors.sinks import FolderSink, RecordedSink, Sink, WriteRows
 from whimbrel.pipeline.errors import OptionError
 from whimbrel.pipeline.index.store import local_path
 from whimbrel.pipeline.stages.deliver.delivered_rows import DeliveredRows, Group
@@ -23,7 +22,6 @@ from whimbrel.pipeline.stages.deliver.delivered_rows import DeliveredRows, Group
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 Target: TypeAlias = "str | os.PathLike[str] | Sink | WriteRows"
 
@@ -51,74 +49,48 @@ def deliver(
     is there now is delivered). At rest, `run` is the query id, with batch 0: if the same run was delivered before,
     nothing is written. Without it the directory must not exist yet.
     """
-    files = _Files(format, (partition_by,) if isinstance(partition_by, str) else tuple(partition_by))
+    folders = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
+    directory = os.fspath(to) if isinstance(to, str | os.PathLike) else None
+    if folders and directory is None:
+        raise OptionError("partition_by", folders, "none but with a directory")
     shape = DeliveredRows(group, owners, events)
-    if matches.isStreaming:
-        if run is not None:
-            raise OptionError("run", run, "none with a stream, whose checkpoint has an id")
-        if checkpoint is None:
-            raise OptionError("checkpoint", None, "a directory, where the stream notes how far it is")
-        if every is not None and once:
-            raise OptionError("once", once, "either every or once")
-        writer = _stream_writer(matches, to, files, shape, os.fspath(checkpoint))
-        if every is not None:
-            writer = writer.trigger(processingTime=f"{round(every * 1_000)} milliseconds")
-        elif once:
-            writer = writer.trigger(availableNow=True)
-        return writer.start()
-    if checkpoint is not None or every is not None or once:
-        raise OptionError("matches", "a DataFrame at rest", "a stream, with checkpoint, every or once")
-    rows = shape(matches)
-    if run is None and isinstance(to, str | os.PathLike):
-        rows.write.format(format).partitionBy(*files.partition_by).mode("errorifexists").save(os.fspath(to))
+    if not matches.isStreaming:
+        if checkpoint is not None or every is not None or once:
+            raise OptionError("matches", "a DataFrame at rest", "a stream, with checkpoint, every or once")
+        if directory is not None and run is None:
+            shape(matches).write.format(format).partitionBy(*folders).mode("errorifexists").save(directory)
+        else:
+            _writer(to, format, folders)(shape(matches), run or secrets.token_hex(8), 0)
+        return None
+    if run is not None:
+        raise OptionError("run", run, "none with a stream, whose checkpoint has an id")
+    if checkpoint is None:
+        raise OptionError("checkpoint", None, "a directory, where the stream notes how far it is")
+    if every is not None and once:
+        raise OptionError("once", once, "either every or once")
+    if directory is not None and group is None and events is None:
+        stream = shape(matches).writeStream.format(format).option("path", directory).partitionBy(*folders)
     else:
-        _sink(to, files, None).write(rows, run or secrets.token_hex(8), 0)
-    return None
+        home = local_path(checkpoint)
+        write = _writer(to, format, folders, home / "delivered")
+
+        def write_batch(rows: DataFrame, batch: int) -> None:
+            query = json.loads((home / "metadata").read_text(encoding="utf-8"))["id"]  # the same after a restart
+            write(shape(rows), query, batch)
+
+        stream = matches.writeStream.foreachBatch(write_batch)
+    stream = stream.option("checkpointLocation", os.fspath(checkpoint))
+    if every is not None:
+        stream = stream.trigger(processingTime=f"{round(every * 1_000)} milliseconds")
+    elif once:
+        stream = stream.trigger(availableNow=True)
+    return stream.start()
 
 
-@dataclass(frozen=True, slots=True)
-class _Files:
-    """The format of files and the columns that become folders."""
-
-    format: str
-    partition_by: tuple[str, ...]
-
-
-def _stream_writer(
-    matches: DataFrame, to: Target, files: _Files, shape: DeliveredRows, checkpoint: str
-) -> DataStreamWriter:
-    if isinstance(to, str | os.PathLike) and shape.group is None and shape.events is None:
-        writer = shape(matches).writeStream.format(files.format).option("path", os.fspath(to))
-        writer = writer.partitionBy(*files.partition_by)
-    else:
-        sink = _sink(to, files, local_path(checkpoint))
-        writer = matches.writeStream.foreachBatch(_BatchWriter(sink, shape, checkpoint))
-    return writer.option("checkpointLocation", checkpoint)
-
-
-def _sink(to: Target, files: _Files, checkpoint: Path | None) -> Sink:
+def _writer(to: Target, format: str, folders: tuple[str, ...], records: Path | None = None) -> WriteRows:
+    """The function that delivers a micro-batch; calls of a function are recorded below `records`."""
     if isinstance(to, str | os.PathLike):
-        return FolderSink(local_path(to), files.format, files.partition_by)
-    if files.partition_by:
-        raise OptionError("partition_by", files.partition_by, "none but with a directory")
+        return FolderSink(local_path(to), format, folders).write
     if isinstance(to, Sink):
-        return to
-    return FunctionSink(to) if checkpoint is None else RecordedSink(checkpoint / "delivered", to)
-
-
-@dataclass(frozen=True, slots=True)
-class _BatchWriter:
-    """Called by foreachBatch: gives the rows of a micro-batch to the sink, with the query id."""
-
-    sink: Sink
-    shape: DeliveredRows
-    checkpoint: str
-
-    def __call__(self, rows: DataFrame, batch: int) -> None:
-        self.sink.write(self.shape(rows), _query_id(self.checkpoint), batch)
-
-
-def _query_id(checkpoint: str) -> str:
-    """The id of a query, which its checkpoint keeps over restarts."""
-    metadata = json.loads((local_path(checkpoint) / "metadata").read_text(encoding="utf-8"))
-    return str(metadata["id"])
+        return to.write
+    return to if records is None else RecordedSink(records, to).write

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal
 from pyspark.sql import functions as sf
 
 from whimbrel.pipeline.errors import ColumnError, OptionError
-from whimbrel.pipeline.spark.expressions import literal, name
+from whimbrel.pipeline.spark.expressions import column, literal, name
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 Group = Literal["subscription", "event"]
 
@@ -44,7 +44,7 @@ class DeliveredRows:
             if self.group == "event" and self.owners is None:
                 return _with_events(rows, self.events, keys)
             if self.group is not None or self.owners is not None:
-                rows = rows.select(*map(_column, keys), sf.explode(LIST).alias(PAIR))
+                rows = rows.select(*map(column, keys), sf.explode(LIST).alias(PAIR))
         rows = _with_owners(_with_events(rows, self.events, keys), self.owners)
         if self.group is None:
             return rows
@@ -60,16 +60,12 @@ def _keys(matches: DataFrame) -> list[str]:
     return [one for one in matches.columns if one != found[0]]
 
 
-def _column(column: str) -> Column:
-    return sf.col(name(column))
-
-
 def _with_owners(rows: DataFrame, owners: DataFrame | None) -> DataFrame:
     if owners is None:
         return rows
-    for column in ("id", OWNER):
-        if column not in owners.columns:
-            raise ColumnError(column, "owners with id and owner", f"the columns {', '.join(owners.columns)}")
+    for one in ("id", OWNER):
+        if one not in owners.columns:
+            raise ColumnError(one, "owners with id and owner", f"the columns {', '.join(owners.columns)}")
     known = owners.select(sf.col("id").alias(_ID), OWNER).dropDuplicates([_ID])
     return rows.join(known, sf.col(PAIR) == sf.col(_ID), "left").drop(_ID)
 
@@ -85,36 +81,36 @@ def _with_events(rows: DataFrame, events: DataFrame | None, keys: Sequence[str])
     if missing or not keys:
         columns = ", ".join(events.columns)
         raise ColumnError(missing[0] if missing else "", "the key of the matches among the events", columns)
-    others = [column for column in events.columns if column not in keys]
+    others = [one for one in events.columns if one not in keys]
     aliases = {key: f"{_JOINED}_{place}" for place, key in enumerate(keys)}
-    whole = sf.struct(*map(_column, others), sf.lit(True).alias(_COUNT)).alias(_JOINED)
+    whole = sf.struct(*map(column, others), sf.lit(True).alias(_COUNT)).alias(_JOINED)
     by_key = (
-        events.select(*(_column(key).alias(alias) for key, alias in aliases.items()), whole)
+        events.select(*(column(key).alias(alias) for key, alias in aliases.items()), whole)
         .groupBy(*aliases.values())
         .agg(sf.first(_JOINED).alias(_JOINED), sf.count(sf.lit(1)).alias(_COUNT))
     )
-    condition = [_column(key).eqNullSafe(sf.col(alias)) for key, alias in aliases.items()]
+    condition = [column(key).eqNullSafe(sf.col(alias)) for key, alias in aliases.items()]
     joined = rows.join(by_key, condition, "left")
     shown = f"to_json(struct({', '.join(map(name, keys))}))"
     twice = sf.expr(
         f"if({_COUNT} > 1, raise_error(concat({literal('Expected events with different keys, but several have ')}, "
         f"{shown})), {_JOINED})"
     )
-    kept = [_column(column) for column in rows.columns]
+    kept = [column(one) for one in rows.columns]
     return joined.select(*kept, twice.alias(_JOINED)).select(
-        *kept, *(sf.col(_JOINED).getField(column).alias(column) for column in others)
+        *kept, *(sf.col(_JOINED).getField(one).alias(one) for one in others)
     )
 
 
 def _grouped(rows: DataFrame, group: Group, keys: Sequence[str]) -> DataFrame:
     owner = [OWNER] if OWNER in rows.columns else []
     if group == "subscription":
-        others = [column for column in rows.columns if column not in (PAIR, *owner)]
-        return rows.groupBy(PAIR, *owner).agg(sf.collect_list(sf.struct(*map(_column, others))).alias(MATCHES))
+        others = [one for one in rows.columns if one not in (PAIR, *owner)]
+        return rows.groupBy(PAIR, *owner).agg(sf.collect_list(sf.struct(*map(column, others))).alias(MATCHES))
     if group != "event":
         raise OptionError("group", group, "subscription or event")
-    others = [column for column in rows.columns if column not in (PAIR, *owner, *keys)]
-    events = [sf.first(_column(column)).alias(column) for column in others]
+    others = [one for one in rows.columns if one not in (PAIR, *owner, *keys)]
+    events = [sf.first(column(one)).alias(one) for one in others]
     many = [sf.array_sort(sf.collect_set(OWNER)).alias("owners")] if owner else []
     found = sf.array_sort(sf.collect_list(PAIR)).alias(LIST)
-    return rows.groupBy(*map(_column, keys)).agg(found, *many, *events)
+    return rows.groupBy(*map(column, keys)).agg(found, *many, *events)

@@ -1,4 +1,4 @@
-"""The stage that matches events at rest: which subscriptions does each row of a DataFrame match?"""
+"""The stages that match events: `match` at rest, `match_stream` against an index whose versions change meanwhile."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whimbrel.pipeline.errors import OptionError, RejectedSubscriptions
+from whimbrel.pipeline.index.batches import BatchVersion
 from whimbrel.pipeline.index.compile import compile_index
 from whimbrel.pipeline.index.store import IndexStore, VersionManifest
 from whimbrel.pipeline.index.workers import verify_shard
@@ -53,8 +54,39 @@ def match(
     """
     planned = _plan(events, subscriptions, MatchOptions(key, form, plan, version, json, tuple(timestamps), budget))
     if planned.plan.name == "replicate":
-        return match_everywhere(events, planned.job)
+        return _match_everywhere(events, planned.job)
     return _match_by_groups(events, planned.job, planned.plan.groups)
+
+
+def match_stream(
+    events: DataFrame,
+    index: str | os.PathLike[str],
+    *,
+    key: str | Sequence[str] | None = None,
+    form: str = "pairs",
+    json: str | None = None,
+    timestamps: Collection[str] = (),
+    adopt: bool = False,
+) -> DataFrame:
+    """The subscriptions that each event of a stream matches, as `match` gives them for events at rest.
+
+    `index` is the path of an index that `compile_index` has published. Every micro-batch is matched against exactly
+    one version, the newest one when its first task starts. The version is recorded in the index before it is used (see
+    `whimbrel.pipeline.index.batches`), and a replay of the batch uses the same one. A version that is published while
+    the stream runs counts from the next micro-batch on; the stream need not be restarted.
+
+    All columns are sent to the workers, because a later version may mention any of them: select what can matter, or
+    name a text column with `json`. The checkpoint of a query belongs to one index; with another one it is refused,
+    unless `adopt` says that this is intended. `key`, `form` and `timestamps` are those of `match`.
+    """
+    if not events.isStreaming:
+        raise OptionError("events", "a DataFrame at rest", "a streaming DataFrame (match takes the others)")
+    options = MatchOptions(key=key, form=form, json=json, timestamps=tuple(timestamps))
+    keys = options.key_columns(events.columns)
+    store = IndexStore(index)
+    transfer = options.transfer(events.schema, None)
+    job = MatchJob(store.path, store.manifest().kind, BatchVersion(store.path, adopt), keys, transfer, options)
+    return _match_everywhere(events, job)
 
 
 def explain(
@@ -130,7 +162,7 @@ def _compiled(subscriptions: DataFrame) -> Path:
     return path
 
 
-def match_everywhere(events: DataFrame, job: MatchJob) -> DataFrame:
+def _match_everywhere(events: DataFrame, job: MatchJob) -> DataFrame:
     """Match every event in its own task, against all shards."""
     renamed, columns = positional(events)
     keys = [columns[number].alias(f"k{at}") for at, number in enumerate(job.keys)]

@@ -27,18 +27,14 @@ class ShardPlan:
     budget: int
 
 
-def default_budget() -> int:
-    """Half of the memory of this host: Spark and other processes get the other half."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-
-
 def choose_plan(plan: str, shards: Sequence[Shard], budget: int | None = None) -> ShardPlan:
     """The plan of this name; with `auto` the one that fits the sizes."""
     if plan not in PLANS:
         raise OptionError("plan", plan, f"one of {', '.join(PLANS)}")
     if budget is not None and budget <= 0:
         raise OptionError("budget", budget, "a number of bytes above 0")
-    allowed = default_budget() if budget is None else budget
+    # By default half of the memory of this host: Spark and other processes get the other half.
+    allowed = budget or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     size = sum(shard.bytes for shard in shards)
     every = tuple(range(len(shards)))
     if plan == "replicate" or (plan == "auto" and size <= allowed):

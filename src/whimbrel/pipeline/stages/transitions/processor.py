@@ -130,7 +130,7 @@ class TransitionsProcessor(StatefulProcessor):
         bucket = take_bucket(self._job.name, number)
         stored = self._meta.get()
         if stored is None:
-            return CachedBucket(self._new(), "", []), None
+            return self._new(), None
         meta = msgspec.msgpack.decode(stored[0], type=BucketMeta)
         if bucket is None or bucket.token != meta.token:
             bucket = self._brought_up_to(bucket, meta)
@@ -138,17 +138,13 @@ class TransitionsProcessor(StatefulProcessor):
 
     def _brought_up_to(self, cached: CachedBucket | None, meta: BucketMeta) -> CachedBucket:
         """The stored bucket: what the cache has of it, then parts from the disk; else all from the state store."""
-        bucket = cached
-        if (
-            bucket is None
-            or bucket.publications.version != meta.version
-            or bucket.parts != meta.parts[: len(bucket.parts)]
-        ):
-            bucket = CachedBucket(self._new(), "", [])
+        bucket = cached or self._new()
+        if bucket.publications.version != meta.version or bucket.parts != meta.parts[: len(bucket.parts)]:
+            bucket = self._new()
         bound = len(self._open_version(meta.version))
         found = [read_part(self._folder, token, bound) for token in meta.parts[len(bucket.parts) :]]
         if None in found:
-            bucket = CachedBucket(self._new(), "", [])
+            bucket = self._new()
             base = self._base.get()
             contents = [] if base is None else [base[0]]
             contents += [content[0] for content in self._delta.get()]
@@ -210,8 +206,8 @@ class TransitionsProcessor(StatefulProcessor):
         by_clock = self._job.has_timers and not self._job.has_time
         return timers.getCurrentProcessingTimeInMs() / 1_000 if by_clock else 0.0
 
-    def _new(self) -> Publications:
-        return Publications(self._job.format, self._job.rules, self._open_version)
+    def _new(self) -> CachedBucket:
+        return CachedBucket(Publications(self._job.format, self._job.rules, self._open_version), "", [])
 
 
 def _frame(transitions: pa.Table, version: int) -> pd.DataFrame:

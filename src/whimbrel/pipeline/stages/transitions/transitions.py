@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from whimbrel.model.subscription import Id
 from whimbrel.pipeline.errors import ColumnError, KeyMissing, OptionError
 from whimbrel.pipeline.index.store import IndexStore
-from whimbrel.pipeline.spark.expressions import name as quoted
+from whimbrel.pipeline.spark.expressions import column
 from whimbrel.pipeline.spark.transfer import plan_transfer, positional
 from whimbrel.pipeline.stages.transitions.cells import CellWriter, bucket_numbers
 from whimbrel.publications.rules import TransitionRules
@@ -145,7 +145,6 @@ def transitions(
     The checkpoint fixes the columns, `buckets` and the options. Keep at least two versions of the index: a bucket that
     was not called since still needs the older one. Python workers need pandas and protobuf (the extra spark).
     """
-    from pyspark.sql import functions as f
     from pyspark.sql.pandas.types import to_arrow_type
 
     from whimbrel.pipeline.stages.transitions.processor import TransitionsJob
@@ -160,7 +159,7 @@ def transitions(
     manifest = store.manifest()
     roles = _Columns(key, sequence, deleted, unset, time)
     roles.check(updates)
-    attributes = updates.select(*(f.col(quoted(name)) for name in updates.columns if name not in roles.names))
+    attributes = updates.select(*(column(name) for name in updates.columns if name not in roles.names))
     transfer = plan_transfer(attributes.schema, None)
     transfer.check(manifest.attributes)
     renamed, columns = positional(updates)

@@ -14,7 +14,6 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
-from whimbrel.pipeline.errors import MissingVersion
 from whimbrel.pipeline.index.store import IndexStore
 from whimbrel.pipeline.stages.transitions.cells import bucket_numbers
 
@@ -47,7 +46,7 @@ class _Version(InputPartition):
 
 class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, path: str, buckets: int) -> None:
-        self._path = path
+        self._store = IndexStore(path)
         self._buckets = buckets
         self._target: int | None = None
 
@@ -61,21 +60,15 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Go up to the version of now, and no further."""
-        self._target = self._newest()
+        self._target = self._store.newest()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """The newest version."""
-        return {"version": self._newest() if self._target is None else max(self._target, start["version"])}
+        return {"version": self._store.newest() if self._target is None else max(self._target, start["version"])}
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
         """The newest version, for the query's progress."""
-        return {"version": self._newest()}
-
-    def _newest(self) -> int:
-        newest = IndexStore(self._path).latest()
-        if newest is None:
-            raise MissingVersion(self._path, None, ())
-        return newest
+        return {"version": self._store.newest()}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """One task, for the newest version; those between are skipped."""
