@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from whimbrel.engine.loader import RowNumbers
 from whimbrel.model.subscription import Id
 from whimbrel.publications.diff import Codes, Matches
 from whimbrel.publications.rules import TransitionRules
 
 if TYPE_CHECKING:
     from whimbrel.engine.index import Index
-from whimbrel.engine.loader import RowNumbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class RuleCodes:
 
 
 class IndexVersion:
-    """The shards of one version of an index, which nobody changes while it is in use."""
+    """The shards of one version of an index. The shards must not change while the version is in use."""
 
     def __init__(self, number: int, shards: Sequence[Index], id_kind: str) -> None:
         """`number` grows from version to version, from 1 on; `id_kind` is int64 or string."""
@@ -61,16 +61,13 @@ class IndexVersion:
         return -1
 
     def rule_codes(self, rules: TransitionRules) -> RuleCodes:
-        """The subscriptions of rules as codes; those of the rules that were asked for last are kept."""
+        """The subscriptions of rules as codes; the result for the last rules is kept."""
         if self._rule_codes is None or (self._rule_codes[0] is not rules and self._rule_codes[0] != rules):
             silent = self._codes_of(rules.silent)
             leave = rules.leave if isinstance(rules.leave, bool) else self._codes_of(rules.leave)
             ids = dict(zip(silent.tolist(), self.ids(silent).to_pylist(), strict=True))
-            found = RuleCodes(leave, silent, ids)
-        else:
-            found = self._rule_codes[1]
-        self._rule_codes = rules, found
-        return found
+            self._rule_codes = rules, RuleCodes(leave, silent, ids)
+        return self._rule_codes[1]
 
     def ids(self, codes: NDArray[np.integer]) -> pa.Array:
         """The ids of codes."""

@@ -1,11 +1,10 @@
 """The current states of publications, and the transitions when states or subscriptions change.
 
-Plain Arrow and NumPy. What a publication matches follows from its state and the version of the index, so states are all
-that must be kept; pairs are kept only for subscriptions with hysteresis or dwell (`rules.py`). The matches of current
-states are cached in memory.
+The state of a publication and the version of the index determine what it matches. So only states are saved, and pairs
+of subscriptions with hysteresis or dwell (`rules.py`). The matches of current states are cached in memory.
 
-All changes come from one thread. An update of a publication costs a match of its new state, of which many are matched
-at once, and some 100 ns for the difference.
+One thread makes all changes. An update costs a match of the new state (the states of a call are matched together) and
+some 100 ns for the difference.
 """
 
 from __future__ import annotations
@@ -43,17 +42,17 @@ from whimbrel.publications.updates import (
 )
 
 _REWRITE = 1.0
-"""`save` gives all states again when those saved since the last time are more than this share of them."""
+"""`save` returns all states again when the deltas hold more than this share of the states in the base."""
 _MOST_DELTAS = 100
-"""And when it has given parts more often than this."""
+"""`save` returns all states again after this many deltas."""
 _MOST_CHUNKS = 64
-"""Chunks of the table of states, one for each call of `apply`, before they are joined to one."""
+"""The table of states may have this many chunks, one for each call of `apply`; then they are joined."""
 
 _differ = Differ()
 
 
 class SavedPart(NamedTuple):
-    """States to store, with their matches: all of them (`is_base`), or those that changed since the last part."""
+    """States to store, with their matches: all states (`is_base`), or those that changed since the last part."""
 
     states: pa.Table
     matches: Matches
@@ -66,7 +65,7 @@ class Publications:
     def __init__(
         self, format: UpdateFormat, rules: TransitionRules, open_version: Callable[[int], IndexVersion]
     ) -> None:
-        """`open_version` gives the version of the index with a number; it is called often and should keep versions."""
+        """`open_version` returns the version with a number; it is called often and should cache versions."""
         self.format = format
         self.rules = rules
         self.version = 0
@@ -94,11 +93,12 @@ class Publications:
         return int(np.count_nonzero(self._rows[: len(self._keys)] >= 0))
 
     def change_version(self, number: int) -> pa.Table:
-        """Go to another version of the index, match all publications again, and return the transitions.
+        """Go to a newer version of the index, match all publications again, and return the transitions.
 
-        Subscriptions that are new or have another filter hear of what they match now. Those that are gone hear nothing.
+        New subscriptions, and those with another filter, get the publications that they match now. Subscriptions that
+        are gone get nothing. A version that is not newer changes nothing.
         """
-        found = self._transitions(number if number > self.version else self.version)
+        found = self._transitions(max(number, self.version))
         if number > self.version:
             if self.version:
                 self._compact()
@@ -116,7 +116,9 @@ class Publications:
         if self.version == 0:
             raise AssertionError("publications need a version of the index before updates")
         found = self._transitions(self.version)
-        order = self._order(updates)
+        numbers = self._numbers(updates)
+        sequences = _one(updates[SEQUENCE]).to_numpy() if self.format.ordered else None
+        order = order_updates(numbers, sequences, self._rows, self._latest, len(self._table))
         if not len(order.rows):
             return found.table()
         version = self._open_version(self.version)
@@ -134,7 +136,7 @@ class Publications:
         return found.table()
 
     def advance(self, now: float) -> pa.Table:
-        """Let publications leave whose dwell is over, and return the transitions."""
+        """Make the publications leave whose dwell is over, and return the transitions."""
         found = self._transitions(self.version)
         self.remembered.advance(now, found)
         return found.table()
@@ -145,9 +147,9 @@ class Publications:
         return self.remembered.pairs.next_due
 
     def save(self) -> SavedPart | None:
-        """The states to store since the last call: all of them, if that is due, else those that changed; None if none.
+        """Return the states that changed since the last call, or all states if that is due; None if nothing changed.
 
-        The states and the pairs of `remembered` must be stored. The matches may be, to save time when they are loaded.
+        The caller must store these states and the pairs of `remembered`. Stored matches save time on loading.
         """
         new = len(self._table) - self._saved_rows
         if not new and self._is_base_current:
@@ -164,7 +166,7 @@ class Publications:
         return SavedPart(self._table.slice(rows[0]), self._matches.take(rows), False)
 
     def load(self, version: int, parts: Iterable[tuple[pa.Table, Matches | None]]) -> None:
-        """Take over the parts that were saved, in order, or those that are new here."""
+        """Add saved parts, in order: all of them, or those that were saved after the last part loaded here."""
         self.version = version
         for states, matches in parts:
             self.take_over(version, states, matches)
@@ -214,11 +216,6 @@ class Publications:
                 matched = self._silent_matches(new, self._matches, row)
                 self.remembered.update(keys[row].as_py(), matched, self.remembered.now, None, found)
 
-    def _order(self, updates: pa.Table) -> OrderedUpdates:
-        numbers = self._numbers(updates)
-        sequences = _one(updates[SEQUENCE]).to_numpy() if self.format.ordered else None
-        return order_updates(numbers, sequences, self._rows, self._latest, len(self._table))
-
     def _numbers(self, table: pa.Table) -> Rows:
         """The numbers of the keys; the arrays by number get the capacity for them."""
         numbers = self._keys.numbers(_one(table[KEY]))
@@ -244,7 +241,7 @@ class Publications:
         self, version: IndexVersion, keys: pa.Array, sequences: pa.Array, changes: Changes, deleted: Flags,
         found: Transitions,
     ) -> None:  # fmt: skip
-        """Add the changes that are transitions: not of silent subscriptions, nor of those that are gone."""
+        """Add the changes as transitions, except those of silent subscriptions and of subscriptions that are gone."""
         rows, codes, left = changes
         rules = version.rule_codes(self.rules)
         kinds = np.where(left, np.where(deleted[rows], DELETE, LEAVE), ENTER).astype(np.int8)
@@ -277,7 +274,7 @@ class Publications:
         return {ids[code] for code in matches.of(row).tolist() if code in ids}
 
     def _match_missing(self, rows: Rows) -> None:
-        """Match those of some states whose matches are not known."""
+        """Match these states, as far as their matches are not known."""
         missing = np.unique(rows[self._matches.lengths[rows] < 0])
         if len(missing):
             states = self._table.take(pa.array(missing))

@@ -37,7 +37,7 @@ class TransitionRules:
 
     @property
     def silent(self) -> list[Id]:
-        """The subscriptions whose matches alone are no transitions: those above and their wider ones."""
+        """The subscriptions whose matches alone are no transitions: remembered ones and their wider ones."""
         return list(dict.fromkeys([*self.remembered, *(self.outer or {}).values()]))
 
     def tells_leaves(self, id: Id) -> bool:
@@ -89,7 +89,7 @@ class RememberedPairs:
             transitions.add(key, id, DELETE, sequence)
 
     def advance(self, now: float, transitions: Transitions) -> None:
-        """Let publications leave whose dwell is over."""
+        """Make the publications leave whose dwell is over."""
         self.now = max(self.now, now)
         for id, key in self.pairs.expire(now):
             self._leave(id, key, None, transitions)

@@ -92,7 +92,7 @@ class OrderedUpdates(NamedTuple):
     first: Flags
     """Whether the update is the first one of its publication."""
     previous: Rows
-    """The state before it: a row of the stored states, that many plus the place of an update here, or -1."""
+    """The state before it: a row of the stored states, or their number plus the place of an update here, or -1."""
 
 
 def order_updates(numbers: Rows, sequences: Rows | None, state_rows: Rows, latest: Rows, stored: int) -> OrderedUpdates:

@@ -54,9 +54,6 @@ _COLUMNS: dict[str, tuple[DataType, ...]] = {
     "event": (StringType(), BinaryType()),
     "matches": (ArrayType(LongType()), ArrayType(LongType(), False)),
 }
-_DEFAULT_TRIGGER = 100_000
-_STREAM_PARTITION = 10_000
-_BATCH_PARTITION = 100_000
 
 
 class WhimbrelSource(DataSource):
@@ -109,7 +106,7 @@ class _Options:
             path.removeprefix("file://"),
             _offset(options, "startingOffset", "earliest", ("earliest", "latest")),
             _offset(options, "endingOffset", "latest", ("latest",)),
-            _count(options, "maxEventsPerTrigger", 0) if "maxEventsPerTrigger" in options else _DEFAULT_TRIGGER,
+            _count(options, "maxEventsPerTrigger", 0) if "maxEventsPerTrigger" in options else 100_000,
             _count(options, "eventsPerPartition", 1) if "eventsPerPartition" in options else None,
             fail == "true",
         )
@@ -151,7 +148,7 @@ class LogBatchReader(_RangeReader, DataSourceReader):
             if self._options.fail_on_loss:
                 raise BelowFloor(self._options.path, start, floor)
             start = floor
-        ranges = _ranges(start, end, self._options.per_partition or _BATCH_PARTITION)
+        ranges = _ranges(start, end, self._options.per_partition or 100_000)
         return ranges or [Range(start, start)]  # for no partition at all Spark would make one that says nothing
 
 
@@ -176,7 +173,7 @@ class LogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvail
         return ReadMaxRows(self._options.per_trigger) if self._options.per_trigger else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Read up to the end of now, and no further."""
+        """Stop at the entry that is the last one now."""
         with LogReader(self._options.path) as reader:
             self._target = reader.end
 
@@ -200,7 +197,7 @@ class LogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvail
         first = self._resumed(start["offset"], floor, newest)
         if end["offset"] > newest and self._options.fail_on_loss:
             raise BeyondEnd(self._options.path, end["offset"], newest)
-        return _ranges(first, min(end["offset"], newest), self._options.per_partition or _STREAM_PARTITION)
+        return _ranges(first, min(end["offset"], newest), self._options.per_partition or 10_000)
 
     def _bounds(self, cursor: dict[str, Any]) -> tuple[int, int]:
         with LogReader(self._options.path) as reader:

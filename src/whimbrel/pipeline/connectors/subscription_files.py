@@ -11,7 +11,6 @@ from whimbrel.readers.errors import InputPlace, MissingField, WrongFormat
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-REJECTS = "id string, text string, message string"
 _FIELDS = ("id", "filter", "dialect")
 _COLUMNS = (*_FIELDS, "owner")
 
@@ -38,7 +37,7 @@ def read_subscriptions(spark: SparkSession, path: str, fallback: InputFormat | N
         problem = f"Expected columns id and filter, but there is no {missing[0]} among: {found}"
         raise MissingField(InputPlace(path), problem)
     rows = rows.select([name for name in _COLUMNS if name in rows.columns])
-    return SubscriptionRows(rows, spark.createDataFrame([], REJECTS))
+    return SubscriptionRows(rows, spark.createDataFrame([], "id string, text string, message string"))
 
 
 def _from_json(lines: DataFrame) -> SubscriptionRows:

@@ -93,12 +93,12 @@ def gc(path: str | os.PathLike[str], *, keep: int = 1, batches: int = 2, forget:
 
     The newest `keep` versions are kept, and those that the newest `batches` batches of each query name. Spark commits
     a batch before it starts the next one, so only the newest batch of a query can be uncommitted, and the one before
-    it is kept for those who have a committed batch replayed by hand. (Asynchronous progress tracking may leave more
+    it is kept so that a committed batch can be replayed by hand. (Asynchronous progress tracking may leave more
     uncommitted: raise `batches`.) A query that is gone for good holds on to its versions until it is named in
     `forget`, which deletes its records; replaying it afterwards is an error.
 
-    Streams go on meanwhile: a batch that names a version does so before or after the collection, not during it. Jobs
-    that read a version by number are not known here: keep as many versions as they are long.
+    Streams can run meanwhile: a batch records its version before or after the collection, not during it. Jobs that
+    read a version by number are not known here: keep enough versions for the longest of them.
     """
     for option, value in (("keep", keep), ("batches", batches)):
         if value < 1:

@@ -169,7 +169,7 @@ def _held(store: IndexStore, old: Shard | None) -> Index | None:
 
 
 def _difference(held: pa.Table, rows: pa.Table) -> tuple[pa.Table, set[int | str]]:
-    """The rows that are not in the index as they are, and the ids in the index that no row has as they are there."""
+    """The rows that are new or changed, and the ids of the index whose rows are gone or changed."""
     at = pc.index_in(rows["id"].combine_chunks(), held["id"].combine_chunks())
     there = np.asarray(at.is_valid())
     places = np.asarray(at.fill_null(0))[there]

@@ -54,7 +54,7 @@ class RunSummary:
 
 
 class JobMonitor(Protocol):
-    """Whoever wants to know what a job does."""
+    """The role that receives the progress of a job."""
 
     def stages(self, label: str) -> AbstractContextManager[None]:
         """Entered while Spark works on what the label says."""

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _LOOK = 0.25  # seconds between two looks at the queries
-_DEAD_LETTERS = "dead-letters"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ def run_stream(spark: SparkSession, job: RunJob, stream: StreamOptions, monitor:
         queries.append(_start(counted, job.output, format, checkpoint / "pairs", stream))
         if job.dead_letters is not None and events.dead_letters is not None:
             kind = format_of(job.dead_letters, None).value
-            queries.append(_start(events.dead_letters, job.dead_letters, kind, checkpoint / _DEAD_LETTERS, stream))
+            queries.append(_start(events.dead_letters, job.dead_letters, kind, checkpoint / "dead-letters", stream))
         _follow(queries, job, summary, checkpoint / "pairs", monitor)
     finally:
         for query in queries:

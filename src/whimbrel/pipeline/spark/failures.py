@@ -1,7 +1,7 @@
 """Errors of Spark in one sentence, without Java.
 
-An error that Whimbrel raises on a worker comes back inside the text of several others. Its own words are what the user
-needs.
+An error that Whimbrel raises on a worker comes back inside the text of several others. The user needs only its own
+message.
 """
 
 from __future__ import annotations

@@ -20,9 +20,6 @@ from whimbrel.model.errors import WhimbrelError
 
 OLDEST = 17
 """The oldest major version of Java that Spark 4 runs on."""
-_START_SECONDS = 30
-_RELEASE = re.compile(r'^JAVA_VERSION="([^"]+)"', re.MULTILINE)
-_SPOKEN = re.compile(r'version "([^"]+)"')
 
 _LAUNCHER = """\
 #!/bin/sh
@@ -92,15 +89,14 @@ def _refusal(java: Path) -> str | None:
 def _version(java: Path) -> str | None:
     """The version of a runtime, from its `release` file, else from its own output."""
     release = java.parents[1] / "release"
-    said = _RELEASE.search(release.read_text(encoding="utf-8", errors="replace")) if release.is_file() else None
+    text = release.read_text(encoding="utf-8", errors="replace") if release.is_file() else ""
+    said = re.search(r'^JAVA_VERSION="([^"]+)"', text, re.MULTILINE)
     if said is None:
         try:
-            done = subprocess.run(
-                [java, "-version"], capture_output=True, text=True, check=True, timeout=_START_SECONDS
-            )
+            done = subprocess.run([java, "-version"], capture_output=True, text=True, check=True, timeout=30)
         except (OSError, subprocess.SubprocessError):
             return None
-        said = _SPOKEN.search(done.stderr + done.stdout)
+        said = re.search(r'version "([^"]+)"', done.stderr + done.stdout)
     return said[1] if said else None
 
 

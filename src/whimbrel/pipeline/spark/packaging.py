@@ -20,8 +20,6 @@ import whimbrel
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_LEFT_OUT = (".pyc", ".pyo")
-
 
 def ship(spark: SparkSession) -> None:
     """Send the library to the executors of this session, before anything else runs on them.
@@ -40,6 +38,6 @@ def package(path: str | os.PathLike[str]) -> Path:
     home = Path(whimbrel.__file__).parent
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for file in sorted(home.rglob("*")):
-            if file.is_file() and file.suffix not in _LEFT_OUT:
+            if file.is_file() and file.suffix not in (".pyc", ".pyo"):
                 archive.write(file, file.relative_to(home))
     return Path(path)

@@ -54,18 +54,18 @@ CONTEXT: Settings = {
 
 CHECKPOINT: Settings = {
     # A micro-batch writes two or three small files of its progress, each to a temporary name that is then renamed.
-    # Spark's default way asks the local file system through child processes and keeps a checksum file beside each,
-    # which is most of the time of a small micro-batch. This way is the one that Spark takes where it cannot have the
-    # other; nothing of the order of writes changes, and a killed driver goes on as before.
+    # Spark's default manager starts child processes for that and writes a checksum file beside each file, which takes
+    # most of the time of a small micro-batch. This one, Spark's own fallback, writes in the same order and survives a
+    # killed driver too.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-    # RawLocalFileSystem, which has no `.crc` files either, is not to be had: the state store of RocksDB, and with it
-    # `transitions`, fails on it with a ClassCastException.
+    # RawLocalFileSystem would write no `.crc` files either, but the RocksDB state store of `transitions` fails on it
+    # with a ClassCastException.
     # Asynchronous progress tracking stays off: it may replay batches that were written, so nothing is exactly once.
 }
-"""Settings of checkpoints in the local file system. Only for sessions that are on one machine: others want HDFS's."""
+"""Settings of checkpoints in the local file system, for sessions on one machine."""
 
 LOCAL: Settings = {
     **CHECKPOINT,
@@ -74,12 +74,12 @@ LOCAL: Settings = {
     "spark.driver.bindAddress": "127.0.0.1",
     # Executors live in the driver's process, which gets 1 GB otherwise.
     "spark.driver.memory": "2g",
-    # Silent from the first moment on: the level of the log can be set only when the session stands.
+    # The level of the log can be set only when the session has started; this file silences it before.
     _JAVA_OPTIONS: f'-Dlog4j2.configurationFile="{Path(__file__).with_name("quiet.properties")}"',
     # Some tasks per core; the default of 200 is for clusters, and streams never have it lowered for them.
     "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
 }
-"""Settings of a session that is all in one process."""
+"""Settings of a session that runs in one process."""
 
 
 def session(master: str | None = None, *, name: str = "whimbrel", settings: Settings | None = None) -> SparkSession:
@@ -121,7 +121,7 @@ def _ensure_connect() -> None:
 
 
 def _is_local(master: str | None) -> bool:
-    """Whether the session is all in one process. Without a master Spark's configuration may name a cluster."""
+    """Whether the session runs in one process. Without a master Spark's configuration may name a cluster."""
     if master is None:
         return not any(name in os.environ for name in ("MASTER", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS"))
     return master == "local" or master.startswith("local[")

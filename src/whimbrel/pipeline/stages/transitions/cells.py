@@ -19,8 +19,6 @@ ROWS_AT_ONCE = 1 << 18
 """Rows that a task collects before it writes cells."""
 BYTES_AT_ONCE = 1 << 27
 
-_SEED = 42  # of Spark's own partitioning by hash
-
 
 def bucket_numbers(buckets: int) -> NDArray[np.int32]:
     """The numbers that buckets have in Spark, chosen so that all partitions get the same number of buckets.
@@ -99,7 +97,7 @@ def _murmur3(numbers: NDArray[np.int32]) -> NDArray[np.int32]:
     """The 32-bit Murmur3 hashes of integers, as Spark computes them."""
     k = numbers.astype(np.uint32) * np.uint32(0xCC9E2D51)
     k = (k << np.uint32(15) | k >> np.uint32(17)) * np.uint32(0x1B873593)
-    h = np.uint32(_SEED) ^ k
+    h = np.uint32(42) ^ k  # the seed of Spark's own partitioning by hash
     h = (h << np.uint32(13) | h >> np.uint32(19)) * np.uint32(5) + np.uint32(0xE6546B64)
     h ^= np.uint32(4)
     h = (h ^ h >> np.uint32(16)) * np.uint32(0x85EBCA6B)

@@ -102,7 +102,7 @@ class TransitionsProcessor(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
-        """Let publications leave whose dwell is over."""
+        """Make the publications leave whose dwell is over."""
         number = int(key[0])
         bucket, timer = self._open(number)
         fired = expiredTimerInfo.getExpiryTimeInMs()
@@ -123,7 +123,7 @@ class TransitionsProcessor(StatefulProcessor):
         self._write(number, bucket, timer)
 
     def close(self) -> None:
-        """Nothing is to be closed."""
+        """Do nothing: no resource is open."""
 
     def _open(self, number: int) -> tuple[CachedBucket, int | None]:
         """The bucket as the state store has it, and its timer."""

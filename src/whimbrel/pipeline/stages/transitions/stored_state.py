@@ -1,4 +1,4 @@
-"""What Spark's state store holds of a bucket, and its publications as rows, for a query with other buckets.
+"""What Spark's state store holds of a bucket, and how a new query with other buckets reads it.
 
 meta    one value: `BucketMeta`
 base    one value: the first part, states as an Arrow stream
@@ -20,8 +20,8 @@ from whimbrel.publications.updates import KEY
 class BucketMeta(msgspec.Struct, frozen=True, array_like=True):
     """All that is stored of a bucket except states.
 
-    The token is new with every write: what a worker keeps (`worker_cache`) of a batch that failed, or of one that later
-    ran elsewhere, has another token and is not used.
+    Every write makes a new token. A cached bucket (`worker_cache`) with another token is out of date: its batch failed,
+    or a later batch ran on another worker.
     """
 
     version: int

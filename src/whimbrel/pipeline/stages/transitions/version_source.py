@@ -59,7 +59,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Go up to the version of now, and no further."""
+        """Stop at the version that is the newest now."""
         self._target = self._store.newest()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
@@ -80,4 +80,4 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return iter([(bucket, partition.version) for bucket in bucket_numbers(self._buckets).tolist()])
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing is to be freed."""
+        """Do nothing: there is nothing to free."""

@@ -1,8 +1,9 @@
-"""What Python workers keep of buckets beside the state store, as a cache: in memory, and for all workers on disk.
+"""The caches of buckets beside Spark's state store: in the memory of a Python worker, and on disk for all workers.
 
 The state of a bucket is a list of parts that never change, a base and deltas, each with a token of its own. A worker
 that gets a bucket has it in memory, or some of its parts, and reads the others from the disk of the executor, where
-they are stored with their matches. Only if that fails it reads the state store, which gives a few megabytes a second.
+they are stored with their matches. Only if a part is missing there it reads the state store, which is slow: a few
+megabytes a second.
 """
 
 from __future__ import annotations
@@ -22,8 +23,6 @@ from whimbrel.publications.publications import Publications
 
 BUCKETS_KEPT = 4_096
 _VERSIONS_KEPT = 8
-
-_MATCHES = "matches"
 
 _buckets: dict[tuple[str, int], CachedBucket] = {}
 _versions: dict[tuple[str, int], IndexVersion] = {}
@@ -72,7 +71,7 @@ def write_part(folder: Path, token: str, states: pa.Table, matches: Matches) -> 
     """Write a part to the disk. A full disk is no error: the state store has the part too."""
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-        table = states.append_column(_MATCHES, matches.to_lists()).combine_chunks()
+        table = states.append_column("matches", matches.to_lists()).combine_chunks()
         with pa.OSFile(str(folder / f"{token}.new"), "wb") as file, pa.ipc.new_stream(file, table.schema) as writer:
             writer.write_table(table)
         (folder / f"{token}.new").rename(folder / token)
