@@ -21,8 +21,8 @@ from whimbrel.cli.bench.options import (
 )
 from whimbrel.cli.bench.output import Destination
 from whimbrel.cli.bench.pipeline import measure_pipeline
+from whimbrel.cli.main import run_program
 from whimbrel.cli.terminal.options import Json, names_of
-from whimbrel.cli.terminal.program import run_program
 from whimbrel.lab.measure.matching.match_run import MatchSettings
 from whimbrel.lab.measure.pipeline.pipeline_run import PipelineSettings
 from whimbrel.lab.measure.workload_cache import default_folder

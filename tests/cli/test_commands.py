@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import random
-import runpy
 import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
 
 from tests.cli.program import Program
+from tests.lab import web_shop
 from whimbrel import Index
-from whimbrel.lab.web_shop.sample import TIMESTAMPS, sample_events, sample_subscriptions
-
-ROOT = Path(__file__).parents[2]
-SAMPLES = ROOT / "src" / "whimbrel" / "lab" / "web_shop"
+from whimbrel.lab.web_shop import TIMESTAMPS, sample_events, sample_subscriptions
 
 
 def test_version(program: Program) -> None:
@@ -67,11 +64,10 @@ def test_the_bundled_sample_matches_as_the_reference_says(program: Program) -> N
 
 
 def test_the_bundled_sample_is_what_its_maker_writes(tmp_path: Path) -> None:
-    maker = runpy.run_path(str(SAMPLES / "generate.py"))
-    maker["write"](tmp_path)
+    web_shop.write(tmp_path)
     for name in ("events.jsonl", "subscriptions.jsonl"):
-        assert (tmp_path / name).read_bytes() == (SAMPLES / name).read_bytes()
-    assert len(list(maker["events"](random.Random(0)))) == maker["EVENTS"]
+        assert (tmp_path / name).read_bytes() == (web_shop.SAMPLES / name).read_bytes()
+    assert len(list(web_shop.events(random.Random(0)))) == web_shop.EVENTS
 
 
 def test_bench_language_measures(program: Program) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import typer
 
 from whimbrel.cli.bench.group import bench
@@ -15,8 +18,12 @@ from whimbrel.cli.commands.version import version
 from whimbrel.cli.commands.warm import warm
 from whimbrel.cli.demo.command import demo
 from whimbrel.cli.pipeline.backtest import backtest
-from whimbrel.cli.pipeline.group import pipeline
-from whimbrel.cli.terminal.program import run_program
+from whimbrel.cli.pipeline.compile import compile_
+from whimbrel.cli.pipeline.explain import explain as explain_pipeline
+from whimbrel.cli.pipeline.gc import gc
+from whimbrel.cli.pipeline.run import run
+from whimbrel.cli.terminal.console import say, say_json
+from whimbrel.model.errors import WhimbrelError
 
 app = typer.Typer(
     name="whimbrel",
@@ -30,13 +37,35 @@ for command in (match, explain, lint, backtest, demo, spaces, warm, version):
     app.command()(command)
 app.add_typer(bench, name="bench")
 app.add_typer(lab, name="lab")
-app.add_typer(pipeline, name="pipeline")
 app.add_typer(schema, name="schema")
+pipeline = typer.Typer(
+    help="Match on Apache Spark: batches and streams, one machine or a cluster.", no_args_is_help=True
+)
+pipeline.command()(run)
+pipeline.command("compile")(compile_)
+pipeline.command()(explain_pipeline)
+pipeline.command()(gc)
+app.add_typer(pipeline, name="pipeline")
 
 
 def main() -> None:
     """Run the program `whimbrel`."""
     run_program(app)
+
+
+def run_program(app: typer.Typer) -> None:
+    """Run a command line. Errors of the library and of the system end it with one sentence and status 1."""
+    try:
+        app()
+    except BrokenPipeError:  # the reader of our output has closed it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except (WhimbrelError, OSError) as error:
+        if "--json" in sys.argv:
+            say_json({"error": type(error).__name__, "message": str(error)})
+        else:
+            say(f"whimbrel: {error}")
+        sys.exit(1)
 
 
 if __name__ == "__main__":

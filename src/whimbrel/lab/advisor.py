@@ -21,9 +21,6 @@ from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
 from whimbrel.model.subscription import Id
 
-Progress = Callable[[str, float], None]
-"""Is told the matcher that is measured, and the share of the work that is done."""
-
 _REFERENCE = "naive"
 _WARM = 3  # events before the clock runs: they compile what a member compiles late
 _FEWEST = 5  # events that are timed even if that takes longer than it should
@@ -89,9 +86,11 @@ def advise(
     seconds: float = 30.0,
     members: Collection[str] | None = None,
     timestamps: Collection[str] = (),
-    progress: Progress = lambda member, share: None,
+    progress: Callable[[str, float], None] = lambda member, share: None,
 ) -> Advice:
     """Measure the members (all, unless some are named) on a sample within about that many seconds, and recommend one.
+
+    `progress` is called with the name of the matcher that is measured and the share of the work that is done.
 
     >>> sample = [(i, Filter.parse(f"a = {i % 50} AND b < {i}")) for i in range(100)]
     >>> advice = advise(sample, [{"a": 7, "b": i} for i in range(20)], seconds=5, members=["naive", "hanson", "rapid"])
@@ -145,8 +144,6 @@ class _Trial:
                 matcher.match(event)
             times, answers = self._timed(matcher, deadline)
             size = matcher.stats().get("bytes")
-        except _Refusal as refusal:
-            return Measurement(name, "refused", refusal.reason)
         except WhimbrelError as error:
             return Measurement(name, "refused", str(error))
         if name == _REFERENCE:
@@ -198,10 +195,8 @@ class _Trial:
         return times, answers
 
 
-class _Refusal(Exception):
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-        super().__init__(reason)
+class _Refusal(WhimbrelError):
+    """A matcher refused some of the subscriptions."""
 
 
 def _recommended(measurements: Sequence[Measurement]) -> Measurement | None:

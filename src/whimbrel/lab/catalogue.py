@@ -45,10 +45,10 @@ def catalogue() -> list[CatalogueEntry]:
     >>> [(entry.section, entry.papers, entry.scope) for entry in catalogue() if entry.name == "naive"]
     [('Figure 5; Figure 1 of Le Subscribe', ('Survey',), 'everything')]
     """
-    return [entry_of(name, member) for name, member in MATCHERS.items()]
+    return [_entry(name, matcher) for name, matcher in MATCHERS.items()]
 
 
-def entry_of(name: str, matcher: type[BaseMatcher]) -> CatalogueEntry:
+def _entry(name: str, matcher: type[BaseMatcher]) -> CatalogueEntry:
     """What a matcher says of itself; the summary is the first line of its module's docstring."""
     summary = (inspect.getdoc(inspect.getmodule(matcher)) or "").partition("\n")[0]
     supports = tuple(matcher.capabilities.summary())

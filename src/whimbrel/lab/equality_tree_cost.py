@@ -1,7 +1,7 @@
 """The theoretical cost of an equality tree: the nodes that an event visits, expected exactly and bounded from above.
 
-Aguilera et al., PODC'99, section 4 and appendix B (docs/papers.md). K attributes of V values each,
-events uniform over the V**K combinations, a set S of subscriptions; Kbar = K + 1. Then
+Aguilera et al., PODC'99, section 4 and appendix B (docs/papers.md, sections 3 and 4). There are K attributes of V
+values each, events are uniform over the V**K combinations, S is a set of subscriptions, and Kbar = K + 1. Then
 
     expected_cost <= greedy_bound <= theorem_1 <= corollary_1.
 

@@ -16,8 +16,6 @@ from whimbrel.engine.index import Index
 from whimbrel.lab.workloads import Workload, make
 from whimbrel.spaces import SubjectSpaces
 
-Progress = Callable[[str], None]
-
 _WORKLOADS: dict[str, dict[str, int | float]] = {
     "mixed": {"n": 3_000, "events": 300},
     "lesubscribe": {"n": 3_000, "events": 300},
@@ -38,7 +36,7 @@ _EVENTS: list[dict[str, object]] = [
 ]
 
 
-def warm_up(progress: Progress = lambda text: None) -> None:
+def warm_up(progress: Callable[[str], None] = lambda text: None) -> None:
     """Compile every kernel that is not cached yet."""
     for name, parameters in _WORKLOADS.items():
         progress(f"matching {name}")

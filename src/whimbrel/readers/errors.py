@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from whimbrel.model.errors import EventError, FilterError, LimitExceeded, WhimbrelError
 
@@ -111,8 +111,7 @@ class RefusedInput(InputError):
             path = cause.path
         elif isinstance(cause, LimitExceeded):
             path = cause.where or None
-        placed = InputPlace(place.file, place.line, place.column, place.row, path)
-        super().__init__(placed, str(cause), text)
+        super().__init__(replace(place, path=path), str(cause), text)
 
     @property
     def kind(self) -> str:

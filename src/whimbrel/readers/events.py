@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from io import BufferedReader, BytesIO
+from typing import TYPE_CHECKING, cast
 
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.event import Event
 from whimbrel.model.event_tables import read_events as event_rows
 from whimbrel.model.limits import EVENT_BYTES
 from whimbrel.readers.csv_table import read_csv
-from whimbrel.readers.errors import InputError, InputPlace, RefusedInput
-from whimbrel.readers.json_lines import JsonObject, read_json_lines
+from whimbrel.readers.errors import FileEmpty, InputError, InputPlace, RefusedInput
+from whimbrel.readers.json_lines import JsonObject, parse_object, read_json_lines
 from whimbrel.readers.parquet_table import read_parquet
 from whimbrel.readers.source import Format, InputFile, open_source
 
@@ -71,7 +72,12 @@ def read_events(
     base = 0
     for file in files:
         following = base
-        for item in _read_file(file, fallback, attributes):
+        try:
+            source = open_source(file, fallback)
+        except InputError as error:
+            yield error
+            continue
+        for item in _read_source(source, attributes):
             if isinstance(item, InputError):
                 if item.place.row is not None:
                     following = max(following, base + item.place.row + 1)
@@ -79,7 +85,7 @@ def read_events(
             else:
                 if item.rows:
                     following = max(following, base + item.rows[-1] + 1)
-                yield _shifted(item, base)
+                yield replace(item, rows=[base + row for row in item.rows]) if base else item
         base = following
 
 
@@ -103,18 +109,50 @@ def parse_events(
                 yield RefusedInput(batch.place(row), error, batch.text(row))
 
 
-def _read_file(
-    file: str, fallback: Format | None, attributes: Collection[str] | None
-) -> Iterator[EventBatch | InputError]:
+def read_event(text: str, row: int, fallback: Format | None, timestamps: Collection[str]) -> Event:
+    """Read one event: a JSON text, or a row of the file of that name. Raises an InputError if it is refused."""
+    if text.lstrip().startswith("{"):
+        place = InputPlace("<argument>")
+        return _checked(parse_object(text, place), place, timestamps)
+    source = open_source(text, fallback)
+    if source.format is not Format.JSONL:
+        return _row_event(source, row, timestamps)
+    content = source.stream.read(EVENT_BYTES.value + 1)
+    if row == 0 and len(content) <= EVENT_BYTES.value:  # one object may stretch over many lines
+        place = InputPlace(source.name, 1, row=0)
+        whole = parse_object(content.decode(errors="replace"), place)
+        if isinstance(whole, dict):
+            return _checked(whole, place, timestamps)
+    stream = cast("BufferedReader", BytesIO(content + source.stream.read()))
+    return _row_event(InputFile(source.name, stream, source.format, None), row, timestamps)
+
+
+def _row_event(source: InputFile, row: int, timestamps: Collection[str]) -> Event:
+    for item in _read_source(source, None):
+        if isinstance(item, InputError):
+            if item.place.row in (None, row):
+                raise item
+        elif row in item.rows:
+            one = item.slice(item.rows.index(row), item.rows.index(row) + 1)
+            if isinstance(one.events, list):
+                return _checked(one.events[0], one.place(0), timestamps)
+            try:
+                return next(event_rows(one.events, one.events.schema.names, timestamps))
+            except WhimbrelError as error:
+                raise RefusedInput(one.place(0), error) from None
+    raise FileEmpty(InputPlace(source.name, row=row), f"Expected an event in row {row}, but the file ends before it")
+
+
+def _checked(item: JsonObject | InputError, place: InputPlace, timestamps: Collection[str]) -> Event:
+    if isinstance(item, InputError):
+        raise item
     try:
-        source = open_source(file, fallback)
-    except InputError as error:
-        yield error
-        return
-    yield from read_source(source, attributes)
+        return Event(item, timestamps)
+    except WhimbrelError as error:
+        raise RefusedInput(place, error) from None
 
 
-def read_source(source: InputFile, attributes: Collection[str] | None) -> Iterator[EventBatch | InputError]:
+def _read_source(source: InputFile, attributes: Collection[str] | None) -> Iterator[EventBatch | InputError]:
     """Read the events of one open file; rows count from 0."""
     with source.stream:
         if source.format is Format.JSONL:
@@ -159,16 +197,9 @@ def _parquet_events(source: InputFile, attributes: Collection[str] | None) -> It
             yield EventBatch(batch, rows, source.name, None, rows.stop / max(total, 1))
 
 
-def _shifted(batch: EventBatch, base: int) -> EventBatch:
-    if not base:
-        return batch
-    rows = [base + row for row in batch.rows]
-    return EventBatch(batch.events, rows, batch.file, batch.lines, batch.share)
-
-
 def _shifted_error(error: InputError, base: int) -> InputError:
     place = error.place
     if base and place.row is not None:
-        error.place = InputPlace(place.file, place.line, place.column, base + place.row, place.path)
+        error.place = replace(place, row=base + place.row)
         error.args = (f"{error.place}: {error.problem}",)
     return error

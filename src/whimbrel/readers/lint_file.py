@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from whimbrel.language.lint import Rule, lint_filter, lint_together
-from whimbrel.model.errors import DuplicateId, IdKindError, WhimbrelError
+from whimbrel.model.errors import DuplicateId, IdKindError
 from whimbrel.model.filter import Filter
 from whimbrel.model.schema import Schema
 from whimbrel.model.subscription import Id, id_kind
 from whimbrel.readers.errors import InputError, InputPlace, RefusedInput
 from whimbrel.readers.source import Format
-from whimbrel.readers.subscriptions import SubscriptionRow, read_subscriptions
+from whimbrel.readers.subscriptions import SubscriptionRow, parse_filter, read_subscriptions
 
 _WIDTH = 100
 """Characters of another filter that a finding shows."""
@@ -86,11 +86,9 @@ class _Linter:
 
     def check(self, place: InputPlace, row: SubscriptionRow) -> None:
         """Apply the rules about single filters to one subscription."""
-        try:
-            filter = self._accept(row)
-        except WhimbrelError as error:
-            refused = RefusedInput(place, error, str(row.filter))
-            self.write(Finding(place, row.id, "error", refused.problem, error=refused))
+        filter = self._accept(place, row)
+        if isinstance(filter, RefusedInput):
+            self.write(Finding(place, row.id, "error", filter.problem, error=filter))
             return
         self.known.add(row.id)
         self.rows.append((place, row.id))
@@ -98,15 +96,13 @@ class _Linter:
         for remark in lint_filter(filter):
             self.write(Finding(place, row.id, remark.rule, remark.message))
 
-    def _accept(self, row: SubscriptionRow) -> Filter:
+    def _accept(self, place: InputPlace, row: SubscriptionRow) -> Filter | RefusedInput:
         if self.kind not in (None, id_kind(row.id)):
-            raise IdKindError(row.id, str(self.kind))
+            return RefusedInput(place, IdKindError(row.id, str(self.kind)), str(row.filter))
         self.kind = id_kind(row.id)
         if row.id in self.known:
-            raise DuplicateId(row.id)
-        filter = Filter.parse(row.filter, row.dialect, self.schema)
-        assert filter.conjunctions is not None  # expands the filter, which may pass a limit
-        return filter
+            return RefusedInput(place, DuplicateId(row.id), str(row.filter))
+        return parse_filter(place, row, self.schema)
 
     def check_together(self, tick: Callable[[int, str], None]) -> None:
         """Apply the rules about equal and covered filters to all subscriptions."""

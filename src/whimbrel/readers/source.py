@@ -70,7 +70,7 @@ class InputFile:
 
 def open_source(name: str, fallback: Format | None = None) -> InputFile:
     """Open a file, or standard input for `-`. `fallback` is the format of a file whose name does not tell it."""
-    stream, size = _open_stdin() if name == "-" else _open_file(name)
+    stream, size = (cast("BufferedReader", sys.stdin.buffer), None) if name == "-" else _open_file(name)
     shown = "<stdin>" if name == "-" else name
     try:
         head = stream.peek(4)
@@ -98,10 +98,6 @@ def _recognise(head: bytes, name: str, suffix: str, fallback: Format | None) -> 
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in head[:4]:
         raise WrongEncoding(InputPlace(name, 1, 1), "Expected text in UTF-8, but it looks like UTF-16 or UTF-32")
     return format
-
-
-def _open_stdin() -> tuple[BufferedReader, None]:
-    return cast("BufferedReader", sys.stdin.buffer), None
 
 
 def _open_file(name: str) -> tuple[BufferedReader, int | None]:

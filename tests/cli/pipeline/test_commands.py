@@ -16,7 +16,7 @@ import pytest
 
 from whimbrel import Filter
 from whimbrel.cli.main import main
-from whimbrel.lab.web_shop.sample import TIMESTAMPS, sample_events, sample_subscriptions
+from whimbrel.lab.web_shop import TIMESTAMPS, sample_events, sample_subscriptions
 from whimbrel.log import LogWriter
 
 pytestmark = pytest.mark.spark

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from whimbrel.cli.bench.output import show
 from whimbrel.cli.terminal.options import Json
 
 if TYPE_CHECKING:
@@ -31,11 +32,10 @@ def language(
 
 def show_figures(figures: list[Figure]) -> None:
     """Print a table of figures with their spread."""
-    from rich.console import Console
-    from rich.table import Table
+    from whimbrel.lab.measure.results import ResultTable
 
-    table = Table("what", "unit", "aim", "median", "lowest", "highest")
-    for figure in figures:
-        numbers = (f"{figure['median']:,.0f}", f"{figure['lowest']:,.0f}", f"{figure['highest']:,.0f}")
-        table.add_row(figure["name"], figure["unit"], figure["aim"], *numbers)
-    Console().print(table)
+    rows = []
+    for one in figures:
+        numbers = (f"{number:,.0f}" for number in (one["median"], one["lowest"], one["highest"]))
+        rows.append((one["name"], one["unit"], one["aim"], *numbers))
+    show([ResultTable("Reading filters", ("what", "unit", "aim", "median", "lowest", "highest"), tuple(rows))])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +13,7 @@ from whimbrel.cli.terminal.console import say
 from whimbrel.cli.terminal.options import Json
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from whimbrel.lab.measure.results import Result, ResultTable
 
 
 def live(
@@ -28,17 +28,19 @@ def live(
     from whimbrel.lab.measure.results import no_progress
 
     result = run(FULL if scale is ScaleChoice.FULL else SMALL, no_progress if json else say)
-    show_with_verdicts(result, None if output is None else output / "live.json", json, _show)
+    show_with_verdicts(result, [_table(result)], None if output is None else output / "live.json", json)
 
 
-def _show(console: Console, result: dict[str, Any]) -> None:
-    from rich.table import Table
+def _table(result: Result) -> ResultTable:
+    from whimbrel.lab.measure.results import ResultTable
 
     sizes = result["sizes"]
     title = f"An index of {sizes['subscriptions']:,} (near misses: {sizes['missed']:,}), us per call"
-    table = Table("call", "calls", "median", "highest", "mean, merges included", title=title)
-    for row in result["calls"]:
-        table.add_row(row["what"], f"{row['calls']:,}", *(f"{row[key]:,.1f}" for key in ("median", "highest", "mean")))
-    console.print(table)
+    columns = ("call", "calls", "median", "highest", "mean, merges included")
+    rows = tuple(
+        (row["what"], f"{row['calls']:,}", *(f"{row[key]:,.1f}" for key in ("median", "highest", "mean")))
+        for row in result["calls"]
+    )
     kept = ", ".join(f"{name.replace('_', ' ')} {seconds:g}" for name, seconds in result["seconds"].items())
-    console.print(f"Seconds: {kept}. Load average at the end: {result['machine']['load_at_end']}.")
+    note = f"Seconds: {kept}. Load average at the end: {result['machine']['load_at_end']}."
+    return ResultTable(title, columns, rows, (note,))

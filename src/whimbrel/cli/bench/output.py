@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from whimbrel.cli.terminal.console import say, to_json
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from whimbrel.lab.measure.results import Progress, Result, ResultFiles, ResultTable
 
 _QUIET_SECONDS = 10.0  # between two lines of progress where nothing can be written over
 _PAGE_WIDTH = 180  # where no terminal sets a width
-_VERDICT_WIDTH = 140
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,31 +95,15 @@ def show(tables: Iterable[ResultTable]) -> None:
         console.print()
 
 
-def show_with_verdicts(
-    result: dict[str, Any], file: Path | None, json: bool, show: Callable[[Console, dict[str, Any]], None]
-) -> None:
-    """Write the result to `file` if one is given. Then print its JSON, or its tables and what came of the targets."""
+def show_with_verdicts(result: Result, tables: list[ResultTable], file: Path | None, json: bool) -> None:
+    """Write the result to `file` if one is given. Then print its JSON, or its tables and the verdicts on targets."""
+    from whimbrel.lab.measure.results import ResultTable, verdict_cells
+
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(to_json(result) + "\n")
     if json:
         sys.stdout.write(to_json(result) + "\n")
         return
-    from rich.console import Console
-
-    console = Console(width=None if sys.stdout.isatty() else _VERDICT_WIDTH)
-    show(console, result)
-    _show_verdicts(console, result)
-
-
-def _show_verdicts(console: Console, result: dict[str, Any]) -> None:
-    from rich.table import Table
-
-    table = Table("target", "wanted", "measured", "", title="Targets (for full scale)")
-    for verdict in result["verdicts"]:
-        sign = ">=" if verdict["least"] else "<="
-        table.add_row(
-            verdict["what"], f"{sign} {verdict['target']:,}", f"{verdict['measured']:,}",
-            "met" if verdict["met"] else "missed",
-        )  # fmt: skip
-    console.print(table)
+    verdicts = tuple(verdict_cells(verdict) for verdict in result["verdicts"])
+    show([*tables, ResultTable("Targets (for full scale)", ("target", "wanted", "measured", ""), verdicts)])

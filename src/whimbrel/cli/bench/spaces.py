@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +13,7 @@ from whimbrel.cli.terminal.console import say
 from whimbrel.cli.terminal.options import Json
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from whimbrel.lab.measure.results import Result, ResultTable
 
 
 def spaces(
@@ -37,42 +37,44 @@ def spaces(
         from whimbrel.lab.measure.pipeline import transitions_bench
 
         sizes = transitions_bench.FULL if full else transitions_bench.SMALL
-        result = transitions_bench.run(sizes, progress=progress)
-        show_with_verdicts(result, None if output is None else output / "transitions.json", json, _show_transitions)
-        return
-    from whimbrel.lab.measure import spaces_bench
+        result: Result = transitions_bench.run(sizes, progress=progress)
+        tables, name = [_transitions_table(result)], "transitions.json"
+    else:
+        from whimbrel.lab.measure import spaces_bench
 
-    result = spaces_bench.run(spaces_bench.FULL if full else spaces_bench.SMALL, progress)
-    show_with_verdicts(result, None if output is None else output / "spaces.json", json, _show)
+        result = spaces_bench.run(spaces_bench.FULL if full else spaces_bench.SMALL, progress)
+        tables, name = _tables(result), "spaces.json"
+    show_with_verdicts(result, tables, None if output is None else output / name, json)
 
 
-def _show_transitions(console: Console, result: dict[str, Any]) -> None:
-    from rich.table import Table
+def _transitions_table(result: Result) -> ResultTable:
+    from whimbrel.lab.measure.results import ResultTable
 
     sizes = result["sizes"]
     title = f"Transitions on Spark: {sizes['keys']:,} keys, {sizes['filters']:,} filters, medians of micro-batches"
-    table = Table("rows", "batches", "notifications", "ms", "CPU ms", "lowest", "highest", "rows/s", title=title)
-    for row in result["transitions"]:
-        keys = "rows", "batches", "notifications", "ms", "cpu_ms", "lowest_ms", "highest_ms", "rows_per_second"
-        table.add_row(*("" if row[key] is None else f"{row[key]:,.0f}" for key in keys))
-    console.print(table)
+    columns = ("rows", "batches", "notifications", "ms", "CPU ms", "lowest", "highest", "rows/s")
+    keys = ("rows", "batches", "notifications", "ms", "cpu_ms", "lowest_ms", "highest_ms", "rows_per_second")
+    rows = (tuple("" if row[key] is None else f"{row[key]:,.0f}" for key in keys) for row in result["transitions"])
+    return ResultTable(title, columns, tuple(rows))
 
 
-def _show(console: Console, result: dict[str, Any]) -> None:
-    from rich.table import Table
+def _tables(result: Result) -> list[ResultTable]:
+    from whimbrel.lab.measure.results import ResultTable
 
-    for title, part in (("Workload of the paper", "paper"), ("Geofences", "geofences")):
-        table = Table("operation", "notifications", "us", "lowest", "highest", "scan us", "x scan", title=title)
-        for row in result[part]:
-            scan = row["scan_us"]
-            ratio = ("", "") if scan is None else (f"{scan:,.0f}", f"{scan / row['us']:.1f}")
-            table.add_row(
-                row["what"], f"{row['notifications']:,}", *(f"{row[key]:,.1f}" for key in ("us", "lowest", "highest")),
-                *ratio,
-            )  # fmt: skip
-        console.print(table)
+    columns = ("operation", "notifications", "us", "lowest", "highest", "scan us", "x scan")
     linear = result["linear"]
-    console.print(
+    note = (
         f"Time by transitions: {linear['us_fixed']:,} us + {linear['us_per_transition']} us each, "
         f"correlation {linear['correlation']}. Load average at the end: {result['machine']['load_at_end']}."
     )
+    return [
+        ResultTable("Workload of the paper", columns, tuple(map(_cells, result["paper"])), (note,)),
+        ResultTable("Geofences", columns, tuple(map(_cells, result["geofences"]))),
+    ]
+
+
+def _cells(row: Result) -> tuple[str, ...]:
+    scan = row["scan_us"]
+    ratio = ("", "") if scan is None else (f"{scan:,.0f}", f"{scan / row['us']:.1f}")
+    times = (f"{row[key]:,.1f}" for key in ("us", "lowest", "highest"))
+    return row["what"], f"{row['notifications']:,}", *times, *ratio

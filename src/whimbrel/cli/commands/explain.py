@@ -43,7 +43,7 @@ def explain(
     """
     from whimbrel.cli.terminal.loading import load_index
     from whimbrel.model.schema import Schema
-    from whimbrel.readers.single_event import read_event
+    from whimbrel.readers.events import read_event
 
     if (subscriptions is None) == (filter is None):
         raise typer.BadParameter("Expected either --subscriptions FILE or --filter TEXT")
@@ -58,19 +58,20 @@ def explain(
         return
     assert subscriptions is not None
     with RejectReport(json) as report:
-        loaded = load_index(subscriptions, from_, names_of(timestamps), report, schema)
+        index = load_index(subscriptions, from_, names_of(timestamps), report, schema)
         seen = read_event(event, row, from_, names_of(timestamps))
         if id is None:
-            _show_all(loaded.index, seen, limit, json)
+            _show_all(index, seen, limit, json)
         else:
-            key = _id_of(id, loaded.kind)
-            _show_filter(key, loaded.index[key].filter, seen, json)
+            key = _id_of(id, index)
+            _show_filter(key, index[key].filter, seen, json)
         if report.rejected:
             raise typer.Exit(1)
 
 
-def _id_of(text: str, kind: str) -> Id:
-    if kind == "string":
+def _id_of(text: str, index: Index) -> Id:
+    """The id in the kind that the ids of the index have."""
+    if isinstance(next(iter(index), 0), str):
         return text
     try:
         return int(text)

@@ -15,7 +15,7 @@ from whimbrel.cli.terminal.pair_writers import PairFormat, PairWriter, open_writ
 from whimbrel.cli.terminal.rejects import OnError, RejectReport, Stopped
 
 if TYPE_CHECKING:
-    from whimbrel.cli.terminal.loading import LoadedIndex
+    from whimbrel.engine.index import Index
     from whimbrel.readers.source import Format
 
 
@@ -44,19 +44,20 @@ def match(
     subscription by its id. Exit status: 0 all good, 1 some input was refused, 2 wrong usage.
     """
     from whimbrel.cli.terminal.loading import load_index
+    from whimbrel.model.subscription import id_kind
 
     if [subscriptions, *events].count("-") > 1:
         raise typer.BadParameter("Expected - only once, because standard input can be read only once")
     with RejectReport(json, on_error, rejects) as report:
         counts = _Counts()
         try:
-            loaded = load_index(subscriptions, from_, names_of(timestamps), report, schema)
+            index = load_index(subscriptions, from_, names_of(timestamps), report, schema)
         except Stopped:
             report.finish(counts.summary(), counts.sentence())
-        counts.subscriptions = len(loaded.index)
+        counts.subscriptions = len(index)
         if counts.subscriptions or not report.rejected:
-            with open_writer(output, format, loaded.kind) as writer:
-                _match_files(loaded, events, from_, report, counts, writer)
+            with open_writer(output, format, id_kind(next(iter(index), 0))) as writer:
+                _match_files(index, events, from_, report, counts, writer)
         report.finish(counts.summary(), counts.sentence())
 
 
@@ -84,7 +85,7 @@ class _Counts:
 
 
 def _match_files(
-    loaded: LoadedIndex,
+    index: Index,
     files: list[str],
     fallback: Format | None,
     report: RejectReport,
@@ -99,12 +100,12 @@ def _match_files(
     seen: list[str] = []
     try:
         with progress("Matching", total=len(files), quiet=report.json) as bar:
-            columns = loaded.index.attributes() if loaded.index.schema is None else None  # a schema judges all of them
+            columns = index.attributes() if index.schema is None else None  # a schema judges all of them
             for batch in read_events(files, fallback, columns):
                 if isinstance(batch, InputError):
                     report.reject("event", batch)
                     continue
-                for result in match_events(loaded.index, batch):
+                for result in match_events(index, batch):
                     if isinstance(result, InputError):
                         counts.events -= 1
                         report.reject("event", result)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from whimbrel.cli.terminal.console import to_json
+from whimbrel.cli.terminal.console import print_table, to_json
 from whimbrel.cli.terminal.options import Json
 
 if TYPE_CHECKING:
@@ -42,10 +42,6 @@ class _Run:
         if count > self.busiest_count:
             self.busiest, self.busiest_count = events[row], count
 
-    @property
-    def rate(self) -> float:
-        return self.events / self.seconds
-
 
 def demo(
     write: Annotated[
@@ -58,7 +54,7 @@ def demo(
     json: Json = False,
 ) -> None:
     """Match a bundled day of a web shop, in a few seconds; and, if asked, a stream on Spark, in half a minute."""
-    from whimbrel.lab.web_shop.sample import write_samples
+    from whimbrel.lab.web_shop import write_samples
 
     if write is not None:
         for path in write_samples(write):
@@ -87,7 +83,7 @@ def demo(
 def _library(console: Console, json: bool) -> None:
     """Show the first chapter: matching in this process."""
     from whimbrel.engine.index import Index
-    from whimbrel.lab.web_shop.sample import TIMESTAMPS, sample_events, sample_subscriptions
+    from whimbrel.lab.web_shop import TIMESTAMPS, sample_events, sample_subscriptions
 
     subscriptions, events = sample_subscriptions(), sample_events()
     _introduce(console, subscriptions, events)
@@ -136,28 +132,24 @@ def _summarise(console: Console, index: Index, run: _Run) -> None:
     from rich.table import Table
 
     pairs = run.by_subscription.total()
-    table = Table(title="Summary", title_justify="left", show_header=False)
-    table.add_column()
-    table.add_column(justify="right")
-    for name, value in (
+    rows = [
         ("events", f"{run.events:,}"),
         ("subscriptions", f"{len(index):,}"),
         ("pairs that match", f"{pairs:,}"),
         ("pairs that do not", f"{run.events * len(index) - pairs:,}"),
         ("matches per event", f"{pairs / run.events:.1f}"),
         ("subscriptions never matched", f"{len(index) - len(run.by_subscription):,}"),
-        ("events per second", f"{run.rate:,.0f}"),
-    ):
-        table.add_row(name, value)
-    console.print(table)
+        ("events per second", f"{run.events / run.seconds:,.0f}"),
+    ]
+    print_table(rows, "Summary", console)
     top = Table(title="Most matched subscriptions", title_justify="left")
     top.add_column("subscription", no_wrap=True)
     top.add_column("events", no_wrap=True, justify="right")
     top.add_column("filter", no_wrap=True)
-    room = max(20, console.width - 44)
+    width = max(20, console.width - 44)
     for id, count in run.by_subscription.most_common(8):
         filter = str(index[id].filter)
-        top.add_row(str(id), f"{count:,}", filter if len(filter) <= room else f"{filter[: room - 3]}...")
+        top.add_row(str(id), f"{count:,}", filter if len(filter) <= width else f"{filter[: width - 3]}...")
     console.print(top)
 
 

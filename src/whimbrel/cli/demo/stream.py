@@ -11,7 +11,8 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whimbrel.cli.pipeline.session import Cluster, running_spark
+from whimbrel.cli.pipeline.session import running_spark
+from whimbrel.cli.terminal.console import print_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +41,7 @@ class SparkInBackground:
 
     def _run(self) -> None:
         try:
-            with running_spark(Cluster("local[*]", _SETTINGS), "whimbrel demo", quiet=True) as spark:
+            with running_spark("local[*]", _SETTINGS, "whimbrel demo", quiet=True) as spark:
                 spark.range(2, numPartitions=2).mapInArrow(_loaded, "id long").count()
                 self._ready.set_result(spark)
                 self._done.wait()
@@ -150,12 +151,7 @@ class _Follower:
 
 
 def _summarise(console: Console, stream: QuoteStream) -> None:
-    from rich.table import Table
-
     totals, alerts = stream.totals, stream.sizes.alerts
-    table = Table(title="Summary", title_justify="left", show_header=False)
-    table.add_column()
-    table.add_column(justify="right")
     rows = [
         ("events", f"{totals.events:,}"),
         ("subscriptions", f"{alerts:,}, then {alerts + 1:,}"),
@@ -165,7 +161,5 @@ def _summarise(console: Console, stream: QuoteStream) -> None:
         ("median time of a micro-batch", f"{statistics.median(totals.latencies):,.0f} ms"),
         ("events matched again by the library", f"{totals.checked:,} the same"),
     ]
-    for name, value in rows:
-        table.add_row(name, value)
     console.print()
-    console.print(table)
+    print_table(rows, "Summary", console)

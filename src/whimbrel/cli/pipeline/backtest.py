@@ -51,7 +51,7 @@ def backtest(
 
     Shows hits per day, their share of all events, some of them, and which subscriptions match the same events already.
     """
-    from whimbrel.cli.pipeline.session import Cluster, running_spark, settings_of
+    from whimbrel.cli.pipeline.session import running_spark, settings_of
     from whimbrel.pipeline.connectors.files import recognise
     from whimbrel.pipeline.jobs.event_source import EventSource, read_events
 
@@ -59,7 +59,7 @@ def backtest(
         raise typer.BadParameter("Expected either --subscriptions or --index, but got both")
     Filter.parse(filter, dialect)  # a mistake is shown before Spark is started
     source = EventSource(events, recognise(events, from_), [], schema)
-    with running_spark(Cluster(master, settings_of(settings)), "whimbrel backtest", not json) as spark:
+    with running_spark(master, settings_of(settings), "whimbrel backtest", json) as spark:
         from whimbrel.pipeline import backtest as run
 
         read = read_events(spark, source)

@@ -47,17 +47,17 @@ def compile_(
     its next micro-batch.
     """
     from whimbrel.cli.pipeline.job_display import JobDisplay
-    from whimbrel.cli.pipeline.session import Cluster, check_output, running_spark, settings_of
+    from whimbrel.cli.pipeline.session import check_output, running_spark, settings_of
     from whimbrel.pipeline.connectors.files import recognise
     from whimbrel.pipeline.jobs.compile_job import CompileJob, run_compile
 
-    cluster = Cluster(master, settings_of(settings))
+    spark_settings = settings_of(settings)
     recognise(subscriptions, subscriptions_from)
     if rejects is not None:
         check_output(rejects, "--rejects", overwrite)
     sample = None if events is None else (events, recognise(events, from_))
     job = CompileJob(subscriptions, subscriptions_from, index, sample, shards, rejects, overwrite)
-    with running_spark(cluster, "whimbrel pipeline compile", json) as spark:
+    with running_spark(master, spark_settings, "whimbrel pipeline compile", json) as spark:
         summary = run_compile(spark, job, JobDisplay(spark, json))
     _finish(summary, json)
 

@@ -37,12 +37,12 @@ def explain(
     settings: Settings = None,
 ) -> None:
     """Show how `run` would match: the index version, the plan and why, and the columns that are read."""
-    from whimbrel.cli.pipeline.session import Cluster, running_spark, settings_of
+    from whimbrel.cli.pipeline.session import running_spark, settings_of
     from whimbrel.pipeline.connectors.files import recognise
     from whimbrel.pipeline.jobs.event_source import EventSource, read_events
 
     source = EventSource(events, recognise(events, from_), list(names_of(key)) or None, schema)
-    with running_spark(Cluster(master, settings_of(settings)), "whimbrel pipeline explain") as spark:
+    with running_spark(master, settings_of(settings), "whimbrel pipeline explain") as spark:
         from whimbrel.pipeline import explain as explain_match
 
         read = read_events(spark, source)

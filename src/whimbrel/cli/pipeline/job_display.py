@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ _SHOWN = 20  # refused subscriptions
 
 
 @dataclass(frozen=True, slots=True)
-class StageProgress:
+class _StageProgress:
     """A stage: the number of its tasks, of those that are done, and of the rows it has read, if known."""
 
     id: int
@@ -49,9 +49,18 @@ class JobDisplay:
         self.json = json
         self._status: Status | None = None
 
-    def stages(self, label: str) -> AbstractContextManager[None]:
-        """Show a bar for every stage that runs inside."""
-        return _stage_bars(self.spark, label, self.json)
+    @contextmanager
+    def stages(self, label: str) -> Iterator[None]:
+        """Show a bar for every stage of the jobs that run inside."""
+        if self.json or not sys.stderr.isatty():
+            yield
+            return
+        bars = _Bars(label)
+        try:
+            with _reporting(self.spark, bars):
+                yield
+        finally:
+            bars.close()
 
     def rejected(self, path: str, rejects: DataFrame, count: int) -> None:
         """Say which of the subscriptions of a path were refused, at most the first few."""
@@ -82,10 +91,10 @@ class JobDisplay:
         if self.json:
             typer.echo(to_json(batch.to_dict()))
         elif self._status is not None:
-            self._status.update(describe(batch, summary))
+            self._status.update(_describe(batch, summary))
 
 
-def describe(batch: MicroBatch, summary: RunSummary) -> str:
+def _describe(batch: MicroBatch, summary: RunSummary) -> str:
     """A micro-batch in a line: its size, latency, rate and lag, and the totals so far."""
     seconds = batch.milliseconds / 1_000
     rate = f" ({batch.events / seconds:,.0f} events/s)" if seconds else ""
@@ -113,25 +122,11 @@ def _stop_signals() -> Iterator[threading.Event]:
 
 
 @contextmanager
-def _stage_bars(spark: SparkSession, label: str, quiet: bool) -> Iterator[None]:
-    """Show a bar for every stage of the jobs that run inside."""
-    if quiet or not sys.stderr.isatty():
-        yield
-        return
-    bars = _Bars(label)
-    try:
-        with _reporting(spark, bars):
-            yield
-    finally:
-        bars.close()
-
-
-@contextmanager
 def _reporting(spark: SparkSession, bars: _Bars) -> Iterator[None]:
     if not hasattr(spark, "_jsc"):  # Spark Connect
 
         def handler(stages: Iterable[Any], inflight_tasks: int, operation_id: str, done: bool) -> None:
-            bars.show([StageProgress(s.stage_id, s.num_tasks, s.num_completed_tasks) for s in stages])
+            bars.show([_StageProgress(s.stage_id, s.num_tasks, s.num_completed_tasks) for s in stages])
 
         spark.registerProgressHandler(handler)  # type: ignore[arg-type]  # a protocol without names
         try:
@@ -154,7 +149,7 @@ def _reporting(spark: SparkSession, bars: _Bars) -> Iterator[None]:
         thread.join()
 
 
-def _active_stages(spark: SparkSession) -> Iterator[StageProgress]:
+def _active_stages(spark: SparkSession) -> Iterator[_StageProgress]:
     tracker = spark.sparkContext.statusTracker()
     store = spark.sparkContext._jsc.sc().statusStore()
     for id in tracker.getActiveStageIds():
@@ -163,7 +158,7 @@ def _active_stages(spark: SparkSession) -> Iterator[StageProgress]:
             continue
         data = store.lastStageAttempt(id)
         rows = max(data.inputRecords(), data.shuffleReadRecords())
-        yield StageProgress(id, info.numTasks, info.numCompletedTasks, rows)
+        yield _StageProgress(id, info.numTasks, info.numCompletedTasks, rows)
 
 
 class _Bars:
@@ -185,7 +180,7 @@ class _Bars:
         self.seen: dict[int, tuple[TaskID, float]] = {}
         self.progress.start()
 
-    def show(self, stages: list[StageProgress]) -> None:
+    def show(self, stages: list[_StageProgress]) -> None:
         now = time.monotonic()
         for gone in self.seen.keys() - {stage.id for stage in stages}:
             self.progress.remove_task(self.seen.pop(gone)[0])

@@ -78,13 +78,13 @@ def run(
     usage.
     """
     from whimbrel.cli.pipeline.job_display import JobDisplay
-    from whimbrel.cli.pipeline.session import Cluster, running_spark, settings_of
+    from whimbrel.cli.pipeline.session import running_spark, settings_of
     from whimbrel.pipeline.connectors.files import recognise
     from whimbrel.pipeline.jobs.batch_job import RunJob, is_index, run_batch
     from whimbrel.pipeline.jobs.event_source import EventSource
     from whimbrel.pipeline.jobs.stream_job import StreamOptions, run_stream
 
-    cluster = Cluster(master, settings_of(settings))
+    spark_settings = settings_of(settings)
     if not is_index(subscriptions):
         recognise(subscriptions, subscriptions_from)
     source = EventSource(
@@ -110,7 +110,7 @@ def run(
     )
     notes = checkpoint or f"{output}.checkpoint"
     _check_outputs(job, notes if stream else None)
-    with running_spark(cluster, "whimbrel pipeline run", json) as spark:
+    with running_spark(master, spark_settings, "whimbrel pipeline run", json) as spark:
         monitor = JobDisplay(spark, json)
         if stream:
             summary = run_stream(spark, job, StreamOptions(notes, every, once), monitor)

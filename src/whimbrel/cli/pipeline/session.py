@@ -7,7 +7,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,14 +16,6 @@ from whimbrel.pipeline.spark.failures import plain_failures
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """Where Spark runs and how it is set."""
-
-    master: str | None
-    settings: dict[str, str]
 
 
 def settings_of(options: list[str] | None) -> dict[str, str]:
@@ -49,14 +40,16 @@ def check_output(path: str, option: str, overwrite: bool) -> None:
 
 
 @contextmanager
-def running_spark(cluster: Cluster, name: str, quiet: bool = False) -> Iterator[SparkSession]:
+def running_spark(
+    master: str | None, settings: dict[str, str], name: str, quiet: bool = False
+) -> Iterator[SparkSession]:
     """A session; what Spark and its workers write goes to a file, which is kept if the command fails.
 
-    In a program that has a session already, that one is used and left running. A schema that is none is a usage error.
+    In a program that has a session already, that one is used and left running. A wrong schema is a usage error.
     """
     from whimbrel.pipeline.jobs.event_source import BadSchemaText
 
-    with _session(cluster, name, quiet) as spark:
+    with _session(master, settings, name, quiet) as spark:
         try:
             yield spark
         except BadSchemaText as error:
@@ -64,7 +57,7 @@ def running_spark(cluster: Cluster, name: str, quiet: bool = False) -> Iterator[
 
 
 @contextmanager
-def _session(cluster: Cluster, name: str, quiet: bool) -> Iterator[SparkSession]:
+def _session(master: str | None, settings: dict[str, str], name: str, quiet: bool) -> Iterator[SparkSession]:
     from whimbrel.pipeline import session  # isort: skip - says what to install if Spark is missing
     from pyspark.sql import SparkSession
 
@@ -74,12 +67,11 @@ def _session(cluster: Cluster, name: str, quiet: bool) -> Iterator[SparkSession]
             yield active
         return
     number, log = tempfile.mkstemp(prefix="whimbrel-spark-", suffix=".log")
-    settings = {"spark.log.level": "WARN", **cluster.settings}
     failed = True
     try:
         with plain_failures(log):
             with _waiting(quiet), _standard_error_to(number):
-                spark = session(cluster.master, name=name, settings=settings)
+                spark = session(master, name=name, settings={"spark.log.level": "WARN", **settings})
             try:
                 yield spark
             finally:

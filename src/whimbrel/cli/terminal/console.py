@@ -7,9 +7,10 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import Progress
 
 _PATIENCE = 0.5  # seconds before a bar appears
@@ -42,52 +43,41 @@ def plain(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
-def print_table(rows: Iterable[tuple[str, str]]) -> None:
-    """Print names and values in a frame to standard output."""
+def print_table(rows: Iterable[tuple[str, str]], title: str | None = None, console: Console | None = None) -> None:
+    """Print names and values in a frame, to standard output unless a console is given."""
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(show_header=False)
+    table = Table(title=title, title_justify="left", show_header=False)
     table.add_column()
     table.add_column(justify="right", overflow="fold")
     for name, value in rows:
         table.add_row(name, value)
-    Console(highlight=False).print(table)
+    (console or Console(highlight=False)).print(table)
 
 
-class Bar(Protocol):
-    """A progress bar."""
+class Bar:
+    """A progress bar, which appears when the work has taken a while; with `silent` it never appears."""
+
+    def __init__(self, label: str, total: float | None, silent: bool) -> None:
+        self._label, self._total, self._silent = label, total, silent
+        self._since = time.monotonic()
+        self._shown: Progress | None = None
 
     def update(self, completed: float, note: str = "") -> None:
         """Show how much of the total is done."""
-
-
-class _Silent:
-    def update(self, completed: float, note: str = "") -> None:
-        pass
-
-
-class _Visible:
-    """A bar that appears when the work has taken a while."""
-
-    def __init__(self, label: str, total: float | None) -> None:
-        self.label = label
-        self.total = total
-        self.since = time.monotonic()
-        self.shown: Progress | None = None
-
-    def update(self, completed: float, note: str = "") -> None:
-        if self.shown is None:
-            if time.monotonic() - self.since < _PATIENCE:
-                return
-            self.shown = _make_progress()
-            self.task = self.shown.add_task(self.label, total=self.total, note="")
-            self.shown.start()
-        self.shown.update(self.task, completed=completed, note=note)
+        if self._silent or (self._shown is None and time.monotonic() - self._since < _PATIENCE):
+            return
+        if self._shown is None:
+            self._shown = _make_progress()
+            self._task = self._shown.add_task(self._label, total=self._total, note="")
+            self._shown.start()
+        self._shown.update(self._task, completed=completed, note=note)
 
     def close(self) -> None:
-        if self.shown is not None:
-            self.shown.stop()
+        """Remove the bar from the terminal."""
+        if self._shown is not None:
+            self._shown.stop()
 
 
 def _make_progress() -> Progress:
@@ -107,10 +97,7 @@ def _make_progress() -> Progress:
 @contextmanager
 def progress(label: str, total: float | None = None, quiet: bool = False) -> Iterator[Bar]:
     """A progress bar on standard error; nothing where that is not a terminal."""
-    if quiet or not sys.stderr.isatty():
-        yield _Silent()
-        return
-    bar = _Visible(label, total)
+    bar = Bar(label, total, silent=quiet or not sys.stderr.isatty())
     try:
         yield bar
     finally:

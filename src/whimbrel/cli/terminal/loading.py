@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,21 +15,12 @@ if TYPE_CHECKING:
     from whimbrel.engine.index import Index
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedIndex:
-    """An index and the kind of its ids: int64 or string."""
-
-    index: Index
-    kind: str
-
-
 def load_index(
     file: str, fallback: Format | None, timestamps: Iterable[str], report: RejectReport, schema: Path | None = None
-) -> LoadedIndex:
-    """An index of the subscriptions of a file, with the schema of another file. Refused ones are reported."""
+) -> Index:
+    """Load the subscriptions of a file into an index, with the schema of another file; report refused ones."""
     from whimbrel.engine.index import Index
     from whimbrel.model.schema import Schema
-    from whimbrel.model.subscription import id_kind
     from whimbrel.readers.match_files import add_rows, read_rows
 
     def refuse(error: InputError) -> None:
@@ -41,4 +31,4 @@ def load_index(
         rows = read_rows(file, fallback, refuse, lambda count: bar.update(count, f"{count:,}"))
     with progress("Indexing", total=len(rows), quiet=report.json) as bar:
         add_rows(index, rows, refuse, bar.update)
-    return LoadedIndex(index, id_kind(next(iter(index), 0)))
+    return index

@@ -1,4 +1,4 @@
-"""How fast subject spaces are: the workload of the paper (docs/papers.md), and geofences.
+"""How fast subject spaces are: the workload of the paper (docs/papers.md, section 20), and geofences.
 
 The paper: 50 dimensions; publications are points in 0..99 with 20 constraints to insert, 25 to update, all of which
 change; subscriptions have 2 constraints of width 10 (AMB-20a: the paper does not give widths). Geofences: moving points

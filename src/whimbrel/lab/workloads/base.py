@@ -49,21 +49,20 @@ class Workload:
         return paths
 
 
-def check(workload: str, *rules: tuple[bool, str]) -> None:
-    """Raise one ValueError with the text of every rule that does not hold."""
-    problems = [problem for holds, problem in rules if not holds]
-    if problems:
-        raise ValueError(f"{workload}: {'; '.join(problems)}")
-
-
 def check_counts(workload: str, *more: tuple[bool, str], **counts: int) -> None:
-    """Check that counts such as n and events are integers of at least 1, the seed one of at least 0, and more rules."""
-    rules = []
+    """Raise one ValueError with the text of every rule that does not hold.
+
+    Counts such as n and events must be integers of at least 1, the seed one of at least 0; `more` are further rules.
+    """
+    problems = []
     for name, value in counts.items():
         least = 0 if name == "seed" else 1
         good = isinstance(value, int) and not isinstance(value, bool) and value >= least
-        rules.append((good, f"expected {name} to be an integer of at least {least}, but got {value!r}"))
-    check(workload, *rules, *more)
+        if not good:
+            problems.append(f"expected {name} to be an integer of at least {least}, but got {value!r}")
+    problems += [problem for holds, problem in more if not holds]
+    if problems:
+        raise ValueError(f"{workload}: {'; '.join(problems)}")
 
 
 def _write(table: pa.Table, path: Path, format: Format) -> None:

@@ -1,8 +1,8 @@
 """The Gryphon workload: equality tests on thirty attributes, popular ones first, with 100 matches per event at any n.
 
-Aguilera et al., Matching Events in a Content-based Subscription System, PODC'99, the experiments (docs/papers.md). The
-paper gives neither the first probability, nor its decay, nor the exponent of Zipf's law (AMB-6a): here they are
-0.98, solved for, and 1.
+Aguilera et al., Matching Events in a Content-based Subscription System, PODC'99, the experiments (docs/papers.md,
+section 6). The paper gives neither the first probability, nor its decay, nor the exponent of Zipf's law (AMB-6a): here
+they are 0.98, solved for, and 1.
 """
 
 import numpy as np

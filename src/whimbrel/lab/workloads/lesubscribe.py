@@ -1,8 +1,8 @@
 """The Le Subscribe workload: six optional attributes, strings with equality and numbers with any comparison.
 
-Fabret et al., Efficient Matching for Content-based Publish/Subscribe Systems, the experiments (docs/papers.md). The
-paper leaves the empty subscription and the operators open (AMB-17a): here a subscription without a predicate is drawn
-again, and an operator that is not = is drawn evenly from < <= > >=.
+Fabret et al., Efficient Matching for Content-based Publish/Subscribe Systems, the experiments (docs/papers.md,
+section 17). The paper leaves the empty subscription and the operators open (AMB-17a): here a subscription without a
+predicate is drawn again, and an operator that is not = is drawn evenly from < <= > >=.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
 """Binary properties: subscriptions over {0, 1, *}, events over {0, 1}, light or heavy by their share of ones.
 
-The setting of RAPIDMatch, after the survey's experiment (docs/papers.md): fifty properties and a few
-hundred subscriptions. It says neither how often a property is tested nor how many ones an event has; here a fifth of
-the properties are tested, and light events have 6 % ones, heavy ones 6 % zeros.
+The setting of RAPIDMatch, after the survey's experiment (docs/papers.md, sections 7 and 8): fifty properties and a few
+hundred subscriptions. The survey says neither how often a property is tested nor how many ones an event has; here a
+fifth of the properties are tested, and light events have 6 % ones, heavy ones 6 % zeros.
 """
 
 import numpy as np

@@ -45,8 +45,7 @@ def stocks(n: int, events: int | None = None, seed: int = 0, real: bool | None =
         raise FileNotFoundError(f"stocks: expected {QUOTES_FILE} in the directory WHIMBREL_DATA, but found none")
     quotes = walk(Draws(seed, 2)) if path is None else pa.parquet.read_table(path)
     count = quotes.num_rows if events is None else events
-    rule = count <= quotes.num_rows, f"expected at most {quotes.num_rows} events, but got {count}"
-    check_counts("stocks", rule)
+    check_counts("stocks", (count <= quotes.num_rows, f"expected at most {quotes.num_rows} events, but got {count}"))
     draws = Draws(seed, 0)
     anchors = _Anchors.of(quotes)
     table = subscriptions(n, lambda rows: _filters(draws, rows, anchors))

@@ -17,7 +17,7 @@ from whimbrel.engine.intake.parsing import SCANNED_FROM
 from whimbrel.engine.matching import workspace as workspace_module
 from whimbrel.lab.measure.matching.rival import Pairs, Rival, pairs_of_blocks
 from whimbrel.lab.measure.results import Progress, no_progress
-from whimbrel.lab.measure.timing import Times, interleaved
+from whimbrel.lab.measure.timing import interleaved
 from whimbrel.lab.workloads import make
 from whimbrel.ranks.encoding import single_events as singles_module
 
@@ -164,11 +164,9 @@ def _clocked(index: Index, event: dict[str, object]) -> int:
     return time.perf_counter_ns() - started
 
 
-def _outside(index: Index, events: list[dict[str, object]]) -> float | None:
+def _outside(index: Index, events: list[dict[str, object]]) -> float:
     """The median share of a match outside of kernels; the call into compiled code counts as inside."""
     kernels = [(singles_module, "read_dict"), (workspace_module, "match")]
-    if not all(hasattr(module, name) for module, name in kernels):
-        return None
     inside = 0
 
     def watched(kernel: Callable[..., object]) -> Callable[..., object]:
@@ -194,8 +192,3 @@ def _outside(index: Index, events: list[dict[str, object]]) -> float | None:
         for (module, name), kernel in zip(kernels, usual, strict=True):
             setattr(module, name, kernel)
     return round(statistics.median(shares), 3)
-
-
-def speed_up(one: Times, both: Times) -> float:
-    """How many times faster several threads are, by wall time."""
-    return round(one.median_wall / both.median_wall, 3)

@@ -1,4 +1,4 @@
-"""The whole run of the matching benchmark: one workload after the other, then the start of a process."""
+"""The whole run of the matching benchmark: one workload after the other, the start of a process, the verdicts."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from whimbrel.lab.measure import machine
 from whimbrel.lab.measure.matching import cases
 from whimbrel.lab.measure.matching.cases import MatchCase
-from whimbrel.lab.measure.matching.engine import TEXT_SAMPLE, Engine, batches, build, singles, speed_up, warm_up
+from whimbrel.lab.measure.matching.engine import TEXT_SAMPLE, Engine, batches, build, singles, warm_up
 from whimbrel.lab.measure.matching.process_start import starts
 from whimbrel.lab.measure.matching.race import Race, run_race
 from whimbrel.lab.measure.matching.rival import Rival, RivalMaker
-from whimbrel.lab.measure.matching.verdicts import case_verdicts, start_verdicts
-from whimbrel.lab.measure.results import Progress, check_names, no_progress
+from whimbrel.lab.measure.results import Progress, Verdict, check_names, no_progress
 from whimbrel.lab.measure.workload_cache import Scale, default_folder, workload_of
 from whimbrel.lab.workloads import Workload
 
@@ -55,7 +55,7 @@ def run(
     if settings.start:
         progress("start: a cold one, which compiles everything, and warm ones")
         found = starts()
-        start = {**found, "verdicts": [verdict.to_dict() for verdict in start_verdicts(found, cases.TARGETS)]}
+        start = {**found, "verdicts": [verdict.to_dict() for verdict in _start_verdicts(found)]}
     return {
         "machine": {**card, "load_at_end": machine.load()},
         "settings": {
@@ -84,7 +84,7 @@ def _run_case(
     for size in sorted({rival.most for rival in rivals if _is_apart(rival, workload)}, reverse=True):  # type: ignore[type-var]
         assert size is not None
         races.append(_race_apart(case, workload, settings, size, rivals, progress))
-    found = case_verdicts(case, races, engine, cases.TARGETS) if settings.scale == "full" else []
+    found = _case_verdicts(case, races, engine) if settings.scale == "full" else []
     gc.collect()
     return {
         "name": case.name,
@@ -123,28 +123,24 @@ def _main_race(
     batch = batches(index, events, race.matches_per_event, settings.repeat)
     progress("single events")
     stats = index.stats()
-    times = [competitor.match for competitor in race.competitors[: len(engines)]]
+    whole = on_both.to_dict()
+    one, *both = (competitor.match.median_wall for competitor in race.competitors[: len(engines)])
     engine = {
         "build": {
             "from_text_per_second": on_one.to_dict()["from_text_per_second"],
             "from_text_subscriptions": on_one.subscriptions,
-            "from_text_both_cores_per_second": _rate_on_both(on_both.cores, on_both.to_dict()),
-            "from_columns_per_second": on_both.to_dict()["from_columns_per_second"],
-            "whole": on_both.to_dict(),
+            "from_text_both_cores_per_second": whole["from_text_per_second"] if on_both.cores > 1 else None,
+            "from_columns_per_second": whole["from_columns_per_second"],
+            "whole": whole,
         },
         "batch": batch,
         "single": singles(index, events),
-        "both_cores": speed_up(*times) if len(times) > 1 else None,
+        "both_cores": round(one / both[0], 3) if both else None,
         "bytes_per_subscription": round(float(str(stats["bytes_per_subscription"])), 1),
         "text_bytes_per_subscription": round(int(str(stats["text_bytes"])) / table.num_rows, 1),
         "stats": stats,
     }
     return [race], engine
-
-
-def _rate_on_both(cores: int, whole: dict[str, object]) -> object:
-    """The rate on both cores; None where there is only one, or the load was too small for a second."""
-    return whole["from_text_per_second"] if cores > 1 else None
 
 
 def _race_apart(
@@ -171,3 +167,62 @@ def _close(rivals: Sequence[Rival]) -> None:
     for rival in rivals:
         rival.close()
     gc.collect()
+
+
+def _case_verdicts(case: MatchCase, races: list[Race], engine: Mapping[str, Any]) -> list[Verdict]:
+    """The verdicts of one workload at full size."""
+    main = races[0]
+    us = main.competitors[0].us
+    assert us is not None
+    naive = main.competitor("compiled naive")
+    build, single = engine["build"], engine["single"]
+    found = []
+    if case.target is not None:
+        times_naive = round((naive.us or 0) / us, 1) if naive else None
+        found.append(Verdict("events/s", case.target.events_per_second, round(1e6 / us)))
+        found.append(Verdict("times compiled naive", case.target.times_naive, times_naive))
+    found += [
+        Verdict("match_batch, times match_blocks", cases.BATCH_RATIO, engine["batch"]["times_blocks"], least=False),
+        Verdict("both cores, times one", cases.BOTH_CORES, engine["both_cores"]),
+        Verdict("subscriptions/s from columns", cases.COLUMNAR_PER_SECOND, build["from_columns_per_second"]),
+        Verdict("subscriptions/s from text, one core", cases.TEXT_PER_SECOND, build["from_text_per_second"]),
+        Verdict(
+            "subscriptions/s from text, two cores",
+            cases.TEXT_BOTH_CORES_PER_SECOND,
+            build["from_text_both_cores_per_second"],
+        ),
+    ]
+    if case.name in cases.BYTES_ON:
+        per_subscription = engine["bytes_per_subscription"]
+        found.append(Verdict("bytes per subscription", cases.BYTES_PER_SUBSCRIPTION, per_subscription, least=False))
+    if case.name in cases.SINGLE_ON:
+        found.append(Verdict("single event, median us", cases.SINGLE_US, single["median_us"], least=False))
+        outside = Verdict(
+            "single event, share outside the kernel", cases.SINGLE_OUTSIDE, single["outside_kernel"], False
+        )
+        found.append(outside)
+    return found + _claims(case, races)
+
+
+def _start_verdicts(start: Mapping[str, Any]) -> list[Verdict]:
+    """The verdicts of the start of a process."""
+    return [
+        Verdict("cold start, seconds", cases.COLD_SECONDS, start["cold"]["seconds"], least=False),
+        Verdict("warm start, seconds", cases.WARM_SECONDS, start["warm"]["seconds"], least=False),
+    ]
+
+
+def _claims(case: MatchCase, races: list[Race]) -> list[Verdict]:
+    """The claims about two competitors, judged in the first race where both were measured."""
+    found = []
+    for claim in cases.CLAIMS:
+        if claim.workload != case.name:
+            continue
+        for race in races:
+            faster, slower = race.competitor(claim.faster), race.competitor(claim.slower)
+            if faster is not None and slower is not None:
+                ratio = (slower.us or 0) / (faster.us or 1)
+                what = f"{claim.slower}, times {claim.faster}, at {race.subscriptions:,}"
+                found.append(Verdict(what, round(claim.times, 3), round(ratio, 3)))
+                break
+    return found

@@ -36,10 +36,7 @@ def _targets(workloads: Iterable[Result]) -> ResultTable:
             (
                 workload["name"],
                 number(workload["fields"][0]["subscriptions"]),
-                number(engine["matches_per_event"]),
-                number(engine["cpu_us"]),
-                number(engine["ns_per_match"]),
-                number(engine["events_per_second"]),
+                *(number(engine[key]) for key in ("matches_per_event", "cpu_us", "ns_per_match", "events_per_second")),
                 _aim(target["events_per_second"], met.get("events/s")) if target else "",
                 number(ratio),
                 _aim(target["times_naive"], met.get("times compiled naive")) if target else "",
@@ -65,12 +62,8 @@ def _side_by_side(workload: Result, field: Result, refused: Sequence[Result] = (
                 number(one["matches_per_event"]),
                 number(one["cpu_us"]),
                 f"{number(one['cpu_us_lowest'])} to {number(one['cpu_us_highest'])}",
-                number(one["wall_us"]),
-                number(one["events_per_second"]),
-                number(one["ns_per_match"]),
-                number(one["times_engine"]),
-                number(one["load_seconds"]),
-                number(one["bytes_per_subscription"]),
+                *(number(one[key]) for key in ("wall_us", "events_per_second", "ns_per_match")),
+                *(number(one[key]) for key in ("times_engine", "load_seconds", "bytes_per_subscription")),
             )
         )
     scaled = any(one.get("scaled") for one in field["competitors"])
@@ -124,7 +117,6 @@ def _calls(workloads: Iterable[Result]) -> ResultTable:
     rows = []
     for workload in workloads:
         batch, single = workload["engine"]["batch"], workload["engine"]["single"]
-        outside = single["outside_kernel"]
         rows.append(
             (
                 workload["name"],
@@ -132,7 +124,7 @@ def _calls(workloads: Iterable[Result]) -> ResultTable:
                 number(batch["times_blocks"]),
                 number(single["median_us"]),
                 number(single["p99_us"]),
-                "" if outside is None else f"{outside:.0%}",
+                f"{single['outside_kernel']:.0%}",
                 number(workload["engine"]["both_cores"]),
             )
         )

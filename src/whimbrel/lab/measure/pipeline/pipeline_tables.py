@@ -12,14 +12,10 @@ def tables_of(result: Result) -> list[ResultTable]:
     """All tables of a run that have rows; the targets come first."""
     works = result["works"]
     found = [_verdicts(works)]
-    for work in works:
-        if work["kind"] == "match":
-            found.append(_side_by_side(work))
-    found += [_curve([work for work in works if work["kind"] == "curve"])]
-    found += [_stream(work) for work in works if work["kind"] == "stream"]
-    found += [_open(work) for work in works if work["kind"] == "open"]
-    found += [_compile(work) for work in works if work["kind"] == "compile"]
-    found += [_handover(work) for work in works if work["kind"] == "handover"]
+    found += [_side_by_side(work) for work in works if work["kind"] == "match"]
+    found.append(_curve(work for work in works if work["kind"] == "curve"))
+    for kind, table in {"stream": _stream, "open": _open, "compile": _compile, "handover": _handover}.items():
+        found += [table(work) for work in works if work["kind"] == kind]
     return [table for table in found if table.rows]
 
 
@@ -63,21 +59,13 @@ def _side_by_side(work: Result) -> ResultTable:
 
 def _curve(works: Iterable[Result]) -> ResultTable:
     rows = []
+    keys = (
+        "subscriptions", "events", "matches_per_event", "us_per_event", "ns_per_pair", "seconds", "fixed",
+        "compile_seconds",
+    )  # fmt: skip
     for work in works:
         for point in work["points"]:
-            rows.append(
-                (
-                    work["workload"],
-                    shown(point["subscriptions"]),
-                    shown(point["events"]),
-                    shown(point["matches_per_event"]),
-                    shown(point["us_per_event"]),
-                    shown(point["ns_per_pair"]),
-                    shown(point["seconds"]),
-                    shown(point["fixed"]),
-                    shown(point["compile_seconds"]),
-                )
-            )
+            rows.append((work["workload"], *(shown(point[key]) for key in keys)))
     columns = (
         "workload", "subscriptions", "events", "matches/event", "us/event", "ns/pair", "whole s", "of it fixed s",
         "compile s",

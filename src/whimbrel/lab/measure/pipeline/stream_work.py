@@ -115,7 +115,7 @@ def _sustained(bench: Workbench, name: str, events: pa.Table, index: Path, batch
         write_parts(events.slice(first, batch), staged, parts)
         for file in sorted(staged.iterdir()):
             file.rename(source / f"{number:04}-{file.name}")
-    stream = _matched(bench, events, source, index, parts)
+    stream = _matched(bench, source, source, index, parts)
     query = stream.option("checkpointLocation", str(bench.scratch / f"{name}-at")).trigger(availableNow=True).start()
     query.awaitTermination()
     return _Watch(query).batches()
@@ -138,7 +138,7 @@ def _even(bench: Workbench, name: str, events: pa.Table, index: Path, rate: int,
             os.link(files[number % len(files)], source / f"{number:06}.parquet")
             number += 1
 
-    stream = _matched(bench, events, source, index, 1_000)
+    stream = _matched(bench, staged, source, index, 1_000)
     query = stream.option("checkpointLocation", str(bench.scratch / f"{name}-at")).start()
     feeder = threading.Thread(target=feed, daemon=True)
     feeder.start()
@@ -161,18 +161,10 @@ def _even(bench: Workbench, name: str, events: pa.Table, index: Path, rate: int,
     return watch.batches()
 
 
-def _matched(bench: Workbench, events: pa.Table, source: Path, index: Path, files: int) -> Any:
+def _matched(bench: Workbench, known: Path, source: Path, index: Path, files: int) -> Any:
+    """A writer of the lists for files that come into `source`; `known` has files with the same schema."""
     from whimbrel.pipeline import match_stream
 
-    schema = bench.spark.read.parquet(schema_folder(bench, events)).schema
+    schema = bench.spark.read.parquet(str(known)).schema
     frame: DataFrame = bench.spark.readStream.schema(schema).option("maxFilesPerTrigger", files).parquet(str(source))
     return match_stream(frame, index, key="event_id", form="lists").writeStream.format("noop")
-
-
-def schema_folder(bench: Workbench, events: pa.Table) -> str:
-    """A folder with one of the events, from which Spark reads their schema."""
-    folder = bench.scratch / "stream-schema"
-    if not folder.exists():
-        folder.mkdir()
-        write_parts(events.slice(0, 1), folder, 1)
-    return str(folder)

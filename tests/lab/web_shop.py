@@ -1,6 +1,6 @@
-"""Writes the bundled sample beside this file: a day of a small web shop, and what people want to hear of it.
+"""Writes the sample that the library bundles: a day of a small web shop, and what people want to hear of it.
 
-The same seed gives the same files. Run it as a script after changing it: `python generate.py [folder]`.
+The same seed gives the same files. Run it as a script after changing it: `python tests/lab/web_shop.py [folder]`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
+SAMPLES = Path(__file__).parents[2] / "src" / "whimbrel" / "lab" / "web_shop"
 EVENTS, SEARCHES, SEED = 1_200, 90, 20_260_131
 
 PRODUCTS = {
@@ -156,4 +157,4 @@ def write(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent)
+    write(Path(sys.argv[1]) if len(sys.argv) > 1 else SAMPLES)
