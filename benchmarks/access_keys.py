@@ -16,7 +16,7 @@ import numpy as np
 from whimbrel.lab.measure.matching.flat_filters import HIGHEST, LOWEST, MISSING, POINTS, RANGE, FlatFilters, spans
 
 FEW_VALUES, OF_FEW_VALUES = 8, 8
-"""Attributes with so few values are parts of keys if they are among so many that most filters test."""
+"""An attribute of at most FEW_VALUES values is part of keys if it is among the OF_FEW_VALUES most tested ones."""
 MOST_PARTS = 2
 """Parts of a key at most, where attributes have more values than that."""
 ENOUGH = 1e-4

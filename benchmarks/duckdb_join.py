@@ -23,7 +23,7 @@ from whimbrel.lab.measure.matching.rival import CannotTakePart, Pairs, Rival
 EVENTS = 16_384
 """Events of a query at most."""
 FEW_COLUMNS = 2
-"""Attributes get columns of their own if they are at most so many times as many as slots."""
+"""Attributes get columns of their own if there are at most this many times as many of them as slots."""
 
 
 def rivals(case: MatchCase) -> list[Rival]:

@@ -46,10 +46,10 @@ def advise(
     events: Annotated[str, typer.Option("--events", "-e", metavar="FILE", help="File of events.")],
     seconds: Annotated[float, typer.Option("--seconds", min=1.0, help="About how long to measure.")] = 30.0,
     most: Annotated[
-        int, typer.Option("--most", min=1, help="At most so many subscriptions; more are thinned out evenly.")
+        int, typer.Option("--most", min=1, help="Use at most this many subscriptions, evenly chosen.")
     ] = 20_000,
     most_events: Annotated[
-        int, typer.Option("--most-events", min=1, help="At most so many events; more are thinned out evenly.")
+        int, typer.Option("--most-events", min=1, help="Use at most this many events, evenly chosen.")
     ] = 1_000,
     member: Annotated[
         list[str] | None, typer.Option("--matcher", help="Measure only this one and naive; may be repeated.")

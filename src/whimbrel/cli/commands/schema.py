@@ -113,7 +113,7 @@ def infer(
         str, typer.Option("--default-type", metavar="NAME", help="The type of events that name none.")
     ] = "event",
     values: Annotated[
-        int, typer.Option("--values", min=0, help="Texts with at most so many different values are enumerated.")
+        int, typer.Option("--values", min=0, help="Enumerate the values of texts with at most this many.")
     ] = 0,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Look at no more events than this.")] = 100_000,
     from_: From = None,

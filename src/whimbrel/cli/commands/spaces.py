@@ -105,4 +105,6 @@ def _picture(town: TaxiTown) -> RenderableType:
         "",
         *town.latest,
     ]
-    return Columns([Panel("\n".join(rows), title="taxis"), Panel("\n".join(lines), title="news", height=height + 2)])
+    return Columns(
+        [Panel("\n".join(rows), title="taxis"), Panel("\n".join(lines), title="notifications", height=height + 2)]
+    )

@@ -71,24 +71,24 @@ def texts(count: int, shapes: int, seed: int = 0) -> list[str]:
     forms = [_form(source, f"_{seed}_{number}" if shapes > SHAPES else "") for number in range(shapes)]
     number = source.randrange
     return [
-        form % tuple([f"v{number(64)}" if is_text else number(10_000) for is_text in slots])
-        for form, slots in (forms[i % shapes] for i in range(count))
+        form % tuple([f"v{number(64)}" if is_text else number(10_000) for is_text in kinds])
+        for form, kinds in (forms[i % shapes] for i in range(count))
     ]
 
 
 def _form(source: random.Random, mark: str) -> tuple[str, list[bool]]:
     """A text with placeholders for literals, and whether each is a string; `mark` makes its attribute names unique."""
     parts: list[str] = []
-    slots: list[bool] = []
+    kinds: list[bool] = []
     for attribute in sorted(source.sample(range(100), source.randint(3, 7))):
         name = f"a{attribute}{mark}"
         if attribute % 2:
-            part, kinds = source.choice(_NUMERIC)
+            part, its_kinds = source.choice(_NUMERIC)
         else:
-            part, kinds = source.choices(_CATEGORIES, weights=(7, 3))[0]
+            part, its_kinds = source.choices(_CATEGORIES, weights=(7, 3))[0]
         parts.append(part.replace("name", name))
-        slots += kinds
-    return " AND ".join(parts), slots
+        kinds += its_kinds
+    return " AND ".join(parts), kinds
 
 
 _CATEGORIES = [("name = '%s'", [True]), ("name IN ('%s', '%s', '%s', '%s')", [True] * 4)]

@@ -44,12 +44,12 @@ class Draws:
         `count` draws a row instead of one for every candidate.
         """
         chosen = np.empty((rows, count), dtype=np.int64)
-        for slot in range(count):
+        for column in range(count):
             open_rows = np.arange(rows)
             while open_rows.size:
                 picks = self.weighted(cumulative, open_rows.size)
-                chosen[open_rows, slot] = picks
-                repeated = (chosen[open_rows, :slot] == picks[:, None]).any(axis=1)
+                chosen[open_rows, column] = picks
+                repeated = (chosen[open_rows, :column] == picks[:, None]).any(axis=1)
                 open_rows = open_rows[repeated]
         return chosen
 

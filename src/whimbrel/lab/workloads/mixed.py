@@ -29,8 +29,8 @@ def mixed(n: int, events: int = 10_000, seed: int = 0) -> Workload:
 
     Even attributes are categories (64 strings, Zipf 0.7; 70 % `=`, 30 % `IN` of 4), odd ones integers 0..9999, uniform
     (30 % `<=`, 30 % `>=`, 40 % `BETWEEN` of width 200 to 4,000, its lower end uniform in 0..9999, so that some reach
-    past the largest value). At n = 100,000 an event matches 47.7 subscriptions (measured: 45.6 to 49.3 over eight
-    seeds). Intervals kept inside 0..9999 were the other reading, and gave 51 where the definition says about 46.
+    past the largest value; intervals kept inside 0..9999 would give 51 matches). At n = 100,000 an event matches 47.7
+    subscriptions (measured: 45.6 to 49.3 over eight seeds).
     """
     check_counts("mixed", n=n, events=events, seed=seed)
     draws = Draws(seed, 0)
@@ -76,7 +76,7 @@ def _member(draws: Draws, attribute: Ints) -> pa.Array:
     values = draws.weighted_distinct(zipf(len(CATEGORIES), CATEGORY_POPULARITY), attribute.size, MEMBERS)
     values.sort(axis=1)
     quoted = [f"'{category}'" for category in CATEGORIES]
-    first, *rest = (pick(quoted, values[:, slot]) for slot in range(MEMBERS))
+    first, *rest = (pick(quoted, values[:, member]) for member in range(MEMBERS))
     listed = [part for column in rest for part in (", ", column)]
     return concat(pick([f"{name} IN (" for name in NAMES], attribute), first, *listed, ")")
 

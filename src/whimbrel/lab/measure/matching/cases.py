@@ -129,8 +129,9 @@ CASES = (
 )  # fmt: skip
 
 BATCH_RATIO = 2.5
-"""Targets that hold for every workload: this one is the time of `match_batch` by that of `match_blocks`."""
+"""At most: the time of `match_batch` divided by that of `match_blocks`."""
 BOTH_CORES = 1.7
+"""At least: the speed on two cores divided by that on one."""
 COLUMNAR_PER_SECOND = 400_000
 TEXT_PER_SECOND, TEXT_BOTH_CORES_PER_SECOND = 80_000, 140_000
 COLD_SECONDS, WARM_SECONDS = 20, 1

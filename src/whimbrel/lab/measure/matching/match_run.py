@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from whimbrel.lab.measure import machine
 from whimbrel.lab.measure.matching import cases
 from whimbrel.lab.measure.matching.cases import MatchCase
@@ -50,7 +52,7 @@ def run(
     progress("loading compiled code")
     warm_up()
     makers = [rivals[name] for name in dict.fromkeys(settings.rivals)]
-    done = [_run_case(case, settings, makers, _prefixed(progress, case.name)) for case in chosen]
+    done = [_run_case(case, settings, makers, lambda text, c=case: progress(f"{c.name}: {text}")) for case in chosen]  # type: ignore[misc]
     start = None
     if settings.start:
         progress("start: a cold one, which compiles everything, and warm ones")
@@ -69,10 +71,6 @@ def run(
     }
 
 
-def _prefixed(progress: Progress, name: str) -> Progress:
-    return lambda text: progress(f"{name}: {text}")
-
-
 def _run_case(
     case: MatchCase, settings: MatchSettings, makers: Sequence[RivalMaker], progress: Progress
 ) -> dict[str, object]:
@@ -80,10 +78,15 @@ def _run_case(
     parameters = case.parameters(settings.scale)
     workload = workload_of(case.workload, parameters, settings.cache)
     rivals = [rival for maker in makers for rival in maker(case)]
-    races, engine = _main_race(case, workload, settings, rivals, progress)
+    main, engine = _main_race(case, workload, settings, rivals, progress)
+    races = [main]
     for size in sorted({rival.most for rival in rivals if _is_apart(rival, workload)}, reverse=True):  # type: ignore[type-var]
         assert size is not None
-        races.append(_race_apart(case, workload, settings, size, rivals, progress))
+        table = workload.subscriptions.slice(0, size)
+        progress(f"loading {size:,} for rivals that are given no more")
+        engines = [Engine(build(table, True, progress)[0])]
+        here = [rival for rival in rivals if rival.most == size]
+        races.append(_run_race(case, table, workload, engines, here, settings, progress))
     found = _case_verdicts(case, races, engine) if settings.scale == "full" else []
     gc.collect()
     return {
@@ -106,7 +109,7 @@ def _is_apart(rival: Rival, workload: Workload) -> bool:
 
 def _main_race(
     case: MatchCase, workload: Workload, settings: MatchSettings, rivals: Sequence[Rival], progress: Progress
-) -> tuple[list[Race], dict[str, object]]:
+) -> tuple[Race, dict[str, object]]:
     """Run the race over all subscriptions. Return it with the figures of the engine alone."""
     table, events = workload.subscriptions, workload.events
     progress("loading a sample from text on one core")
@@ -117,8 +120,7 @@ def _main_race(
     if (os.cpu_count() or 1) > 1:
         engines.append(Engine(index, os.cpu_count() or 1))
     here = [rival for rival in rivals if not _is_apart(rival, workload)]
-    race = run_race(case.name, table, events, engines, here, settings.repeat, settings.seconds, progress)
-    _close(here)
+    race = _run_race(case, table, workload, engines, here, settings, progress)
     progress("match_batch")
     batch = batches(index, events, race.matches_per_event, settings.repeat)
     progress("single events")
@@ -140,33 +142,24 @@ def _main_race(
         "text_bytes_per_subscription": round(int(str(stats["text_bytes"])) / table.num_rows, 1),
         "stats": stats,
     }
-    return [race], engine
+    return race, engine
 
 
-def _race_apart(
+def _run_race(
     case: MatchCase,
+    table: pa.Table,
     workload: Workload,
-    settings: MatchSettings,
-    size: int,
+    engines: Sequence[Engine],
     rivals: Sequence[Rival],
+    settings: MatchSettings,
     progress: Progress,
 ) -> Race:
-    """Run the race over the first `size` subscriptions, with the rivals that are given that many."""
-    table = workload.subscriptions.slice(0, size)
-    progress(f"loading {size:,} for those that are given no more")
-    index, _ = build(table, True, progress)
-    those = [rival for rival in rivals if rival.most == size]
-    race = run_race(
-        case.name, table, workload.events, [Engine(index)], those, settings.repeat, settings.seconds, progress
-    )
-    _close(those)
-    return race
-
-
-def _close(rivals: Sequence[Rival]) -> None:
+    """Run the race over the subscriptions of a table, and free the rivals."""
+    race = run_race(case.name, table, workload.events, engines, rivals, settings.repeat, settings.seconds, progress)
     for rival in rivals:
         rival.close()
     gc.collect()
+    return race
 
 
 def _case_verdicts(case: MatchCase, races: list[Race], engine: Mapping[str, Any]) -> list[Verdict]:
@@ -197,10 +190,8 @@ def _case_verdicts(case: MatchCase, races: list[Race], engine: Mapping[str, Any]
         found.append(Verdict("bytes per subscription", cases.BYTES_PER_SUBSCRIPTION, per_subscription, least=False))
     if case.name in cases.SINGLE_ON:
         found.append(Verdict("single event, median us", cases.SINGLE_US, single["median_us"], least=False))
-        outside = Verdict(
-            "single event, share outside the kernel", cases.SINGLE_OUTSIDE, single["outside_kernel"], False
-        )
-        found.append(outside)
+        what = "single event, share outside the kernel"
+        found.append(Verdict(what, cases.SINGLE_OUTSIDE, single["outside_kernel"], least=False))
     return found + _claims(case, races)
 
 

@@ -51,8 +51,8 @@ def _side_by_side(work: Result) -> ResultTable:
     notes = []
     if any(one["scaled"] for one in work["competitors"]):
         notes.append(
-            "* As many events as it matches in the time that it is given; its seconds are scaled to all events, what a "
-            "query takes whatever it finds left out of the scaling. Spread and CPU time are those of the events it had."
+            "* As many events as it matches in the time that it is given; its seconds are scaled to all events, except "
+            "for the fixed cost of a query. Spread and CPU time are those of the events it had."
         )
     return ResultTable(title, columns, tuple(rows), tuple(notes))
 

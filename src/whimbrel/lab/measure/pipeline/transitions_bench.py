@@ -1,4 +1,4 @@
-"""How fast are transitions of keyed publications on Spark? `whimbrel.pipeline.transitions` reads files; no sink writes.
+"""How fast transitions of keyed publications on Spark are: `whimbrel.pipeline.transitions` reads files.
 
 Taxis in a hundred towns move over squares of their town; half of the squares ask for a free one. A taxi is in about
 five of them. All keys are published first, which is not counted. Then come updates of keys chosen at random, each a
@@ -7,8 +7,8 @@ counted either: workers start, and Java compiles itself for a minute.
 
 Rows per second are rows of a micro-batch by its whole time as Spark reports it: reading, matching, state, commit and
 log. The CPU time beside it is that of Java and of all Python workers, without other work on the machine. It is read
-when the next micro-batch has begun, so a little is counted in the wrong one. The sink is none, so that writing
-notifications is not timed, and a count of them is. Bias: Parquet files on a local disk, one file for each core and
+when the next micro-batch has begun, so a little is counted in the wrong one. Notifications are
+counted and not written. Bias: Parquet files on a local disk, one file for each core and
 micro-batch, one partition of the state for each core, and no bound on the bytes of a batch for Python, which short rows
 do not need.
 """
@@ -109,10 +109,13 @@ def run(sizes: TransitionSizes, spark: SparkSession | None = None, progress: Pro
 def _measure(
     sizes: TransitionSizes, spark: SparkSession, folder: Path, cores: int, progress: Progress
 ) -> list[BatchTimes]:
+    from whimbrel.pipeline import compile_index
+
     progress("transitions: compiling filters")
     rng = np.random.default_rng(22)
     side = math.sqrt(_MATCHES * _TOWNS / sizes.filters)
-    _compile(spark, folder / "index", _filters(sizes.filters, side, rng))
+    filters = [(f"zone-{number}", text) for number, text in enumerate(_filters(sizes.filters, side, rng))]
+    compile_index(spark.createDataFrame(filters, "id STRING, filter STRING"), folder / "index")
     progress("transitions: publishing all keys, then moving them")
     loads = math.ceil(sizes.keys / sizes.large)
     counts = [sizes.large] * (loads + sizes.warm + sizes.larges) + [sizes.small] * (sizes.warm + sizes.smalls)
@@ -144,13 +147,6 @@ def _filters(count: int, side: float, rng: np.random.Generator) -> list[str]:
         text = f"town = 'town-{number % _TOWNS}' AND x BETWEEN {x} AND {x + side} AND y BETWEEN {y} AND {y + side}"
         out.append(text + (" AND status = 'free'" if number // _TOWNS % 2 else ""))
     return out
-
-
-def _compile(spark: SparkSession, path: Path, filters: list[str]) -> None:
-    from whimbrel.pipeline import compile_index
-
-    ids = [f"zone-{number}" for number in range(len(filters))]
-    compile_index(spark.createDataFrame(list(zip(ids, filters, strict=True)), "id STRING, filter STRING"), path)
 
 
 def _write(
