@@ -19,7 +19,7 @@ from whimbrel.engine.access.kernel import SCRATCH_AT
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.live import segment_set as engine
 from whimbrel.engine.matching.workspace import Workspace
-from whimbrel.matchers.checks import Check, yield_checks
+from whimbrel.matchers.checks import CHECKS, Check
 from whimbrel.model.event import Event
 from whimbrel.model.matcher import Matcher
 
@@ -79,7 +79,6 @@ def check_pairs(index: Index, wanted: list[Pair], batch: list[dict[str, Any]]) -
 
 MATCHER: Matcher = Index()
 """The index has the role of a matcher."""
-CHECKS = list(yield_checks(Index))
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

@@ -55,6 +55,7 @@ class BaseMatcher(Matcher, ABC):
         self._subscriptions: dict[int, Subscription] = {}  # by place: the order of addition
         self._always: set[int] = set()
         self._numbers: dict[Conjunction, int] = {}
+        self._conjunctions: dict[int, Conjunction] = {}  # by number
         self._holders: dict[int, set[int]] = {}  # conjunction number -> places
         self._next_number = 0
         self._uses: Counter[str] = Counter()  # how many conjunctions mention each attribute
@@ -187,7 +188,7 @@ class BaseMatcher(Matcher, ABC):
                 number = self._next_number
                 self._insert(number, conjunction)
                 self._next_number += 1
-                self._numbers[conjunction] = number
+                self._numbers[conjunction], self._conjunctions[number] = number, conjunction
                 self._uses.update(conjunction.attributes)
                 self._holders[number] = set()
             self._holders[number].add(place)
@@ -202,7 +203,7 @@ class BaseMatcher(Matcher, ABC):
             holders = self._holders[number]
             holders.discard(place)
             if not holders:
-                del self._numbers[conjunction], self._holders[number]
+                del self._numbers[conjunction], self._conjunctions[number], self._holders[number]
                 self._delete(number, conjunction)
                 for attribute in conjunction.attributes:
                     self._uses[attribute] -= 1
@@ -244,7 +245,8 @@ class BaseMatcher(Matcher, ABC):
                     assert place in self._holders[self._numbers[conjunction]]
         for number, holders in self._holders.items():
             assert holders and number < self._next_number
-        assert set(self._numbers.values()) == set(self._holders)
+        assert self._conjunctions == {number: conjunction for conjunction, number in self._numbers.items()}
+        assert self._conjunctions.keys() == self._holders.keys()
         assert self._uses == Counter(attribute for c in self._numbers for attribute in c.attributes)
 
     def _accept(self, conjunction: Conjunction) -> None:

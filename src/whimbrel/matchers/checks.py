@@ -1,4 +1,4 @@
-"""The conformance checks that every matcher runs: `yield_checks(make)` yields named functions.
+"""The conformance checks that every matcher runs.
 
 A check gets a maker of empty matchers and asserts one sentence about behaviour. Checks use the part of the language
 that all matchers support (an equality on 0/1 values), unless the capabilities of a matcher say that it can do more.
@@ -6,7 +6,7 @@ that all matchers support (an equality on 0/1 values), unless the capabilities o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Protocol
 
 import pyarrow as pa
@@ -53,22 +53,6 @@ _EVENTS: tuple[dict[str, object], ...] = (
     {"a": [0, 1], "b": 1},
     {"a": [], "b": [None]},
 )
-
-
-def yield_checks(make: Maker) -> Iterator[Check]:
-    """The checks that apply to a member: all of them."""
-    yield from (
-        check_empty_matches_nothing,
-        check_each_id_once_in_order_of_addition,
-        check_same_answers_as_the_reference,
-        check_always_true_and_unsatisfiable,
-        check_equal_filters_under_several_ids,
-        check_remove_forgets,
-        check_replace_keeps_the_place,
-        check_errors_change_nothing,
-        check_batch_equals_single_events,
-        check_refusals_are_typed,
-    )
 
 
 def check_empty_matches_nothing(make: Maker) -> None:
@@ -211,3 +195,17 @@ def _filled(make: Maker) -> tuple[CheckedMatcher, dict[int, Filter]]:
             continue
         filters[id] = filter
     return matcher, filters
+
+
+CHECKS: tuple[Check, ...] = (
+    check_empty_matches_nothing,
+    check_each_id_once_in_order_of_addition,
+    check_same_answers_as_the_reference,
+    check_always_true_and_unsatisfiable,
+    check_equal_filters_under_several_ids,
+    check_remove_forgets,
+    check_replace_keeps_the_place,
+    check_errors_change_nothing,
+    check_batch_equals_single_events,
+    check_refusals_are_typed,
+)

@@ -100,7 +100,7 @@ def _scan(
     out: Int32s,
     ends: Int64s,
     counters: Int64s | None,
-) -> int:  # pragma: no cover
+) -> int:
     rows = start.size - 1
     found = 0
     while event < len(first) and found + rows <= out.size:
@@ -138,7 +138,7 @@ def _scan_lists(
     out: Int32s,
     ends: Int64s,
     counters: Int64s | None,
-) -> int:  # pragma: no cover
+) -> int:
     """As `_scan`, where attributes may have several values."""
     rows = start.size - 1
     found = 0

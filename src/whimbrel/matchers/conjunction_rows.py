@@ -199,7 +199,7 @@ def check_rows(rows: ConjunctionRows) -> None:
 
 
 @helper
-def in_set(rank: int, number: int, start: Int64s, low: Int32s, high: Int32s) -> bool:  # pragma: no cover
+def in_set(rank: int, number: int, start: Int64s, low: Int32s, high: Int32s) -> bool:
     """Whether a rank is in one of the intervals of a set."""
     left, right = start[number], start[number + 1]
     while left < right:  # the first interval that ends at or above the rank
@@ -212,9 +212,7 @@ def in_set(rank: int, number: int, start: Int64s, low: Int32s, high: Int32s) -> 
 
 
 @helper
-def admits(
-    items: Int32s, item: int, rank: int, set_start: Int64s, set_low: Int32s, set_high: Int32s
-) -> bool:  # pragma: no cover
+def admits(items: Int32s, item: int, rank: int, set_start: Int64s, set_low: Int32s, set_high: Int32s) -> bool:
     """Whether one rank satisfies an item; `MISSING` never does."""
     if items[item, KIND] >= POINTS:
         return bool(in_set(rank, items[item, LOW], set_start, set_low, set_high))
@@ -232,7 +230,7 @@ def admits_some(
     set_start: Int64s,
     set_low: Int32s,
     set_high: Int32s,
-) -> bool:  # pragma: no cover
+) -> bool:
     """Whether some value of the item's attribute satisfies it, in a block with lists."""
     attribute = items[item, ATTR]
     if admits(items, item, first[event, attribute], set_start, set_low, set_high):

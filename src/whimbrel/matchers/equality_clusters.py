@@ -63,18 +63,18 @@ def build_clusters(rows: ConjunctionRows) -> tuple[Clusters, Int64s]:
 
 
 @helper
-def _mix(mixed: np.uint64, rank: int) -> np.uint64:  # pragma: no cover
+def _mix(mixed: np.uint64, rank: int) -> np.uint64:
     mixed = (mixed ^ np.uint64(rank)) * np.uint64(0xBF58476D1CE4E5B9)
     return mixed ^ (mixed >> np.uint64(29))
 
 
 @helper
-def _seed(shape: int) -> np.uint64:  # pragma: no cover
+def _seed(shape: int) -> np.uint64:
     return np.uint64(shape + 1) * np.uint64(0x9E3779B97F4A7C15)
 
 
 @kernel
-def _fill(table: Int32s, bucket_start: Int64s, key_start: Int64s, keys: Int32s) -> None:  # pragma: no cover
+def _fill(table: Int32s, bucket_start: Int64s, key_start: Int64s, keys: Int32s) -> None:
     last = np.uint64(table.size - 1)
     for shape in range(bucket_start.size - 1):
         for bucket in range(bucket_start[shape], bucket_start[shape + 1]):
@@ -88,9 +88,7 @@ def _fill(table: Int32s, bucket_start: Int64s, key_start: Int64s, keys: Int32s) 
 
 
 @helper
-def _probe(
-    c: Clusters, shape: int, mixed: np.uint64, ranks: Int32s, out: Int32s, found: int
-) -> int:  # pragma: no cover
+def _probe(c: Clusters, shape: int, mixed: np.uint64, ranks: Int32s, out: Int32s, found: int) -> int:
     """Adds the buckets of a shape whose constants are `ranks`."""
     last = np.uint64(c.table.size - 1)
     slot = mixed & last
@@ -110,7 +108,7 @@ def _probe(
 
 
 @helper
-def _event_mask(values: Int32s) -> np.uint64:  # pragma: no cover
+def _event_mask(values: Int32s) -> np.uint64:
     """A bit for the number modulo 64 of each attribute that is there."""
     mask = np.uint64(0)
     for attr in range(values.size):
@@ -129,7 +127,7 @@ def find_buckets(
     ranks: Int32s,
     out: Int32s,
     counters: Int64s | None,
-) -> int:  # pragma: no cover
+) -> int:
     """Writes the buckets whose equalities the event satisfies to `out`; their number.
 
     `ranks` is a buffer for two numbers per attribute of the longest shape.
@@ -187,7 +185,7 @@ def _combine(
     ranks: Int32s,
     out: Int32s,
     found: int,
-) -> int:  # pragma: no cover
+) -> int:
     """Every combination of the values of a shape's attributes, or every bucket, whichever are fewer."""
     begin = c.attr_start[shape]
     width = c.attr_start[shape + 1] - begin

@@ -135,7 +135,7 @@ def _prefer(
     out: Int32s,
     ends: Int64s,
     counters: Int64s | None,
-) -> tuple[int, int]:  # pragma: no cover
+) -> tuple[int, int]:
     found = 0
     while event < len(first) and found + hits.size <= out.size:
         stamp += step

@@ -102,7 +102,7 @@ def _count(
     out: Int32s,
     ends: Int64s,
     counters: Int64s | None,
-) -> tuple[int, int]:  # pragma: no cover
+) -> tuple[int, int]:
     row_start, rows = predicates.row_start, predicates.rows
     found = 0
     while event < len(first) and found + len(state) <= out.size:

@@ -53,8 +53,7 @@ class FrozenMatcher(BulkMatcher):
 
     def freeze(self) -> None:
         """Compile everything that is stored."""
-        pairs = [(number, conjunction) for conjunction, number in self._numbers.items()]
-        rows = compile_rows(pairs, self._bulk.groups, self._bulk.owners(self._next_place))
+        rows = compile_rows(list(self._conjunctions.items()), self._bulk.groups, self._bulk.owners(self._next_place))
         order = self._build(rows)
         self._names, self._dictionary, self._encoder = rows.names, rows.dictionary, EventEncoder(rows.dictionary)
         self._row_count = len(rows)
@@ -124,14 +123,13 @@ class FrozenMatcher(BulkMatcher):
                 places |= self._holders.get(owner, _NOBODY)
             elif ~owner not in self._bulk.removed:
                 places.add(~owner)
-        for number, conjunction in self._fresh.items():
-            if conjunction.matches(event):
-                places |= self._holders[number]
+        for number in self._search(event):
+            places |= self._holders[number]
         return places
 
     def _search(self, event: Event) -> Iterable[int]:
-        found = [owner for owner in self._frozen_owners(event) if owner in self._holders]
-        return found + [number for number, conjunction in self._fresh.items() if conjunction.matches(event)]
+        """The numbers, among those that are not compiled yet, of the conjunctions that the event satisfies."""
+        return [number for number, conjunction in self._fresh.items() if conjunction.matches(event)]
 
     def _frozen_owners(self, event: Event) -> list[int]:
         self._events += 1

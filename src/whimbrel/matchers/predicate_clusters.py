@@ -129,7 +129,7 @@ def _listed(rows: ConjunctionRows, pids: Int32s, constant: Int64s, base: Int64s)
 
 
 @helper
-def _bound(sorted_ranks: Int32s, start: int, end: int, rank: int) -> int:  # pragma: no cover
+def _bound(sorted_ranks: Int32s, start: int, end: int, rank: int) -> int:
     """The first place in a run whose rank is at least `rank`."""
     while start < end:
         middle = (start + end) >> 1
@@ -141,16 +141,14 @@ def _bound(sorted_ranks: Int32s, start: int, end: int, rank: int) -> int:  # pra
 
 
 @helper
-def _push(out: Int32s, found: int, start: int, end: int) -> int:  # pragma: no cover
+def _push(out: Int32s, found: int, start: int, end: int) -> int:
     out[found, 0] = start
     out[found, 1] = end
     return found + (start < end)
 
 
 @helper
-def _one_value(
-    p: Predicates, attr: int, rank: int, out: Int32s, found: int, counters: Int64s | None
-) -> int:  # pragma: no cover
+def _one_value(p: Predicates, attr: int, rank: int, out: Int32s, found: int, counters: Int64s | None) -> int:
     """Adds the runs of the predicates on an attribute that one value satisfies."""
     constant, cluster = p.constant, p.cluster
     at = attr * OPERATORS
@@ -202,7 +200,7 @@ def satisfied(
     seen: Int32s,
     stamp: int,
     counters: Int64s | None,
-) -> int:  # pragma: no cover
+) -> int:
     """Writes the runs of the predicates that an event satisfies to `out`, no predicate twice; their number."""
     found = int(np.int64(0))  # callees would be compiled twice, the first time for a literal 0
     for attr in range(first.shape[1]):

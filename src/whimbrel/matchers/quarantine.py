@@ -174,7 +174,7 @@ def _check_rows(
     out: Int32s,
     found: int,
     counters: Int64s | None,
-) -> int:  # pragma: no cover
+) -> int:
     """Adds the rows from `begin` to `end` of which all that is left to check holds."""
     start, items = residuals.start, residuals.items
     set_start, set_low, set_high = residuals.set_start, residuals.set_low, residuals.set_high
@@ -200,9 +200,7 @@ def _check_rows(
 
 
 @helper
-def _scan_columns(
-    groups: ScanGroups, group: int, values: Int32s, base: int, out: Int32s, found: int
-) -> int:  # pragma: no cover
+def _scan_columns(groups: ScanGroups, group: int, values: Int32s, base: int, out: Int32s, found: int) -> int:
     """Adds the rows of a group whose intervals all hold; rows are numbered from `base`.
 
     A row is always written and counted only if it holds: no branch depends on the data. Each column after the first
@@ -246,7 +244,7 @@ def _quarantine(
     out: Int32s,
     ends: Int64s,
     counters: Int64s | None,
-) -> int:  # pragma: no cover
+) -> int:
     rows = residuals.start.size - 1
     clustered = clusters.row_start[-1]
     found = int(np.int64(0))  # callees would be compiled twice, the first time for a literal 0

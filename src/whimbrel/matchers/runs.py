@@ -39,7 +39,7 @@ def take_runs(start: Int64s, cells: Cells, keep: Int64s) -> tuple[Int64s, Cells]
 
 
 @kernel
-def _run_hashes(start: Int64s, cells: Int32s) -> npt.NDArray[np.uint64]:  # pragma: no cover
+def _run_hashes(start: Int64s, cells: Int32s) -> npt.NDArray[np.uint64]:
     out = np.empty(start.size - 1, dtype=np.uint64)
     for run in range(out.size):
         mixed = np.uint64(0x9E3779B97F4A7C15)
@@ -52,7 +52,7 @@ def _run_hashes(start: Int64s, cells: Int32s) -> npt.NDArray[np.uint64]:  # prag
 
 
 @kernel
-def _leaders(order: Int64s, hashes: npt.NDArray[np.uint64], start: Int64s, cells: Int32s) -> Int64s:  # pragma: no cover
+def _leaders(order: Int64s, hashes: npt.NDArray[np.uint64], start: Int64s, cells: Int32s) -> Int64s:
     """The first run that equals each run; runs whose hashes collide may stay apart, which costs space only."""
     out = np.empty(order.size, dtype=np.int64)
     leader = -1

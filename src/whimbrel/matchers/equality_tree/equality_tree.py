@@ -7,7 +7,7 @@ subscription stays as a leaf that nobody holds until the next batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -147,32 +147,15 @@ class EqualityTree(FrozenMatcher):
             self._overlay.remove(number)
 
     def _settle(self) -> None:
-        """Puts what is new into the overlay, or everything into a new tree where that is worth it."""
-        stored = len(self._numbers) + self._bulk.conjunctions - len(self._bulk.removed)
+        """Put what is new into the overlay, or everything into a new tree where that is worth it."""
+        stored = self._stored()
         batch = min(max(_LEAST_BATCH, stored // 16), _LARGEST_OVERLAY)
         if self._loaded or len(self._fresh) >= batch or len(self._owners) > 2 * stored:
             self.freeze()
         while self._late:
             self._overlay.add(*self._late.popitem())
 
-    def _match_places(self, event: Event | Mapping[str, object]) -> set[int]:
-        event = self._read(event)
-        self.capabilities.check_event(self.name, event, self._mentioned)
-        self._settle()
-        places = set(self._always)
-        for owner in self._frozen_owners(event):
-            if owner >= 0:
-                places |= self._holders.get(owner, set())
-            elif ~owner not in self._bulk.removed:
-                places.add(~owner)
-        return places.union(*(self._holders[number] for number in self._recent(event)))
-
     def _search(self, event: Event) -> Iterable[int]:
-        self._settle()
-        return [owner for owner in self._frozen_owners(event) if owner in self._holders] + self._recent(event)
-
-    def _recent(self, event: Event) -> list[int]:
-        """What the overlay finds."""
         if not len(self._overlay):
             return []
         found, visited = self._overlay.search(event)

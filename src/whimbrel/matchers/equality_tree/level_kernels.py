@@ -26,15 +26,7 @@ PACKED = 5
 
 
 @helper
-def _put(
-    work: np.ndarray,
-    place: int,
-    low: int,
-    high: int,
-    level: int,
-    parent: int,
-    slot: int,
-) -> None:  # pragma: no cover
+def _put(work: np.ndarray, place: int, low: int, high: int, level: int, parent: int, slot: int) -> None:
     work[place, 0] = low
     work[place, 1] = high
     work[place, 2] = level
@@ -52,7 +44,7 @@ def grow(
     edges: np.ndarray,
     work: np.ndarray,
     roots: np.ndarray,
-) -> tuple[int, int]:  # pragma: no cover
+) -> tuple[int, int]:
     """Grow one tree from each stretch of rows that `starts` begins; return the number of nodes and of edges.
 
     With `collapse` a node that has only a `*` edge is left out; with `stubs` only where a `*` edge leads to it, because
@@ -114,12 +106,7 @@ def grow(
 
 
 @helper
-def find(
-    nodes: np.ndarray,
-    edges: np.ndarray,
-    node: int,
-    rank: int,
-) -> int:  # pragma: no cover
+def find(nodes: np.ndarray, edges: np.ndarray, node: int, rank: int) -> int:
     """The child of a node by the edge of this rank, or NONE."""
     low, high = nodes[node, EDGES], nodes[node, EDGES_END]
     while low < high:
@@ -134,13 +121,7 @@ def find(
 
 
 @helper
-def _push(
-    work: np.ndarray,
-    top: int,
-    found: np.ndarray,
-    low: int,
-    high: int,
-) -> int:  # pragma: no cover
+def _push(work: np.ndarray, top: int, found: np.ndarray, low: int, high: int) -> int:
     """Push found[low:high]; the new top, or -1 if there is no room."""
     if top + high - low > work.size:
         return -1
@@ -151,13 +132,7 @@ def _push(
 
 
 @kernel
-def relate(
-    nodes: np.ndarray,
-    edges: np.ndarray,
-    start: np.ndarray,
-    found: np.ndarray,
-    work: np.ndarray,
-) -> int:  # pragma: no cover
+def relate(nodes: np.ndarray, edges: np.ndarray, start: np.ndarray, found: np.ndarray, work: np.ndarray) -> int:
     """Fill the CSR of every node's successors but for its own `*` child, resolved (section 5.2); return the entries.
 
     With T(P) known for the parent P of N, and x the value between them, T(N) is P's `*` child and what each X of T(P)
@@ -194,12 +169,7 @@ def relate(
 
 
 @helper
-def _is_part(
-    nodes: np.ndarray,
-    edges: np.ndarray,
-    one: int,
-    other: int,
-) -> bool:  # pragma: no cover
+def _is_part(nodes: np.ndarray, edges: np.ndarray, one: int, other: int) -> bool:
     """Whether every value that leaves node `one` leaves node `other` too."""
     place, end = nodes[other, EDGES], nodes[other, EDGES_END]
     for edge in range(nodes[one, EDGES], nodes[one, EDGES_END]):
@@ -222,7 +192,7 @@ def refine(
     ends: np.ndarray,
     lists: np.ndarray,
     work: np.ndarray,
-) -> int:  # pragma: no cover
+) -> int:
     """Fill the CSR of the final lists, in which a successor that must be blocked too gives way to its own.
 
     With `collapse` that is every node without values, with `aggressive` every node whose values are among those of the
@@ -271,7 +241,7 @@ def search(
     out: np.ndarray,
     size: int,
     counters: np.ndarray | None,
-) -> int:  # pragma: no cover
+) -> int:
     """Append the rows that an event satisfies to `out`, of which `size` are taken; return how many are taken then.
 
     Plain: the child by the event's value and the list, which is the `*` child. With successors: the child by the
@@ -346,7 +316,7 @@ def run(
     out: np.ndarray,
     ends: np.ndarray,
     counters: np.ndarray | None,
-) -> int:  # pragma: no cover
+) -> int:
     """Search events from `event` on, each in the tree of its bucket, while `out` holds `most` rows more."""
     size = 0
     while event < first.shape[0] and size + most <= out.size:

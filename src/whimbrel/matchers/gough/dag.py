@@ -141,7 +141,7 @@ def _regions(
 @helper
 def _child_of(
     start: Int32s, cuts: Int32s, children: Int32s, absent: Int32s, node: int, rank: int, counters: Int64s | None
-) -> int:  # pragma: no cover
+) -> int:
     """The child of a node for one rank."""
     if rank == MISSING:
         return int(absent[node])
@@ -178,7 +178,7 @@ def _follow(
     out: Int32s,
     ends: Int64s,
     counters: Int64s | None,
-) -> int:  # pragma: no cover
+) -> int:
     size = 0
     inner = absent.size
     while event < first.shape[0] and size + stamps.size <= out.size:

@@ -83,7 +83,7 @@ def _rank(ranks: Dictionary, attribute: int, label: object) -> int:
 @kernel
 def _search(
     nodes: Int32s, edges: Int32s, numbers: Int64s, ranks: Int32s, stack: Int32s, out: Int64s, counters: Int64s | None
-) -> int:  # pragma: no cover
+) -> int:
     size = visited = tests = 0
     top = 0
     if nodes.shape[0]:

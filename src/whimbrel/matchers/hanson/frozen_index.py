@@ -32,10 +32,7 @@ class FrozenHanson:
     """An immutable copy of the index that answers one event with one call."""
 
     def __init__(
-        self,
-        conjunctions: Iterable[Conjunction],
-        trees: Mapping[tuple[str, int], IbsTree],
-        residuals: Residuals,
+        self, conjunctions: Iterable[Conjunction], trees: Mapping[tuple[str, int], IbsTree], residuals: Residuals
     ) -> None:
         self._ranks = ranks = _ranks(conjunctions)
         self.numbers = list(residuals)
@@ -127,12 +124,7 @@ def _runs(lists: Iterable[list[int]]) -> tuple[Int64s, Int32s]:
 
 
 @inlined
-def _inside(
-    value: int,
-    spans: np.ndarray,
-    start: int,
-    stop: int,
-) -> bool:  # pragma: no cover
+def _inside(value: int, spans: np.ndarray, start: int, stop: int) -> bool:
     low, high = start, stop
     while high - low > 1:
         middle = (low + high) >> 1
@@ -162,7 +154,7 @@ def stab_and_check(
     seen: np.ndarray,
     found: Int32s,
     counts: Int64s,
-) -> int:  # pragma: no cover
+) -> int:
     """Walk a tree for every (root, whole interval, rank), check what its marks give, write what holds to `found`."""
     matched, visited, candidates, evaluated = 0, 0, 0, 0
     for probe in range(probes.shape[0]):

@@ -61,7 +61,6 @@ class Hanson(BaseMatcher):
         self._estimates = Estimates(sample, self.timestamps)
         self._count = count
         self._trees: dict[tuple[str, int], IbsTree] = {}
-        self._conjunctions: dict[int, Conjunction] = {}
         self._access: dict[int, str] = {}  # the attribute by whose tree a conjunction is found
         self._residuals: dict[int, list[tuple[str, Constraint]]] = {}
         self._frozen: FrozenHanson | None = None
@@ -77,7 +76,6 @@ class Hanson(BaseMatcher):
             self._estimates.learn(attribute, constraint.values)
         share = {a: self._estimates.share(a, c.values) for a, c in conjunction.constraints}
         access, *others = sorted(conjunction.constraints, key=lambda item: (share[item[0]], item[0]))
-        self._conjunctions[number] = conjunction
         self._access[number] = access[0]
         self._residuals[number] = others
         for kind, low, high in pieces(access[1].values):
@@ -88,7 +86,7 @@ class Hanson(BaseMatcher):
         self._thaw()
 
     def _delete(self, number: int, conjunction: Conjunction) -> None:
-        del self._conjunctions[number], self._residuals[number]
+        del self._residuals[number]
         attribute = self._access.pop(number)
         for kind, low, high in pieces(conjunction.by_attribute[attribute].values):
             tree = self._trees[attribute, kind]
@@ -151,7 +149,6 @@ class Hanson(BaseMatcher):
 
     def _check(self) -> None:
         super()._check()
-        assert self._conjunctions == {number: c for c, number in self._numbers.items()}
         assert self._residuals.keys() == self._access.keys() == self._conjunctions.keys()
         expected: dict[tuple[str, int], set[tuple[Cut, Cut, int]]] = {}
         for number, conjunction in self._conjunctions.items():

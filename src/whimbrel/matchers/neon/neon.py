@@ -175,7 +175,7 @@ def _evaluate(
     out: Int32s,
     ends: Int64s,
     counters: Int64s | None,
-) -> int:  # pragma: no cover
+) -> int:
     found = 0
     while event < len(first) and found + satisfied.size <= out.size:
         for operation in range(op_attr.size):

@@ -1,9 +1,9 @@
 """The trees of RAPIDMatch and Modified RAPIDMatch: which there are, and the flat arrays that hold them.
 
-Survey, III.C and III.D. For every t = 0..c the k properties fall into t + 1 consecutive blocks
-of floor or ceil size, and each block has a tree: the subscriptions of at most t ones that have no 1 inside the block,
-over the properties outside it, in cyclic order from the block's end. A subscription is in every tree that it qualifies
-for (ERR-7a). The tree of number 0, over all properties, holds all subscriptions.
+Survey, III.C and III.D. For every t = 0..c the k properties fall into t + 1 consecutive blocks of nearly equal size.
+Each block has a tree: it holds the subscriptions of at most t ones that have no 1 inside the block, and it tests the
+properties outside the block, in cyclic order from the block's end. A subscription is in every tree that it qualifies
+for (ERR-7a). Tree 0 tests all properties and holds all subscriptions.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whimbrel.matchers.rapid.tree_kernels import insert_rows, remove_row
-from whimbrel.matchers.rapid.tree_search import search_tree
+from whimbrel.matchers.rapid.tree_kernels import Masks, Pool, TreeTable, insert_rows, remove_row, search_tree
 
 FULL = 0
 """The number of the tree over all properties."""
@@ -45,10 +44,9 @@ def block_bounds(properties: int, blocks: int) -> Iterator[tuple[int, int]]:
 
 
 class Forests:
-    """All trees over k properties: the full one, and a forest of blocks for the ones, and at will for the zeros.
+    """All trees over k properties: the full one, a forest of blocks for the ones and, if `mirrored`, one for the zeros.
 
-    `forests[0][t]` are the blocks for events with t ones, `forests[1][t]` those for events with t zeros. Slots are
-    numbered rows of bit masks. One writer at a time.
+    `forests[0][t]` are the blocks for events with t ones, `forests[1][t]` those for events with t zeros.
     """
 
     def __init__(self, properties: int, most: int, mirrored: bool, leaf: int) -> None:
@@ -66,27 +64,26 @@ class Forests:
                     plans.append((start, stop, t, flip))
                 forest.append(blocks)
             self.forests.append(forest)
-        self._plan(plans)
-        self._nodes = np.empty((_NODES, 4), np.int32)
-        self._entries = np.empty((_ENTRIES, 2), np.int32)
-        self._pool = np.array([0, -1, 0, -1], np.int64)
-        self._ones = np.zeros((_ROWS, self.words), np.uint64)
-        self._zeros = np.zeros((_ROWS, self.words), np.uint64)
+        self._trees = self._plan(plans)
+        self._pool = Pool(
+            np.empty((_NODES, 4), np.int32), np.empty((_ENTRIES, 2), np.int32), np.array([0, -1, 0, -1], np.int64)
+        )
+        self._masks = Masks(np.zeros((_ROWS, self.words), np.uint64), np.zeros((_ROWS, self.words), np.uint64))
         self._found = np.empty(_ROWS, np.int32)
         self._stack = np.empty(2 * properties + 8, np.int32)
 
-    def _plan(self, plans: list[tuple[int, int, int, bool]]) -> None:
+    def _plan(self, plans: list[tuple[int, int, int, bool]]) -> TreeTable:
+        """The table of empty trees."""
         count, k = len(plans), self.properties
-        self._roots = np.full(count, -1, np.int32)
-        self._sizes = np.zeros((count, 2), np.int64)
-        self._limits = np.array([plan[2] for plan in plans], np.int32)
-        self._mirrored = np.array([plan[3] for plan in plans], np.bool_)
-        self._blocks = np.zeros((count, self.words), np.uint64)
-        self._orders = np.zeros((count, max(1, k)), np.int32)
+        blocks = np.zeros((count, self.words), np.uint64)
+        orders = np.zeros((count, max(1, k)), np.int32)
         for tree, (start, stop, _, _) in enumerate(plans):
             outside = [*range(stop, k), *range(start)]
-            self._orders[tree, : len(outside)] = outside
-            self._blocks[tree] = self._bits((1 << stop) - (1 << start))
+            orders[tree, : len(outside)] = outside
+            blocks[tree] = self._bits((1 << stop) - (1 << start))
+        limits = np.array([plan[2] for plan in plans], np.int32)
+        mirrored = np.array([plan[3] for plan in plans], np.bool_)
+        return TreeTable(np.full(count, -1, np.int32), orders, limits, blocks, mirrored, np.zeros((count, 2), np.int64))
 
     def _bits(self, mask: int) -> np.ndarray:
         return np.frombuffer(mask.to_bytes(8 * self.words, "little"), np.uint64)
@@ -95,76 +92,74 @@ class Forests:
         """Store the masks of new rows and put them into every tree that they qualify for."""
         self._reserve(max(rows, default=0) + 1)
         for row, must, barred in zip(rows, ones, zeros, strict=True):
-            self._ones[row] = self._bits(must)
-            self._zeros[row] = self._bits(barred)
+            self._masks.ones[row] = self._bits(must)
+            self._masks.zeros[row] = self._bits(barred)
         left = np.array(rows, np.int64)
         while left.size:
-            done = insert_rows(
-                left, self._nodes, self._entries, self._pool, self._ones, self._zeros, self._roots, self._orders,
-                self._limits, self._blocks, self._mirrored, self._sizes, self.leaf,
-            )  # fmt: skip
+            done = insert_rows(left, self.leaf, *self._pool, *self._masks, *self._trees)
             left = left[done:]
             if left.size:
-                self._nodes = _grown(self._nodes, 2 * len(self._nodes))
-                self._entries = _grown(self._entries, 2 * len(self._entries))
+                nodes, entries, used = self._pool
+                self._pool = Pool(_grown(nodes, 2 * len(nodes)), _grown(entries, 2 * len(entries)), used)
 
     def remove(self, row: int) -> None:
         """Take a row out of all trees."""
-        remove_row(
-            row, self._nodes, self._entries, self._pool, self._ones, self._zeros, self._roots, self._orders,
-            self._limits, self._blocks, self._mirrored, self._sizes,
-        )  # fmt: skip
+        remove_row(row, *self._pool, *self._masks, *self._trees)
 
     def search(self, tree: int, ones: int, zeros: int, counts: np.ndarray) -> list[int]:
         """The rows in a tree that hold for an event of these ones and zeros; adds nodes and compares to `counts`."""
         event = np.empty((2, self.words), np.uint64)
         event[0] = self._bits(ones)
         event[1] = self._bits(zeros)
+        trees, pool = self._trees, self._pool
         matched = search_tree(
-            tree, event, self._nodes, self._entries, self._ones, self._zeros, self._roots, self._orders,
-            self._mirrored, self._stack, self._found, counts,
+            tree, event, pool.nodes, pool.entries, *self._masks, trees.roots, trees.orders, trees.mirrored,
+            self._stack, self._found, counts,
         )  # fmt: skip
         return self._found[:matched].tolist()  # type: ignore[no-any-return]
 
     def nodes(self, tree: int) -> int:
         """How many nodes a tree has."""
-        return int(self._sizes[tree, 0])
+        return int(self._trees.sizes[tree, 0])
 
     def size(self) -> tuple[int, int, int]:
         """Nodes and entries of all trees, and the bytes of the arrays."""
-        arrays = (value for value in vars(self).values() if isinstance(value, np.ndarray))
-        return int(self._sizes[:, 0].sum()), int(self._sizes[:, 1].sum()), sum(array.nbytes for array in arrays)
+        arrays = (*self._pool, *self._masks, *self._trees, self._found, self._stack)
+        nodes, entries = self._trees.sizes.sum(axis=0).tolist()
+        return nodes, entries, sum(array.nbytes for array in arrays)
 
     def _reserve(self, rows: int) -> None:
-        if rows > len(self._ones):
-            capacity = max(rows, 2 * len(self._ones))
-            self._ones = _grown(self._ones, capacity)
-            self._zeros = _grown(self._zeros, capacity)
+        held = len(self._found)
+        if rows > held:
+            capacity = max(rows, 2 * held)
+            self._masks = Masks(*(_grown(masks, capacity) for masks in self._masks))
             self._found = np.empty(capacity, np.int32)
 
     def check(self, rows: dict[int, tuple[int, int]]) -> None:
         """Assert that every tree holds the rows that qualify, each where its masks lead, and that sizes are right."""
-        for tree in range(len(self._roots)):
-            held = {row: masks[::-1] if self._mirrored[tree] else masks for row, masks in rows.items()}
-            block = int.from_bytes(self._blocks[tree].tobytes(), "little")
+        for tree in range(len(self._trees.roots)):
+            held = {row: masks[::-1] if self._trees.mirrored[tree] else masks for row, masks in rows.items()}
+            block = int.from_bytes(self._trees.blocks[tree].tobytes(), "little")
             expected = {
-                row for row, (ones, _) in held.items() if ones.bit_count() <= self._limits[tree] and not ones & block
+                row
+                for row, (ones, _) in held.items()
+                if ones.bit_count() <= self._trees.limits[tree] and not ones & block
             }
-            nodes, found = self._walk(tree, int(self._roots[tree]), 0, held, block)
+            nodes, found = self._walk(tree, int(self._trees.roots[tree]), 0, held, block)
             assert sorted(found) == sorted(expected)
-            assert (nodes, len(found)) == tuple(self._sizes[tree])
+            assert (nodes, len(found)) == tuple(self._trees.sizes[tree])
 
     def _walk(
         self, tree: int, node: int, start: int, held: dict[int, tuple[int, int]], block: int
     ) -> tuple[int, list[int]]:
         if node < 0:
             return 0, []
-        position, *children = self._nodes[node].tolist()
+        position, *children = self._pool.nodes[node].tolist()
         if position < 0:
             entry, count, _ = children
             rows = []
             while entry >= 0:
-                row, entry = self._entries[entry].tolist()
+                row, entry = self._pool.entries[entry].tolist()
                 rows.append(row)
             assert len(rows) == count > 0
             alike = {(held[row][0] & ~block, held[row][1] & ~block) for row in rows}
@@ -172,7 +167,7 @@ class Forests:
             return 1, rows
         assert position >= start and (children[1] >= 0 or children[2] >= 0)
         total, found = 1, []
-        bit = 1 << int(self._orders[tree, position])
+        bit = 1 << int(self._trees.orders[tree, position])
         for value, child in zip(("*", "0", "1"), children, strict=True):
             nodes, rows = self._walk(tree, child, position + 1, held, block)
             total += nodes

@@ -51,7 +51,6 @@ class PropertyMatcher(BaseMatcher):
         self._most = None if c is None else check_integer(self.name, "c", c, 0, _LARGEST_C)
         self._leaf = check_integer(self.name, "leaf", leaf, 1, _LARGEST_LEAF)
         self._count = count
-        self._conjunctions: dict[int, Conjunction] = {}
         self._properties: dict[Property, int] = {}  # how many conjunctions have each, in order of discovery
         self._rows: dict[int, int] = {}
         self._free: list[int] = []
@@ -101,7 +100,6 @@ class PropertyMatcher(BaseMatcher):
                 raise UnsupportedFilter(self.name, "equality with anything but 0, 1, FALSE and TRUE", others)
 
     def _insert(self, number: int, conjunction: Conjunction) -> None:
-        self._conjunctions[number] = conjunction
         for key, _ in _literals(conjunction):
             self._stale |= key not in self._properties
             self._properties[key] = self._properties.get(key, 0) + 1
@@ -113,7 +111,6 @@ class PropertyMatcher(BaseMatcher):
             self._trees.insert([row], [ones], [zeros])
 
     def _delete(self, number: int, conjunction: Conjunction) -> None:
-        del self._conjunctions[number]
         for key, _ in _literals(conjunction):
             self._properties[key] -= 1
             if not self._properties[key]:
@@ -205,7 +202,6 @@ class PropertyMatcher(BaseMatcher):
 
     def _check(self) -> None:
         super()._check()
-        assert self._conjunctions == {number: c for c, number in self._numbers.items()}
         assert sum(self._properties.values()) == sum(len(c.constraints) for c in self._conjunctions.values())
         if not self._stale:
             assert self._rows.keys() == self._conjunctions.keys()

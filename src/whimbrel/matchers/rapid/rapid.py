@@ -1,7 +1,7 @@
 """RAPIDMatch: trees that leave out the properties which a light event cannot have.
 
 After Kale, Hazan, Cao and Singh, DEBS 2005. Compiled loops on flat arrays that change in place: `forests` says which
-trees there are, `tree_kernels` how they change, `tree_search` how they are searched.
+trees there are, `tree_kernels` changes and searches them.
 """
 
 from __future__ import annotations

@@ -1,16 +1,13 @@
-"""The loops that change the RAPIDMatch trees, in Numba on flat arrays that grow: insert and remove.
+"""The loops of the RAPIDMatch trees, in Numba on flat arrays: insert, remove and search.
 
-All trees of a matcher share one pool. A row of `nodes` is (position, star, zero, one): the position in its tree's order
-of properties that the node tests and its three children; or, for a leaf, (-1, first entry, number of entries, -1). A
-row of `entries` is (row, next entry). `pool` holds (nodes used, first free node, entries used, first free entry).
-
-A row is a subscription as two bit masks, the properties that must be 1 and those that must be 0. A node is left out
-where everything below it has * (Gryphon, section 5.1), so that a tree has at most about twice as many nodes as entries.
-Every leaf compares whole masks, which makes its answer exact whatever the tree did not test. A mirrored tree, of the
-zeros-forest, holds every mask with the roles of 0 and 1 swapped.
+A subscription is a row of two bit masks. A tree leaves out a node where everything below it has * (Gryphon, section
+5.1), so a tree has at most about twice as many nodes as entries. Every leaf compares whole masks, so its answer is
+exact whatever the tree did not test. A mirrored tree, of the zeros-forest, swaps the two masks.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,54 +16,71 @@ from whimbrel.compiled.jit import helper, inlined, kernel
 _NONE = -1
 
 
+class Pool(NamedTuple):
+    """The nodes and entries of all trees of a matcher.
+
+    A row of `nodes` is (position, star, zero, one): the position in its tree's order of properties that the node tests,
+    and its three children. For a leaf it is (-1, first entry, number of entries, -1).
+    """
+
+    nodes: np.ndarray  # int32[n, 4]
+    entries: np.ndarray  # int32[m, 2]: row, next entry
+    used: np.ndarray  # int64[4]: nodes used, first free node, entries used, first free entry
+
+
+class Masks(NamedTuple):
+    """The bit masks of rows: the properties that must be 1, and those that must be 0."""
+
+    ones: np.ndarray  # uint64[row, word]
+    zeros: np.ndarray
+
+
+class TreeTable(NamedTuple):
+    """One row per tree: it holds the rows of at most `limits` ones that have no 1 inside the block."""
+
+    roots: np.ndarray  # int32[tree]
+    orders: np.ndarray  # int32[tree, property]: the properties outside the block, as they are tested
+    limits: np.ndarray  # int32[tree]
+    blocks: np.ndarray  # uint64[tree, word]
+    mirrored: np.ndarray  # bool[tree]
+    sizes: np.ndarray  # int64[tree, 2]: nodes and entries
+
+
 @inlined
-def _branch(
-    ones: np.ndarray,
-    zeros: np.ndarray,
-    row: int,
-    bit: int,
-) -> int:  # pragma: no cover
+def _branch(masks: Masks, row: int, bit: int) -> int:
     """The column of a node's child that a row belongs to: 1 for *, 2 for 0, 3 for 1."""
     shift = np.uint64(bit & 63)
-    if (ones[row, bit >> 6] >> shift) & np.uint64(1):
+    if (masks.ones[row, bit >> 6] >> shift) & np.uint64(1):
         return 3
-    if (zeros[row, bit >> 6] >> shift) & np.uint64(1):
+    if (masks.zeros[row, bit >> 6] >> shift) & np.uint64(1):
         return 2
     return 1
 
 
 @helper
-def _new_node(
-    nodes: np.ndarray,
-    pool: np.ndarray,
-) -> int:  # pragma: no cover
-    node = pool[1]
+def _new_node(pool: Pool, size: np.ndarray) -> int:
+    nodes, used = pool.nodes, pool.used
+    node = used[1]
     if node == _NONE:
-        node = pool[0]
-        pool[0] += 1
+        node = used[0]
+        used[0] += 1
     else:
-        pool[1] = nodes[node, 1]
-    nodes[node, 0] = _NONE
-    nodes[node, 1] = _NONE
+        used[1] = nodes[node, 1]
+    nodes[node, 0] = nodes[node, 1] = nodes[node, 3] = _NONE
     nodes[node, 2] = 0
-    nodes[node, 3] = _NONE
+    size[0] += 1
     return int(node)
 
 
 @helper
-def _push(
-    nodes: np.ndarray,
-    entries: np.ndarray,
-    pool: np.ndarray,
-    leaf: int,
-    row: int,
-) -> None:  # pragma: no cover
-    entry = pool[3]
+def _push(pool: Pool, leaf: int, row: int) -> None:
+    nodes, entries, used = pool.nodes, pool.entries, pool.used
+    entry = used[3]
     if entry == _NONE:
-        entry = pool[2]
-        pool[2] += 1
+        entry = used[2]
+        used[2] += 1
     else:
-        pool[3] = entries[entry, 1]
+        used[3] = entries[entry, 1]
     entries[entry, 0] = row
     entries[entry, 1] = nodes[leaf, 1]
     nodes[leaf, 1] = entry
@@ -74,28 +88,16 @@ def _push(
 
 
 @helper
-def _new_leaf(
-    nodes: np.ndarray,
-    entries: np.ndarray,
-    pool: np.ndarray,
-    row: int,
-    size: np.ndarray,
-) -> int:  # pragma: no cover
-    leaf = _new_node(nodes, pool)
-    size[0] += 1
-    _push(nodes, entries, pool, leaf, row)
+def _new_leaf(pool: Pool, row: int, size: np.ndarray) -> int:
+    leaf = _new_node(pool, size)
+    _push(pool, leaf, row)
     return leaf
 
 
 @helper
-def _apart(
-    ones: np.ndarray,
-    zeros: np.ndarray,
-    row: int,
-    other: int,
-    block: np.ndarray,
-) -> bool:  # pragma: no cover
+def _apart(masks: Masks, row: int, other: int, block: np.ndarray) -> bool:
     """Whether some property outside the block tells two rows apart."""
+    ones, zeros = masks.ones, masks.zeros
     for word in range(block.shape[0]):
         apart = (ones[row, word] ^ ones[other, word]) | (zeros[row, word] ^ zeros[other, word])
         if apart & ~block[word]:
@@ -104,46 +106,28 @@ def _apart(
 
 
 @helper
-def _separable(
-    nodes: np.ndarray,
-    entries: np.ndarray,
-    leaf: int,
-    ones: np.ndarray,
-    zeros: np.ndarray,
-    block: np.ndarray,
-) -> bool:  # pragma: no cover
-    entry = nodes[leaf, 1]
-    first = entries[entry, 0]
+def _separable(pool: Pool, leaf: int, masks: Masks, block: np.ndarray) -> bool:
+    entry = pool.nodes[leaf, 1]
+    first = pool.entries[entry, 0]
     while entry != _NONE:
-        if _apart(ones, zeros, entries[entry, 0], first, block):
+        if _apart(masks, pool.entries[entry, 0], first, block):
             return True
-        entry = entries[entry, 1]
+        entry = pool.entries[entry, 1]
     return False
 
 
 @helper
-def _split(
-    nodes: np.ndarray,
-    entries: np.ndarray,
-    pool: np.ndarray,
-    leaf: int,
-    start: int,
-    order: np.ndarray,
-    ones: np.ndarray,
-    zeros: np.ndarray,
-    block: np.ndarray,
-    capacity: int,
-    size: np.ndarray,
-) -> None:  # pragma: no cover
+def _split(pool: Pool, trees: TreeTable, tree: int, leaf: int, start: int, masks: Masks, capacity: int) -> None:
     """Turn an overfull leaf into a node on the first property that some entry cares about, and so on below."""
-    while nodes[leaf, 2] > capacity and _separable(nodes, entries, leaf, ones, zeros, block):
+    nodes, entries, order, block, size = pool.nodes, pool.entries, trees.orders[tree], trees.blocks[tree], trees.sizes
+    while nodes[leaf, 2] > capacity and _separable(pool, leaf, masks, block):
         position = start - 1
         tested = False
         while not tested:
             position += 1
             entry = nodes[leaf, 1]
             while entry != _NONE and not tested:
-                tested = _branch(ones, zeros, entries[entry, 0], order[position]) != 1
+                tested = _branch(masks, entries[entry, 0], order[position]) != 1
                 entry = entries[entry, 1]
         entry = nodes[leaf, 1]
         nodes[leaf, 0] = position
@@ -151,11 +135,10 @@ def _split(
         largest = _NONE
         while entry != _NONE:
             following = entries[entry, 1]
-            column = _branch(ones, zeros, entries[entry, 0], order[position])
+            column = _branch(masks, entries[entry, 0], order[position])
             child = nodes[leaf, column]
             if child == _NONE:
-                child = _new_node(nodes, pool)
-                size[0] += 1
+                child = _new_node(pool, size[tree])
                 nodes[leaf, column] = child
             entries[entry, 1] = nodes[child, 1]
             nodes[child, 1] = entry
@@ -167,93 +150,43 @@ def _split(
 
 
 @helper
-def _insert(
-    nodes: np.ndarray,
-    entries: np.ndarray,
-    pool: np.ndarray,
-    roots: np.ndarray,
-    tree: int,
-    row: int,
-    order: np.ndarray,
-    ones: np.ndarray,
-    zeros: np.ndarray,
-    block: np.ndarray,
-    capacity: int,
-    size: np.ndarray,
-) -> None:  # pragma: no cover
-    parent, column, node, start = _NONE, 0, roots[tree], 0
+def _insert(pool: Pool, trees: TreeTable, tree: int, row: int, masks: Masks, capacity: int) -> None:
+    nodes, order, size = pool.nodes, trees.orders[tree], trees.sizes[tree]
+    parent, column, node, start = _NONE, 0, trees.roots[tree], 0
     fresh = _NONE
     while fresh == _NONE:
         if node == _NONE:
-            fresh = _new_leaf(nodes, entries, pool, row, size)
+            fresh = _new_leaf(pool, row, size)
         elif nodes[node, 0] == _NONE:
             # The entries of an overfull leaf are alike outside the block, so that the first speaks for all.
-            alike = nodes[node, 2] > capacity and not _apart(ones, zeros, row, entries[nodes[node, 1], 0], block)
-            _push(nodes, entries, pool, node, row)
+            first = pool.entries[nodes[node, 1], 0]
+            alike = nodes[node, 2] > capacity and not _apart(masks, row, first, trees.blocks[tree])
+            _push(pool, node, row)
             if not alike:
-                _split(nodes, entries, pool, node, start, order, ones, zeros, block, capacity, size)
+                _split(pool, trees, tree, node, start, masks, capacity)
             break
         else:
             tested = nodes[node, 0]
-            while start < tested and _branch(ones, zeros, row, order[start]) == 1:
+            while start < tested and _branch(masks, row, order[start]) == 1:
                 start += 1
             if start < tested:  # a property that everything below the node left open
-                fresh = _new_node(nodes, pool)
-                size[0] += 1
+                fresh = _new_node(pool, size)
                 nodes[fresh, 0] = start
                 nodes[fresh, 1] = node
                 nodes[fresh, 2] = nodes[fresh, 3] = _NONE
-                leaf = _new_leaf(nodes, entries, pool, row, size)
-                nodes[fresh, _branch(ones, zeros, row, order[start])] = leaf
+                nodes[fresh, _branch(masks, row, order[start])] = _new_leaf(pool, row, size)
             else:
-                parent, column = node, _branch(ones, zeros, row, order[tested])
+                parent, column = node, _branch(masks, row, order[tested])
                 node, start = nodes[parent, column], tested + 1
     if fresh != _NONE and parent == _NONE:
-        roots[tree] = fresh
+        trees.roots[tree] = fresh
     elif fresh != _NONE:
         nodes[parent, column] = fresh
     size[1] += 1
 
 
-@kernel
-def insert_rows(
-    rows: np.ndarray,
-    nodes: np.ndarray,
-    entries: np.ndarray,
-    pool: np.ndarray,
-    ones: np.ndarray,
-    zeros: np.ndarray,
-    roots: np.ndarray,
-    orders: np.ndarray,
-    limits: np.ndarray,
-    blocks: np.ndarray,
-    mirrored: np.ndarray,
-    sizes: np.ndarray,
-    capacity: int,
-) -> int:  # pragma: no cover
-    """Insert rows into every tree they qualify for (ERR-7a); returns how many went in before the pool was full."""
-    trees = roots.shape[0]
-    for done in range(rows.shape[0]):
-        if pool[0] + trees * (orders.shape[1] + 4) > nodes.shape[0] or pool[2] + trees > entries.shape[0]:
-            return done
-        row = rows[done]
-        for tree in range(trees):
-            held, barred = (zeros, ones) if mirrored[tree] else (ones, zeros)
-            if _qualifies(held, row, blocks[tree], limits[tree]):
-                _insert(
-                    nodes, entries, pool, roots, tree, row, orders[tree],
-                    held, barred, blocks[tree], capacity, sizes[tree],
-                )  # fmt: skip
-    return int(rows.shape[0])
-
-
 @helper
-def _qualifies(
-    ones: np.ndarray,
-    row: int,
-    block: np.ndarray,
-    limit: int,
-) -> bool:  # pragma: no cover
+def _qualifies(ones: np.ndarray, row: int, block: np.ndarray, limit: int) -> bool:
     """Whether a row has at most `limit` ones, none of them inside the block."""
     count = 0
     for word in range(block.shape[0]):
@@ -267,11 +200,12 @@ def _qualifies(
 
 
 @kernel
-def remove_row(
-    row: int,
+def insert_rows(
+    rows: np.ndarray,
+    capacity: int,
     nodes: np.ndarray,
     entries: np.ndarray,
-    pool: np.ndarray,
+    used: np.ndarray,
     ones: np.ndarray,
     zeros: np.ndarray,
     roots: np.ndarray,
@@ -280,28 +214,57 @@ def remove_row(
     blocks: np.ndarray,
     mirrored: np.ndarray,
     sizes: np.ndarray,
-) -> None:  # pragma: no cover
+) -> int:
+    """Insert rows into every tree they qualify for (ERR-7a); returns how many went in before the pool was full."""
+    pool, trees = Pool(nodes, entries, used), TreeTable(roots, orders, limits, blocks, mirrored, sizes)
+    count, width = orders.shape
+    for done in range(rows.shape[0]):
+        if used[0] + count * (width + 4) > len(nodes) or used[2] + count > len(entries):
+            return done
+        row = rows[done]
+        for tree in range(count):
+            held = Masks(zeros, ones) if mirrored[tree] else Masks(ones, zeros)
+            if _qualifies(held.ones, row, blocks[tree], limits[tree]):
+                _insert(pool, trees, tree, row, held, capacity)
+    return int(rows.shape[0])
+
+
+@kernel
+def remove_row(
+    row: int,
+    nodes: np.ndarray,
+    entries: np.ndarray,
+    used: np.ndarray,
+    ones: np.ndarray,
+    zeros: np.ndarray,
+    roots: np.ndarray,
+    orders: np.ndarray,
+    limits: np.ndarray,
+    blocks: np.ndarray,
+    mirrored: np.ndarray,
+    sizes: np.ndarray,
+) -> None:
     """Remove a row from every tree that holds it, with the nodes that it leaves without a purpose."""
     path = np.empty((orders.shape[1] + 2, 2), np.int64)
     for tree in range(roots.shape[0]):
-        held, barred = (zeros, ones) if mirrored[tree] else (ones, zeros)
-        if not _qualifies(held, row, blocks[tree], limits[tree]):
+        held = Masks(zeros, ones) if mirrored[tree] else Masks(ones, zeros)
+        if not _qualifies(held.ones, row, blocks[tree], limits[tree]):
             continue
         node, depth = roots[tree], 0
         while nodes[node, 0] != _NONE:
             path[depth, 0] = node
-            path[depth, 1] = _branch(held, barred, row, orders[tree, nodes[node, 0]])
+            path[depth, 1] = _branch(held, row, orders[tree, nodes[node, 0]])
             node = nodes[node, path[depth, 1]]
             depth += 1
-        _unlink(nodes, entries, pool, node, row)
+        _unlink(Pool(nodes, entries, used), node, row)
         sizes[tree, 1] -= 1
         if nodes[node, 2] > 0:
             continue
         # Upwards: a node without a child for 0 or 1 gives way to what it has under *.
         kept = _NONE
         while True:
-            nodes[node, 1] = pool[1]
-            pool[1] = node
+            nodes[node, 1] = used[1]
+            used[1] = node
             sizes[tree, 0] -= 1
             depth -= 1
             if depth < 0:
@@ -315,13 +278,8 @@ def remove_row(
 
 
 @helper
-def _unlink(
-    nodes: np.ndarray,
-    entries: np.ndarray,
-    pool: np.ndarray,
-    leaf: int,
-    row: int,
-) -> None:  # pragma: no cover
+def _unlink(pool: Pool, leaf: int, row: int) -> None:
+    nodes, entries, used = pool.nodes, pool.entries, pool.used
     before, entry = _NONE, nodes[leaf, 1]
     while entries[entry, 0] != row:
         before, entry = entry, entries[entry, 1]
@@ -330,5 +288,60 @@ def _unlink(
     else:
         entries[before, 1] = entries[entry, 1]
     nodes[leaf, 2] -= 1
-    entries[entry, 1] = pool[3]
-    pool[3] = entry
+    entries[entry, 1] = used[3]
+    used[3] = entry
+
+
+@kernel
+def search_tree(
+    tree: int,
+    event: np.ndarray,
+    nodes: np.ndarray,
+    entries: np.ndarray,
+    ones: np.ndarray,
+    zeros: np.ndarray,
+    roots: np.ndarray,
+    orders: np.ndarray,
+    mirrored: np.ndarray,
+    stack: np.ndarray,
+    found: np.ndarray,
+    counts: np.ndarray,
+) -> int:
+    """Write the rows of a tree that an event (a row of its ones and a row of its zeros) satisfies into `found`."""
+    flip = 1 if mirrored[tree] else 0
+    matched, visited, compared = 0, 0, 0
+    depth = 0
+    if roots[tree] != _NONE:
+        stack[0] = roots[tree]
+        depth = 1
+    while depth > 0:
+        depth -= 1
+        node = stack[depth]
+        visited += 1
+        if nodes[node, 0] == _NONE:
+            entry = nodes[node, 1]
+            while entry != _NONE:
+                row = entries[entry, 0]
+                wrong = np.uint64(0)
+                for word in range(ones.shape[1]):
+                    wrong |= (ones[row, word] & ~event[0, word]) | (zeros[row, word] & ~event[1, word])
+                if wrong == 0:
+                    found[matched] = row
+                    matched += 1
+                compared += 1
+                entry = entries[entry, 1]
+            continue
+        bit = orders[tree, nodes[node, 0]]
+        shift = np.uint64(bit & 63)
+        if nodes[node, 1] != _NONE:
+            stack[depth] = nodes[node, 1]
+            depth += 1
+        for value in range(2):  # an event may hold both, in a list, or neither
+            child = nodes[node, 2 + value]
+            side = value ^ 1 ^ flip
+            if child != _NONE and (event[side, bit >> 6] >> shift) & np.uint64(1):
+                stack[depth] = child
+                depth += 1
+    counts[0] += visited
+    counts[1] += compared
+    return matched

@@ -114,14 +114,7 @@ def _offsets(sizes: Iterable[int]) -> Int64s:
 
 
 @inlined
-def _holds(
-    event: np.ndarray,
-    first: int,
-    last: int,
-    bounds: np.ndarray,
-    start: int,
-    stop: int,
-) -> bool:  # pragma: no cover
+def _holds(event: np.ndarray, first: int, last: int, bounds: np.ndarray, start: int, stop: int) -> bool:
     """Whether one of the event's ranks lies in one of the spans, which are sorted."""
     for place in range(first, last):
         value = event[place]
@@ -151,7 +144,7 @@ def sweep(
     dead: np.ndarray,
     found: Int32s,
     counts: Int64s,
-) -> int:  # pragma: no cover
+) -> int:
     """Mark as dead what an attribute rules out; the rows that are left, into `found`."""
     attributes = starts.shape[0] - 1
     deleted, chosen, opened, evaluated, skipped = 0, 0, 0, 0, 0

@@ -78,7 +78,6 @@ class Sgim(BaseMatcher):
         self._numbered: list[int] = []  # row -> number
         self._free: list[int] = []
         self._gone = np.zeros(0, np.uint8)
-        self._conjunctions: dict[int, Conjunction] = {}
         self._frozen_tables: dict[str, FrozenPredicates] = {}
         self._frozen: FrozenGroups | None = None
         self._counts = np.zeros(5, np.int64)
@@ -87,7 +86,6 @@ class Sgim(BaseMatcher):
         row = self._free.pop() if self._free else len(self._numbered)
         self._numbered[row : row + 1] = [number]
         self._rows[number] = row
-        self._conjunctions[number] = conjunction
         for attribute, constraint in conjunction.constraints:
             table = self._tables.get(attribute)
             if table is None:
@@ -98,7 +96,6 @@ class Sgim(BaseMatcher):
     def _delete(self, number: int, conjunction: Conjunction) -> None:
         row = self._rows.pop(number)
         self._free.append(row)
-        del self._conjunctions[number]
         for attribute, constraint in conjunction.constraints:
             table = self._tables[attribute]
             table.remove(constraint.values, row)
@@ -147,7 +144,6 @@ class Sgim(BaseMatcher):
 
     def _check(self) -> None:
         super()._check()
-        assert self._conjunctions == {number: c for c, number in self._numbers.items()}
         assert self._rows.keys() == self._conjunctions.keys()
         assert sorted([*self._rows.values(), *self._free]) == list(range(len(self._numbered)))
         assert self._tables.keys() == self._uses.keys()
