@@ -35,14 +35,12 @@ class Bulk:
         self.removed: set[int] = set()
         self.attributes: set[str] = set()
         self.conjunctions = 0
-        self.several = False  # whether a subscription has several conjunctions
 
     def add(self, group: ShapeGroup) -> None:
         """Take the rows of a group; their numbers are places."""
         self.groups.append(group)
         self.attributes |= {term.attribute for terms in group.shape.conjunctions for term in terms}
         self.conjunctions += len(group.rows) * len(group.shape.conjunctions)
-        self.several = self.several or len(group.shape.conjunctions) > 1
 
     def filter(self, place: int) -> Filter:
         """The filter of a place."""

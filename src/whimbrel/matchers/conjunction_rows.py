@@ -51,16 +51,6 @@ class ConjunctionRows:
     def __len__(self) -> int:
         return len(self.start) - 1
 
-    @property
-    def names(self) -> list[str]:
-        """The attributes, sorted."""
-        return self.dictionary.names
-
-    @property
-    def first(self) -> Int32s:
-        """[attributes, 5]: the first rank of each type, and the count of ranks."""
-        return self.dictionary.rank_base
-
     def item_rows(self) -> Int64s:
         """The row of each item."""
         return np.repeat(np.arange(len(self)), np.diff(self.start))
@@ -183,7 +173,7 @@ def check_rows(rows: ConjunctionRows) -> None:
     row = rows.item_rows()
     attribute = rows.items[:, ATTR]
     assert np.all((row[1:] > row[:-1]) | (attribute[1:] > attribute[:-1]))
-    count = rows.first[attribute, 4]
+    count = rows.dictionary.rank_base[attribute, 4]
     single = rows.items[:, KIND] < POINTS
     low, high = rows.items[single, LOW], rows.items[single, HIGH]
     assert np.all((low >= 1) & (low <= high) & (high < count[single]))

@@ -1,4 +1,4 @@
-"""The clusters of the equality-preferred members: conjunctions by the attributes and constants of their equalities.
+"""Clusters of conjunctions by the attributes and constants of their equalities, found by hash.
 
 Le Subscribe, Figure 4. The key shape of a conjunction is the set of attributes that it compares with `=` (the paper
 calls it a schema). Within a shape the tuple of constants leads to a bucket of rows. Every row is in exactly one bucket,

@@ -23,9 +23,9 @@ LAST_STAMP = 2**31 - 1
 class FairPredicate(FrozenMatcher):
     """Counts the satisfied predicates of each conjunction, all predicates being treated alike.
 
-    Every different predicate is stored once, in the cluster of its
-    attribute and operator; a satisfied predicate adds 1 to each conjunction that has it, and a conjunction is emitted
-    by the addition that completes it. Cost: lookups + additions + comparisons.
+    Every different predicate is stored once, in the cluster of its attribute and operator. A satisfied predicate adds 1
+    to each conjunction that has it, and the addition that completes a conjunction emits it. Cost: lookups + additions +
+    comparisons.
 
     Corrected: lesspredmatch looks on the right side of the constants (ERR-11a); no pass over all conjunctions and no
     reset, because a hit count that is not above the event's stamp counts as 0, and each predicate is counted once

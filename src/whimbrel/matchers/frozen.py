@@ -55,7 +55,11 @@ class FrozenMatcher(BulkMatcher):
         """Compile everything that is stored."""
         rows = compile_rows(list(self._conjunctions.items()), self._bulk.groups, self._bulk.owners(self._next_place))
         order = self._build(rows)
-        self._names, self._dictionary, self._encoder = rows.names, rows.dictionary, EventEncoder(rows.dictionary)
+        self._names, self._dictionary, self._encoder = (
+            rows.dictionary.names,
+            rows.dictionary,
+            EventEncoder(rows.dictionary),
+        )
         self._row_count = len(rows)
         self._owner_start, self._owners = rows.owner_start, rows.owner
         if order is not None:

@@ -1,4 +1,4 @@
-"""The predicate clusters of the counting members: every different predicate once, found by attribute and operator.
+"""The predicate clusters of the matchers that count: every different predicate once, found by attribute and operator.
 
 Le Subscribe, Figure 2. Predicates are numbered by (attribute, operator, constant), so that the satisfied predicates
 of an ordered operator are one run of numbers and their subscriptions one run of memory. All constraints of a
@@ -62,14 +62,14 @@ def build_predicates(rows: ConjunctionRows, chosen: npt.NDArray[np.bool_], numbe
     is_new[1:] = ~is_new[1:]
     holder = number[rows.item_rows()[chosen]][order]
     attr, operator, constant, upper, cluster = (c[is_new] for c in (attr, operator, constant, upper, cluster))
-    rank_base = offsets(rows.first[:, 4])
+    rank_base = offsets(rows.dictionary.rank_base[:, 4])
     pids = np.arange(len(constant), dtype=np.int32)
     is_equal = operator == EQ
     equal = np.full(rank_base[-1], -1, dtype=np.int32)
     equal[rank_base[attr[is_equal]] + constant[is_equal]] = pids[is_equal]
     listed_start, listed = _listed(rows, pids[operator == IN], constant, rank_base[attr])
     return Predicates(
-        np.searchsorted(cluster, np.arange(len(rows.first) * OPERATORS + 1)).astype(np.int64),
+        np.searchsorted(cluster, np.arange(len(rows.dictionary.rank_base) * OPERATORS + 1)).astype(np.int64),
         constant.astype(np.int32),
         upper.astype(np.int32),
         rank_base,
@@ -78,7 +78,7 @@ def build_predicates(rows: ConjunctionRows, chosen: npt.NDArray[np.bool_], numbe
         listed,
         np.append(np.flatnonzero(is_new), len(order)).astype(np.int64),
         holder.astype(np.int32),
-        rows.first,
+        rows.dictionary.rank_base,
         rows.set_start,
         rows.set_low,
         rows.set_high,
@@ -88,7 +88,7 @@ def build_predicates(rows: ConjunctionRows, chosen: npt.NDArray[np.bool_], numbe
 def _operators(rows: ConjunctionRows, items: Int32s) -> tuple[Int64s, Int64s, Int64s]:
     """The operator, the ordering constant and, for BETWEEN, the upper end of each item."""
     kind, low, high = (items[:, column].astype(np.int64) for column in (KIND, LOW, HIGH))
-    first = rows.first[items[:, ATTR]].astype(np.int64)
+    first = rows.dictionary.rank_base[items[:, ATTR]].astype(np.int64)
     block = np.arange(len(items)), (first[:, 1:4] <= np.where(kind == RANGE, low, 0)[:, None]).sum(axis=1)
     bottom, top = first[block], first[block[0], block[1] + 1] - 1
     operator = np.full(len(items), OTHER, dtype=np.int64)
@@ -118,7 +118,7 @@ def _operators(rows: ConjunctionRows, items: Int32s) -> tuple[Int64s, Int64s, In
 
 def _listed(rows: ConjunctionRows, pids: Int32s, constant: Int64s, base: Int64s) -> tuple[Int64s, Int32s]:
     """For each rank of each attribute the IN predicates that have it."""
-    total = int(rows.first[:, 4].sum())
+    total = int(rows.dictionary.rank_base[:, 4].sum())
     sets = constant[pids]
     lengths = np.diff(rows.set_start)[sets] if len(pids) else np.zeros(0, dtype=np.int64)
     within = np.arange(lengths.sum()) - np.repeat(offsets(lengths)[:-1], lengths)

@@ -56,10 +56,9 @@ class ScanGroups(NamedTuple):
 class Quarantine(FrozenMatcher):
     """Looks equalities up by key shape and checks all other predicates of a conjunction only if its equalities hold.
 
-    The best of the paper's three. Clusters are those of
-    `equality_preferred`; the other predicates of a clustered conjunction lie beside it and are checked directly.
-    Conjunctions without an equality are the quarantine. The paper indexes and counts their predicates; here they are
-    grouped by the attributes that they test and scanned column by column without branches.
+    The best of the paper's three. It has the clusters of `equality_preferred`, and checks the other predicates of a
+    clustered conjunction directly. Conjunctions without an equality are the quarantine. The paper indexes and counts
+    their predicates; here they are grouped by the attributes that they test and scanned column by column.
 
     Lists: every combination of values is looked up, and a constraint holds if one value satisfies it (AMB-10d).
 

@@ -96,5 +96,5 @@ def test_the_relational_form_of_a_workload() -> None:
     table = matcher.match_batch(made.events)
     pairs = zip(table.column("event").to_pylist(), table.column("subscription").to_pylist(), strict=True)
     assert query(matcher, made.events) == sorted(pairs)
-    assert "HAVING COUNT(*)" in matcher.relational_query()
+    assert "HAVING COUNT(*)" in matcher.relational_form().query
     assert query(matcher, []) == []

@@ -94,7 +94,7 @@ class EqualityTree(FrozenMatcher):
     @property
     def levels(self) -> tuple[str, ...]:
         """The attributes of the compiled levels, from the root down."""
-        return tuple(self._rows.names[level] for level in self._tree.levels)
+        return tuple(self._rows.dictionary.names[level] for level in self._tree.levels)
 
     def index_on(self, *attributes: str) -> None:
         """Factor the tree on other attributes; MatcherOptionError for one that no subscription tests.
@@ -108,7 +108,7 @@ class EqualityTree(FrozenMatcher):
                 self.name, "index_attributes", "attributes that subscriptions test", ", ".join(unknown)
             )
         self.freeze()
-        numbers = {name: number for number, name in enumerate(self._rows.names)}
+        numbers = {name: number for number, name in enumerate(self._rows.dictionary.names)}
         COPIES.check(copies(_table(self._rows), [numbers[name] for name in names]), ", ".join(names))
         self.index_attributes = names
         self.freeze()
@@ -120,7 +120,7 @@ class EqualityTree(FrozenMatcher):
         self._late = {}
 
     def _build(self, rows: ConjunctionRows) -> None:
-        table, numbers = _table(rows), {name: number for number, name in enumerate(rows.names)}
+        table, numbers = _table(rows), {name: number for number, name in enumerate(rows.dictionary.names)}
         index = [numbers[name] for name in self.index_attributes if name in numbers]
         while copies(table, index) > COPIES.value:
             index.pop()
@@ -128,7 +128,7 @@ class EqualityTree(FrozenMatcher):
         given = [numbers[name] for name in self._order if name in numbers]
         rest = sorted(set(numbers.values()) - set(given), key=lambda number: (-uses[number], number))
         levels = [number for number in (*given, *rest) if number not in index and uses[number]]
-        factoring = Factoring(table, index, rows.first[:, 4].tolist())
+        factoring = Factoring(table, index, rows.dictionary.rank_base[:, 4].tolist())
         self._tree = FrozenTree(table, levels, factoring, *self._options)
         self._rows = rows
 
@@ -143,7 +143,7 @@ class EqualityTree(FrozenMatcher):
 
     def _delete(self, number: int, conjunction: Conjunction) -> None:
         super()._delete(number, conjunction)
-        if self._late.pop(number, None) is None and number in self._overlay.numbers:
+        if self._late.pop(number, None) is None and number in self._overlay.tests:
             self._overlay.remove(number)
 
     def _settle(self) -> None:
@@ -156,7 +156,7 @@ class EqualityTree(FrozenMatcher):
             self._overlay.add(*self._late.popitem())
 
     def _search(self, event: Event) -> Iterable[int]:
-        if not len(self._overlay):
+        if not self._overlay.tests:
             return []
         found, visited = self._overlay.search(event)
         if self._counters is not None:
@@ -170,7 +170,7 @@ class EqualityTree(FrozenMatcher):
             "index_attributes": len(tree.factoring.attributes),
             "subtrees": len(tree.roots),
             "nodes": len(tree.nodes),
-            "edges": len(tree.edges) + tree.star_edges,
+            "edges": len(tree.nodes) - len(tree.roots),
             "successor_entries": len(tree.lists) if tree.successors else 0,
             "bytes": tree.nbytes,
             "overlay_nodes": self._overlay.nodes(),
@@ -179,12 +179,12 @@ class EqualityTree(FrozenMatcher):
     def _check_structure(self) -> None:
         check_tree(self._tree, _table(self._rows))
         self._overlay.check()
-        assert not self._late.keys() & set(self._overlay.numbers)
-        assert self._late.keys() | set(self._overlay.numbers) == self._fresh.keys()
+        assert not self._late.keys() & set(self._overlay.tests)
+        assert self._late.keys() | set(self._overlay.tests) == self._fresh.keys()
 
 
 def _table(rows: ConjunctionRows) -> Int32s:
     """A row of ranks for each conjunction, `STAR` where it does not test the attribute of the column."""
-    table = np.full((len(rows), len(rows.names)), STAR, dtype=np.int32)
+    table = np.full((len(rows), len(rows.dictionary.names)), STAR, dtype=np.int32)
     table[rows.item_rows(), rows.items[:, ATTR]] = rows.items[:, LOW]
     return table

@@ -122,7 +122,7 @@ def find(nodes: np.ndarray, edges: np.ndarray, node: int, rank: int) -> int:
 
 @helper
 def _push(work: np.ndarray, top: int, found: np.ndarray, low: int, high: int) -> int:
-    """Push found[low:high]; the new top, or -1 if there is no room."""
+    """Push found[low:high]; the new top, or -1 if the buffer is full."""
     if top + high - low > work.size:
         return -1
     for place in range(low, high):

@@ -130,11 +130,6 @@ class FrozenTree:
         return found
 
     @property
-    def star_edges(self) -> int:
-        """How many nodes have a `*` edge."""
-        return int(np.count_nonzero(self.nodes[:, kernels.STAR_CHILD] != kernels.NONE))
-
-    @property
     def nbytes(self) -> int:
         """The bytes of the arrays that the search reads."""
         arrays = (*self._packed, self.factoring.digits, self.buckets, self._packed_roots)

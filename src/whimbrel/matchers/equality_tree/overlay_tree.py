@@ -6,8 +6,6 @@ Levels are attributes in the order in which they came.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from whimbrel.model.event import Event
 from whimbrel.model.values import SortKey
 
@@ -46,21 +44,13 @@ class Overlay:
     def __init__(self) -> None:
         self._root = _Node()
         self._levels: dict[str, int] = {}
-        self._tests: dict[int, Tests] = {}
-
-    def __len__(self) -> int:
-        return len(self._tests)
-
-    @property
-    def numbers(self) -> Collection[int]:
-        """The subscriptions that are here."""
-        return self._tests.keys()
+        self.tests: dict[int, Tests] = {}
 
     def add(self, number: int, tests: Tests) -> None:
         """Add a subscription. O(levels)."""
         for name, _ in tests:
             self._levels.setdefault(name, len(self._levels))
-        self._tests[number] = tests
+        self.tests[number] = tests
         node = self._root
         for key in self._path(tests):
             node = node.child(key)
@@ -68,7 +58,7 @@ class Overlay:
 
     def remove(self, number: int) -> None:
         """Remove a subscription, and every node that is bare without it. O(levels)."""
-        keys = self._path(self._tests.pop(number))
+        keys = self._path(self.tests.pop(number))
         path = [self._root]
         for key in keys:
             path.append(path[-1].child(key))
@@ -125,4 +115,4 @@ class Overlay:
             stack += ((child, [*path, key]) for key, child in node.edges.items())
             if node.star is not None:
                 stack.append((node.star, [*path, None]))
-        assert held == {number: self._path(tests) for number, tests in self._tests.items()}
+        assert held == {number: self._path(tests) for number, tests in self.tests.items()}

@@ -1,7 +1,7 @@
 """The deterministic tree of Gough and Smith as a DAG: one level per attribute, built breadth first, equal sets once.
 
-Le Subscribe, Figure 3. A node is a level and the set of subscriptions that are still possible
-there. Its regions lie between the cuts, as ranks, of what these ask of the level's attribute.
+Le Subscribe, Figure 3. A node is a level and the set of subscriptions that are still possible there. The ends of their
+intervals of the level's attribute, as ranks, are the cuts of the node; a region lies between two cuts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Dag:
         self._made = 0
         start, cuts, children, absent = [0], [], [], []
         sets: Sets = {frozenset(range(len(rows))): 0} if len(rows) else {}
-        self._nodes = len(sets)
+        self.nodes = len(sets)  # with leaves
         for level in levels:
             following: Sets = {}
             for members in sets:
@@ -68,11 +68,6 @@ class Dag:
         self._frontier = np.empty((2, max(1, self.nodes)), np.int32)
 
     @property
-    def nodes(self) -> int:
-        """How many nodes there are, with leaves."""
-        return self._nodes
-
-    @property
     def nbytes(self) -> int:
         """The bytes of the arrays that the search reads."""
         arrays = (self.start, self.cuts, self.children, self.absent, self.leaf_start, self.leaf_rows)
@@ -86,13 +81,13 @@ class Dag:
         MEMBERS.check(self._made)
         number = following.get(members)
         if number is None:
-            number = following[members] = self._nodes
-            self._nodes += 1
-            self._budget.check(self._nodes)
+            number = following[members] = self.nodes
+            self.nodes += 1
+            self._budget.check(self.nodes)
         return number
 
     def run(self, block: EventGrid, event: int, out: Int32s, ends: Int64s, counters: Int64s | None) -> int:
-        """Follow events from `event` on, while `out` has room for all rows; where it stopped."""
+        """Follow events from `event` on, while `out` has capacity for all rows; where it stopped."""
         if self._epoch > np.iinfo(np.int32).max - len(block):
             self._epoch = 0
             self._stamps[:] = 0

@@ -27,11 +27,10 @@ _LARGEST_BUDGET = 100_000_000
 class Gough(FrozenMatcher):
     """A level per attribute; at each, one binary search among the cuts of all subscriptions that are still possible.
 
-    Time O(K log N) for an event with one value of each of K attributes,
-    space exponential in the worst case, although a set of subscriptions that is reached in several ways is one node.
-    Therefore a `budget` of nodes: above it the next match is refused with LimitExceeded, which names it, and so are
-    further ones until subscriptions are removed; nothing else changes. There is no incremental update, as the paper
-    says: what changed is built in at the next match, or by `freeze()`.
+    An event with one value of each of K attributes takes O(K log N) time. Space is exponential in the worst case,
+    although equal sets of subscriptions are one node. `budget` limits the nodes: above it every match raises
+    LimitExceeded until subscriptions are removed. There is no incremental update, as the paper says: the next match
+    after a change, or `freeze()`, builds the tree anew.
 
     Corrected: a value that no subscription names falls into a region of its own, where those remain that do not ask
     (ERR-12a); so does a missing attribute, by an edge for that; of a list, the child of every value is followed, and
@@ -83,7 +82,7 @@ class Gough(FrozenMatcher):
             self.freeze()
 
     def _build(self, rows: ConjunctionRows) -> None:
-        uses = np.bincount(rows.items[:, ATTR], minlength=len(rows.names))
+        uses = np.bincount(rows.items[:, ATTR], minlength=len(rows.dictionary.names))
         levels = [number for number in np.argsort(-uses, kind="stable").tolist() if uses[number]]
         self._dag = Dag(rows, levels, self._budget)
 

@@ -26,12 +26,11 @@ if TYPE_CHECKING:
 class GryphonTree(BaseMatcher):
     """Conjunctions of equalities and ranges as paths of a tree of tests.
 
-    The tests are examine(a), lt(a, c) and le(a, c); an
-    event follows, at each node, the edge of the test's result and the `*` edge. A missing attribute, and for lt and le
-    a value of another type, gives no result, so that only `*` is followed. A new subscription shares the tests that the
-    tree makes already: its own and, by the implication rule, those whose result follows from it. Implication is tested
-    against all that the subscription asks of an attribute, not only against the next test, which is as sound and
-    shares more.
+    The tests are examine(a), lt(a, c) and le(a, c). At each node an event follows the edge of the test's result and the
+    `*` edge. A missing attribute, and for lt and le a value of another type, gives no result: the event follows only
+    `*`. A new subscription shares the tests that the tree makes already: its own and, by the implication rule, those
+    whose result follows from it. The rule looks at all constraints of the subscription on the attribute, not only at
+    the next test, which is as sound and shares more.
 
     The paper takes a walk that ends in a leaf for "already there", and would delete by walking again; both fail when
     an implied edge has appeared since (ERR-2a). Here equal subscriptions are one by their canonical form, and a removal

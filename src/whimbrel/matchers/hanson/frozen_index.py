@@ -1,8 +1,7 @@
 """The frozen form of Hanson's index: all trees, their marks and the residual predicates as flat arrays, for Numba.
 
 Nodes of all trees are numbered together. The marks of node n below, at and above its key are the runs 3n, 3n + 1 and
-3n + 2.
-Ranks stand for values: a key is a constant, so smaller, equal and greater mean the same as in the tree.
+3n + 2. Ranks stand for values: a key is a constant, so smaller, equal and greater mean the same as in the tree.
 """
 
 from __future__ import annotations
@@ -11,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from whimbrel.compiled.jit import inlined, kernel
-from whimbrel.matchers.constant_ranks import rank_constants
+from whimbrel.compiled.jit import kernel
+from whimbrel.matchers.constant_ranks import in_spans, rank_constants
 from whimbrel.matchers.hanson.ibs_tree import IbsTree, MarkedInterval, nodes_of
 from whimbrel.matchers.runs import Int32s, Int64s, offsets
 from whimbrel.model.conjunction import Conjunction
@@ -123,18 +122,6 @@ def _runs(lists: Iterable[list[int]]) -> tuple[Int64s, Int32s]:
     return starts, np.array([member for found in lists for member in found], np.int32)
 
 
-@inlined
-def _inside(value: int, spans: np.ndarray, start: int, stop: int) -> bool:
-    low, high = start, stop
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if spans[middle, 0] <= value:
-            low = middle
-        else:
-            high = middle
-    return bool(spans[low, 0] <= value <= spans[low, 1])
-
-
 @kernel
 def stab_and_check(
     probes: Int32s,
@@ -182,7 +169,7 @@ def stab_and_check(
                         evaluated += 1
                         holds = False
                         for at in range(value_starts[attributes[check]], value_starts[attributes[check] + 1]):
-                            if _inside(values[at], spans, span_starts[check], span_starts[check + 1]):
+                            if in_spans(values[at], spans, span_starts[check], span_starts[check + 1]):
                                 holds = True
                                 break
                         if not holds:

@@ -1,8 +1,8 @@
 """Hanson's algorithm: the most selective predicate of each subscription in an interval tree, the others checked.
 
-After Hanson et al., SIGMOD 1990. Dynamic Python objects, one balanced IBS-tree for each
-attribute and type (`ibs_tree`), with a frozen compiled form for matching (`frozen_index`): matches after a change
-walk the trees themselves until they have looked at as many candidates as there are conjunctions to compile.
+After Hanson et al., SIGMOD 1990. There is one balanced IBS-tree of Python objects for each attribute and type
+(`ibs_tree`), and a frozen compiled form for matching (`frozen_index`). After a change, matches walk the trees until
+they have looked at as many candidates as there are conjunctions; then the next match compiles.
 """
 
 from __future__ import annotations

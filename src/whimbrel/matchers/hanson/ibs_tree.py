@@ -97,7 +97,7 @@ def _measure(node: IbsNode) -> None:
 
 
 def _balanced(node: IbsNode) -> IbsNode:
-    """The subtree with heights that differ by at most one, given that it was so before one key came."""
+    """Rotate a subtree that gained one key so that the heights of its children differ by at most one; its new top."""
     _measure(node)
     lean = _height(node.left) - _height(node.right)
     if lean > 1:

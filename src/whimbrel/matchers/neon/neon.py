@@ -30,10 +30,9 @@ EQUAL, UNEQUAL, BELOW, AT_MOST, ABOVE, AT_LEAST = range(6)
 class Neon(FrozenMatcher):
     """Evaluates every predicate on the event's attributes, comparison after comparison, and counts.
 
-    `operations` holds the different (attribute, comparison) pairs,
-    `predicates` one row per predicate of each conjunction (no factorisation) in the order of operations, and
-    `n_predicates` how many each conjunction has. Every row that an operation locates is evaluated: no order among
-    constants is used. Then all counts are compared. Cost: the predicates on the event's attributes.
+    `operations` holds the different (attribute, comparison) pairs, `predicates` one row per predicate of each
+    conjunction (no factorisation) in the order of operations, and `n_predicates` how many each conjunction has.
+    Every row that an operation locates is evaluated: no order among constants is used. Then all counts are compared. Cost: the predicates on the event's attributes.
 
     Predicates on one attribute are counted one by one, which is right only as long as it has one value (AMB-10d):
     events with lists are refused. IN and OR on one attribute are no conjunction of comparisons and are refused too.
@@ -73,7 +72,7 @@ class Neon(FrozenMatcher):
         self._sub = owner.astype(np.int32)
         self._n_predicates = np.bincount(owner, minlength=len(rows)).astype(np.int32)
         self._satisfied = np.zeros(len(rows), dtype=np.int32)
-        self._first = rows.first
+        self._first = rows.dictionary.rank_base
 
     def _run(self, block: EventGrid, event: int, out: Int32s, ends: Int64s) -> int:
         return int(
@@ -91,12 +90,8 @@ class Neon(FrozenMatcher):
             "bytes": sum(array.nbytes for array in arrays) + self._n_predicates.nbytes + self._satisfied.nbytes,
         }
 
-    def relational_query(self) -> str:
-        """The match as SQL over the tables events, predicates, n_predicates and holders."""
-        return QUERY
-
     def relational_form(self) -> RelationalForm:
-        """The query with the tables of everything that is stored now."""
+        """The match as SQL over tables, with the tables of everything that is stored now (all but `events`)."""
         import pyarrow as pa
 
         self.freeze()

@@ -60,7 +60,7 @@ class RelationalForm:
 def predicate_rows(rows: ConjunctionRows) -> tuple[Int64s, Int64s]:
     """(attribute, comparison, kind, value) of each predicate as a matrix, and the row that it belongs to."""
     items, row = rows.items.astype(np.int64), rows.item_rows()
-    first = rows.first.astype(np.int64)[items[:, ATTR]]
+    first = rows.dictionary.rank_base.astype(np.int64)[items[:, ATTR]]
     parts: list[tuple[Int64s, Int64s]] = []
 
     def put(chosen: Int64s, comparison: Int64s | int, kind: Int64s, value: Int64s) -> None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whimbrel.compiled.jit import inlined, kernel
-from whimbrel.matchers.constant_ranks import rank_constants
+from whimbrel.compiled.jit import kernel
+from whimbrel.matchers.constant_ranks import in_spans, rank_constants
 from whimbrel.matchers.runs import Int32s, Int64s
 from whimbrel.matchers.sgim.predicate_groups import Predicate, PredicateTable
 from whimbrel.model.values import SortKey
@@ -113,23 +113,6 @@ def _offsets(sizes: Iterable[int]) -> Int64s:
     return np.cumsum([0, *sizes], dtype=np.int64)
 
 
-@inlined
-def _holds(event: np.ndarray, first: int, last: int, bounds: np.ndarray, start: int, stop: int) -> bool:
-    """Whether one of the event's ranks lies in one of the spans, which are sorted."""
-    for place in range(first, last):
-        value = event[place]
-        low, high = start, stop
-        while high - low > 1:
-            middle = (low + high) >> 1
-            if bounds[middle, 0] <= value:
-                low = middle
-            else:
-                high = middle
-        if bounds[low, 0] <= value <= bounds[low, 1]:
-            return True
-    return False
-
-
 @kernel
 def sweep(
     starts: Int32s,
@@ -145,7 +128,7 @@ def sweep(
     found: Int32s,
     counts: Int64s,
 ) -> int:
-    """Mark as dead what an attribute rules out; the rows that are left, into `found`."""
+    """Mark the rows that an attribute rules out as dead, write the others into `found`, and return their number."""
     attributes = starts.shape[0] - 1
     deleted, chosen, opened, evaluated, skipped = 0, 0, 0, 0, 0
     for attribute in range(attributes):  # an attribute that the event lacks rules out all that mention it
@@ -179,7 +162,10 @@ def sweep(
                     skipped += 1
                     continue
                 evaluated += 1
-                if not _holds(event, first, last, bounds, spans[predicate], spans[predicate + 1]):
+                holds = False
+                for at in range(first, last):
+                    holds = holds or in_spans(event[at], bounds, spans[predicate], spans[predicate + 1])
+                if not holds:
                     for rest in range(place, end):
                         dead[holders[rest]] = 1
     matched = 0
