@@ -32,7 +32,8 @@ class Neon(FrozenMatcher):
 
     `operations` holds the different (attribute, comparison) pairs, `predicates` one row per predicate of each
     conjunction (no factorisation) in the order of operations, and `n_predicates` how many each conjunction has.
-    Every row that an operation locates is evaluated: no order among constants is used. Then all counts are compared. Cost: the predicates on the event's attributes.
+    Every row that an operation locates is evaluated: no order among constants is used. Then all counts are compared.
+    Cost: the predicates on the event's attributes.
 
     Predicates on one attribute are counted one by one, which is right only as long as it has one value (AMB-10d):
     events with lists are refused. IN and OR on one attribute are no conjunction of comparisons and are refused too.
