@@ -50,13 +50,10 @@ class Constraint:
     forbidden: Group = _NO_KEYS
 
     @staticmethod
-    def of(
-        values: IntervalSet, include: Iterable[Pattern] = (), exclude: Iterable[Pattern] = (), bound: bool = True
-    ) -> Constraint:
+    def of(values: IntervalSet, include: Iterable[Pattern] = (), exclude: Iterable[Pattern] = ()) -> Constraint:
         """The constraint that a value is in the set and fits the patterns."""
         return Constraint(
             values=values,
-            bound=bound,
             include=tuple(sorted(set(include), key=pattern_key)),
             exclude=tuple(sorted(set(exclude), key=pattern_key)),
         ).simplified()
@@ -206,9 +203,9 @@ UNCONSTRAINED = Constraint(missing=True, null=True, bound=False)
 
 
 def unite(constraints: Iterable[Constraint]) -> list[Constraint]:
-    """A shorter list of constraints of which one holds iff one of the given does, under one binding.
+    """Unite constraints to fewer: one of the results holds iff one of the given ones does, under one binding.
 
-    The result does not depend on the order of the input. Takes linear time, and sorting.
+    The result does not depend on the order of the input. Takes the time of sorting.
     """
     missing = null = False
     classes: dict[tuple[frozenset[Group], Group], list[Constraint]] = {}

@@ -1,4 +1,4 @@
-"""What filters, explanations and printers ask of a schema of events. `whimbrel.model.schema.Schema` is one."""
+"""The role of a schema: what filters, explanations and printers call. `whimbrel.model.schema.Schema` has it."""
 
 from __future__ import annotations
 

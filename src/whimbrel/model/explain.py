@@ -57,7 +57,7 @@ class ConstraintExplanation:
             "constraint": self.text,
             "held": self.held,
             "seen": [_json_value(value) for value in self.seen],
-            "distance": None if self.distance is None else _json_number(self.distance),
+            "distance": _json_value(self.distance),
         }
         if self.other is not None:
             out |= {"other": self.other, "other_seen": [_json_value(value) for value in self.other_seen]}
@@ -191,13 +191,6 @@ def _link_distance(op: Comparison, left: Collection[SortKey], right: Collection[
     return min(distances, default=None)
 
 
-def _json_number(number: float) -> float | str:
-    """The number; infinities, which JSON does not have, as text."""
-    if math.isinf(number):
-        return "Infinity" if number > 0 else "-Infinity"
-    return number
-
-
 def _gap(rank: int, one: object, two: object) -> float:
     assert isinstance(one, int | float) and isinstance(two, int | float)
     if one == two:
@@ -223,9 +216,12 @@ def _short(text: str) -> str:
 
 
 def _json_value(value: Value | None) -> object:
+    """The value; timestamps and infinities, which JSON does not have, as text."""
     if isinstance(value, Timestamp):
-        return dialects.printer().print_value(value)[len("TIMESTAMP '") : -1]
-    return _json_number(value) if isinstance(value, float) else value
+        return str(value)
+    if isinstance(value, float) and math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return value
 
 
 def indented(text: str, width: int = 2) -> str:

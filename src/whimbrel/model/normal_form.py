@@ -166,7 +166,7 @@ def _equal_but_for_one(conjunctions: list[Conjunction]) -> list[tuple[str, list[
 
 
 def _differing_in_one(conjunctions: list[Conjunction]) -> Iterator[tuple[str, list[Conjunction]]]:
-    """Such groups among conjunctions of the same attributes and links; a sum of hashes finds what to compare."""
+    """The groups among conjunctions of the same attributes and links; equal sums of hashes tell which to compare."""
     buckets: dict[tuple[str, int], list[Conjunction]] = {}
     for c in conjunctions:
         hashes = [hash(item) for item in c.constraints]

@@ -1,4 +1,4 @@
-"""What lint asks about: a name in double quotes where a literal usually stands, as in `category = "Toy"`.
+"""Finds names in double quotes where a literal usually stands, as in `category = "Toy"`. Lint reports them.
 
 Some databases take double quotes for text; here they are names, so such a filter compares two attributes and
 silently never matches.

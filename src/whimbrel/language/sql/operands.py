@@ -1,4 +1,4 @@
-"""The lower half of the parser: reads attributes and literals, and makes the errors."""
+"""Reads attributes and literals from the tokens of a text, and makes the errors of the parser."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ _CONSTANTS = {TRUE: Ready(Constant(True)), FALSE: Ready(Constant(False)), NULL: 
 
 
 class SqlParser(OperandReader):
-    """Operators over operands: first the predicates, then what NOT, AND and OR make of them."""
+    """Parses operators: first predicates, then NOT, AND and OR of them."""
 
     __slots__ = ("depth", "predicates")
 

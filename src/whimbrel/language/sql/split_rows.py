@@ -1,4 +1,4 @@
-"""Rows whose texts differ as wholes but share predicates: conjunctions of plain predicates, grouped by predicate."""
+"""Groups texts by their predicates: conjunctions of plain predicates, of which few have the same skeleton."""
 
 from __future__ import annotations
 

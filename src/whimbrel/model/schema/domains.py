@@ -254,8 +254,8 @@ def is_text(value: object) -> bool:
     return True
 
 
-def one_of(values: tuple[str, ...], shown: int = 8) -> str:
+def one_of(values: tuple[str, ...]) -> str:
     """`'a'`, `'a' or 'b'`, or the first of many values."""
-    if len(values) > shown:
-        return f"one of {', '.join(map(repr, values[:shown]))} and {len(values) - shown:,} more"
+    if len(values) > 8:
+        return f"one of {', '.join(map(repr, values[:8]))} and {len(values) - 8:,} more"
     return " or ".join([", ".join(map(repr, values[:-1])), repr(values[-1])]) if len(values) > 1 else repr(values[0])

@@ -27,7 +27,7 @@ from whimbrel.model.expression import (
 )
 from whimbrel.model.limits import FILTER_CONJUNCTIONS
 from whimbrel.model.normal_form import check_size, key_of
-from whimbrel.model.schema.domains import Domain
+from whimbrel.model.schema.domains import ORDER, Domain
 from whimbrel.model.schema.errors import FilterTypeError, Reason, did_you_mean
 from whimbrel.model.schema.ordered import Ordered
 from whimbrel.model.schema.typed_event import key_text
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 Part: TypeAlias = Literal["attribute", "other", "operator", "value"]
 """The part of a predicate that is wrong: its attribute, the other attribute, its operator, or a value."""
 
-_ORDER = ("<", "<=", ">", ">=")
 _WORDS: dict[type[Predicate], str] = {
     In: "IN",
     Contains: "CONTAINS",
@@ -50,7 +49,7 @@ _WORDS: dict[type[Predicate], str] = {
     RLike: "RLIKE",
     InCidr: "IN CIDR",
 }
-_OPERATORS = ["=", "!=", *_ORDER, *_WORDS.values()]
+_OPERATORS = ["=", "!=", "<", "<=", ">", ">=", *_WORDS.values()]
 
 
 class Misfit(NamedTuple):
@@ -96,7 +95,7 @@ def _ends_apart(schema: Schema, node: And, first: int) -> Iterator[tuple[int, Mi
     bounds: list[tuple[int, Compare, Ordered, int]] = []
     number = first
     for term in node.terms:
-        if isinstance(term, Compare) and term.op in _ORDER and isinstance(term.value, str):
+        if isinstance(term, Compare) and term.op in ORDER and isinstance(term.value, str):
             domain = schema.domain_of(term.attribute)
             code = domain.codes.get(term.value) if isinstance(domain, Ordered) else None
             if isinstance(domain, Ordered) and code is not None:
@@ -171,7 +170,7 @@ def _value_misfit(domain: Domain, name: str, operator: str, value: Value, place:
         hint = did_you_mean(value, domain.suggestions()) if isinstance(value, str) else ""
         problem = f"Expected {domain.expected} for {name!r}, but got {key_text(key)}{hint}"
         return Misfit(reason, name, problem, "value", place)
-    if operator in _ORDER and isinstance(domain, Ordered) and len(domain.words) > 1:
+    if operator in ORDER and isinstance(domain, Ordered) and len(domain.words) > 1:
         number = int(code[1])
         if not domain.runs("<", number) and not domain.runs(">", number):
             problem = f"Expected a value with others below or above it, but {value!r} is comparable with none"
@@ -192,7 +191,7 @@ def _link_misfit(schema: Schema, node: CompareAttributes) -> Misfit | None:
     if not same:
         problem = f"Expected an attribute to compare {node.left!r} with ({left}), but {node.right!r} is {right}"
         return Misfit("wrong-type", node.right, problem, "other")
-    if isinstance(left, Ordered) and not left.is_total and node.op in _ORDER:
+    if isinstance(left, Ordered) and not left.is_total and node.op in ORDER:
         size = len(left.words)
         if size > FILTER_CONJUNCTIONS.value:
             problem = (
