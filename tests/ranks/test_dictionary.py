@@ -23,21 +23,8 @@ from whimbrel.ranks.lookup import LISTED
 def test_rank_counts_the_constants_below(own: Constants, ordered: bool, value: Any) -> None:
     encoder = make({"a": own}, ["a"] if ordered else [])
     key = sort_key(to_value(value))  # type: ignore[arg-type]
-    assert encoder.dictionary.rank(0, key) == Ranks(own, ordered).of(key)
-    assert encoder.dictionary.rank(0, NULL_KEY) == 0
-
-
-@given(constants)
-def test_value_is_the_inverse_of_rank(own: Constants) -> None:
-    encoder = make({"a": own})
-    keys: list[SortKey] = [(0, False), (0, True)]
-    for kind, name in ((NUMBER, "numbers"), (STRING, "strings"), (TIMESTAMP, "times")):
-        keys += [(kind, value) for value in sorted(set(own.get(name, [])))]
-    ranks = [encoder.dictionary.rank(0, key) for key in keys]
-    assert ranks == sorted(set(ranks))
-    assert [encoder.dictionary.value(0, rank) for rank in ranks] == keys
-    gaps = set(range(-1, max(ranks) + 4)) - set(ranks)
-    assert all(encoder.dictionary.value(0, rank) is None for rank in gaps)
+    assert encoder.dictionary.lookup(0).rank(key) == Ranks(own, ordered).of(key)
+    assert encoder.dictionary.lookup(0).rank(NULL_KEY) == 0
 
 
 @given(constants)
@@ -46,14 +33,16 @@ def test_ranks_of_constants_are_found_in_bulk(own: Constants) -> None:
     ranks_of = encoder.dictionary.ranks_of
     numbers, strings, times = (own.get(name, []) for name in ("numbers", "strings", "times"))
     if numbers:
-        expected = [encoder.dictionary.rank(1, (NUMBER, n)) for n in numbers]
+        expected = [encoder.dictionary.lookup(1).rank((NUMBER, n)) for n in numbers]
         assert ranks_of(1, NUMBER, numbers).tolist() == expected
     if strings:
-        expected = [encoder.dictionary.rank(1, (STRING, s)) for s in strings]
+        expected = [encoder.dictionary.lookup(1).rank((STRING, s)) for s in strings]
         assert ranks_of(1, STRING, strings).tolist() == expected
         assert ranks_of(1, STRING, pa.chunked_array([strings, strings])).tolist() == expected * 2
     if times:
-        assert ranks_of(1, TIMESTAMP, times).tolist() == [encoder.dictionary.rank(1, (TIMESTAMP, t)) for t in times]
+        assert ranks_of(1, TIMESTAMP, times).tolist() == [
+            encoder.dictionary.lookup(1).rank((TIMESTAMP, t)) for t in times
+        ]
 
 
 def test_ranks_of_values_that_are_no_constants_are_refused() -> None:
@@ -71,7 +60,7 @@ def test_large_integers_beside_fractions_are_kept_exactly() -> None:
     assert encoder.dictionary.arrays["number_kind"].tolist() == [3]
     assert encoder.dictionary.meta.exact_numbers == {"0": ["0.5", str(2**53 + 1), str(10**30 + 1)]}
     values = [0.5, 2**53, 2**53 + 1, float(2**53 + 2), 10**30, 10**30 + 1, 1e30, math.inf]
-    assert [encoder.dictionary.rank(0, (NUMBER, v)) - 6 for v in values] == [1, 2, 3, 4, 4, 5, 6, 6]
+    assert [encoder.dictionary.lookup(0).rank((NUMBER, v)) - 6 for v in values] == [1, 2, 3, 4, 4, 5, 6, 6]
     assert encoder.dictionary.ranks_of(0, NUMBER, [10**30 + 1, 0.5]).tolist() == [11, 7]
 
 
@@ -104,7 +93,7 @@ def test_numbers_compare_by_exact_value(numbers: list[int | float]) -> None:
         expected = [ranks.of((NUMBER, value)) for value in values]
         assert encoder.encode_table(pa.table({"a": pa.array(values, kind)})).ranks.tolist() == expected
         assert encoder.encode_events([{"a": value} for value in values]).ranks.tolist() == expected
-        assert [encoder.dictionary.rank(0, (NUMBER, value)) for value in values] == expected
+        assert [encoder.dictionary.lookup(0).rank((NUMBER, value)) for value in values] == expected
 
 
 SPREADS = {
@@ -141,7 +130,7 @@ def test_big_dictionaries_have_the_same_ranks(spread: str) -> None:
         expected = [ranks.of(key) for key in keys]
         assert encoder.encode_table(pa.table({"a": pa.array(values, values_type)})).ranks.tolist() == expected
         assert encoder.encode_events([{"a": scalar(v)} for v in values]).ranks.tolist() == expected
-        assert [encoder.dictionary.rank(0, key) for key in keys] == expected
+        assert [encoder.dictionary.lookup(0).rank(key) for key in keys] == expected
 
 
 @given(

@@ -120,18 +120,18 @@ class CompiledCache(_Cache):
         if self.awaited is not None:
             self.awaited()
             self.awaited = None
-        try:
-            return self._loaded(sig, target_context)
-        except Exception:  # unpickling what another version wrote raises anything
-            self._forget()
-            return None
-
-    def _loaded(self, sig: Any, target_context: Any) -> Any:
         if isinstance(self._kept, NullCache):
             return None
-        # Compiled code needs no more, unless it hashes strings or is parallel; setting up the compiler takes 0.1 s.
-        rtsys.initialize(target_context)
-        return self._kept._load_overload(sig, target_context)
+        try:
+            # Compiled code needs no more, unless it hashes strings or is parallel; setting up the compiler takes 0.1 s.
+            rtsys.initialize(target_context)
+            return self._kept._load_overload(sig, target_context)
+        except Exception:  # unpickling what another version wrote raises anything
+            try:
+                self.flush()
+            except OSError:
+                self._found = NullCache()
+            return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a kernel that was just compiled, and set the variables that the code of its helpers has."""
@@ -154,9 +154,3 @@ class CompiledCache(_Cache):
     def flush(self) -> None:
         """Forget all compiled forms."""
         self._kept.flush()
-
-    def _forget(self) -> None:
-        try:
-            self.flush()
-        except OSError:
-            self._found = NullCache()

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from whimbrel.compiled.plain import is_plain
+
+
+def in_kernels(function: Callable[..., Any]) -> Any:
+    """An intrinsic, typed as Any: its arguments are not the ones that the decorated function has."""
+    return intrinsic(function)
 
 
 @intrinsic
@@ -26,14 +34,27 @@ def prefetch(typingctx, array, at):  # type: ignore[no-untyped-def]
 
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        pointer = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
-        flag = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [pointer.type, flag, flag, flag])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")  # type: ignore[no-untyped-call]
-        builder.call(function, [pointer, flag(0), flag(3), flag(1)])
-        return context.get_dummy_value()
+        return _prefetch(context, builder, builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer()))
 
     return types.void(array, types.int64), codegen
+
+
+@in_kernels
+def prefetch_at(typingctx, address):  # type: ignore[no-untyped-def]
+    """Prefetch the cache line of an address."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        return _prefetch(context, builder, builder.inttoptr(args[0], ir.IntType(8).as_pointer()))
+
+    return types.void(types.int64), codegen
+
+
+def _prefetch(context: Any, builder: Any, pointer: Any) -> Any:
+    flag = ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), [pointer.type, flag, flag, flag])
+    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")  # type: ignore[no-untyped-call]
+    builder.call(function, [pointer, flag(0), flag(3), flag(1)])
+    return context.get_dummy_value()
 
 
 @intrinsic

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import sys
 import sysconfig
-from collections.abc import Callable
 from ctypes import c_uint8, c_uint64, c_void_p, pythonapi, sizeof
 from typing import Any
 
@@ -22,8 +21,8 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
+from whimbrel.compiled.intrinsics import in_kernels
 from whimbrel.compiled.plain import is_plain
 
 TYPE_AT, STATE_AT = 8, 32
@@ -57,12 +56,7 @@ release = _function("Py_DecRef", types.void, _address)
 clear_error = _function("PyErr_Clear", types.void)
 
 
-def _in_kernels(function: Callable[..., Any]) -> Any:
-    """An intrinsic, typed as Any: its arguments are not the ones that the decorated function has."""
-    return intrinsic(function)
-
-
-@_in_kernels
+@in_kernels
 def stack_words(typingctx):  # type: ignore[no-untyped-def]
     """The address of four words on the stack, for results of C functions; every call gives the same words."""
 
@@ -73,7 +67,7 @@ def stack_words(typingctx):  # type: ignore[no-untyped-def]
     return types.int64(), codegen
 
 
-@_in_kernels
+@in_kernels
 def word_at(typingctx, address):  # type: ignore[no-untyped-def]
     """The eight bytes at an address."""
 
@@ -83,21 +77,7 @@ def word_at(typingctx, address):  # type: ignore[no-untyped-def]
     return types.int64(types.int64), codegen
 
 
-@_in_kernels
-def prefetch_at(typingctx, address):  # type: ignore[no-untyped-def]
-    """Prefetch the cache line of an address."""
-
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        pointer, flag = builder.inttoptr(args[0], ir.IntType(8).as_pointer()), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [pointer.type, flag, flag, flag])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")  # type: ignore[no-untyped-call]
-        builder.call(function, [pointer, flag(0), flag(3), flag(1)])
-        return context.get_dummy_value()
-
-    return types.void(types.int64), codegen
-
-
-@_in_kernels
+@in_kernels
 def set_word(typingctx, address, word):  # type: ignore[no-untyped-def]
     """Write eight bytes to an address."""
 
@@ -108,7 +88,7 @@ def set_word(typingctx, address, word):  # type: ignore[no-untyped-def]
     return types.void(types.int64, types.int64), codegen
 
 
-@_in_kernels
+@in_kernels
 def bytes_at(typingctx, address, size):  # type: ignore[no-untyped-def]
     """The bytes at an address as an array, which must not be used after they are freed."""
     made = types.Array(types.uint8, 1, "C", readonly=True)

@@ -47,9 +47,9 @@ def numbers(values: np.ndarray) -> pa.Array:
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)])
 
 
-def values_of(array: pa.Array) -> np.ndarray:
-    """The values of an array of integers or floats without nulls, not copied."""
-    kind = np.dtype(array.type.to_pandas_dtype())
+def values_of(array: pa.Array, dtype: type | None = None) -> np.ndarray:
+    """The data buffer of an array of numbers, or of another fixed width as `dtype`; null cells hold anything."""
+    kind = np.dtype(dtype or array.type.to_pandas_dtype())
     return np.frombuffer(array.buffers()[1], kind, len(array), array.offset * kind.itemsize)
 
 

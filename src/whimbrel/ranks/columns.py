@@ -6,7 +6,6 @@ Kernels rank whatever a null cell happens to hold; the cell is overwritten as mi
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ from pyarrow import lib
 from whimbrel.compiled.views import read_only
 from whimbrel.model.errors import EventError
 from whimbrel.model.values import Timestamp
+from whimbrel.ranks.arrow import values_of
 from whimbrel.ranks.column_layout import ColumnLeaf, storage
 from whimbrel.ranks.lookup import EXACT_FLOAT, Lookup
 from whimbrel.ranks.rank_kernels import mask_nulls
@@ -29,11 +29,9 @@ _DAY_MILLISECONDS = 86_400_000
 _EXACT_POWER = 22
 """Up to here every power of ten is a binary64."""
 _EXACT_DIGITS = 15
-"""Integers of up to so many digits are binary64."""
+"""Integers with up to this many digits are binary64."""
 _SCALES = (2, 4, 6, 9, 12)
 """Digits after the point that values are likely to need, whatever the scale of the type."""
-
-Reader: TypeAlias = Callable[[pa.Array, Lookup, int, np.ndarray], None]
 
 
 def rank_column(array: pa.Array, leaf: ColumnLeaf, lookup: Lookup, out: np.ndarray) -> None:
@@ -69,7 +67,7 @@ def _rank_dictionary(array: pa.Array, lookup: Lookup, is_time: bool, missing: in
     ranks = np.full(max(len(known), 1), missing, np.int32)
     rank_array(storage(known), lookup, is_time, missing, ranks[: len(known)])
     indices = array.indices
-    places = _values(indices, indices.type.to_pandas_dtype())
+    places = values_of(indices)
     if array.null_count:
         places = np.where(np.asarray(indices.is_valid()), places, 0)
     np.take(ranks, places, out=out)
@@ -85,25 +83,19 @@ def _rank_booleans(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarra
     out += 2
 
 
-def _integer_reader(dtype: type) -> Reader:
-    def read(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
-        lookup.rank_integers(_values(array, dtype).astype(np.int64, copy=False), out)
-
-    return read
+def _rank_integers(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
+    lookup.rank_integers(values_of(array).astype(np.int64, copy=False), out)
 
 
-def _rank_unsigned(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
-    values = _values(array, np.uint64)
+def _rank_uint64(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
+    values = values_of(array)
     lookup.rank_integers(values.view(np.int64), out)
     for index in np.flatnonzero(values > np.uint64((1 << 63) - 1)).tolist():
         out[index] = lookup.rank_number(int(values[index]))
 
 
-def _float_reader(dtype: type) -> Reader:
-    def read(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
-        lookup.rank_floats(_values(array, dtype).astype(np.float64, copy=False), missing, out)
-
-    return read
+def _rank_floats(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
+    lookup.rank_floats(values_of(array).astype(np.float64, copy=False), missing, out)
 
 
 def _rank_decimals(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
@@ -135,14 +127,12 @@ def _decimals(array: pa.Array) -> np.ndarray:
 
 
 def _rank_timestamps(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
-    _rank_moments(_values(array, np.int64), _UNITS[array.type.unit], lookup, out)
+    _rank_moments(values_of(array, np.int64), _UNITS[array.type.unit], lookup, out)
 
 
 def _rank_dates(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) -> None:
-    if array.type.id == lib.Type_DATE32:
-        days = _values(array, np.int32).astype(np.int64)
-    else:
-        days = _values(array, np.int64) // _DAY_MILLISECONDS
+    is_days = array.type.id == lib.Type_DATE32
+    days = values_of(array, np.int32).astype(np.int64) if is_days else values_of(array, np.int64) // _DAY_MILLISECONDS
     _rank_moments(days, _DAY, lookup, out)
 
 
@@ -202,11 +192,6 @@ def _rank_nulls(array: pa.Array, lookup: Lookup, missing: int, out: np.ndarray) 
     out[:] = missing
 
 
-def _values(array: pa.Array, dtype: type) -> np.ndarray:
-    """The data buffer of a primitive array; null cells hold anything."""
-    return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * np.dtype(dtype).itemsize)
-
-
 def _mask(array: pa.Array, missing: int, out: np.ndarray) -> None:
     bitmap = array.buffers()[0]
     if bitmap is not None:
@@ -214,26 +199,19 @@ def _mask(array: pa.Array, missing: int, out: np.ndarray) -> None:
 
 
 _TEXTS = (lib.Type_STRING, lib.Type_LARGE_STRING, lib.Type_STRING_VIEW)
-_INTEGERS = {
-    lib.Type_INT8: np.int8,
-    lib.Type_INT16: np.int16,
-    lib.Type_INT32: np.int32,
-    lib.Type_INT64: np.int64,
-    lib.Type_UINT8: np.uint8,
-    lib.Type_UINT16: np.uint16,
-    lib.Type_UINT32: np.uint32,
-}
-_FLOATS = {lib.Type_HALF_FLOAT: np.float16, lib.Type_FLOAT: np.float32, lib.Type_DOUBLE: np.float64}
+_SIGNED = (lib.Type_INT8, lib.Type_INT16, lib.Type_INT32, lib.Type_INT64)
+_UNSIGNED = (lib.Type_UINT8, lib.Type_UINT16, lib.Type_UINT32)
+_FLOATS = (lib.Type_HALF_FLOAT, lib.Type_FLOAT, lib.Type_DOUBLE)
 _DECIMALS = ("Type_DECIMAL32", "Type_DECIMAL64", "Type_DECIMAL128", "Type_DECIMAL256")
-_READERS: dict[int, Reader] = {
+_READERS: dict[int, Callable[[pa.Array, Lookup, int, np.ndarray], None]] = {
     lib.Type_NA: _rank_nulls,
     lib.Type_BOOL: _rank_booleans,
-    lib.Type_UINT64: _rank_unsigned,
+    lib.Type_UINT64: _rank_uint64,
     lib.Type_TIMESTAMP: _rank_timestamps,
     lib.Type_DATE32: _rank_dates,
     lib.Type_DATE64: _rank_dates,
-    **{kind: _integer_reader(dtype) for kind, dtype in _INTEGERS.items()},
-    **{kind: _float_reader(dtype) for kind, dtype in _FLOATS.items()},
+    **dict.fromkeys(_SIGNED + _UNSIGNED, _rank_integers),
+    **dict.fromkeys(_FLOATS, _rank_floats),
     **dict.fromkeys(_TEXTS, _rank_texts),
     **{getattr(lib, name): _rank_decimals for name in _DECIMALS if hasattr(lib, name)},
 }

@@ -11,8 +11,7 @@ import pyarrow as pa
 from whimbrel.model.intervals import STRINGS, IntervalSet
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.arrow import large_strings
-
-_EXACT = 1 << 53
+from whimbrel.ranks.lookup import EXACT_FLOAT
 
 
 @dataclass(slots=True)
@@ -91,10 +90,10 @@ def is_ordered(values: IntervalSet) -> bool:
 def _pack(numbers: list[int | float]) -> np.ndarray | list[int | float]:
     if all(isinstance(number, int) and -(1 << 63) <= number < 1 << 63 for number in numbers):
         return np.array(numbers, dtype=np.int64)
-    if all(isinstance(number, float) or -_EXACT <= number <= _EXACT for number in numbers):
+    if all(isinstance(number, float) or -EXACT_FLOAT <= number <= EXACT_FLOAT for number in numbers):
         return np.array(numbers, dtype=np.float64)
     return numbers
 
 
 def _fits_float(array: np.ndarray) -> bool:
-    return bool(array.size == 0 or (array.min() >= -_EXACT and array.max() <= _EXACT))
+    return bool(array.size == 0 or (array.min() >= -EXACT_FLOAT and array.max() <= EXACT_FLOAT))

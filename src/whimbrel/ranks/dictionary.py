@@ -18,13 +18,11 @@ import msgspec
 import numpy as np
 
 from whimbrel.model.intervals import Cut, IntervalSet
-from whimbrel.model.values import NUMBER, STRING, TIMESTAMP, SortKey
+from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.arrow import Strings, one_array, string_buffers
 from whimbrel.ranks.lookup import EXACT, INTEGERS, Lookup
 
 NumberColumn: TypeAlias = np.ndarray | Sequence[int | float]
-Span: TypeAlias = tuple[int, int]
-"""An interval of ranks, both ends included."""
 
 _DERIVED = "\udc00"
 """What the keys of derived attributes begin with: no name of users has a lone surrogate."""
@@ -103,14 +101,6 @@ class Dictionary:
         meta, key = self.meta, str(attr)
         return Lookup(self.arrays, attr, self.names[attr], meta.exact_numbers.get(key), meta.exact_times.get(key))
 
-    def rank(self, attr: int, key: SortKey) -> int:
-        """The rank of a value, or of null, exactly. O(log n)."""
-        return self.lookup(attr).rank(key)
-
-    def value(self, attr: int, rank: int) -> SortKey | None:
-        """The constant that has this rank; None for null and for the gaps between constants."""
-        return self.lookup(attr).value(rank)
-
     def low(self, attr: int, cut: Cut) -> int:
         """The first rank above a cut, whose value must be a constant."""
         rank, finite, value, after = cut
@@ -123,8 +113,8 @@ class Dictionary:
         """The last rank below a cut, whose value must be a constant."""
         return self.low(attr, cut) - 1
 
-    def spans(self, attr: int, values: IntervalSet) -> list[Span]:
-        """The rank intervals of a set of values, the ends of which must be constants. O(log n) for each interval."""
+    def spans(self, attr: int, values: IntervalSet) -> list[tuple[int, int]]:
+        """The rank intervals of a set of values, first and last rank of each. The ends of the set must be constants."""
         return [(self.low(attr, low), self.high(attr, high)) for low, high in values.pairs()]
 
     def ranks_of(self, attr: int, type: int, values: NumberColumn | Strings) -> np.ndarray:

@@ -25,7 +25,7 @@ class Numbers(NamedTuple):
 class Reading(NamedTuple):
     """What reading a dict needs: the strings of all attributes, and what Python objects are."""
 
-    kinds: np.ndarray  # int64: `objects.KINDS`
+    kinds: np.ndarray  # int64: `python_objects.KINDS`
     bases: np.ndarray  # int32[A, 5]: where the ranks of each type begin
     first: np.ndarray  # int64[A + 1]: the strings of an attribute
     offsets: np.ndarray  # int64: where the bytes of a string begin
@@ -40,7 +40,7 @@ class Entries(NamedTuple):
 
     attrs: np.ndarray  # int32[n]
     cells: np.ndarray  # float64[n]
-    bits: np.ndarray  # int64[n]: those of the cells, in the same place
+    bits: np.ndarray  # int64[n]: the same memory as `cells`, read as integers
     items: np.ndarray  # int64[m]: what is known of a dict while it is read
 
 

@@ -17,7 +17,7 @@ from typing import cast
 import numpy as np
 
 from whimbrel.compiled.views import read_only
-from whimbrel.model.values import BOOLEAN, NUMBER, STRING, TIMESTAMP, SortKey, canonical_number
+from whimbrel.model.values import BOOLEAN, NUMBER, STRING, TIMESTAMP, SortKey
 from whimbrel.ranks.cells import boxed, rank_of
 from whimbrel.ranks.number_search import Buckets, Table
 from whimbrel.ranks.rank_kernels import rank_by_search, rank_by_table
@@ -30,7 +30,7 @@ EXACT_FLOAT = 1 << 53
 """Up to here every integer is a binary64."""
 
 LISTED = 1 << 14
-"""Up to so many constants of an attribute are kept as Python objects too, for single events; they take about 1 MB."""
+"""Most constants of an attribute that are kept as Python objects too, for single events; they take about 1 MB."""
 
 
 class Lookup:
@@ -51,7 +51,7 @@ class Lookup:
         self.exact_times = exact_times
         self.number_kind = int(arrays["number_kind"][attr])
         bases: list[int] = arrays["rank_base"][attr].tolist()
-        self.number_base, self.string_base, self.time_base, self.total = bases[1:]
+        self.number_base, self.string_base, self.time_base = bases[1:4]
         self.string_first = int(arrays["string_start"][attr])
         self.string_count = int(arrays["string_start"][attr + 1]) - self.string_first
         self.ordered = int(arrays["ordered_strings"][attr])
@@ -83,7 +83,8 @@ class Lookup:
     def numbers(self) -> Sequence[int | float]:
         """The constants as Python numbers, which compare exactly: a list, or a memory view if there are many."""
         if self.number_kind == EXACT:
-            return [_parse_number(text) for text in self._exact_numbers or ()]
+            texts = self._exact_numbers or ()
+            return [int(text) if text.lstrip("-").isdigit() else float(text) for text in texts]
         return _numbers_of(self.number_array)
 
     @cached_property
@@ -102,7 +103,7 @@ class Lookup:
 
     @cached_property
     def texts(self) -> dict[str, float]:
-        """The cell of every string: it keeps those of all constants, or of recent strings if there are many."""
+        """The cell of every string. Keeps the cells of all constants, or of recent strings if constants are many."""
         return _Texts(self)
 
     @cached_property
@@ -232,23 +233,6 @@ class Lookup:
             return self.rank_time(cast(int, value))
         return (4 if value else 2) if kind == BOOLEAN else 0
 
-    def value(self, rank: int) -> SortKey | None:
-        """The constant that has this rank; None for null and for the gaps between constants."""
-        if rank in (2, 4):
-            return BOOLEAN, rank == 4
-        if rank < self.number_base or rank >= self.total:
-            return None
-        blocks = ((TIMESTAMP, self.time_base), (STRING, self.string_base), (NUMBER, self.number_base))
-        kind, base = next((kind, base) for kind, base in blocks if rank >= base)
-        index, is_constant = divmod(rank - base, 2)
-        if not is_constant:
-            return None
-        if kind == STRING:
-            _, offsets, data = self._strings
-            start, end = offsets[self.string_first + index : self.string_first + index + 2].tolist()
-            return kind, data[start:end].tobytes().decode()
-        return kind, canonical_number(self.numbers[index]) if kind == NUMBER else self.times[index]
-
 
 class _Texts(dict[str, float]):
     """The cell of each string. A string that UTF-8 cannot encode raises UnicodeEncodeError."""
@@ -270,11 +254,6 @@ class _Texts(dict[str, float]):
             self.clear()
         self[text] = cell = boxed(int(out[0]))
         return cell
-
-
-def _parse_number(text: str) -> int | float:
-    """The number of its repr."""
-    return int(text) if text.lstrip("-").isdigit() else float(text)
 
 
 def _numbers_of(array: np.ndarray) -> Sequence[int | float]:

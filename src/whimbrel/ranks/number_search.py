@@ -17,7 +17,7 @@ TABLE_ENTRIES = 1 << 16
 TABLE_SPARSENESS = 8
 """With more constants a table may have this many entries for each."""
 CACHED = 1 << 17
-"""Up to so many constants get four buckets each, which stay in the cache; more constants get two each."""
+"""Most constants that get four buckets each, which stay in the cache; more constants get two each."""
 
 
 class Buckets(NamedTuple):

@@ -17,7 +17,7 @@ from whimbrel.ranks.kernel_arrays import Numbers
 
 _TWO_63 = 2.0**63
 _FEW = 32
-"""Up to so many numbers of an attribute have no buckets."""
+"""Most numbers of an attribute that are searched without buckets."""
 
 
 @kernel

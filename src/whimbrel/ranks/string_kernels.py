@@ -20,12 +20,12 @@ _AHEAD = 64
 
 NANOSECONDS = 1_000_000_000
 _LAST_SECOND = 9_223_372_035
-"""Up to so many seconds from 1970 nanoseconds fit an int64; beyond, Python's integers are used."""
+"""Most seconds from 1970 whose nanoseconds fit an int64; beyond, Python's integers are used."""
 
 
 @helper
 def _hash(data: np.ndarray, start: int, end: int) -> np.int64:  # pragma: no cover
-    """31 bits."""
+    """The hash of the bytes from `start` to `end`, 31 bits."""
     h = _FNV_START
     for at in range(start, end):
         h = (h ^ np.uint64(data[at])) * _FNV_PRIME

@@ -54,10 +54,10 @@ def test_figure_6_successors_of_the_node_1_2_3(collapse: bool) -> None:
     c = (1, 2, 3)
     rows = [(*path, 7) for path in (c, e, f, g, h)]
     tree = tree_of(*rows, (*c, None), aggressive=False, collapse=collapse)
-    rank = tree._rows.dictionary.rank
+    lookup = tree._rows.dictionary.lookup
 
     def ranked(path: tuple[int | None, ...]) -> tuple[int, ...]:
-        return tuple(-1 if x is None else rank(i, (NUMBER, x)) for i, x in enumerate(path))
+        return tuple(-1 if x is None else lookup(i).rank((NUMBER, x)) for i, x in enumerate(path))
 
     where = [path for _, path in paths(tree._tree)]
     successors = {where[node] for node in tree._tree.list_of(where.index(ranked(c)))}

@@ -93,9 +93,7 @@ def _alternatives(name: str, constraint: Constraint, fragments: PatternFragments
     items = _members(name, constraint)
     if fragments is not None:
         items += _fragment_items(name, fragments)
-    is_implied = (
-        fragments is not None and fragments.wanted and constraint.values == STRINGS
-    )  # only strings have fragments
+    is_implied = fragments is not None and fragments.wanted and constraint.values == STRINGS  # by the fragments
     if (constraint.bound or constraint.forbidden or not items) and not is_implied:
         items.insert(0, Item(name, constraint.values))
     alternatives = [items]
@@ -127,15 +125,8 @@ def _points(name: str, keys: frozenset[SortKey], negated: bool = False) -> Item:
 
 def _fragment_items(name: str, fragments: PatternFragments) -> list[Item]:
     key = derived_key(name)
-    groups = [(group, False) for group in fragments.wanted] + [(tuple(fragments.unwanted), True)] * bool(
-        fragments.unwanted
-    )
-    return [
-        Item(
-            key,
-            IntervalSet.points((STRING, fragment) for fragment in group),
-            negated=negated,
-            is_joined=fragments.is_joined,
-        )
-        for group, negated in groups
-    ]
+    groups = [(group, False) for group in fragments.wanted]
+    if fragments.unwanted:
+        groups.append((tuple(fragments.unwanted), True))
+    sets = [(IntervalSet.points((STRING, fragment) for fragment in group), negated) for group, negated in groups]
+    return [Item(key, values, negated=negated, is_joined=fragments.is_joined) for values, negated in sets]

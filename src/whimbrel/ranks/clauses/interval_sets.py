@@ -13,9 +13,9 @@ class IntervalSets:
     """A growing list of sets. A set gets a number; equal sets that were added one by one get the same number."""
 
     def __init__(self) -> None:
-        self.lows: list[np.ndarray] = []
-        self.highs: list[np.ndarray] = []
-        self.lengths: list[np.ndarray] = []
+        self._lows: list[np.ndarray] = []
+        self._highs: list[np.ndarray] = []
+        self._lengths: list[np.ndarray] = []
         self.count = 0
         self._known: dict[tuple[tuple[int, int], ...], int] = {}
 
@@ -23,31 +23,23 @@ class IntervalSets:
         """Add one set, unless it is there; return its number."""
         known = self._known.get(spans)
         if known is None:
-            known = self._known[spans] = self.add_rows(np.array([spans], dtype=np.int32))
+            low, high = np.array(spans, np.int32).T.copy()
+            known = self._known[spans] = self.add_ragged(np.array([0, len(spans)]), low, high)
         return known
-
-    def add_rows(self, spans: np.ndarray) -> int:
-        """Add sets of the same length, given as (low, high) pairs; return the number of the first."""
-        first = self.count
-        self.count += len(spans)
-        self.lows.append(spans[:, :, 0].ravel())
-        self.highs.append(spans[:, :, 1].ravel())
-        self.lengths.append(np.full(len(spans), spans.shape[1], dtype=np.int64))
-        return first
 
     def add_ragged(self, start: np.ndarray, low: np.ndarray, high: np.ndarray) -> int:
         """Add sets of any length: set i has the intervals start[i]:start[i + 1]. Returns the number of the first."""
         first = self.count
         self.count += len(start) - 1
-        self.lows.append(low)
-        self.highs.append(high)
-        self.lengths.append(np.diff(start))
+        self._lows.append(low)
+        self._highs.append(high)
+        self._lengths.append(np.diff(start))
         return first
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """`start`, `low` and `high` of all sets."""
-        lengths = np.concatenate([np.zeros(1, np.int64), *self.lengths])
-        return np.cumsum(lengths), joined(self.lows, np.int32), joined(self.highs, np.int32)
+        lengths = np.concatenate([np.zeros(1, np.int64), *self._lengths])
+        return np.cumsum(lengths), joined(self._lows, np.int32), joined(self._highs, np.int32)
 
 
 def distinct_sets(

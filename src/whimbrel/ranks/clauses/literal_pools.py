@@ -18,7 +18,7 @@ Column = Any
 """A column of literals: an int64 or float64 array, `DictionaryStrings`, an Arrow array of strings, or a list."""
 
 _MANY = 4_096
-"""From so many floats on, sorting and finding places are one step."""
+"""Fewest floats that are sorted and given their places in one step."""
 
 
 class LiteralPool:

@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from whimbrel.compiled.helpers import Integer
+from whimbrel.compiled.intrinsics import prefetch_at
 from whimbrel.compiled.jit import inlined, quick_kernel
 from whimbrel.compiled.python_objects import (
     ASCII,
@@ -36,7 +37,6 @@ from whimbrel.compiled.python_objects import (
     list_member,
     list_size,
     next_item,
-    prefetch_at,
     release,
     set_item,
     set_word,
@@ -118,7 +118,7 @@ def _items_of(event: int, attributes: int, kinds: np.ndarray, items: np.ndarray,
 
 @quick_kernel
 def read_dict(words: np.ndarray, event: int, attributes: int, rest: int) -> int:  # pragma: no cover
-    """Write the entries of the dict `event`, those of one attribute side by side; return their number, or GIVEN_UP.
+    """Write the entries of the dict `event`, attribute by attribute; return their number, or GIVEN_UP.
 
     `event`, `attributes` and `rest` are addresses of dicts. `attributes` has the number of every name that a filter
     mentions, or FOR_PYTHON. Items that Python must read are put into `rest`.

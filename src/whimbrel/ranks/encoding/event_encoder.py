@@ -32,7 +32,7 @@ from whimbrel.ranks.rank_kernels import number_buckets, pack, rank_cells
 
 @dataclass(slots=True)
 class EncodedEvents:
-    """Events as ranks: event e has the entries offsets[e]:offsets[e + 1], those of one attribute side by side.
+    """Events as ranks: event e has the entries offsets[e]:offsets[e + 1]. The entries of an attribute are side by side.
 
     Null is rank 0; a missing attribute has no entry. `coupled[e]` is not 0 where ranks alone do not decide: 1 if an
     attribute lies in an array of objects, 2 (`SEVERAL`) if several strings of an attribute have fragments of patterns.
@@ -51,8 +51,8 @@ class EventEncoder:
     >>> from whimbrel.ranks.constants import Constants
     >>> from whimbrel.ranks.dictionary_builder import build_dictionary
     >>> dictionary = build_dictionary(["price"], [Constants(numbers=[3, 5])])
-    >>> EventEncoder(dictionary).encode_event({"price": 4, "color": "red"}).ranks, dictionary.value(0, 9)
-    (array([8], dtype=int32), (1, 5))
+    >>> EventEncoder(dictionary).encode_event({"price": 4, "color": "red"}).ranks, dictionary.lookup(0).rank_number(5)
+    (array([8], dtype=int32), 9)
     """
 
     def __init__(self, dictionary: Dictionary) -> None:
@@ -87,7 +87,7 @@ class EventEncoder:
     @cached_property
     def single_events(self) -> SingleEventEncoder:
         """The encoder of single events."""
-        return SingleEventEncoder(self._ids, self._lookup, self._arrays["number_kind"], self._fragments)
+        return SingleEventEncoder(self.dictionary, self._fragments)
 
     def encode_table(self, table: pa.Table | pa.RecordBatch, timestamps: Collection[str] = ()) -> EncodedEvents:
         """Encode the rows of a table; texts of the attributes in `timestamps` are read as timestamps."""
@@ -213,7 +213,7 @@ def _stacked(
 
 
 def _united(one: EncodedEvents, two: EncodedEvents, attributes: int) -> EncodedEvents:
-    """The entries of both, event by event, those of one attribute side by side."""
+    """The entries of both, event by event and attribute by attribute."""
     keys = np.concatenate(
         [np.repeat(np.arange(e.count), np.diff(e.offsets)) * attributes + e.attrs for e in (one, two)]
     )

@@ -7,16 +7,17 @@ There are three readers, and each passes on what it cannot read: a compiled loop
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from whimbrel.compiled.python_objects import READABLE
 from whimbrel.model.event import Event
+from whimbrel.ranks.dictionary import Dictionary
 from whimbrel.ranks.encoding.dict_kernels import FOR_PYTHON, GIVEN_UP, read_dict
 from whimbrel.ranks.encoding.flat_events import Lanes, NotFlat
-from whimbrel.ranks.lookup import EXACT, Lookup
+from whimbrel.ranks.lookup import Lookup
 from whimbrel.ranks.patterns.event_fragments import EventFragments
 
 
@@ -31,17 +32,10 @@ class _Names(NamedTuple):
 class SingleEventEncoder:
     """Reads single events for one dictionary. Safe to use from many threads."""
 
-    def __init__(
-        self,
-        ids: dict[str, int],
-        lookup: Callable[[int], Lookup],
-        number_kind: np.ndarray,
-        fragments: EventFragments | None,
-    ) -> None:
-        self._ids = ids
-        self._lookup = lookup
-        exact = set(np.flatnonzero(number_kind == EXACT).tolist())
-        self._exact = [name for name, attr in ids.items() if attr in exact]
+    def __init__(self, dictionary: Dictionary, fragments: EventFragments | None) -> None:
+        self._ids = dictionary.sources
+        self._lookup = dictionary.lookup
+        self._exact = [dictionary.names[int(attr)] for attr in dictionary.meta.exact_numbers]
         self._fragments = fragments
         self._names = self._named(frozenset())
 

@@ -30,11 +30,11 @@ SOME_END, SOME_INSIDE, EVERY_END, EVERY_INSIDE = "e", "i", "E", "I"
 _TAIL = 64
 """Longest tail, in bytes, of a fragment inside: it is compared with the text wherever the path of the fragment ends."""
 _MORE = 1
-"""Bytes of a path after its fragment is alone on it, for fragments inside. Without them texts reach so many path ends
-that comparing tails takes longer than everything else."""
+"""Bytes of a path after its fragment is alone on it, for fragments inside. Without them most of the time
+of a search goes into comparing tails, because texts reach more path ends."""
 _DENSE_AT_LEAST, _DENSE_CELLS = 256, 1 << 17
-"""An eighth of the nodes have a dense row, but at least so many nodes, and at most so many cells, which stay in the
-cache."""
+"""An eighth of the nodes have a dense row: at least so that there are this many rows, and at most so that the rows have
+this many cells, which stay in the cache."""
 _ANY_TAIL = np.iinfo(np.int32).max
 
 
