@@ -11,18 +11,16 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from whimbrel.pipeline.errors import ColumnError, OptionError
 from whimbrel.pipeline.index.shards import BucketOutcome, compile_bucket
 from whimbrel.pipeline.index.statistics import sample_file, statistics
 from whimbrel.pipeline.index.store import IndexStore, Shard, VersionManifest
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 SHARD_SUBSCRIPTIONS = 1_000_000
 """Subscriptions of a shard, roughly: a task holds their text in memory, and each shard reads every event."""
@@ -145,8 +143,6 @@ def _rows(subscriptions: DataFrame, kind: str, buckets: int) -> DataFrame:
 
     One more row, which is not `given`, makes sure that each bucket has a task, also those without subscriptions.
     """
-    from pyspark.sql import functions as f
-
     id = f.col("id").cast(_id_type(kind))
     dialect = f.col("dialect") if "dialect" in subscriptions.columns else f.lit(None).cast("string")
     given = subscriptions.select(

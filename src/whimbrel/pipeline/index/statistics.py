@@ -5,16 +5,15 @@ from __future__ import annotations
 import secrets
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+from pyspark.sql.types import DataType
 
 from whimbrel.pipeline.index.store import IndexStore
 from whimbrel.pipeline.spark.transfer import plan_transfer, positional
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType
 
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 1.0)
 FREQUENT = 10
@@ -36,8 +35,6 @@ def statistics(events: DataFrame, attributes: Collection[str] | None = None) -> 
 
     `attributes` names those to look at, by default all.
     """
-    from pyspark.sql import functions as f
-
     renamed, columns = positional(events)
     fields = plan_transfer(events.schema, attributes).fields
     if not fields:
@@ -60,9 +57,6 @@ _SCHEMA = (
 
 def _facts(number: int, name: str, kind: DataType) -> Column:
     """The statistics of one attribute, from a single pass over the events."""
-    from pyspark.sql import functions as f
-    from pyspark.sql import types as t
-
     value = _value(number, kind)
     there = f.size(value) > 0 if isinstance(kind, t.ArrayType | t.MapType) else value.isNotNull()
     distinct = f.lit(None) if _is_nested(kind) else f.approx_count_distinct(value)
@@ -84,9 +78,6 @@ def _facts(number: int, name: str, kind: DataType) -> Column:
 
 def _frequent(taken: DataFrame, numbers: list[int]) -> DataFrame:
     """The most frequent values of each attribute: all (attribute, value) pairs are counted, the top ones kept."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as f
-
     kinds = [field.dataType for field in taken.schema.fields]
     pairs = [
         f.struct(f.lit(number).alias("number"), _value(number, kinds[number]).cast("string").alias("value"))
@@ -103,16 +94,11 @@ def _frequent(taken: DataFrame, numbers: list[int]) -> DataFrame:
 
 def _value(number: int, kind: DataType) -> Column:
     """The column of an attribute; NaN is no value."""
-    from pyspark.sql import functions as f
-    from pyspark.sql import types as t
-
     column = f.col(f"a{number}")
     return f.when(~f.isnan(column), column) if isinstance(kind, t.FloatType | t.DoubleType) else column
 
 
 def _is_nested(kind: DataType) -> bool:
-    from pyspark.sql import types as t
-
     return isinstance(kind, t.ArrayType | t.MapType | t.StructType)
 
 

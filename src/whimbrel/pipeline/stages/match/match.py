@@ -7,9 +7,11 @@ import os
 import shutil
 import tempfile
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
 from whimbrel.pipeline.errors import OptionError, RejectedSubscriptions
 from whimbrel.pipeline.index.batches import BatchVersion
@@ -17,13 +19,9 @@ from whimbrel.pipeline.index.compile import compile_index
 from whimbrel.pipeline.index.store import IndexStore, VersionManifest
 from whimbrel.pipeline.index.workers import verify_shard
 from whimbrel.pipeline.spark.transfer import positional
-from whimbrel.pipeline.stages.match.options import SUBSCRIPTION, SUBSCRIPTIONS, FixedVersion, MatchJob, MatchOptions
+from whimbrel.pipeline.stages.match.options import SUBSCRIPTION, SUBSCRIPTIONS, MatchJob, MatchOptions
 from whimbrel.pipeline.stages.match.shard_plan import ShardPlan, choose_plan
 from whimbrel.pipeline.stages.match.task import MatchTask
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
 
 
 def match(
@@ -52,10 +50,11 @@ def match(
     default the newest one. `plan` is `replicate`, `shard`, or by size (see `shard_plan`); `budget` is the bytes of
     index that a worker may hold, by default half of the memory of the driver's host.
     """
-    planned = _plan(events, subscriptions, MatchOptions(key, form, plan, version, json, tuple(timestamps), budget))
-    if planned.plan.name == "replicate":
-        return _match_everywhere(events, planned.job)
-    return _match_by_groups(events, planned.job, planned.plan.groups)
+    options = MatchOptions(key, form, plan, version, json, tuple(timestamps), budget)
+    job, _, chosen = _plan(events, subscriptions, options)
+    if chosen.name == "replicate":
+        return _match_everywhere(events, job)
+    return _match_by_groups(events, job, chosen.groups)
 
 
 def match_stream(
@@ -102,8 +101,8 @@ def explain(
     budget: int | None = None,
 ) -> str:
     """What `match` would do with these arguments: the version, the plan and why, and the columns sent to workers."""
-    planned = _plan(events, subscriptions, MatchOptions(key, form, plan, version, json, tuple(timestamps), budget))
-    chosen, job, manifest = planned.plan, planned.job, planned.manifest
+    options = MatchOptions(key, form, plan, version, json, tuple(timestamps), budget)
+    job, manifest, chosen = _plan(events, subscriptions, options)
     relation = "within" if chosen.bytes <= chosen.budget else "above"
     tasks = (
         "every task matches its events against all shards"
@@ -124,16 +123,10 @@ def explain(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Planned:
-    """A job on one version of an index, and how its shards are spread over tasks."""
-
-    job: MatchJob
-    manifest: VersionManifest
-    plan: ShardPlan
-
-
-def _plan(events: DataFrame, subscriptions: DataFrame | str | os.PathLike[str], options: MatchOptions) -> _Planned:
+def _plan(
+    events: DataFrame, subscriptions: DataFrame | str | os.PathLike[str], options: MatchOptions
+) -> tuple[MatchJob, VersionManifest, ShardPlan]:
+    """The job on one version of an index, the manifest of the version, and how its shards are spread over tasks."""
     keys = options.key_columns(events.columns)
     plan = options.plan
     choose_plan(plan, (), options.budget)  # refuses bad options before anything is compiled
@@ -146,8 +139,8 @@ def _plan(events: DataFrame, subscriptions: DataFrame | str | os.PathLike[str], 
     for shard in manifest.shards:
         verify_shard(store.shard_path(shard.name))
     transfer = options.transfer(events.schema, manifest.attributes)
-    job = MatchJob(store.path, manifest.kind, FixedVersion(manifest.version), keys, transfer, options)
-    return _Planned(job, manifest, choose_plan(plan, manifest.shards, options.budget))
+    job = MatchJob(store.path, manifest.kind, manifest.version, keys, transfer, options)
+    return job, manifest, choose_plan(plan, manifest.shards, options.budget)
 
 
 def _compiled(subscriptions: DataFrame) -> Path:
@@ -173,8 +166,6 @@ def _match_everywhere(events: DataFrame, job: MatchJob) -> DataFrame:
 
 def _match_by_groups(events: DataFrame, job: MatchJob, groups: tuple[tuple[int, ...], ...]) -> DataFrame:
     """Match copies of each event, one for each group of shards, in different tasks, and join the lists of an event."""
-    from pyspark.sql import functions as f
-
     parts = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or "200")
     renamed, columns = positional(events)
     keys = [columns[number].alias(f"k{at}") for at, number in enumerate(job.keys)]
@@ -194,8 +185,6 @@ def _match_by_groups(events: DataFrame, job: MatchJob, groups: tuple[tuple[int, 
 
 def _schema(events: DataFrame, job: MatchJob, more: Sequence[str]) -> StructType:
     """What a task gives: keys named k0, k1 and so on, the other columns that it carries, and the lists."""
-    from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
-
     fields = [StructField(f"k{at}", events.schema.fields[number].dataType) for at, number in enumerate(job.keys)]
     fields += [StructField(name, IntegerType() if name == "group" else LongType()) for name in more]
     ids = StringType() if job.id_kind == "string" else LongType()
@@ -204,8 +193,6 @@ def _schema(events: DataFrame, job: MatchJob, more: Sequence[str]) -> StructType
 
 def _result(found: DataFrame, events: DataFrame, job: MatchJob) -> DataFrame:
     """The matches with the names of the keys, as lists or as pairs."""
-    from pyspark.sql import functions as f
-
     names = [events.columns[number] for number in job.keys]
     if job.options.form == "lists":
         return found.toDF(*names, SUBSCRIPTIONS)

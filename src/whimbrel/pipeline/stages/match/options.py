@@ -75,20 +75,9 @@ class MatchJob:
     index: Path
     id_kind: str
     """The type of the ids in all versions: int64 or string."""
-    version_of: Callable[[], int]
-    """Called once in each task, on the worker: the version of the index to match against."""
+    version: int | Callable[[], int]
+    """The version of the index to match against; or a function that gives it, which each task calls once."""
     keys: tuple[int, ...]
     """The numbers of the key columns."""
     transfer: ColumnTransfer
     options: MatchOptions
-
-
-@dataclass(frozen=True, slots=True)
-class FixedVersion:
-    """The same version in every task."""
-
-    number: int
-
-    def __call__(self) -> int:
-        """The version."""
-        return self.number

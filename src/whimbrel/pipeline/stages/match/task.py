@@ -34,7 +34,7 @@ class MatchTask:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Match the batches of one task."""
         job = self.job
-        version = job.version_of()
+        version = job.version if isinstance(job.version, int) else job.version()
         manifest, shards = open_version(job.index, version, job.options.timestamps)
         job.transfer.check(manifest.attributes)
         if manifest.kind != job.id_kind:

@@ -17,6 +17,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import DataType
 
 from whimbrel.model.subscription import Id
 from whimbrel.pipeline.errors import ColumnError, KeyMissing, OptionError
@@ -28,9 +33,6 @@ from whimbrel.publications.rules import TransitionRules
 from whimbrel.publications.updates import UpdateFormat
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import DataType
-
     from whimbrel.pipeline.stages.transitions.processor import TransitionsJob
 
 BUCKETS = 32
@@ -60,7 +62,6 @@ class _Columns:
 
     def check(self, updates: DataFrame) -> None:
         """KeyMissing or ColumnError if a column is not there, or is of a wrong type."""
-        from pyspark.sql import types as t
 
         wanted: list[tuple[str | None, tuple[type[DataType], ...], str]] = [
             (self.key, (t.StringType, t.IntegralType), "text or integers"),
@@ -80,8 +81,6 @@ class _Columns:
 
     def select(self, at: Mapping[str, Column], kinds: Mapping[str, DataType], buckets: int) -> list[Column]:
         """The columns that `CellWriter` takes before the attributes."""
-        from pyspark.sql import functions as f
-        from pyspark.sql import types as t
 
         def present(name: str, role: str, column: Column) -> Column:
             error = f.raise_error(f.lit(f"a null in the {role} column {name}"))
@@ -145,8 +144,6 @@ def transitions(
     The checkpoint fixes the columns, `buckets` and the options. Keep at least two versions of the index: a bucket that
     was not called since still needs the older one. Python workers need pandas and protobuf (the extra spark).
     """
-    from pyspark.sql.pandas.types import to_arrow_type
-
     from whimbrel.pipeline.stages.transitions.processor import TransitionsJob
 
     if not updates.isStreaming:
@@ -193,8 +190,6 @@ def transitions(
 
 def _run(cells: DataFrame, job: TransitionsJob, numbers: NDArray[np.int32], initial: DataFrame | None) -> DataFrame:
     """Cells and versions of the index into the stateful operator."""
-    from pyspark.sql import functions as f
-
     from whimbrel.pipeline.stages.transitions.processor import CELL, CONTROL, TransitionsProcessor
     from whimbrel.pipeline.stages.transitions.version_source import FORMAT, VersionSource
 
@@ -234,8 +229,6 @@ def export_publications(spark: SparkSession, checkpoint: str | os.PathLike[str])
     Give them as `initial` to a new query with another number of buckets: it goes on where the old one stopped, with the
     same version of the index, and no transition is told twice. Columns: k (the key), version, content, pairs.
     """
-    from pyspark.sql import functions as f
-
     from whimbrel.pipeline.stages.transitions.stored_state import to_publications
 
     def read(name: str) -> DataFrame:
