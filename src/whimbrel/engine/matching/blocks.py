@@ -1,4 +1,4 @@
-"""Matching many events: units of the input, each encoded and matched by one thread, yielded in event order.
+"""Matching one event, and matching many: each thread encodes and matches units of the input, yielded in event order.
 
 One segment with nothing to leave out writes straight into the buffer of the workspace. Otherwise the rows of each
 segment are copied and settled, then merged event by event. A unit with too many matches gives those of its first
@@ -8,7 +8,7 @@ events, and the rest of it becomes a unit again.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -32,6 +32,32 @@ class Search(NamedTuple):
     snapshot: Snapshot
     timestamps: frozenset[str]
     verify: Verify
+
+
+def match_event(
+    snapshot: Snapshot,
+    event: Event | Mapping[str, object],
+    timestamps: frozenset[str],
+    verify: Verify,
+    workspace: Workspace,
+) -> np.ndarray:
+    """Match one event; its rows in order of addition, valid until the workspace is used again."""
+    found: list[np.ndarray] = []
+    is_only = len(snapshot.segments) == 1
+    for segment in snapshot.segments:
+        rows, coupled = workspace.match_one(segment, event, timestamps, snapshot.rows)
+        if not is_only:
+            rows = rows.copy()  # the buffer is the next segment's
+        if snapshot.died is not None or coupled or segment.meta.verified:
+            one = np.array([0, len(rows)]), rows
+            mask = np.ones(1, bool) if coupled else None
+            rows = settled(snapshot, segment, one, mask, lambda _: [Event.of(event, timestamps)], verify)
+        found.append(rows)
+    if snapshot.head_size:
+        whole = Event.of(event, timestamps)
+        in_head = [entry.row for entry in snapshot.head_entries() if entry.filter.matches(whole)]
+        found.append(np.array(in_head, np.int32))
+    return snapshot.in_order(found[0] if len(found) == 1 else np.concatenate([np.empty(0, np.int32), *found]))
 
 
 def match_units(search: Search, units: Units, workspaces: Workspaces, threads: int) -> Iterator[Result]:
