@@ -94,7 +94,8 @@ def test_a_plain_script_may_load_many(tmp_path: Path) -> None:
     """Helper processes must not run the main module of the program again."""
     (tmp_path / "script.py").write_text(SCRIPT)
     done = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, check=False)
-    assert (done.stdout, done.stderr) == ("done\n", "")
+    told = [line for line in done.stderr.splitlines() if "compiling the kernels" not in line]  # as a first use may say
+    assert (done.stdout, told) == ("done\n", [])
 
 
 @pytest.mark.parametrize("helper", ["", "raise SystemExit", "import sys; sys.stdin.buffer.read(9); print('x' * 99)"])
