@@ -65,14 +65,6 @@ class Conjunction:
         """Whether it holds on every event."""
         return not self.constraints and not self.links
 
-    def and_(self, other: Conjunction) -> Conjunction | None:
-        """The conjunction of two, or None if it is unsatisfiable."""
-        merged = dict(self.constraints)
-        for name, constraint in other.constraints:
-            mine = merged.get(name)
-            merged[name] = constraint if mine is None else mine.intersect(constraint)
-        return Conjunction.of(merged, self.links + other.links)
-
     def covers(self, other: Conjunction) -> bool:
         """Whether self holds wherever other does (False may mean: not known)."""
         held = all(constraint.covers(other._constraint(name)) for name, constraint in self.constraints)

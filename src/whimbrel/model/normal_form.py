@@ -10,28 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeAlias
 
+from whimbrel.model import expression as ex
 from whimbrel.model.conjunction import TRUE, Conjunction, all_of
 from whimbrel.model.constraint import NULL_KEY, Constraint, Group, unite
-from whimbrel.model.expression import (
-    NEGATED,
-    And,
-    Compare,
-    CompareAttributes,
-    Constant,
-    Contains,
-    EndsWith,
-    Expression,
-    In,
-    InCidr,
-    IsMissing,
-    IsNull,
-    Like,
-    Not,
-    Or,
-    Predicate,
-    RLike,
-    StartsWith,
-)
+from whimbrel.model.expression import NEGATED, Expression
 from whimbrel.model.intervals import ALL, EMPTY, ORDERED, STRINGS, IntervalSet, compare_set
 from whimbrel.model.limits import EXPRESSION_DEPTH, FILTER_CONJUNCTIONS, FILTER_CONSTRAINTS, FILTER_PREDICATES
 from whimbrel.model.patterns import Cidr, Pattern, Regex, Suffix, parse_like
@@ -78,9 +60,9 @@ def check_size(expression: Expression) -> None:
         EXPRESSION_DEPTH.check(depth)
         following: list[Expression] = []
         for node in level:
-            if isinstance(node, And | Or):
+            if isinstance(node, ex.And | ex.Or):
                 following += node.terms
-            elif isinstance(node, Not):
+            elif isinstance(node, ex.Not):
                 following.append(node.term)
             else:
                 predicates += 1
@@ -89,13 +71,13 @@ def check_size(expression: Expression) -> None:
 
 
 def _expand(node: Expression, positive: bool) -> list[Conjunction]:
-    if isinstance(node, Not):
+    if isinstance(node, ex.Not):
         return _expand(node.term, not positive)
-    if isinstance(node, And | Or):
+    if isinstance(node, ex.And | ex.Or):
         parts: list[list[Conjunction]] = []
         for term in node.terms:  # a loop, not a comprehension: one frame per level
             parts.append(_expand(term, positive))
-        return _product(parts) if isinstance(node, And) == positive else _collect(parts)
+        return _product(parts) if isinstance(node, ex.And) == positive else _collect(parts)
     return _predicate(node, positive)
 
 
@@ -116,7 +98,7 @@ def _product(parts: list[list[Conjunction]]) -> list[Conjunction]:
 
 
 def _pairwise(left: list[Conjunction], right: list[Conjunction]) -> list[Conjunction]:
-    both = (one.and_(two) for one in left for two in right)
+    both = (all_of([one, two]) for one in left for two in right)
     return list(dict.fromkeys(c for c in both if c is not None))
 
 
@@ -223,36 +205,36 @@ def _one(name: str, constraint: Constraint) -> list[Conjunction]:
     return [] if conjunction is None else [conjunction]
 
 
-def _predicate(node: Predicate, positive: bool) -> list[Conjunction]:
+def _predicate(node: ex.Predicate, positive: bool) -> list[Conjunction]:
     match node:
-        case Constant(value):
+        case ex.Constant(value):
             return [TRUE] if value is positive else []
-        case Compare(name, op, value):
+        case ex.Compare(name, op, value):
             if value is None:
                 return []
             return _one(name, Constraint.of(compare_set(op if positive else NEGATED[op], key_of(value))))
-        case CompareAttributes():
+        case ex.CompareAttributes():
             return _link(node, positive)
-        case In(name, members):
+        case ex.In(name, members):
             points = IntervalSet.points(key_of(m) for m in members if m is not None)
             if not positive:
                 points = EMPTY if None in members else points.complement()
             return _one(name, Constraint.of(points))
-        case Like(name, pattern, escape):
+        case ex.Like(name, pattern, escape):
             return _one(name, _pattern(*parse_like(pattern, escape), positive))
-        case StartsWith(name, text):
+        case ex.StartsWith(name, text):
             return _one(name, _pattern(IntervalSet.prefix(text), None, positive))
-        case EndsWith(name, text):
+        case ex.EndsWith(name, text):
             return _one(name, _pattern(STRINGS, Suffix(text) if text else None, positive))
-        case RLike(name, regex):
+        case ex.RLike(name, regex):
             return _one(name, _pattern(STRINGS, Regex(regex), positive))
-        case InCidr(name, network):
+        case ex.InCidr(name, network):
             return _one(name, _pattern(STRINGS, Cidr(network), positive))
-        case Contains():
+        case ex.Contains():
             return _contains(node, positive)
-        case IsNull(name):
+        case ex.IsNull(name):
             return _one(name, _IS_NULL if positive else _IS_NOT_NULL)
-        case IsMissing(name):
+        case ex.IsMissing(name):
             return _one(name, _IS_MISSING if positive else _IS_NOT_MISSING)
 
 
@@ -262,7 +244,7 @@ def _pattern(values: IntervalSet, pattern: Pattern | None, positive: bool) -> Co
     return Constraint.of(values, include=[pattern]) if positive else Constraint.of(ALL, exclude=[pattern])
 
 
-def _contains(node: Contains, positive: bool) -> list[Conjunction]:
+def _contains(node: ex.Contains, positive: bool) -> list[Conjunction]:
     keys: Group = frozenset(NULL_KEY if value is None else key_of(value) for value in node.values)
     every = node.quantifier == "ALL"
     if not every and (node.quantifier == "NONE") == positive:  # none of them
@@ -276,12 +258,12 @@ def _contains(node: Contains, positive: bool) -> list[Conjunction]:
     return _one(node.attribute, Constraint(null=null, bound=False, required=groups).simplified())
 
 
-def _link(node: CompareAttributes, positive: bool) -> list[Conjunction]:
+def _link(node: ex.CompareAttributes, positive: bool) -> list[Conjunction]:
     op = node.op if positive else NEGATED[node.op]
     if node.left == node.right:
         if op in ("!=", "<", ">"):
             return []
         return _one(node.left, Constraint.of(ALL if op == "=" else ORDERED))
-    conjunction = Conjunction.of({}, [CompareAttributes(node.left, op, node.right)])
+    conjunction = Conjunction.of({}, [ex.CompareAttributes(node.left, op, node.right)])
     assert conjunction is not None
     return [conjunction]

@@ -11,15 +11,8 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, cast
 
-from whimbrel.readers.errors import (
-    FileEmpty,
-    FileMissing,
-    FileUnreadable,
-    InputError,
-    InputPlace,
-    WrongEncoding,
-    WrongFormat,
-)
+from whimbrel.readers import errors
+from whimbrel.readers.errors import InputError, InputPlace
 
 _COMPRESSED = {
     b"\x1f\x8b": "gzip",
@@ -77,7 +70,7 @@ def open_source(name: str, fallback: Format | None = None) -> InputFile:
         return InputFile(shown, stream, _recognise(head, shown, Path(name).suffix.lower(), fallback), size)
     except OSError as error:
         stream.close()
-        raise FileUnreadable(InputPlace(shown), f"Expected a file to read, but got: {_reason(error)}") from None
+        raise errors.FileUnreadable(InputPlace(shown), f"Expected a file to read, but got: {_reason(error)}") from None
     except InputError:
         stream.close()
         raise
@@ -86,17 +79,19 @@ def open_source(name: str, fallback: Format | None = None) -> InputFile:
 def _recognise(head: bytes, name: str, suffix: str, fallback: Format | None) -> Format:
     """The format of a file that begins with these bytes."""
     if not head:
-        raise FileEmpty(InputPlace(name), "Expected some content, but the file is empty")
+        raise errors.FileEmpty(InputPlace(name), "Expected some content, but the file is empty")
     if head.startswith(_PARQUET):
         return Format.PARQUET
     for magic, tool in _COMPRESSED.items():
         if head.startswith(magic):
-            raise WrongFormat(InputPlace(name), f"Expected an uncompressed file, but got one compressed with {tool}")
+            raise errors.WrongFormat(
+                InputPlace(name), f"Expected an uncompressed file, but got one compressed with {tool}"
+            )
     format = _SUFFIXES.get(suffix) or fallback or Format.JSONL
     if format is Format.PARQUET:
-        raise WrongFormat(InputPlace(name), "Expected a Parquet file, but it does not start with PAR1")
+        raise errors.WrongFormat(InputPlace(name), "Expected a Parquet file, but it does not start with PAR1")
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in head[:4]:
-        raise WrongEncoding(InputPlace(name, 1, 1), "Expected text in UTF-8, but it looks like UTF-16 or UTF-32")
+        raise errors.WrongEncoding(InputPlace(name, 1, 1), "Expected text in UTF-8, but it looks like UTF-16 or UTF-32")
     return format
 
 
@@ -105,13 +100,13 @@ def _open_file(name: str) -> tuple[BufferedReader, int | None]:
     path = Path(name)
     try:
         if path.is_dir():
-            raise FileUnreadable(place, "Expected a file, but got a folder")
+            raise errors.FileUnreadable(place, "Expected a file, but got a folder")
         stream = path.open("rb")
         return stream, path.stat().st_size if stream.seekable() else None
     except FileNotFoundError:
-        raise FileMissing(place, "Expected a file, but there is none of that name") from None
+        raise errors.FileMissing(place, "Expected a file, but there is none of that name") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise FileUnreadable(place, f"Expected a file to read, but got: {_reason(error)}") from None
+        raise errors.FileUnreadable(place, f"Expected a file to read, but got: {_reason(error)}") from None
 
 
 def _reason(error: Exception) -> str:

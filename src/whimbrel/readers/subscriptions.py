@@ -13,18 +13,8 @@ from whimbrel.model.errors import IdKindError, WhimbrelError
 from whimbrel.model.filter import Filter
 from whimbrel.model.limits import FILTER_BYTES
 from whimbrel.model.subscription import Id, id_kind
-from whimbrel.readers.errors import (
-    DuplicateKey,
-    FileEmpty,
-    FileTruncated,
-    InputError,
-    InputPlace,
-    MissingField,
-    RefusedInput,
-    WrongColumns,
-    WrongEncoding,
-    WrongFormat,
-)
+from whimbrel.readers import errors
+from whimbrel.readers.errors import InputError, InputPlace
 from whimbrel.readers.json_lines import read_json_lines
 from whimbrel.readers.parquet_table import read_parquet
 from whimbrel.readers.source import Format, open_source
@@ -77,13 +67,13 @@ def parse_subscriptions(
         yield filter if isinstance(filter, InputError) else (row.id, filter)
 
 
-def parse_filter(place: InputPlace, row: SubscriptionRow, schema: Schema | None = None) -> Filter | RefusedInput:
+def parse_filter(place: InputPlace, row: SubscriptionRow, schema: Schema | None = None) -> Filter | errors.RefusedInput:
     """Parse and expand the filter of one subscription, or return why it was refused."""
     try:
         filter = Filter.parse(row.filter, row.dialect, schema)
         filter.conjunctions  # noqa: B018 - expands the filter, which may pass a limit
     except WhimbrelError as error:
-        return RefusedInput(place, error, str(row.filter))
+        return errors.RefusedInput(place, error, str(row.filter))
     return filter
 
 
@@ -91,16 +81,16 @@ def _row(place: InputPlace, fields: Mapping[str, object]) -> SubscriptionRow | I
     for name in ("id", "filter"):
         if fields.get(name) is None:
             problem = f"Expected a subscription with id and filter, but it has no {name}"
-            return MissingField(place, problem, json.dumps(fields, default=str))
+            return errors.MissingField(place, problem, json.dumps(fields, default=str))
     id, dialect = fields["id"], fields.get("dialect")
     if dialect is None:
         dialect = "sql"
     if not isinstance(dialect, str):
-        return MissingField(place, f"Expected the name of a dialect, but got {dialect!r}")
+        return errors.MissingField(place, f"Expected the name of a dialect, but got {dialect!r}")
     try:
         id_kind(id)
     except IdKindError as error:
-        return RefusedInput(place, error, json.dumps(fields, default=str))
+        return errors.RefusedInput(place, error, json.dumps(fields, default=str))
     return SubscriptionRow(id, fields["filter"], dialect)  # type: ignore[arg-type]  # id_kind has checked it
 
 
@@ -149,7 +139,7 @@ def _csv_rows(stream: IO[bytes], file: str) -> Iterator[tuple[InputPlace, dict[s
         except csv.Error as error:
             ended = "unexpected end" in str(error)
             problem = f"Expected a CSV row, but got: {error}"
-            yield place, FileTruncated(place, problem) if ended else WrongFormat(place, problem)
+            yield place, errors.FileTruncated(place, problem) if ended else errors.WrongFormat(place, problem)
             if ended:
                 return
             row += 1
@@ -158,7 +148,7 @@ def _csv_rows(stream: IO[bytes], file: str) -> Iterator[tuple[InputPlace, dict[s
             if header is None:
                 yield (
                     InputPlace(file),
-                    FileEmpty(InputPlace(file), "Expected a header with id and filter, but the file is blank"),
+                    errors.FileEmpty(InputPlace(file), "Expected a header with id and filter, but the file is blank"),
                 )
             return
         if not cells:  # a blank line
@@ -177,12 +167,12 @@ def _csv_rows(stream: IO[bytes], file: str) -> Iterator[tuple[InputPlace, dict[s
 def _csv_fields(place: InputPlace, header: list[str], cells: list[str]) -> dict[str, str] | InputError:
     shown = ",".join(cells).encode(errors="surrogateescape").decode(errors="replace")
     if len(cells) != len(header):
-        return WrongColumns(place, f"Expected {len(header)} cells, but got {len(cells)}", shown)
+        return errors.WrongColumns(place, f"Expected {len(header)} cells, but got {len(cells)}", shown)
     try:
         "".join(cells).encode()
     except UnicodeEncodeError as error:
         byte = ord(error.object[error.start]) - 0xDC00
-        return WrongEncoding(place, f"Expected text in UTF-8, but got the byte 0x{byte:02x}", shown)
+        return errors.WrongEncoding(place, f"Expected text in UTF-8, but got the byte 0x{byte:02x}", shown)
     return dict(zip(header, cells, strict=True))
 
 
@@ -190,9 +180,9 @@ def _missing_column(names: list[str], place: InputPlace) -> InputError | None:
     for name in ("id", "filter"):
         if name not in names:
             found = ", ".join(names[:10])
-            return MissingField(place, f"Expected columns id and filter, but there is no {name} among: {found}")
+            return errors.MissingField(place, f"Expected columns id and filter, but there is no {name} among: {found}")
         if names.count(name) > 1:
-            return DuplicateKey(place, f"Expected each column once, but got {name!r} twice")
+            return errors.DuplicateKey(place, f"Expected each column once, but got {name!r} twice")
     return None
 
 

@@ -6,16 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from whimbrel.cli.pipeline.options import (
-    Config,
-    EventsFrom,
-    IndexFolder,
-    Master,
-    Rejects,
-    Settings,
-    Subscriptions,
-    SubscriptionsFrom,
-)
+from whimbrel.cli.pipeline import options
 from whimbrel.cli.terminal.console import print_table, to_json
 from whimbrel.cli.terminal.options import Json
 
@@ -24,21 +15,21 @@ if TYPE_CHECKING:
 
 
 def compile_(
-    subscriptions: Subscriptions,
-    index: IndexFolder,
-    config: Config = None,
+    subscriptions: options.Subscriptions,
+    index: options.IndexFolder,
+    config: options.Config = None,
     events: Annotated[
         str | None, typer.Option("--events", "-e", metavar="PATH", help="A sample of events to plan the index by.")
     ] = None,
     shards: Annotated[
         int | None, typer.Option("--shards", metavar="N", min=1, help="Parts of a new index (default: by its size).")
     ] = None,
-    from_: EventsFrom = None,
-    subscriptions_from: SubscriptionsFrom = None,
-    rejects: Rejects = None,
+    from_: options.EventsFrom = None,
+    subscriptions_from: options.SubscriptionsFrom = None,
+    rejects: options.Rejects = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace rejects that are there.")] = False,
-    master: Master = None,
-    settings: Settings = None,
+    master: options.Master = None,
+    settings: options.Settings = None,
     json: Json = False,
 ) -> None:
     """Compile subscriptions into a new version of an index.

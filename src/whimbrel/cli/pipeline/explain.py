@@ -6,35 +6,23 @@ from typing import Annotated
 
 import typer
 
-from whimbrel.cli.pipeline.options import (
-    Config,
-    Events,
-    EventsFrom,
-    Form,
-    FormOption,
-    Key,
-    Master,
-    PlanChoice,
-    PlanOption,
-    Schema,
-    Settings,
-)
+from whimbrel.cli.pipeline import options
 from whimbrel.cli.terminal.options import names_of
 
 
 def explain(
-    events: Events,
+    events: options.Events,
     subscriptions: Annotated[
         str, typer.Option("--index", "--subscriptions", "-s", metavar="DIR", help="The directory of a compiled index.")
     ],
-    config: Config = None,
-    key: Key = "",
-    form: FormOption = Form.PAIRS,
-    plan: PlanOption = PlanChoice.AUTO,
-    schema: Schema = None,
-    from_: EventsFrom = None,
-    master: Master = None,
-    settings: Settings = None,
+    config: options.Config = None,
+    key: options.Key = "",
+    form: options.FormOption = options.Form.PAIRS,
+    plan: options.PlanOption = options.PlanChoice.AUTO,
+    schema: options.Schema = None,
+    from_: options.EventsFrom = None,
+    master: options.Master = None,
+    settings: options.Settings = None,
 ) -> None:
     """Show how `run` would match: the index version, the plan and why, and the columns that are read."""
     from whimbrel.cli.pipeline.session import running_spark, settings_of

@@ -7,22 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from whimbrel.cli.pipeline.options import (
-    Config,
-    Events,
-    EventsFrom,
-    Form,
-    FormOption,
-    Key,
-    Master,
-    PlanChoice,
-    PlanOption,
-    Rejects,
-    Schema,
-    Settings,
-    Subscriptions,
-    SubscriptionsFrom,
-)
+from whimbrel.cli.pipeline import options
 from whimbrel.cli.terminal.console import print_table, to_json
 from whimbrel.cli.terminal.options import Json, Timestamps, names_of
 from whimbrel.pipeline.connectors.staged_outputs import OutputFormat
@@ -33,25 +18,25 @@ if TYPE_CHECKING:
 
 
 def run(
-    events: Events,
-    subscriptions: Subscriptions,
+    events: options.Events,
+    subscriptions: options.Subscriptions,
     output: Annotated[str, typer.Option("--output", "-o", metavar="PATH", help="The directory that the pairs go to.")],
-    config: Config = None,
+    config: options.Config = None,
     index: Annotated[
         str | None, typer.Option("--index", metavar="DIR", help="Where the index is compiled to, to be used again.")
     ] = None,
-    key: Key = "",
-    form: FormOption = Form.PAIRS,
-    plan: PlanOption = PlanChoice.AUTO,
-    schema: Schema = None,
+    key: options.Key = "",
+    form: options.FormOption = options.Form.PAIRS,
+    plan: options.PlanOption = options.PlanChoice.AUTO,
+    schema: options.Schema = None,
     timestamps: Timestamps = "",
-    from_: EventsFrom = None,
-    subscriptions_from: SubscriptionsFrom = None,
+    from_: options.EventsFrom = None,
+    subscriptions_from: options.SubscriptionsFrom = None,
     format: Annotated[
         OutputFormat | None, typer.Option("--format", "-f", help="Format of the output (default: by name, or parquet).")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace output that is there.")] = False,
-    rejects: Rejects = None,
+    rejects: options.Rejects = None,
     dead_letters: Annotated[
         str | None,
         typer.Option("--dead-letters", metavar="PATH", help="Write refused events there, with every reason."),
@@ -68,8 +53,8 @@ def run(
         int, typer.Option("--files-at-once", metavar="N", min=1, help="Of a stream: files read by one micro-batch.")
     ] = 100,
     once: Annotated[bool, typer.Option("--once", help="Of a stream: stop when all there is now is matched.")] = False,
-    master: Master = None,
-    settings: Settings = None,
+    master: options.Master = None,
+    settings: options.Settings = None,
     json: Json = False,
 ) -> None:
     """Match events against subscriptions and write the pairs.

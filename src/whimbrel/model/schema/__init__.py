@@ -1,11 +1,12 @@
 """The integrated event schema: what values attributes may have, and which attributes events of each type have.
 
-`domains` and `ordered` have the values, their operators and codes, `canonical_sets` the sets of them, `event_types` how
-types use attributes, `definitions` the four extension rules, `typed_event` the consistency rules for events,
-`filter_check` and `filter_codes` the typing of filters. `documents` and `diff` are files and versions; `from_arrow`,
+`domains` and `ordered` have the values, their operators and codes, `canonical_sets` the sets of them, `definitions` how
+types use attributes and the four extension rules, `typed_event` the consistency rules for events, `filter_check` and
+`filter_codes` the typing of filters. `documents` and `diff` are files and versions; `from_arrow`,
 `from_json_schema`, `from_spark` and `infer` make schemas of what is there.
 """
 
+from whimbrel.model.schema.definitions import Use
 from whimbrel.model.schema.diff import Change
 from whimbrel.model.schema.domains import Boolean, Domain, Enumeration, Instant, Number, String
 from whimbrel.model.schema.errors import (
@@ -16,7 +17,6 @@ from whimbrel.model.schema.errors import (
     SchemaError,
     Violation,
 )
-from whimbrel.model.schema.event_types import Use
 from whimbrel.model.schema.ordered import Hierarchy, Ordered, OrderedEnumeration
 from whimbrel.model.schema.schema import Schema
 from whimbrel.model.schema.typed_event import TypedEvent

@@ -22,10 +22,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from whimbrel.model.schema.definitions import BUILT_IN, SchemaDefinitions
+from whimbrel.model.schema.definitions import BUILT_IN, SchemaDefinitions, Use
 from whimbrel.model.schema.domains import Boolean, Domain, Enumeration, Instant, Number, String
 from whimbrel.model.schema.errors import InvalidSchema, SchemaError, did_you_mean
-from whimbrel.model.schema.event_types import Use
 from whimbrel.model.schema.ordered import Hierarchy, OrderedEnumeration
 
 _PARTS = ("version", "type_attribute", "default_type", "domains", "attributes", "types")

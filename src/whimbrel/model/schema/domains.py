@@ -17,15 +17,7 @@ from whimbrel.model.intervals import IntervalSet
 from whimbrel.model.limits import DOMAIN_VALUES
 from whimbrel.model.schema.canonical_sets import within_integers, within_type
 from whimbrel.model.schema.errors import SchemaError
-from whimbrel.model.values import (
-    BOOLEAN,
-    NUMBER,
-    STRING,
-    TIMESTAMP,
-    SortKey,
-    Timestamp,
-    canonical_number,
-)
+from whimbrel.model.values import BOOLEAN, NUMBER, STRING, TIMESTAMP, SortKey, Timestamp, canonical_number
 
 Operators: TypeAlias = frozenset[str]
 
@@ -40,6 +32,8 @@ _SHOWN = 400
 class Domain(ABC):
     """A set of values with their operators. Immutable; equal definitions are equal domains."""
 
+    kind: str
+    """The name of this kind of domain in documents."""
     rank: ClassVar[int]
     """The type of the keys that `code` gives."""
     operators: Operators
@@ -49,13 +43,13 @@ class Domain(ABC):
     def expected(self) -> str:
         """What a value must be; part of error messages."""
 
-    @abstractmethod
     def code(self, key: SortKey) -> SortKey | None:
         """The key that stands for a value when it is matched, or None if the value is outside."""
+        return key if key[0] == self.rank else None
 
-    @abstractmethod
     def definition(self) -> dict[str, object]:
         """The domain as a document has it."""
+        return {"kind": self.kind}
 
     def canonical(self, values: IntervalSet) -> IntervalSet:
         """The canonical form of a set of coded values of this domain."""
@@ -153,12 +147,7 @@ class String(Domain):
     rank = STRING
     operators = EQUAL | ORDER | TEXT
     expected = "text"
-
-    def code(self, key: SortKey) -> SortKey | None:
-        return key if key[0] == STRING else None
-
-    def definition(self) -> dict[str, object]:
-        return {"kind": "string"}
+    kind = "string"
 
 
 @dataclass(frozen=True)
@@ -168,12 +157,7 @@ class Boolean(Domain):
     rank = BOOLEAN
     operators = EQUAL
     expected = "TRUE or FALSE"
-
-    def code(self, key: SortKey) -> SortKey | None:
-        return key if key[0] == BOOLEAN else None
-
-    def definition(self) -> dict[str, object]:
-        return {"kind": "boolean"}
+    kind = "boolean"
 
 
 @dataclass(frozen=True)
@@ -183,6 +167,7 @@ class Instant(Domain):
     rank = TIMESTAMP
     operators = EQUAL | ORDER
     expected = "a timestamp such as '2026-01-31T12:00:00Z'"
+    kind = "timestamp"
 
     def code(self, key: SortKey) -> SortKey | None:
         rank, value = key
@@ -196,9 +181,6 @@ class Instant(Domain):
     def is_of_type(self, key: SortKey) -> bool:
         return key[0] in (TIMESTAMP, STRING)
 
-    def definition(self) -> dict[str, object]:
-        return {"kind": "timestamp"}
-
 
 @dataclass(frozen=True)
 class Enumeration(Domain):
@@ -207,6 +189,7 @@ class Enumeration(Domain):
     values: tuple[str, ...] = field(compare=False)
     members: frozenset[str] = field(init=False)
 
+    kind = "enumerated"
     rank = STRING
     operators = EQUAL
 
@@ -225,7 +208,7 @@ class Enumeration(Domain):
         return self.values
 
     def definition(self) -> dict[str, object]:
-        return {"kind": "enumerated", "values": list(self.values)}
+        return {"kind": self.kind, "values": list(self.values)}
 
 
 def check_values(values: object, path: str) -> tuple[str, ...]:

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from whimbrel.model.schema.definitions import SchemaDefinitions
+from whimbrel.model.schema.definitions import SchemaDefinitions, Use
 from whimbrel.model.schema.domains import Domain
 from whimbrel.model.schema.errors import InvalidSchema, SchemaError
-from whimbrel.model.schema.event_types import Use
 
 if TYPE_CHECKING:
     from whimbrel.model.schema.schema import Schema

@@ -6,25 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from whimbrel.model import dialects
-from whimbrel.model.expression import (
-    And,
-    Compare,
-    CompareAttributes,
-    Constant,
-    Contains,
-    EndsWith,
-    Expression,
-    In,
-    InCidr,
-    IsMissing,
-    IsNull,
-    Like,
-    Not,
-    Or,
-    Predicate,
-    RLike,
-    StartsWith,
-)
+from whimbrel.model import expression as ex
+from whimbrel.model.expression import Expression
 from whimbrel.model.limits import FILTER_CONJUNCTIONS
 from whimbrel.model.normal_form import check_size, key_of
 from whimbrel.model.schema.domains import ORDER, Domain
@@ -40,14 +23,14 @@ if TYPE_CHECKING:
 Part: TypeAlias = Literal["attribute", "other", "operator", "value"]
 """The part of a predicate that is wrong: its attribute, the other attribute, its operator, or a value."""
 
-_WORDS: dict[type[Predicate], str] = {
-    In: "IN",
-    Contains: "CONTAINS",
-    Like: "LIKE",
-    StartsWith: "STARTS WITH",
-    EndsWith: "ENDS WITH",
-    RLike: "RLIKE",
-    InCidr: "IN CIDR",
+_WORDS: dict[type[ex.Predicate], str] = {
+    ex.In: "IN",
+    ex.Contains: "CONTAINS",
+    ex.Like: "LIKE",
+    ex.StartsWith: "STARTS WITH",
+    ex.EndsWith: "ENDS WITH",
+    ex.RLike: "RLIKE",
+    ex.InCidr: "IN CIDR",
 }
 _OPERATORS = ["=", "!=", "<", "<=", ">", ">=", *_WORDS.values()]
 
@@ -74,71 +57,57 @@ def check(schema: Schema, filter: Filter) -> None:
 def _misfits(schema: Schema, expression: Expression) -> Iterator[tuple[int, Misfit]]:
     """The predicates that do not fit, each with its number, counted from the left."""
     number = 0
-    stack: list[Expression] = [expression]
+    bounds: dict[int, list[tuple[ex.Compare, int]]] = {}
+    """The order comparisons of each AND, with the codes of their values."""
+    stack: list[tuple[Expression, int]] = [(expression, 0)]
     while stack:
-        node = stack.pop()
-        if isinstance(node, Not):
-            stack.append(node.term)
-        elif isinstance(node, And | Or):
-            stack += reversed(node.terms)
-            if isinstance(node, And):
-                yield from _ends_apart(schema, node, number)
+        node, conjunction = stack.pop()
+        if isinstance(node, ex.Not):
+            stack.append((node.term, 0))
+        elif isinstance(node, ex.And | ex.Or):
+            inside = id(node) if isinstance(node, ex.And) else 0
+            stack += [(term, inside) for term in reversed(node.terms)]
         else:
-            misfit = _misfit(schema, node)
-            if misfit is not None:
+            apart = None
+            if conjunction and isinstance(node, ex.Compare):
+                apart = _apart(schema, node, bounds.setdefault(conjunction, []))
+            if (misfit := apart or _misfit(schema, node)) is not None:
                 yield number, misfit
             number += 1
 
 
-def _ends_apart(schema: Schema, node: And, first: int) -> Iterator[tuple[int, Misfit]]:
-    """Bounds of one attribute, such as those of BETWEEN, that are not comparable: nothing lies between them."""
-    bounds: list[tuple[int, Compare, Ordered, int]] = []
-    number = first
-    for term in node.terms:
-        if isinstance(term, Compare) and term.op in ORDER and isinstance(term.value, str):
-            domain = schema.domain_of(term.attribute)
-            code = domain.codes.get(term.value) if isinstance(domain, Ordered) else None
-            if isinstance(domain, Ordered) and code is not None:
-                bounds.append((number, term, domain, code))
-        number += _leaves(term)
-    for place, (number, one, domain, code) in enumerate(bounds):
-        for _, other, _, other_code in bounds[:place]:
-            opposite = (one.op in ("<", "<=")) != (other.op in ("<", "<="))
-            if opposite and one.attribute == other.attribute and not domain.comparable(code, other_code):
-                problem = f"Expected a value comparable with {other.value!r}, but got {one.value!r}"
-                yield number, Misfit("incomparable", one.attribute, problem, "value")
-
-
-def _leaves(expression: Expression) -> int:
-    count, stack = 0, [expression]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Not):
-            stack.append(node.term)
-        elif isinstance(node, And | Or):
-            stack += node.terms
-        else:
-            count += 1
-    return count
-
-
-def _misfit(schema: Schema, node: Predicate) -> Misfit | None:
-    if isinstance(node, Constant):
+def _apart(schema: Schema, node: ex.Compare, bounds: list[tuple[ex.Compare, int]]) -> Misfit | None:
+    """Whether nothing can lie between a bound and an earlier one, such as those of BETWEEN: they are incomparable."""
+    domain = schema.domain_of(node.attribute)
+    if node.op not in ORDER or not isinstance(domain, Ordered) or node.value not in domain.codes:
         return None
-    if isinstance(node, CompareAttributes):
+    code = domain.codes[str(node.value)]
+    for other, other_code in bounds:
+        opposite = (node.op in ("<", "<=")) != (other.op in ("<", "<="))
+        if opposite and node.attribute == other.attribute and not domain.comparable(code, other_code):
+            problem = f"Expected a value comparable with {other.value!r}, but got {node.value!r}"
+            return Misfit("incomparable", node.attribute, problem, "value")
+    bounds.append((node, code))
+    return None
+
+
+def _misfit(schema: Schema, node: ex.Predicate) -> Misfit | None:
+    if isinstance(node, ex.Constant):
+        return None
+    if isinstance(node, ex.CompareAttributes):
         return _link_misfit(schema, node)
     domain = schema.domain_of(node.attribute)
     if domain is None:
         return _unknown(schema, node.attribute, "attribute")
-    if isinstance(node, IsNull | IsMissing):
+    if isinstance(node, ex.IsNull | ex.IsMissing):
         return None
-    operator = node.op if isinstance(node, Compare) else _WORDS[type(node)]
+    operator = node.op if isinstance(node, ex.Compare) else _WORDS[type(node)]
     if operator not in domain.operators:
         return _lacking(domain, node.attribute, operator)
     values: Sequence[Value | None] = ()
-    if isinstance(node, Compare):
+    if isinstance(node, ex.Compare):
         values = (node.value,)
-    elif isinstance(node, In | Contains):
+    elif isinstance(node, ex.In | ex.Contains):
         values = node.values
     for place, value in enumerate(values):
         if value is not None:
@@ -156,9 +125,8 @@ def _unknown(schema: Schema, name: str, part: Part) -> Misfit:
 
 
 def _lacking(domain: Domain, name: str, operator: str) -> Misfit:
-    kind = domain.definition()["kind"]
     known = ", ".join(sorted(domain.operators, key=_OPERATORS.index))
-    problem = f"Expected an operator of the {kind} domain of {name!r} ({known}), but got {operator}"
+    problem = f"Expected an operator of the {domain.kind} domain of {name!r} ({known}), but got {operator}"
     return Misfit("no-operator", name, problem, "operator")
 
 
@@ -178,7 +146,7 @@ def _value_misfit(domain: Domain, name: str, operator: str, value: Value, place:
     return None
 
 
-def _link_misfit(schema: Schema, node: CompareAttributes) -> Misfit | None:
+def _link_misfit(schema: Schema, node: ex.CompareAttributes) -> Misfit | None:
     left, right = schema.domain_of(node.left), schema.domain_of(node.right)
     if left is None:
         return _unknown(schema, node.left, "attribute")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
+from whimbrel.model.schema.definitions import Use
 from whimbrel.model.schema.domains import Boolean, Domain, Instant, Number, String
-from whimbrel.model.schema.event_types import Use
 from whimbrel.model.schema.fields import Fields, below
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from whimbrel.model.limits import EVENT_DEPTH
+from whimbrel.model.schema.definitions import Use
 from whimbrel.model.schema.domains import Boolean, Domain, Enumeration, Instant, Number, String
 from whimbrel.model.schema.errors import SchemaError
-from whimbrel.model.schema.event_types import Use
 from whimbrel.model.schema.fields import Fields, below
 
 if TYPE_CHECKING:

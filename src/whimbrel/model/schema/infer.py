@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from whimbrel.model.constraint import NULL_KEY
 from whimbrel.model.event import Event
-from whimbrel.model.schema.definitions import SchemaDefinitions
+from whimbrel.model.schema.definitions import SchemaDefinitions, Use
 from whimbrel.model.schema.domains import Boolean, Domain, Enumeration, Instant, Number, String
 from whimbrel.model.schema.errors import InvalidSchema, SchemaError
-from whimbrel.model.schema.event_types import Use
 from whimbrel.model.values import BOOLEAN, NUMBER, STRING, TIMESTAMP, TYPE_NAMES, SortKey
 
 if TYPE_CHECKING:

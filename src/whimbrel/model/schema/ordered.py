@@ -94,6 +94,7 @@ class OrderedEnumeration(Ordered):
     words: tuple[str, ...] = field(init=False)
     covers: tuple[CodeRun, ...] = field(init=False)
     """The pairs (lower, upper) of codes with nothing between them."""
+    kind = "enumerated"
 
     def __post_init__(self) -> None:
         values = check_values(self.values, "values")
@@ -161,7 +162,7 @@ class OrderedEnumeration(Ordered):
         return None
 
     def definition(self) -> dict[str, object]:
-        return {"kind": "enumerated", "values": list(self.values), "order": [list(chain) for chain in self.order]}
+        return {"kind": self.kind, "values": list(self.values), "order": [list(chain) for chain in self.order]}
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,7 @@ class Hierarchy(Ordered):
     words: tuple[str, ...] = field(init=False)
     ends: tuple[int, ...] = field(init=False)
     """For each code the first code behind its descendants."""
+    kind = "hierarchical"
 
     def __post_init__(self) -> None:
         children = _check_tree(self.children)
@@ -226,7 +228,7 @@ class Hierarchy(Ordered):
         return (">=", lowest) if self.runs(">=", lowest) == list(runs) else None
 
     def definition(self) -> dict[str, object]:
-        return {"kind": "hierarchical", "children": {name: list(below) for name, below in self.children.items()}}
+        return {"kind": self.kind, "children": {name: list(below) for name, below in self.children.items()}}
 
 
 _ORDERS: tuple[Comparison, ...] = ("<=", ">=", "<", ">")

@@ -14,11 +14,10 @@ from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
 from whimbrel.model.schema import documents, filter_check, filter_codes
-from whimbrel.model.schema.definitions import SchemaDefinitions
+from whimbrel.model.schema.definitions import SchemaDefinitions, Use, Uses, merge
 from whimbrel.model.schema.diff import Change, changes
 from whimbrel.model.schema.domains import Domain
 from whimbrel.model.schema.errors import InvalidEvent, SchemaError, Violation, did_you_mean
-from whimbrel.model.schema.event_types import Use, Uses, merge
 from whimbrel.model.schema.ordered import Ordered
 from whimbrel.model.schema.typed_event import TypedEvent, check_event
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from whimbrel.model.constraint import NULL_KEY
 from whimbrel.model.event import Elements, Event
+from whimbrel.model.schema.definitions import Use
 from whimbrel.model.schema.errors import Violation, did_you_mean
-from whimbrel.model.schema.event_types import Use
 from whimbrel.model.schema.ordered import Ordered
 from whimbrel.model.values import STRING, SortKey, Timestamp, Value, from_key
 

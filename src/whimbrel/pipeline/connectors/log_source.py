@@ -30,29 +30,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import types as t
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    DataType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
 
 from whimbrel.log import BelowFloor, BeyondEnd, LogReader
 from whimbrel.pipeline.connectors.log_columns import read_batches
 from whimbrel.pipeline.errors import ColumnError, OptionError, OtherLog
 
-_COLUMNS: dict[str, tuple[DataType, ...]] = {
-    "offset": (LongType(),),
-    "time": (TimestampType(),),
-    "event": (StringType(), BinaryType()),
-    "matches": (ArrayType(LongType()), ArrayType(LongType(), False)),
+_COLUMNS: dict[str, tuple[t.DataType, ...]] = {
+    "offset": (t.LongType(),),
+    "time": (t.TimestampType(),),
+    "event": (t.StringType(), t.BinaryType()),
+    "matches": (t.ArrayType(t.LongType()), t.ArrayType(t.LongType(), False)),
 }
 
 
@@ -64,15 +55,15 @@ class WhimbrelSource(DataSource):
         """The name for `format`."""
         return "whimbrel"
 
-    def schema(self) -> StructType:
+    def schema(self) -> t.StructType:
         """All columns, events as strings."""
-        return StructType([StructField(name, kinds[0], name == "matches") for name, kinds in _COLUMNS.items()])
+        return t.StructType([t.StructField(name, kinds[0], name == "matches") for name, kinds in _COLUMNS.items()])
 
-    def reader(self, schema: StructType) -> DataSourceReader:
+    def reader(self, schema: t.StructType) -> DataSourceReader:
         """The reader of a batch query."""
         return LogBatchReader(_Options.of(self.options), _arrow_schema(schema))
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+    def streamReader(self, schema: t.StructType) -> DataSourceStreamReader:  # noqa: N802
         """The reader of a streaming query."""
         return LogStreamReader(_Options.of(self.options), _arrow_schema(schema))
 
@@ -224,7 +215,7 @@ def _ranges(start: int, end: int, size: int) -> list[Range]:
     ]
 
 
-def _arrow_schema(schema: StructType) -> pa.Schema:
+def _arrow_schema(schema: t.StructType) -> pa.Schema:
     for field in schema:
         kinds = _COLUMNS.get(field.name)
         if kinds is None:

@@ -20,17 +20,9 @@ from whimbrel.model.schema import Schema
 from whimbrel.pipeline.errors import ColumnError, OptionError, PipelineError
 from whimbrel.pipeline.spark.expressions import literal, name, struct
 from whimbrel.pipeline.spark.transfer import READABLE, plan_transfer, positional
+from whimbrel.pipeline.stages.conform import type_checks
 from whimbrel.pipeline.stages.conform.schema_checks import SchemaCheck
-from whimbrel.pipeline.stages.conform.type_checks import (
-    CheckedValue,
-    Unknown,
-    ValuePlace,
-    check_fields,
-    check_parsed,
-    object_fields,
-    object_names,
-    shown,
-)
+from whimbrel.pipeline.stages.conform.type_checks import CheckedValue, Unknown, ValuePlace
 
 CONFORMED, REASONS, ORIGINAL = "conformed", "reasons", "event"
 _PARSED, _NAMES = "__whimbrel_parsed", "__whimbrel_names"
@@ -89,7 +81,7 @@ def _by_types(events: DataFrame, schema: StructType, unknown: Unknown, json: str
     _check_names("the schema", schema.names)
     columns = {key: name(key) for key in events.columns}
     if json is None:
-        checked = check_fields(events.schema, columns, schema, unknown, ValuePlace())
+        checked = type_checks.check_fields(events.schema, columns, schema, unknown, ValuePlace())
     else:
         _check_json(events, json, schema.names)
         events = _parsed(events, schema, json)
@@ -150,8 +142,8 @@ def _parsed(events: DataFrame, schema: StructType, json: str) -> DataFrame:
     into its plan, and parse the text as often, but it runs a generator once.
     """
     whole = events.select("*", sf.expr(f"explode(array(try_parse_json({name(json)})))").alias(_PARSED))
-    parts = {_part(place): field for place, field in enumerate(object_fields(_PARSED, schema).values())}
-    return whole.select("*", sf.expr(f"inline(array({struct({_NAMES: object_names(_PARSED), **parts})}))"))
+    parts = {_part(place): field for place, field in enumerate(type_checks.object_fields(_PARSED, schema).values())}
+    return whole.select("*", sf.expr(f"inline(array({struct({_NAMES: type_checks.object_names(_PARSED), **parts})}))"))
 
 
 def _part(place: int) -> str:
@@ -162,8 +154,8 @@ def _check_rows_of_json(columns: dict[str, str], schema: StructType, unknown: Un
     """Check the fields of the parsed objects; the other columns stay beside them."""
     is_object = f"{_NAMES} IS NOT NULL"
     fields = {key: _part(place) for place, key in enumerate(schema.names)}
-    checked = check_parsed(fields, _NAMES, schema, unknown, ValuePlace(None, is_object))
-    got = f"coalesce(concat('\\'', {shown(columns[json])}, '\\''), 'null')"
+    checked = type_checks.check_parsed(fields, _NAMES, schema, unknown, ValuePlace(None, is_object))
+    got = f"coalesce(concat('\\'', {type_checks.shown(columns[json])}, '\\''), 'null')"
     message = f"concat('expected a JSON object, but got ', {got})"
     no_object = ValuePlace(literal(json)).first_reason([(is_object, "", ""), ("TRUE", "json", message)])
     beside = {key: value for key, value in columns.items() if key != json or unknown == "keep"}

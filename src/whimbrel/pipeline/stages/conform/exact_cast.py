@@ -9,28 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.sql.types import (
-    ByteType,
-    CharType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StringType,
-    TimestampNTZType,
-    TimestampType,
-    VarcharType,
-)
+from pyspark.sql import types as t
 
 from whimbrel.pipeline.spark.expressions import literal, try_cast
 
-INTEGERS: dict[type[DataType], int] = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
+INTEGERS: dict[type[t.DataType], int] = {t.ByteType: 8, t.ShortType: 16, t.IntegerType: 32, t.LongType: 64}
 """Types of integers, and their bits."""
-FLOATS: dict[type[DataType], int] = {FloatType: 24, DoubleType: 53}
+FLOATS: dict[type[t.DataType], int] = {t.FloatType: 24, t.DoubleType: 53}
 """Types of floating-point numbers, and the bits of integers that they hold exactly."""
 
 _ISO = literal(
@@ -49,32 +34,32 @@ class ExactCast:
     holds: str | None = None
 
 
-def exact_cast(value: str, actual: DataType, declared: DataType) -> ExactCast | None:
+def exact_cast(value: str, actual: t.DataType, declared: t.DataType) -> ExactCast | None:
     """Cast values of the actual type to the declared one; None if that is never possible."""
-    if isinstance(declared, VarcharType | CharType):
-        return ExactCast(value, f"length({value}) <= {declared.length}") if isinstance(actual, StringType) else None
-    if actual == declared or (isinstance(actual, StringType) and isinstance(declared, StringType)):
+    if isinstance(declared, t.VarcharType | t.CharType):
+        return ExactCast(value, f"length({value}) <= {declared.length}") if isinstance(actual, t.StringType) else None
+    if actual == declared or (isinstance(actual, t.StringType) and isinstance(declared, t.StringType)):
         return ExactCast(value)
-    if isinstance(declared, TimestampType):
+    if isinstance(declared, t.TimestampType):
         return _timestamp(value, actual)
-    if isinstance(declared, DateType) and isinstance(actual, StringType):
+    if isinstance(declared, t.DateType) and isinstance(actual, t.StringType):
         date = f"if({value} RLIKE {_DATE}, {try_cast(value, 'date')}, NULL)"
         return ExactCast(date, f"{date} IS NOT NULL")
     if type(declared) in INTEGERS:
         return _integer(value, actual, declared)
     if type(declared) in FLOATS:
         return _float(value, actual, declared)
-    if isinstance(declared, DecimalType):
+    if isinstance(declared, t.DecimalType):
         return _decimal(value, actual, declared)
     return None
 
 
-def is_number(kind: DataType) -> bool:
+def is_number(kind: t.DataType) -> bool:
     """Whether values of a type are numbers."""
-    return type(kind) in INTEGERS or type(kind) in FLOATS or isinstance(kind, DecimalType)
+    return type(kind) in INTEGERS or type(kind) in FLOATS or isinstance(kind, t.DecimalType)
 
 
-def _integer(value: str, actual: DataType, declared: DataType) -> ExactCast | None:
+def _integer(value: str, actual: t.DataType, declared: t.DataType) -> ExactCast | None:
     bits = INTEGERS[type(declared)]
     converted = try_cast(value, declared.simpleString())
     if type(actual) in INTEGERS:
@@ -82,12 +67,12 @@ def _integer(value: str, actual: DataType, declared: DataType) -> ExactCast | No
     if type(actual) in FLOATS:  # a bound of 2 ** 63 is exact as a double, one of 2 ** 63 - 1 is not
         bound = f"{2.0 ** (bits - 1)!r}D"
         return ExactCast(converted, f"{value} >= -{bound} AND {value} < {bound} AND {value} % 1 = 0")
-    if isinstance(actual, DecimalType):
+    if isinstance(actual, t.DecimalType):
         return ExactCast(converted, f"coalesce({converted} = {value}, FALSE)")
     return None
 
 
-def _float(value: str, actual: DataType, declared: DataType) -> ExactCast | None:
+def _float(value: str, actual: t.DataType, declared: t.DataType) -> ExactCast | None:
     converted = try_cast(value, declared.simpleString())
     if type(actual) in INTEGERS:
         bits = INTEGERS[type(actual)]
@@ -98,14 +83,14 @@ def _float(value: str, actual: DataType, declared: DataType) -> ExactCast | None
         return ExactCast(
             converted, f"coalesce({below} AND {try_cast(converted, actual.simpleString())} = {value}, FALSE)"
         )
-    if isinstance(actual, FloatType | DecimalType):
+    if isinstance(actual, t.FloatType | t.DecimalType):
         return ExactCast(converted)
-    if isinstance(actual, DoubleType):
+    if isinstance(actual, t.DoubleType):
         return ExactCast(converted, f"CAST({converted} AS double) <=> {value}")
     return None
 
 
-def _decimal(value: str, actual: DataType, declared: DecimalType) -> ExactCast | None:
+def _decimal(value: str, actual: t.DataType, declared: t.DecimalType) -> ExactCast | None:
     if not is_number(actual):
         return None
     converted = try_cast(value, declared.simpleString())
@@ -113,12 +98,12 @@ def _decimal(value: str, actual: DataType, declared: DecimalType) -> ExactCast |
     return ExactCast(converted, f"coalesce({back} = {value}, FALSE)")
 
 
-def _timestamp(value: str, actual: DataType) -> ExactCast | None:
-    if isinstance(actual, DateType):
+def _timestamp(value: str, actual: t.DataType) -> ExactCast | None:
+    if isinstance(actual, t.DateType):
         return ExactCast(f"timestamp_seconds(unix_date({value}) * 86400L)")
-    if isinstance(actual, TimestampNTZType):
+    if isinstance(actual, t.TimestampNTZType):
         return ExactCast(try_cast(f"concat(CAST({value} AS string), '+00:00')", "timestamp"))
-    if isinstance(actual, StringType):
+    if isinstance(actual, t.StringType):
         return _timestamp_of_text(value)
     return None
 

@@ -10,25 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    LongType,
-    MapType,
-    NullType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-    VariantType,
-)
+from pyspark.sql import types as t
 
 from whimbrel.pipeline.spark.expressions import literal, name, struct, type_name
 from whimbrel.pipeline.stages.conform.exact_cast import FLOATS, ExactCast, exact_cast, is_number
@@ -39,17 +21,17 @@ SHOWN = 80
 """Characters of a value that a message shows."""
 _NO_REASONS = "CAST(array() AS array<struct<attribute: string, kind: string, message: string>>)"
 _NO_SUCH_FIELD = "'expected no such field'"
-_NESTED = (StructType, ArrayType, MapType)
-_IN_VARIANT: tuple[tuple[str, DataType], ...] = (
-    ("BOOLEAN", BooleanType()),
-    ("BIGINT", LongType()),
-    ("DOUBLE", DoubleType()),
-    ("FLOAT", FloatType()),
-    ("STRING", StringType()),
-    ("BINARY", BinaryType()),
-    ("DATE", DateType()),
-    ("TIMESTAMP", TimestampType()),
-    ("TIMESTAMP_NTZ", TimestampNTZType()),
+_NESTED = (t.StructType, t.ArrayType, t.MapType)
+_IN_VARIANT: tuple[tuple[str, t.DataType], ...] = (
+    ("BOOLEAN", t.BooleanType()),
+    ("BIGINT", t.LongType()),
+    ("DOUBLE", t.DoubleType()),
+    ("FLOAT", t.FloatType()),
+    ("STRING", t.StringType()),
+    ("BINARY", t.BinaryType()),
+    ("DATE", t.DateType()),
+    ("TIMESTAMP", t.TimestampType()),
+    ("TIMESTAMP_NTZ", t.TimestampNTZType()),
 )
 """The names of scalar types inside variants; decimals, which have a scale, are handled apart."""
 
@@ -108,7 +90,7 @@ class ValuePlace:
 
 
 def check_fields(
-    actual: StructType, values: Mapping[str, str], declared: StructType, unknown: Unknown, place: ValuePlace
+    actual: t.StructType, values: Mapping[str, str], declared: t.StructType, unknown: Unknown, place: ValuePlace
 ) -> CheckedValue:
     """Check the fields of a row or struct. The value is a struct of the declared fields, then of others to keep."""
     found, one, many = dict[str, str](), list[str](), list[str]()
@@ -130,16 +112,16 @@ def check_fields(
 
 
 def check(
-    value: str, actual: DataType, declared: DataType, nullable: bool, unknown: Unknown, place: ValuePlace
+    value: str, actual: t.DataType, declared: t.DataType, nullable: bool, unknown: Unknown, place: ValuePlace
 ) -> CheckedValue:
     """Check a value of the actual type against the declared type."""
-    if isinstance(actual, VariantType) and not isinstance(declared, VariantType):
+    if isinstance(actual, t.VariantType) and not isinstance(declared, t.VariantType):
         return _check_variant(value, declared, nullable, unknown, place)
     # NaN is read as null.
     null = f"({value} IS NULL OR isnan({value}))" if type(actual) in FLOATS else f"{value} IS NULL"
     cases = [(null, "" if nullable else "null", _expected(declared, "'null'"))]
     inner: CheckedValue | None = None
-    if isinstance(actual, NullType):
+    if isinstance(actual, t.NullType):
         inner = CheckedValue(_nothing(declared))
     elif isinstance(actual, _NESTED):
         inner = _check_nested(value, actual, declared, unknown, place.inside(f"NOT ({null})"))
@@ -154,7 +136,7 @@ def check(
     return CheckedValue(inner.value, one + inner.one, inner.many)
 
 
-def object_fields(value: str, declared: StructType) -> dict[str, str]:
+def object_fields(value: str, declared: t.StructType) -> dict[str, str]:
     """The declared fields of a JSON object, each a variant, or null where there is none."""
     return {key: _get(value, "variant", _json_path(key)) for key in declared.names}
 
@@ -165,10 +147,10 @@ def object_names(value: str) -> str:
 
 
 def check_parsed(
-    fields: Mapping[str, str], names: str, declared: StructType, unknown: Unknown, place: ValuePlace
+    fields: Mapping[str, str], names: str, declared: t.StructType, unknown: Unknown, place: ValuePlace
 ) -> CheckedValue:
     """Check a JSON object, of which the declared fields and the names of all fields were extracted before."""
-    actual = StructType([StructField(key, VariantType()) for key in declared.names])
+    actual = t.StructType([t.StructField(key, t.VariantType()) for key in declared.names])
     checked = check_fields(actual, fields, declared, unknown, place)
     if unknown != "report":
         return checked
@@ -184,21 +166,23 @@ def shown(text: str) -> str:
 
 
 def _check_nested(
-    value: str, actual: DataType, declared: DataType, unknown: Unknown, place: ValuePlace
+    value: str, actual: t.DataType, declared: t.DataType, unknown: Unknown, place: ValuePlace
 ) -> CheckedValue | None:
     """A struct, array or map of known types; None if it is not what was declared."""
-    if isinstance(actual, StructType) and isinstance(declared, StructType):
+    if isinstance(actual, t.StructType) and isinstance(declared, t.StructType):
         fields = {key: f"{value}.{name(key)}" for key in actual.names}
         checked = check_fields(actual, fields, declared, unknown, place)
         return CheckedValue(f"if({value} IS NULL, NULL, {checked.value})", checked.one, checked.many)
-    if isinstance(actual, ArrayType) and isinstance(declared, ArrayType):
+    if isinstance(actual, t.ArrayType) and isinstance(declared, t.ArrayType):
         return _members(value, actual.elementType, declared, unknown, place)
-    if isinstance(actual, MapType) and isinstance(declared, MapType) and actual.keyType == declared.keyType:
+    if isinstance(actual, t.MapType) and isinstance(declared, t.MapType) and actual.keyType == declared.keyType:
         return _entries(value, actual.valueType, declared, unknown, place)
     return None
 
 
-def _members(value: str, actual: DataType, declared: ArrayType, unknown: Unknown, place: ValuePlace) -> CheckedValue:
+def _members(
+    value: str, actual: t.DataType, declared: t.ArrayType, unknown: Unknown, place: ValuePlace
+) -> CheckedValue:
     if actual == declared.elementType and declared.containsNull and not isinstance(actual, _NESTED):
         return CheckedValue(value)
     member, position = f"m{place.depth}", f"i{place.depth}"
@@ -208,7 +192,7 @@ def _members(value: str, actual: DataType, declared: ArrayType, unknown: Unknown
     return CheckedValue(f"transform({value}, {member} -> {checked.value})", [], [_if(place.there, reasons)])
 
 
-def _entries(value: str, actual: DataType, declared: MapType, unknown: Unknown, place: ValuePlace) -> CheckedValue:
+def _entries(value: str, actual: t.DataType, declared: t.MapType, unknown: Unknown, place: ValuePlace) -> CheckedValue:
     entry, key, held = f"e{place.depth}", f"k{place.depth}", f"v{place.depth}"
 
     def checked(key: str, held: str) -> CheckedValue:
@@ -220,7 +204,9 @@ def _entries(value: str, actual: DataType, declared: MapType, unknown: Unknown, 
     return CheckedValue(converted, [], [_if(place.there, reasons)])
 
 
-def _check_variant(value: str, declared: DataType, nullable: bool, unknown: Unknown, place: ValuePlace) -> CheckedValue:
+def _check_variant(
+    value: str, declared: t.DataType, nullable: bool, unknown: Unknown, place: ValuePlace
+) -> CheckedValue:
     """Check a value inside JSON, which is missing, null, or of a type that differs from row to row."""
     got = f"concat(lower(schema_of_variant({value})), ' ', {shown(f'to_json({value})')})"
     wrong_type = _expected(declared, got)
@@ -229,7 +215,7 @@ def _check_variant(value: str, declared: DataType, nullable: bool, unknown: Unkn
         (f"is_variant_null({value})", "" if nullable else "null", _expected(declared, "'null'")),
     ]
     if isinstance(declared, _NESTED):
-        kind = "array<variant>" if isinstance(declared, ArrayType) else "map<string, variant>"
+        kind = "array<variant>" if isinstance(declared, t.ArrayType) else "map<string, variant>"
         inner = _get(value, kind)
         cases.append((f"{inner} IS NULL", "type", wrong_type))
         checked = _variant_nested(value, inner, declared, unknown, place.inside(f"{inner} IS NOT NULL"))
@@ -242,17 +228,17 @@ def _check_variant(value: str, declared: DataType, nullable: bool, unknown: Unkn
     return CheckedValue(f"CASE {branches} END" if casts else _nothing(declared), [place.first_reason(cases)])
 
 
-def _variant_nested(value: str, inner: str, declared: DataType, unknown: Unknown, place: ValuePlace) -> CheckedValue:
-    if isinstance(declared, ArrayType):
-        return _members(inner, VariantType(), declared, unknown, place)
-    if isinstance(declared, MapType):
-        return _entries(inner, VariantType(), declared, unknown, place)
-    assert isinstance(declared, StructType)
+def _variant_nested(value: str, inner: str, declared: t.DataType, unknown: Unknown, place: ValuePlace) -> CheckedValue:
+    if isinstance(declared, t.ArrayType):
+        return _members(inner, t.VariantType(), declared, unknown, place)
+    if isinstance(declared, t.MapType):
+        return _entries(inner, t.VariantType(), declared, unknown, place)
+    assert isinstance(declared, t.StructType)
     checked = check_parsed(object_fields(value, declared), object_names(value), declared, unknown, place)
     return CheckedValue(f"if({inner} IS NULL, NULL, {checked.value})", checked.one, checked.many)
 
 
-def _variant_casts(value: str, declared: DataType) -> list[tuple[str, ExactCast]]:
+def _variant_casts(value: str, declared: t.DataType) -> list[tuple[str, ExactCast]]:
     """For each scalar type that can be cast: a condition, whether the variant holds it, and the cast."""
     found = []
     kind = f"schema_of_variant({value})"
@@ -265,12 +251,12 @@ def _variant_casts(value: str, declared: DataType) -> list[tuple[str, ExactCast]
     return found
 
 
-def _variant_decimal(value: str, declared: DataType) -> ExactCast:
+def _variant_decimal(value: str, declared: t.DataType) -> ExactCast:
     """A number with a point or many digits: an integer exactly, anything else as the nearest binary64."""
     nearest = _get(value, "double")
     if type(declared) in FLOATS:
         return ExactCast(f"try_cast({nearest} AS {type_name(declared)})")
-    exact = _get(value, type_name(declared if isinstance(declared, DecimalType) else DecimalType(38, 0)))
+    exact = _get(value, type_name(declared if isinstance(declared, t.DecimalType) else t.DecimalType(38, 0)))
     converted = f"try_cast({exact} AS {type_name(declared)})"
     return ExactCast(converted, f"coalesce(CAST({exact} AS double) = {nearest}, FALSE) AND {converted} IS NOT NULL")
 
@@ -284,23 +270,23 @@ def _json_path(key: str) -> str:
     return f"$[{quote}{key}{quote}]"
 
 
-def _nothing(kind: DataType) -> str:
+def _nothing(kind: t.DataType) -> str:
     return f"CAST(NULL AS {type_name(kind)})"
 
 
-def _expected(declared: DataType, got: str) -> str:
+def _expected(declared: t.DataType, got: str) -> str:
     return f"concat({literal(f'expected {declared.simpleString()}, but got ')}, {got})"
 
 
-def _cannot_hold(declared: DataType, got: str) -> str:
+def _cannot_hold(declared: t.DataType, got: str) -> str:
     return f"concat({_expected(declared, got)}, ', which it cannot hold')"
 
 
-def _shown(value: str, actual: DataType) -> str:
+def _shown(value: str, actual: t.DataType) -> str:
     kind = literal(actual.simpleString())
-    if isinstance(actual, (*_NESTED, BinaryType, VariantType)):
+    if isinstance(actual, (*_NESTED, t.BinaryType, t.VariantType)):
         return kind
-    quote = "\\'" if isinstance(actual, StringType) else ""
+    quote = "\\'" if isinstance(actual, t.StringType) else ""
     return f"concat({kind}, ' {quote}', {shown(f'CAST({value} AS string)')}, '{quote}')"
 
 
