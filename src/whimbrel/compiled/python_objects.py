@@ -28,7 +28,7 @@ from whimbrel.compiled.plain import is_plain
 TYPE_AT, STATE_AT = 8, 32
 """Byte offsets in an object: of its type, and, in a text, of the bits that say how it is stored."""
 
-TEXT, INTEGER, FLOAT, LIST, NONE, TRUE, FALSE, ASCII = range(8)
+TEXT, INTEGER, FLOAT, LIST, NONE, TRUE, FALSE, ASCII, DICT = range(9)
 """Places in `KINDS`: the address of each type and constant, and the bit of an ASCII text."""
 
 _NAMES: list[str] = []
@@ -44,6 +44,7 @@ _address, _status = types.int64, types.int32
 next_item = _function("PyDict_Next", _status, _address, _address, _address, _address)
 find_item = _function("PyDict_GetItemWithError", _address, _address, _address)
 set_item = _function("PyDict_SetItem", _status, _address, _address, _address)
+dict_size = _function("PyDict_Size", types.int64, _address)
 list_size = _function("PyList_Size", types.int64, _address)
 list_member = _function("PyList_GetItem", _address, _address, types.int64)
 integer = _function("PyLong_AsLongLongAndOverflow", types.int64, _address, _address)
@@ -130,5 +131,6 @@ def _is_readable() -> bool:
 
 READABLE = not is_plain() and _is_readable()
 KINDS = np.array(
-    [id(str), id(int), id(float), id(list), id(None), id(True), id(False), _ascii_bit() if READABLE else 0], np.int64
+    [id(str), id(int), id(float), id(list), id(None), id(True), id(False), _ascii_bit() if READABLE else 0, id(dict)],
+    np.int64,
 )

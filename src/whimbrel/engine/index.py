@@ -17,11 +17,12 @@ from whimbrel.engine.access.warm_up import WARM_UP
 from whimbrel.engine.intake.subscriptions import admit, read_subscriptions
 from whimbrel.engine.live.subscription_set import SubscriptionSet
 from whimbrel.engine.matching.blocks import Search, match_event, match_units
+from whimbrel.engine.matching.event_forms import open_source, sample_of
 from whimbrel.engine.matching.results import pairs_table
-from whimbrel.engine.matching.units import FIRST_UNIT, Units, sample_of
+from whimbrel.engine.matching.units import FIRST_UNIT, Units
 from whimbrel.engine.matching.workspace import Workspaces
 from whimbrel.model.event import Event
-from whimbrel.model.matcher import Matcher
+from whimbrel.model.matcher import Errors, Matcher
 from whimbrel.model.subscription import Id, Subscription
 
 if TYPE_CHECKING:
@@ -118,26 +119,34 @@ class Index(Matcher):
         finally:
             self._workspaces.give_back(workspace)
 
-    def match_batch(self, events: object, threads: int | None = None) -> pa.Table:
-        """Match many events: a table of `event` (row number) and `subscription` (id), in event order."""
-        return pairs_table(self.match_blocks(events, threads), self._subscriptions.ids)
+    def match_batch(self, events: object, threads: int | None = None, errors: Errors | None = None) -> pa.Table:
+        """Match many events: a table of `event` (row number) and `subscription` (id), in event order.
 
-    def match_blocks(self, events: object, threads: int | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        Events are a list or any iterable of objects, an Arrow table or batch, or a pandas or polars frame. The first
+        bad event is raised with its row; with `errors`, a list, each is put there as (row, error) and has no matches.
+        """
+        return pairs_table(self.match_blocks(events, threads, errors), self._subscriptions.ids)
+
+    def match_blocks(
+        self, events: object, threads: int | None = None, errors: Errors | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """The fast lane: yields (offsets, rows) for a run of events at a time, in event order.
 
         Event e of the run has rows[offsets[e]:offsets[e + 1]]; `ids(rows)` names them. Both arrays are reused: copy
-        what must outlive the next step. Memory stays bounded however many pairs match.
+        what must outlive the next step. Memory stays bounded however many pairs match. Takes what `match_batch` takes.
         """
-        events = self._typed(events)
+        source = open_source(events, self.schema)
         snapshot = self._subscriptions.segments.compiled()
         workers = threads if threads is not None else os.cpu_count() or 1
         first = self._unit if workers == 1 else FIRST_UNIT  # several threads are to share even a few events
-        units = Units(events, snapshot.attributes(), self._timestamps, first)
-        search = Search(snapshot, self._timestamps, self._subscriptions.verify)
-        for result in match_units(search, units, self._workspaces, workers):
-            self._events += len(result[0]) - 1
+        units = Units(source, first)
+        search = Search(snapshot, self._timestamps, self._subscriptions.verify, errors is not None)
+        for offsets, rows, refused in match_units(search, units, self._workspaces, workers):
+            self._events += len(offsets) - 1
             self._unit = units.size
-            yield result
+            if errors is not None:
+                errors.extend(refused)
+            yield offsets, rows
 
     def ids(self, rows: np.ndarray) -> np.ndarray | pa.Array:
         """The ids of rows that `match_blocks` gave: int64, or an Arrow array of strings."""
@@ -158,7 +167,7 @@ class Index(Matcher):
 
     def analyze(self, sample: object) -> None:
         """Plan anew for events like these (any shape that match_batch takes); the first 10,000 are looked at."""
-        taken = sample_of(self._typed(sample), SAMPLE_EVENTS, self.attributes(), self._timestamps)
+        taken = sample_of(open_source(sample, self.schema), SAMPLE_EVENTS, self._timestamps)
         with self._subscriptions.segments.lock:
             self._subscriptions.segments.plan_anew(taken)
 
@@ -247,14 +256,6 @@ class Index(Matcher):
 
     def _read(self, event: Event | Mapping[str, object]) -> Event:
         return Event.of(event, self._timestamps) if self.schema is None else self.schema.read(event)
-
-    def _typed(self, events: object) -> object:
-        """Events of any shape, in the codes of the schema if there is one."""
-        if self.schema is None:
-            return events
-        from whimbrel.engine.matching.typed_events import typed_events
-
-        return typed_events(self.schema, events)
 
     def _check(self) -> None:
         """Assert every invariant; for tests."""

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, ClassVar
 from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.matchers.papers import Paper
 from whimbrel.model.conjunction import Conjunction
-from whimbrel.model.errors import DuplicateId, FilterError, IdKindError, UnknownId
+from whimbrel.model.errors import DuplicateId, FilterError, IdKindError, RowError, UnknownId
 from whimbrel.model.event import Event
-from whimbrel.model.event_tables import read_events, read_typed_events
+from whimbrel.model.event_tables import as_arrow, read_events, read_good_events, read_typed_events
 from whimbrel.model.explain import Explanation, explain
 from whimbrel.model.filter import Filter
-from whimbrel.model.matcher import Matcher
+from whimbrel.model.matcher import Errors, Matcher
 from whimbrel.model.near_misses import NearMiss, near_misses
 from whimbrel.model.subscription import Id, Subscription, id_kind
 
@@ -97,8 +97,13 @@ class BaseMatcher(Matcher, ABC):
         """The ids of the subscriptions that the event matches, each once, in order of addition."""
         return [self._subscriptions[place].id for place in sorted(self._match_places(event))]
 
-    def match_batch(self, events: object) -> pa.Table:
-        """Match many events (dicts, Arrow, pandas or polars): a table of event row and subscription."""
+    def match_batch(self, events: object, *, errors: Errors | None = None) -> pa.Table:
+        """Match many events (dicts, Arrow, pandas or polars): a table of event row and subscription.
+
+        The first bad event is raised with its row; with `errors`, each is put there as (row, error).
+        """
+        if errors is not None:
+            return self._match_good(events, errors)
 
         def pairs() -> Iterator[tuple[int, Id]]:
             for row, event in enumerate(self._read_all(events)):
@@ -161,6 +166,26 @@ class BaseMatcher(Matcher, ABC):
         if self.schema is not None:
             return read_typed_events(self.schema, events)
         return read_events(events, self.attributes(), self.timestamps)
+
+    def _match_good(self, events: object, errors: Errors) -> pa.Table:
+        """`match_batch` of the good events; the others go to `errors`."""
+        rows, good = array("q"), list[Event]()
+        attributes, schema = self.attributes(), self.schema
+        if schema is not None:
+            table = as_arrow(events)
+            events, attributes = (events, frozenset()) if table is None else (table, frozenset(table.column_names))
+        for row, event in read_good_events(events, attributes, self.timestamps if schema is None else (), errors):
+            try:
+                good.append(event if schema is None else schema.read(event, row))
+            except RowError as error:
+                errors.append((row, error))
+                continue
+            rows.append(row)
+        errors.sort(key=lambda one: one[0])
+        found = self.match_batch(good)
+        import pyarrow as pa
+
+        return found.set_column(0, "event", pa.array(rows, pa.int64()).take(found["event"]))
 
     def _parse(self, filter: object, dialect: str) -> Filter:
         """The filter, typed if there is a schema."""

@@ -11,9 +11,10 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from whimbrel.model.errors import DuplicateId, IdKindError, UnknownId, UnsupportedEvent, UnsupportedFilter
+from whimbrel.model.errors import DuplicateId, EventError, IdKindError, UnknownId, UnsupportedEvent, UnsupportedFilter
+from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
-from whimbrel.model.matcher import Matcher
+from whimbrel.model.matcher import Errors, Matcher
 
 
 class CheckedMatcher(Matcher, Protocol):
@@ -157,10 +158,36 @@ def check_batch_equals_single_events(make: Maker) -> None:
     matcher, _ = _filled(make)
     events = [event for event in _EVENTS if _answers(matcher, event)]
     pairs = [(row, id) for row, event in enumerate(events) for id in matcher.match(event)]
-    table = matcher.match_batch(events)
-    rows = table.column("event").to_pylist()
-    assert rows == sorted(rows)
-    assert sorted(zip(rows, table.column("subscription").to_pylist(), strict=True)) == sorted(pairs)
+    assert _pairs(matcher.match_batch(events)) == pairs
+
+
+def check_all_forms_of_events_give_the_same_pairs(make: Maker) -> None:
+    """A list, a generator and a table of the same events give the same pairs."""
+    matcher, _ = _filled(make)
+    events = [event for event in _EVENTS if all(type(value) is int for value in event.values())]
+    expected = [(row, id) for row, event in enumerate(events) for id in matcher.match(event)]
+    table = pa.table({name: [event.get(name) for event in events] for name in ("a", "b", "c")})
+    forms: list[object] = [events, (event for event in events), [Event(event) for event in events]]
+    for form in (*forms, table, table.to_batches()[0]):
+        assert _pairs(matcher.match_batch(form)) == expected, type(form)
+
+
+def check_bad_events_are_skipped_or_raised(make: Maker) -> None:
+    """A bad event of a batch is raised with its row, or collected; then it keeps its row and has no matches."""
+    matcher = make()
+    matcher.add(1, "a = 1")
+    matcher.add(2, "TRUE")
+    events: list[object] = [{"a": 1}, {"a": b"x"}, {"a": 0}, 7, {"c": 10**1_001}, {"a": 1}]
+    errors: Errors = []
+    assert _pairs(matcher.match_batch(events, errors=errors)) == [(0, 1), (0, 2), (2, 2), (5, 1), (5, 2)]
+    assert [(row, error.row) for row, error in errors] == [(1, 1), (3, 3), (4, 4)]
+    try:
+        matcher.match_batch(events)
+    except EventError as error:
+        raised = error.row
+    else:
+        raised = None
+    assert raised == 1, "Expected EventError at row 1"
 
 
 def check_refusals_are_typed(make: Maker) -> None:
@@ -175,6 +202,13 @@ def check_refusals_are_typed(make: Maker) -> None:
                 raise AssertionError("Expected the construct and the members that support it") from refusal
             assert len(matcher) == before
             matcher._check()
+
+
+def _pairs(table: pa.Table) -> list[tuple[int, int]]:
+    """The pairs of a result, which must be in event order; sorted within an event."""
+    rows = table.column("event").to_pylist()
+    assert rows == sorted(rows)
+    return sorted(zip(rows, table.column("subscription").to_pylist(), strict=True))
 
 
 def _answers(matcher: CheckedMatcher, event: dict[str, object]) -> bool:
@@ -207,5 +241,7 @@ CHECKS: tuple[Check, ...] = (
     check_replace_keeps_the_place,
     check_errors_change_nothing,
     check_batch_equals_single_events,
+    check_all_forms_of_events_give_the_same_pairs,
+    check_bad_events_are_skipped_or_raised,
     check_refusals_are_typed,
 )

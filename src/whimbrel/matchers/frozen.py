@@ -24,6 +24,7 @@ from whimbrel.matchers.runs import Int32s, Int64s, offsets, take_runs
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event
 from whimbrel.model.event_tables import as_arrow, rows_of
+from whimbrel.model.matcher import Errors
 from whimbrel.ranks.encoding.event_encoder import EventEncoder
 from whimbrel.ranks.encoding.event_grid import MISSING, EventGrid, event_grid
 
@@ -83,8 +84,13 @@ class FrozenMatcher(BulkMatcher):
             matches += links.count(rows, ends)
         return seen, matches
 
-    def match_batch(self, events: object) -> pa.Table:
-        """Match many events (dicts, Arrow, pandas or polars): a table of event row and subscription."""
+    def match_batch(self, events: object, *, errors: Errors | None = None) -> pa.Table:
+        """Match many events (dicts, Arrow, pandas or polars): a table of event row and subscription.
+
+        The first bad event is raised with its row; with `errors`, each is put there as (row, error).
+        """
+        if errors is not None:
+            return self._match_good(events, errors)
         import pyarrow as pa
 
         rows, places, seen = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int32)], 0

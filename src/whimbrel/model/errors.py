@@ -60,7 +60,17 @@ class FilterSyntaxError(FilterError):
         super().__init__(f"Expected {expected}, but got {found}", text, position)
 
 
-class LimitExceeded(WhimbrelError):
+class RowError(WhimbrelError):
+    """An error that may be about one event of many: the one at `row`."""
+
+    row: int | None = None
+
+    def at_row(self, row: int | None) -> RowError:
+        """The same error in the event of that row; None: in a single event."""
+        raise NotImplementedError
+
+
+class LimitExceeded(RowError):
     """Something is larger than its limit in `whimbrel.model.limits`; `row`: in which event, if it is one of many."""
 
     def __init__(self, limit: str, size: int, maximum: int, unit: str, where: str = "", row: int | None = None) -> None:
@@ -79,7 +89,7 @@ class LimitExceeded(WhimbrelError):
         return LimitExceeded(self.limit, self.size, self.maximum, self.unit, self.where or "$", row)
 
 
-class EventError(WhimbrelError):
+class EventError(RowError):
     """An event was refused: what was `expected` at `path`, what was `found`, and the `row` if it is one of many."""
 
     def __init__(self, expected: str, found: str, path: str = "$", row: int | None = None) -> None:

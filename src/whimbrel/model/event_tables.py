@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from whimbrel.model.event_schema import EventSchema
+    from whimbrel.model.matcher import Errors
 
 _ROWS = 4_096
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
@@ -43,6 +44,38 @@ def read_typed_events(schema: EventSchema, events: object) -> Iterator[Event]:
     table = as_arrow(events)
     rows = read_events(events, ()) if table is None else read_events(table, table.column_names)
     return (schema.read(event, row) for row, event in enumerate(rows))
+
+
+def read_good_events(
+    events: object, attributes: Collection[str], timestamps: Collection[str], errors: Errors
+) -> Iterator[tuple[int, Event]]:
+    """The events that `read_events` gives, with their rows; the row and the error of each bad one go to `errors`."""
+    table = as_arrow(events)
+    if table is None:
+        if isinstance(events, Mapping) or not isinstance(events, Iterable):
+            raise EventError("a list of objects, an Arrow table or a data frame", type(events).__name__)
+        for row, event in enumerate(events):
+            try:
+                yield row, Event.of(event, timestamps)
+            except (EventError, LimitExceeded) as error:
+                errors.append((row, error.at_row(row)))
+        return
+    wanted = _Wanted(attributes)
+    for name, column in zip(table.column_names, table.slice(0, 0).columns, strict=True):
+        if name in wanted.names or name in wanted.above:
+            _cells(column.combine_chunks(), name, wanted)  # raises for a column that is wrong as a whole
+    for first in range(0, table.num_rows, _ROWS):
+        part = rows_of(table, first, first + _ROWS)
+        try:
+            found = list(_table_events(part, attributes, timestamps))
+        except (EventError, LimitExceeded):
+            for row in range(part.num_rows):
+                try:
+                    yield first + row, next(_table_events(part.slice(row, 1), attributes, timestamps))
+                except (EventError, LimitExceeded) as error:
+                    errors.append((first + row, error.at_row(first + row)))
+        else:
+            yield from enumerate(found, first)
 
 
 def as_arrow(events: object) -> pa.Table | None:

@@ -7,15 +7,20 @@ checks every signature.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from whimbrel.model.errors import RowError
     from whimbrel.model.event import Event
     from whimbrel.model.explain import Explanation
     from whimbrel.model.near_misses import NearMiss
     from whimbrel.model.subscription import Id, Subscription
+
+
+Errors: TypeAlias = "list[tuple[int, RowError]]"
+"""Events of a batch that were refused: the row and the error of each."""
 
 
 class Matcher(Protocol):
@@ -40,8 +45,12 @@ class Matcher(Protocol):
     def match(self, event: Event | Mapping[str, object]) -> list[Id]:
         """The ids of the subscriptions that the event matches, each once, in order of addition."""
 
-    def match_batch(self, events: object) -> pa.Table:
-        """Match many events: a table of `event` (row number) and `subscription` (id), in event order."""
+    def match_batch(self, events: object, *, errors: Errors | None = None) -> pa.Table:
+        """Match many events: a table of `event` (row number) and `subscription` (id), in event order.
+
+        The first bad event is raised with its row. With `errors`, a list, each is put there as (row, error) and has no
+        matches.
+        """
 
     def explain(self, id: Id, event: Event | Mapping[str, object]) -> Explanation:
         """Why a subscription matches an event or not: each constraint, held or not, and the values seen."""

@@ -28,6 +28,7 @@ from whimbrel.compiled import python_objects as objects
 from whimbrel.compiled.views import words_of
 from whimbrel.model.errors import EventError, LimitExceeded, WhimbrelError
 from whimbrel.model.event import Event
+from whimbrel.ranks.encoding import object_batches as batches
 from whimbrel.ranks.encoding import single_events as singles
 from whimbrel.ranks.encoding.dict_kernels import GIVEN_UP, read_dict
 from whimbrel.ranks.encoding.event_encoder import EncodedEvents, EventEncoder
@@ -61,9 +62,10 @@ class Reader:
         """The entries of one event, and how many of them are from the kernel."""
         others = array("i"), list[float]()
         count, coupled = self.encoder.single_events.read(event, timestamps, self.words, *others)
-        attrs = array("i", [*self.entries.attrs[:count].tolist(), *others[0]])
-        cells = [*self.entries.cells[:count].tolist(), *others[1]]
-        return self.encoder._ranked(attrs, cells, [0, len(attrs)], np.array([coupled], np.uint8)), count
+        attrs = np.array([*self.entries.attrs[:count].tolist(), *others[0]], np.int32)
+        cells = np.array([*self.entries.cells[:count].tolist(), *others[1]], np.float64)
+        ends = np.array([0, len(attrs)], np.int64)
+        return self.encoder._ranked(attrs, cells, ends, np.array([coupled], np.uint8)), count
 
 
 def read(encoder: EventEncoder, event: Any, timestamps: Sequence[str] = ()) -> tuple[EncodedEvents, int]:
@@ -84,6 +86,15 @@ def agree(encoder: EventEncoder, event: dict[Any, Any], timestamps: Sequence[str
     expected = outcome(lambda: encoder.encode_event(Event(event, timestamps)))
     assert outcome(lambda: read(encoder, event, timestamps)[0]) == expected
     assert outcome(lambda: encoder.encode_event(event, timestamps)) == expected
+    assert outcome(lambda: encoder.encode_events([event], timestamps)) == _at_row_0(expected)
+
+
+def _at_row_0(found: object) -> object:
+    match found:
+        case (kind, str(text)):
+            before, at, place = text.rpartition(" - at ")
+            return kind, f"{before}{at}event 0: {place}" if at else f"{text} - at event 0: $"
+    return found
 
 
 class Text(str):
@@ -315,6 +326,7 @@ def test_an_event_that_another_thread_changes_is_read_at_one_moment() -> None:
 def readable(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether dicts are read by the kernel."""
     monkeypatch.setattr(singles, "READABLE", request.param)
+    monkeypatch.setattr(batches, "READABLE", request.param)
     return bool(request.param)
 
 
@@ -334,8 +346,12 @@ MATCHED: list[dict[str, Any]] = [
 def test_an_index_answers_as_its_filters_do(readable: bool) -> None:
     index = Index()
     index.add_many(enumerate(FILTERS))
-    for event in [*MATCHED, *MATCHED]:
-        assert index.match(event) == [n for n, text in enumerate(FILTERS) if Filter.parse(text).matches(event)]
+    expected = [[n for n, text in enumerate(FILTERS) if Filter.parse(text).matches(event)] for event in MATCHED]
+    for event, found in zip([*MATCHED, *MATCHED], [*expected, *expected], strict=True):
+        assert index.match(event) == found
+    table = index.match_batch(MATCHED * 100)
+    pairs = sorted(zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True))
+    assert pairs == [(row, n) for row, found in enumerate(expected * 100) for n in found]
 
 
 def test_an_event_of_many_values_has_all_of_them(readable: bool) -> None:

@@ -13,17 +13,16 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
-from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.live.snapshot import Snapshot
-from whimbrel.engine.matching.results import Result, Verify, merged, settled
-from whimbrel.engine.matching.units import Events, Unit, Units
+from whimbrel.engine.matching.event_forms import EventBatch
+from whimbrel.engine.matching.results import Result, Verify, merged, settled, without
+from whimbrel.engine.matching.units import Unit, Units
 from whimbrel.engine.matching.workspace import PAIRS, Workspace, Workspaces
-from whimbrel.model.errors import EventError, LimitExceeded
+from whimbrel.model.errors import RowError
 from whimbrel.model.event import Event
-from whimbrel.model.event_tables import read_events
-from whimbrel.ranks.encoding.event_encoder import EncodedEvents
+from whimbrel.model.matcher import Errors
+from whimbrel.ranks.encoding.object_batches import Refused
 
 
 class Search(NamedTuple):
@@ -32,6 +31,17 @@ class Search(NamedTuple):
     snapshot: Snapshot
     timestamps: frozenset[str]
     verify: Verify
+    collects: bool = False
+    """Whether a bad event is collected and has no matches; else the first one is raised."""
+
+
+class Matched(NamedTuple):
+    """The rows of the events of a unit, and the events that were refused."""
+
+    offsets: np.ndarray
+    rows: np.ndarray
+    refused: Errors
+    """The number of each in the input, and its error."""
 
 
 def match_event(
@@ -51,7 +61,10 @@ def match_event(
         if snapshot.died is not None or coupled or segment.meta.verified:
             one = np.array([0, len(rows)]), rows
             mask = np.ones(1, bool) if coupled else None
-            rows = settled(snapshot, segment, one, mask, lambda _: [Event.of(event, timestamps)], verify)
+            refused: Refused = {}
+            rows = settled(snapshot, segment, one, mask, lambda _: [Event.of(event, timestamps)], verify, refused)
+            if refused:
+                raise refused[0]
         found.append(rows)
     if snapshot.head_size:
         whole = Event.of(event, timestamps)
@@ -60,7 +73,7 @@ def match_event(
     return snapshot.in_order(found[0] if len(found) == 1 else np.concatenate([np.empty(0, np.int32), *found]))
 
 
-def match_units(search: Search, units: Units, workspaces: Workspaces, threads: int) -> Iterator[Result]:
+def match_units(search: Search, units: Units, workspaces: Workspaces, threads: int) -> Iterator[Matched]:
     """The results of all units in order. A result's arrays are valid until the next one is asked for."""
     if threads <= 1:
         workspace = workspaces.take()
@@ -68,13 +81,13 @@ def match_units(search: Search, units: Units, workspaces: Workspaces, threads: i
             while (unit := units.take()) is not None:
                 while unit is not None:
                     result = match_unit(search, unit.front(units.size), workspace)
-                    unit = unit.rest(units.learn(result))
+                    unit = unit.rest(_learnt(units, result))
                     yield result
         finally:
             workspaces.give_back(workspace)
         return
     free = [workspaces.take() for _ in range(threads + 1)]
-    running: deque[tuple[Workspace, Unit, Future[Result]]] = deque()
+    running: deque[tuple[Workspace, Unit, Future[Matched]]] = deque()
     with ThreadPoolExecutor(threads, "whimbrel-match") as pool:
         try:
             while True:
@@ -85,7 +98,7 @@ def match_units(search: Search, units: Units, workspaces: Workspaces, threads: i
                     return
                 workspace, done, future = running.popleft()
                 result = future.result()
-                rest = done.rest(units.learn(result))
+                rest = done.rest(_learnt(units, result))
                 yield result
                 if rest is None:
                     free.append(workspace)
@@ -101,36 +114,51 @@ def match_units(search: Search, units: Units, workspaces: Workspaces, threads: i
                 workspaces.give_back(workspace)
 
 
-def match_unit(search: Search, unit: Unit, workspace: Workspace) -> Result:
+def _learnt(units: Units, result: Matched) -> int:
+    """Tell the units of a result; return the number of its events."""
+    events = len(result.offsets) - 1
+    units.learn(events, len(result.rows))
+    return events
+
+
+def match_unit(search: Search, unit: Unit, workspace: Workspace) -> Matched:
     """The rows that the events of a unit match; those of its first events only, if they match too many."""
+    refused: Refused = {}
     try:
-        return _match_events(search, unit.events, workspace)
-    except (EventError, LimitExceeded) as error:
-        if error.row is None:
+        offsets, rows = _match_events(search, unit.events, workspace, refused)
+        refused = {number: refused[number] for number in sorted(refused) if number < len(offsets) - 1}
+        errors = [(unit.first + number, error.at_row(unit.first + number)) for number, error in refused.items()]
+    except RowError as error:
+        if error.row is None or not unit.first:
             raise
         raise error.at_row(error.row + unit.first) from error
+    if errors and not search.collects:
+        raise errors[0][1]
+    return Matched(*(without(refused, (offsets, rows)) if refused else (offsets, rows)), errors)
 
 
-def _match_events(search: Search, unit: Events, workspace: Workspace) -> Result:
+def _match_events(search: Search, unit: EventBatch, workspace: Workspace, refused: Refused) -> Result:
     snapshot, timestamps = search.snapshot, search.timestamps
+    in_reading = refused if search.collects else None
     count = len(unit)
     offsets = np.zeros(count + 1, np.int64)
     if len(snapshot.segments) == 1 and snapshot.died is None and not snapshot.segments[0].meta.verified:
-        encoded = _encode(snapshot.segments[0], unit, timestamps)
+        encoded = unit.encode(snapshot.segments[0].encoder, timestamps, in_reading)
         if not encoded.coupled.any():
             return workspace.match_some(snapshot.segments[0], encoded, snapshot.rows, count)
+    attributes = frozenset(name for segment in snapshot.segments for name in segment.attributes)
 
-    def events(numbers: np.ndarray) -> Sequence[Event]:
-        return _events_of(search, unit, numbers)
+    def events(numbers: Sequence[int]) -> Sequence[Event]:
+        return unit.read(numbers, attributes, timestamps)
 
     parts: list[Result] = []
     pairs = 0
     for segment in snapshot.segments:
-        encoded = _encode(segment, unit, timestamps)
+        encoded = unit.encode(segment.encoder, timestamps, in_reading)
         found = workspace.match_some(segment, encoded, snapshot.rows, count, PAIRS - pairs)
         count = len(found[0]) - 1
         found = found[0].copy(), found[1].copy()
-        parts.append((found[0], settled(snapshot, segment, found, encoded.coupled, events, search.verify)))
+        parts.append((found[0], settled(snapshot, segment, found, encoded.coupled, events, search.verify, refused)))
         offsets = sum((its[: count + 1] for its, _ in parts), np.zeros(count + 1, np.int64))
         if offsets[-1] > 2 * PAIRS and count > 1:  # fewer events, so that all segments together stay bounded
             count = max(1, int(np.searchsorted(offsets, 2 * PAIRS, "right")) - 1)
@@ -138,21 +166,3 @@ def _match_events(search: Search, unit: Events, workspace: Workspace) -> Result:
             parts = [(its[: count + 1], rows[: its[count]]) for its, rows in parts]
         pairs = int(offsets[-1])
     return merged(parts, offsets) if parts else (offsets, np.empty(0, np.int32))
-
-
-def _encode(segment: Segment, unit: Events, timestamps: frozenset[str]) -> EncodedEvents:
-    if isinstance(unit, pa.Table):
-        return segment.encoder.encode_table(unit, timestamps)
-    return segment.encoder.encode_events(unit)
-
-
-def _events_of(search: Search, unit: Events, numbers: np.ndarray) -> Sequence[Event]:
-    """The events of a unit of some numbers."""
-    if not isinstance(unit, pa.Table):
-        return [unit[number] for number in numbers.tolist()]
-    attributes = frozenset(name for segment in search.snapshot.segments for name in segment.attributes)
-    try:
-        taken = unit.take(numbers)
-    except pa.ArrowNotImplementedError:  # views and run-end-encoded columns cannot be taken from, but can be sliced
-        taken = pa.concat_tables([unit.slice(number, 1) for number in numbers.tolist()])
-    return list(read_events(taken, attributes, search.timestamps))

@@ -17,7 +17,9 @@ from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.shared.rows import ROW_MASK, VERIFY_BIT
 from whimbrel.engine.ids.id_table import IdTable
 from whimbrel.engine.live.snapshot import Snapshot
+from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.event import Event
+from whimbrel.ranks.encoding.object_batches import Refused
 
 Result: TypeAlias = tuple[np.ndarray, np.ndarray]
 Verify: TypeAlias = Callable[[int, Event], bool]
@@ -31,14 +33,15 @@ def settled(
     segment: Segment,
     result: Result,
     coupled: np.ndarray | None,
-    events: Callable[[np.ndarray], Sequence[Event]],
+    events: Callable[[Sequence[int]], Sequence[Event]],
     verify: Verify,
+    refused: Refused,
 ) -> np.ndarray:
     """The rows that a segment found, without dead ones, those that fail verification, and flags.
 
     Rows with the flag VERIFY are verified, and all rows of `coupled` events, given as a mask (None: no event is).
-    `events` reads the events of some numbers, which ascend. Changes the offsets of the result in place, and may change
-    its rows.
+    `events` reads the events of some numbers, which ascend. Events for which verifying would take too many steps are
+    put into `refused`. Changes the offsets of the result in place, and may change its rows.
     """
     offsets = result[0]
     rows = snapshot.living(*result)
@@ -54,12 +57,30 @@ def settled(
         return rows
     of_event = np.searchsorted(offsets, asked, "right") - 1
     numbers, place = np.unique(of_event, return_inverse=True)
-    read = events(numbers)
+    of_event, numbers = numbers[place].tolist(), numbers.tolist()
+    read = dict(zip(numbers, events(numbers), strict=True))
+
+    def holds(row: int, number: int) -> bool:
+        try:
+            return verify(row, read[number])
+        except LimitExceeded as error:
+            refused.setdefault(number, error)
+            return False
+
     keep = np.ones(len(rows), bool)
-    keep[asked] = [verify(row, read[at]) for row, at in zip(rows[asked].tolist(), place.tolist(), strict=True)]
+    keep[asked] = list(map(holds, rows[asked].tolist(), of_event))
     offsets[:] = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep)])[offsets]
     kept: np.ndarray = rows[keep]
     return kept
+
+
+def without(refused: Refused, result: Result) -> Result:
+    """The result without the rows of refused events, which keep their places."""
+    offsets, rows = result
+    sizes = np.diff(offsets)
+    keep = np.ones(len(sizes), bool)
+    keep[list(refused)] = False
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes * keep)]), rows[np.repeat(keep, sizes)]
 
 
 def merged(results: Sequence[Result], offsets: np.ndarray) -> Result:

@@ -1,34 +1,22 @@
-"""Events of an index that has a schema: each is checked against it, and its ordered values become codes.
+"""Tables of an index that has a schema: each row is checked against it, and ordered values become codes.
 
 A table whose columns hold scalars is checked and coded column by column, if every row is valid. All other input is read
-event by event, by the rules themselves, which find every violation of the first invalid event.
+event by event (`event_forms.TypedEvents`), by the rules themselves, which find every violation of an invalid event.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whimbrel.model.event import Event
-from whimbrel.model.event_tables import as_arrow, read_typed_events
 from whimbrel.model.schema import Boolean, Domain, Enumeration, Instant, Number, Ordered, String
 
 if TYPE_CHECKING:
     from whimbrel.model.schema import Schema, Use
-
-
-def typed_events(schema: Schema, events: object) -> pa.Table | Iterator[Event]:
-    """The events of any supported shape, valid and in codes; InvalidEvent names the row."""
-    table = as_arrow(events)
-    if table is not None:
-        coded = coded_table(schema, table)
-        if coded is not None:
-            return coded
-    return read_typed_events(schema, events if table is None else table)
 
 
 def coded_table(schema: Schema, table: pa.Table) -> pa.Table | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, TypeAlias
 
-from whimbrel.model.errors import FilterError, WhimbrelError
+from whimbrel.model.errors import FilterError, RowError, WhimbrelError
 
 Rule: TypeAlias = Literal["R1", "R2", "R3"]
 Reason: TypeAlias = Literal["unknown-attribute", "wrong-type", "outside-domain", "no-operator", "incomparable"]
@@ -73,7 +73,7 @@ class Violation:
         return f"{self.rule}: Expected {self.expected}, but got {self.found} - at {self.path}"
 
 
-class InvalidEvent(WhimbrelError):
+class InvalidEvent(RowError):
     """An event is not valid in its view: every violation, and the `row` if it is one of many."""
 
     def __init__(self, violations: Sequence[Violation], row: int | None = None) -> None:
@@ -85,6 +85,10 @@ class InvalidEvent(WhimbrelError):
         else:
             lines = "".join(f"\n  {violation}" for violation in self.violations)
             super().__init__(f"Expected a valid event{place}, but got {len(self.violations)} violations:{lines}")
+
+    def at_row(self, row: int | None) -> InvalidEvent:
+        """The same error in the event of that row; None: in a single event."""
+        return InvalidEvent(self.violations, row)
 
 
 class FilterTypeError(FilterError):

@@ -16,6 +16,7 @@ from whimbrel.compiled.intrinsics import prefetch_at
 from whimbrel.compiled.jit import inlined, quick_kernel
 from whimbrel.compiled.python_objects import (
     ASCII,
+    DICT,
     FALSE,
     FLOAT,
     INTEGER,
@@ -30,6 +31,7 @@ from whimbrel.compiled.python_objects import (
     bytes_begin,
     bytes_size,
     clear_error,
+    dict_size,
     encoded,
     find_item,
     float_number,
@@ -46,14 +48,14 @@ from whimbrel.compiled.python_objects import (
 from whimbrel.compiled.views import view
 from whimbrel.model.limits import EVENT_ATTRIBUTES
 from whimbrel.ranks.cells import RANK
-from whimbrel.ranks.kernel_arrays import ENTRIES, ENTRIES_AT, READING, READING_AT, Reading
+from whimbrel.ranks.kernel_arrays import ENTRIES, ENTRIES_AT, READING, READING_AT, Entries, Reading
 from whimbrel.ranks.lookup import EXACT_FLOAT
 from whimbrel.ranks.string_kernels import rank_string
 
 UNMENTIONED, FOR_PYTHON = -1, -2
 """In place of the number of an attribute: no filter mentions the name; Python must read its values."""
-GIVEN_UP = -1
-"""In place of a number of entries: Python must read the whole dict."""
+GIVEN_UP, FULL = -1, -2
+"""In place of a number of entries: Python must read the whole dict; there is no space for its entries."""
 
 _LONG = 256
 """Longer texts, in bytes, are read by Python: it may have their hash already."""
@@ -116,28 +118,27 @@ def _items_of(event: int, attributes: int, kinds: np.ndarray, items: np.ndarray,
     return count
 
 
-@quick_kernel
-def read_dict(words: np.ndarray, event: int, attributes: int, rest: int) -> int:  # pragma: no cover
-    """Write the entries of the dict `event`, attribute by attribute; return their number, or GIVEN_UP.
-
-    `event`, `attributes` and `rest` are addresses of dicts. `attributes` has the number of every name that a filter
-    mentions, or FOR_PYTHON. Items that Python must read are put into `rest`.
-    """
-    reading, (attrs, cells, bits, items) = _reading(words, READING_AT), _entries(words, ENTRIES_AT)
+@inlined
+def _read_items(
+    event: int, attributes: int, rest: int, reading: Reading, entries: Entries, place: int, n: int
+) -> int:  # pragma: no cover
+    """Write the entries of the dict `event` from entry `n` on; return where they end, GIVEN_UP or FULL."""
+    attrs, cells, bits, items = entries
     kinds = reading.kinds
-    place = stack_words()
     spare = place + 24
     count = _items_of(event, attributes, kinds, items, place)
     if count == GIVEN_UP:
         return GIVEN_UP
-    n = values = 0
+    values = 0
     for at in range(0, count, 3):
         attr, key, value = items[at], items[at + 1], items[at + 2]
         is_list = word_at(value + TYPE_AT) == kinds[LIST]
         size = list_size(value) if is_list else 1
         values += 1 + size
-        if values > _MOST or n + size > attrs.size:
+        if values > _MOST:
             return GIVEN_UP
+        if n + size > attrs.size:
+            return FULL
         begin = n
         rank = attr if attr == FOR_PYTHON else 0
         i = 0
@@ -174,3 +175,38 @@ def read_dict(words: np.ndarray, event: int, attributes: int, rest: int) -> int:
                 clear_error()
                 return GIVEN_UP
     return n
+
+
+@quick_kernel
+def read_dict(words: np.ndarray, event: int, attributes: int, rest: int) -> int:  # pragma: no cover
+    """Write the entries of the dict `event`, attribute by attribute; return their number, GIVEN_UP or FULL.
+
+    `event`, `attributes` and `rest` are addresses of dicts. `attributes` has the number of every name that a filter
+    mentions, or FOR_PYTHON. Items that Python must read are put into `rest`.
+    """
+    reading, entries = _reading(words, READING_AT), _entries(words, ENTRIES_AT)
+    return _read_items(event, attributes, rest, reading, entries, stack_words(), 0)
+
+
+@quick_kernel
+def read_dicts(
+    words: np.ndarray, events: int, first: int, ends: np.ndarray, attributes: int, rest: int
+) -> tuple[int, int]:  # pragma: no cover
+    """Read the dicts of the list `events` from number `first` on, one after another, as `read_dict` does.
+
+    The entries of event e end at ends[e + 1]. Stops at an event of which Python must read something, and after the
+    last place of `ends`; returns the number of the event, and 0, GIVEN_UP or FULL.
+    """
+    reading, entries = _reading(words, READING_AT), _entries(words, ENTRIES_AT)
+    place = stack_words()
+    for e in range(first, ends.size - 1):
+        event = list_member(events, e)
+        n = GIVEN_UP
+        if word_at(event + TYPE_AT) == reading.kinds[DICT]:
+            n = _read_items(event, attributes, rest, reading, entries, place, ends[e])
+        ends[e + 1] = ends[e] if n < 0 else n
+        if n < 0:
+            return e, n
+        if dict_size(rest):
+            return e, 0
+    return ends.size - 1, 0

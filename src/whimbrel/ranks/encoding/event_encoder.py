@@ -16,13 +16,13 @@ import pyarrow as pa
 
 from whimbrel.compiled.python_objects import KINDS
 from whimbrel.compiled.views import read_only
-from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.model.event import Event
 from whimbrel.model.event_tables import read_events
 from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_VALUES
 from whimbrel.ranks.column_layout import ColumnLayout, ColumnLeaf, layout, leaf_array
 from whimbrel.ranks.columns import rank_column
 from whimbrel.ranks.dictionary import Dictionary
+from whimbrel.ranks.encoding.object_batches import ObjectBatch, Refused
 from whimbrel.ranks.encoding.single_events import SingleEventEncoder
 from whimbrel.ranks.kernel_arrays import Numbers, Reading
 from whimbrel.ranks.list_columns import ListRanks, rank_lists, rank_map, rank_objects
@@ -164,36 +164,33 @@ class EventEncoder:
         return self.encode_events(list(read_events(odd, self._ids, timestamps)))
 
     def encode_events(
-        self, events: Sequence[Event | Mapping[str, object]], timestamps: Collection[str] = ()
+        self,
+        events: Sequence[Event | Mapping[str, object]],
+        timestamps: Collection[str] = (),
+        refused: Refused | None = None,
     ) -> EncodedEvents:
-        """Encode many events; `timestamps` is for those that are plain mappings."""
-        attrs = array("i")
-        cells: list[float] = []
-        sizes = [0]
-        coupled = np.zeros(len(events), np.uint8)
-        for row, event in enumerate(events):
-            try:
-                coupled[row] = self.single_events.append(event, timestamps, attrs, cells)
-            except (EventError, LimitExceeded) as error:
-                raise error.at_row(row) from error
-            sizes.append(len(attrs))
-        return self._ranked(attrs, cells, sizes, coupled)
+        """Encode many events; `timestamps` is for those that are plain mappings.
+
+        A bad event is raised with its row, or put into `refused` and has no entries.
+        """
+        batch = ObjectBatch(events)
+        batch.read(self.single_events, self.reading, timestamps, refused)
+        return self._ranked(batch.attrs, batch.cells, batch.ends, batch.coupled)
 
     def encode_event(self, event: Event | Mapping[str, object], timestamps: Collection[str] = ()) -> EncodedEvents:
         """Encode one event."""
         attrs = array("i")
         cells: list[float] = []
         coupled = self.single_events.append(event, timestamps, attrs, cells)
-        return self._ranked(attrs, cells, [0, len(attrs)], np.array((coupled,), np.uint8))
+        ends, marks = np.array((0, len(attrs)), np.int64), np.array((coupled,), np.uint8)
+        return self._ranked(np.array(attrs, np.int32), np.array(cells, np.float64), ends, marks)
 
-    def _ranked(self, attrs: array[int], cells: list[float], sizes: list[int], coupled: np.ndarray) -> EncodedEvents:
-        """The entries that `SingleEventEncoder.append` has collected; event e ends at sizes[e + 1]."""
-        offsets = np.array(sizes, np.int64)
+    def _ranked(self, attrs: np.ndarray, cells: np.ndarray, ends: np.ndarray, coupled: np.ndarray) -> EncodedEvents:
+        """Rank entries; those of event e end at ends[e + 1], which changes, as some are left out."""
         out = np.empty((2, len(attrs)), np.int32)
-        if attrs:
-            values = np.array(cells, np.float64)
-            rank_cells(np.array(attrs, np.int32), values, values.view(np.int64), self.numbers, offsets, *out)
-        return EncodedEvents(len(coupled), offsets, out[0, : offsets[-1]], out[1, : offsets[-1]], coupled)
+        if len(attrs):
+            rank_cells(attrs, cells, cells.view(np.int64), self.numbers, ends, *out)
+        return EncodedEvents(len(coupled), ends, out[0, : ends[-1]], out[1, : ends[-1]], coupled)
 
 
 def _stacked(

@@ -15,7 +15,7 @@ import numpy as np
 from whimbrel.compiled.python_objects import READABLE
 from whimbrel.model.event import Event
 from whimbrel.ranks.dictionary import Dictionary
-from whimbrel.ranks.encoding.dict_kernels import FOR_PYTHON, GIVEN_UP, read_dict
+from whimbrel.ranks.encoding.dict_kernels import FOR_PYTHON, read_dict
 from whimbrel.ranks.encoding.flat_events import Lanes, NotFlat
 from whimbrel.ranks.lookup import Lookup
 from whimbrel.ranks.patterns.event_fragments import EventFragments
@@ -52,22 +52,44 @@ class SingleEventEncoder:
         Returns the number of entries written, and how the event is coupled, or 0.
         """
         if type(event) is dict and READABLE:
-            names = self._names_for(timestamps)
             left: dict[str, object] = {}
-            count: int = read_dict(words, id(event), id(names.attributes), id(left))
-            if count != GIVEN_UP:
-                if left and not _append_flat(left, names.lanes, attrs, cells):
-                    return 0, self._append_whole(event, timestamps, attrs, cells)
-                if self._fragments is None:
+            count: int = read_dict(words, id(event), id(self.names_for(timestamps).attributes), id(left))
+            if count >= 0:
+                if not left and self._fragments is None:
                     return count, 0
-                return count, self._fragments.append_flat(event, timestamps, attrs, cells)
+                coupled, is_whole = self.append_rest(event, left, timestamps, attrs, cells)
+                return 0 if is_whole else count, coupled
         return 0, self.append(event, timestamps, attrs, cells)
+
+    def append_rest(
+        self,
+        event: Event | Mapping[str, object],
+        left: dict[str, object] | None,
+        timestamps: Collection[str],
+        attrs: array[int],
+        cells: list[float],
+    ) -> tuple[int, bool]:
+        """Append what a kernel has `left` of an event, or all of it (None).
+
+        Returns how the event is coupled, or 0, and whether what is appended is all that it has.
+        """
+        if left is None or (left and not _append_flat(left, self.names_for(timestamps).lanes, attrs, cells)):
+            return self.append(event, timestamps, attrs, cells), True
+        assert isinstance(event, dict)
+        if self._fragments is None:
+            return 0, False
+        return self._fragments.append_flat(event, timestamps, attrs, cells), False
+
+    @property
+    def has_fragments(self) -> bool:
+        """Whether some attribute is derived from the texts of another one."""
+        return self._fragments is not None
 
     def append(
         self, event: Event | Mapping[str, object], timestamps: Collection[str], attrs: array[int], cells: list[float]
     ) -> int:
         """Append the entries of one event; return how it is coupled, or 0."""
-        if type(event) is dict and _append_flat(event, self._names_for(timestamps).lanes, attrs, cells):
+        if type(event) is dict and _append_flat(event, self.names_for(timestamps).lanes, attrs, cells):
             if self._fragments is None:
                 return 0
             return self._fragments.append_flat(event, timestamps, attrs, cells)
@@ -94,7 +116,8 @@ class SingleEventEncoder:
         attr = self._ids.get(name)
         return None if attr is None else self._lookup(attr)
 
-    def _names_for(self, timestamps: Collection[str]) -> _Names:
+    def names_for(self, timestamps: Collection[str]) -> _Names:
+        """What names mean, given the attributes whose texts are timestamps."""
         names = self._names
         if (timestamps or names.lanes.timestamps) and names.lanes.timestamps != frozenset(timestamps):
             names = self._names = self._named(frozenset(timestamps))

@@ -1,0 +1,265 @@
+"""The forms in which many events come: tables, lists and streams of objects, and events of an index with a schema.
+
+A source gives its events batch by batch. A batch can be cut, encoded for a segment, and read as `Event`s where a filter
+itself must look at them. A form is a class for each; nothing else in the engine knows which form events have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from whimbrel.model.errors import EventError, RowError
+from whimbrel.model.event import Event
+from whimbrel.model.event_tables import as_arrow, read_events, rows_of
+from whimbrel.ranks.encoding.event_encoder import EncodedEvents, EventEncoder
+from whimbrel.ranks.encoding.object_batches import Refused
+
+if TYPE_CHECKING:
+    from whimbrel.model.schema import Schema
+
+
+class EventBatch(Protocol):
+    """Some events of one form, numbered from 0."""
+
+    def __len__(self) -> int: ...
+
+    def part(self, first: int, end: int) -> EventBatch:
+        """The events from number `first` to `end`."""
+
+    def encode(self, encoder: EventEncoder, timestamps: Collection[str], refused: Refused | None) -> EncodedEvents:
+        """Encode all events. A bad one is raised with its number, or put into `refused`; then its entries are void."""
+
+    def read(self, numbers: Sequence[int], attributes: Collection[str], timestamps: Collection[str]) -> Sequence[Event]:
+        """The events of some numbers, with at least these attributes. The first bad one is raised with its place."""
+
+
+class EventSource(Protocol):
+    """Events that are taken from the front."""
+
+    def take(self, count: int) -> EventBatch | None:
+        """The next events, at most `count`; None at the end."""
+
+
+class TableEvents:
+    """The rows of a table."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def part(self, first: int, end: int) -> TableEvents:
+        """The rows from `first` to `end`."""
+        return TableEvents(rows_of(self.table, first, end))
+
+    def encode(self, encoder: EventEncoder, timestamps: Collection[str], refused: Refused | None) -> EncodedEvents:
+        """Encode column by column. Rows that are refused are found by halving the table."""
+        if refused is None:
+            return encoder.encode_table(self.table, timestamps)
+        try:
+            return encoder.encode_table(self.table, timestamps)
+        except RowError:
+            encoder.encode_table(self.table.slice(0, 0), timestamps)  # a column that is wrong as a whole is raised
+            return _joined(list(self._encode_good(encoder, timestamps, 0, refused)))
+
+    def _encode_good(
+        self, encoder: EventEncoder, timestamps: Collection[str], first: int, refused: Refused
+    ) -> Iterator[EncodedEvents]:
+        try:
+            yield encoder.encode_table(self.table, timestamps)
+        except RowError as error:
+            if len(self) == 1:
+                refused.setdefault(first, error)
+                yield encoder.encode_events([_NOTHING])
+                return
+            half = len(self) // 2
+            yield from self.part(0, half)._encode_good(encoder, timestamps, first, refused)
+            yield from self.part(half, len(self))._encode_good(encoder, timestamps, first + half, refused)
+
+    def read(self, numbers: Sequence[int], attributes: Collection[str], timestamps: Collection[str]) -> Sequence[Event]:
+        """Read rows, of the columns that `attributes` need."""
+        try:
+            taken = self.table.take(pa.array(numbers, pa.int64()))
+        except pa.ArrowNotImplementedError:  # views and run-end-encoded columns cannot be taken from, but can be sliced
+            taken = pa.concat_tables([self.table.slice(number, 1) for number in numbers])
+        return list(read_events(taken, attributes, timestamps))
+
+
+class ObjectEvents:
+    """A list of objects: dicts, other mappings, `Event`s."""
+
+    def __init__(self, objects: Sequence[Event | Mapping[str, object]]) -> None:
+        self._objects = objects
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def part(self, first: int, end: int) -> ObjectEvents:
+        """The objects from number `first` to `end`."""
+        return ObjectEvents(self._objects[first:end])
+
+    def encode(self, encoder: EventEncoder, timestamps: Collection[str], refused: Refused | None) -> EncodedEvents:
+        """Encode dicts by a compiled reader, and others one by one."""
+        return encoder.encode_events(self._objects, timestamps, refused)
+
+    def read(self, numbers: Sequence[int], attributes: Collection[str], timestamps: Collection[str]) -> Sequence[Event]:
+        """Make events of the objects."""
+        return [self._read_one(number, timestamps) for number in numbers]
+
+    def _read_one(self, number: int, timestamps: Collection[str]) -> Event:
+        try:
+            return Event.of(self._objects[number], timestamps)
+        except RowError as error:
+            raise error.at_row(number) from error
+
+
+class TypedEvents:
+    """Events of an index with a schema: each is checked against it, one by one, and its values become codes."""
+
+    def __init__(self, schema: Schema, batch: EventBatch, attributes: Collection[str]) -> None:
+        self._schema = schema
+        self._batch = batch
+        self._attributes = attributes
+        self._typed: list[Event] | None = None
+        self._refused: Refused = {}
+
+    def __len__(self) -> int:
+        return len(self._batch)
+
+    def part(self, first: int, end: int) -> TypedEvents:
+        """The events from number `first` to `end`."""
+        return TypedEvents(self._schema, self._batch.part(first, end), self._attributes)
+
+    def encode(self, encoder: EventEncoder, timestamps: Collection[str], refused: Refused | None) -> EncodedEvents:
+        """Encode the codes of valid events."""
+        typed = self._read_all()
+        if self._refused and refused is None:
+            raise self._refused[min(self._refused)]
+        if refused is not None:
+            refused.update(self._refused)
+        return encoder.encode_events(typed, (), refused)
+
+    def read(self, numbers: Sequence[int], attributes: Collection[str], timestamps: Collection[str]) -> Sequence[Event]:
+        """The events in codes."""
+        typed = self._read_all()
+        return [typed[number] for number in numbers]
+
+    def _read_all(self) -> list[Event]:
+        if self._typed is None:
+            numbers = range(len(self))
+            try:
+                plain = self._batch.read(numbers, self._attributes, ())
+            except RowError:
+                self._typed = [self._typed_one(number, None) for number in numbers]
+            else:
+                self._typed = [self._typed_one(number, event) for number, event in enumerate(plain)]
+        return self._typed
+
+    def _typed_one(self, number: int, event: Event | None) -> Event:
+        """An event in codes; an empty one if it is refused."""
+        try:
+            plain = self._batch.read([number], self._attributes, ())[0] if event is None else event
+            return self._schema.read(plain, number)
+        except RowError as error:
+            self._refused[number] = error.at_row(number)
+            return _NOTHING
+
+
+_NOTHING = Event({})
+
+
+class TableSource:
+    """A table, cut where a dictionary column changes its dictionary: Arrow cannot always unite two."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+        self._cuts = dictionary_cuts(table)
+        self._next = 0
+
+    def take(self, count: int) -> TableEvents | None:
+        """The next rows."""
+        first = self._next
+        cut = int(np.searchsorted(self._cuts, first, "right"))
+        end = min(first + count, self._cuts[cut]) if cut < len(self._cuts) else first + count
+        batch = TableEvents(rows_of(self._table, first, end))
+        self._next += len(batch)
+        return batch if len(batch) else None
+
+
+class ObjectSource:
+    """Objects of any iterable, which is read no further than is asked for."""
+
+    def __init__(self, objects: Iterable[Event | Mapping[str, object]]) -> None:
+        self._objects: Iterator[Event | Mapping[str, object]] = iter(objects)
+
+    def take(self, count: int) -> ObjectEvents | None:
+        """The next objects."""
+        taken = list(islice(self._objects, count))
+        return ObjectEvents(taken) if taken else None
+
+
+class TypedSource:
+    """Another source, checked against a schema event by event."""
+
+    def __init__(self, schema: Schema, source: EventSource, attributes: Collection[str]) -> None:
+        self._schema = schema
+        self._source = source
+        self._attributes = attributes
+
+    def take(self, count: int) -> TypedEvents | None:
+        """The next events."""
+        batch = self._source.take(count)
+        return None if batch is None else TypedEvents(self._schema, batch, self._attributes)
+
+
+def open_source(events: object, schema: Schema | None = None) -> EventSource:
+    """The source of events of any form; EventError if they have none."""
+    table = as_arrow(events)
+    if table is not None and schema is not None:
+        from whimbrel.engine.matching.typed_events import coded_table
+
+        coded = coded_table(schema, table)
+        return TypedSource(schema, TableSource(table), table.column_names) if coded is None else TableSource(coded)
+    if table is not None:
+        return TableSource(table)
+    if isinstance(events, Mapping) or not isinstance(events, Iterable):
+        raise EventError("a list of objects, an Arrow table or a data frame", type(events).__name__)
+    return ObjectSource(events) if schema is None else TypedSource(schema, ObjectSource(events), ())
+
+
+def sample_of(source: EventSource, count: int, timestamps: Collection[str]) -> pa.Table | list[Event] | None:
+    """The first `count` events of a source; None if it is empty."""
+    batch = source.take(count)
+    if isinstance(batch, TableEvents):
+        return batch.table
+    return None if batch is None else list(batch.read(range(len(batch)), (), timestamps))
+
+
+def dictionary_cuts(table: pa.Table) -> np.ndarray:
+    """The rows at which some dictionary column changes its dictionary."""
+    cuts = [np.empty(0, np.int64)]
+    for column in table.columns:
+        if column.num_chunks > 1 and _has_dictionary(column.type):
+            cuts.append(np.cumsum([len(chunk) for chunk in column.chunks])[:-1])
+    return np.unique(np.concatenate(cuts))
+
+
+def _has_dictionary(kind: pa.DataType) -> bool:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _has_dictionary(kind.storage_type)
+    fields = [kind.field(number).type for number in range(kind.num_fields)]
+    return pa.types.is_dictionary(kind) or any(map(_has_dictionary, fields))
+
+
+def _joined(parts: list[EncodedEvents]) -> EncodedEvents:
+    """The events of all parts, one after another."""
+    sizes = np.concatenate([np.diff(part.offsets) for part in parts])
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    attrs, ranks = np.concatenate([part.attrs for part in parts]), np.concatenate([part.ranks for part in parts])
+    return EncodedEvents(len(sizes), offsets, attrs, ranks, np.concatenate([part.coupled for part in parts]))

@@ -1,0 +1,139 @@
+"""Events in every form: the same pairs from each, bad ones raised with their row or collected, memory bounded."""
+
+from __future__ import annotations
+
+import itertools
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import strategies as ws
+from whimbrel import Filter, Index, Schema
+from whimbrel.model import conjunction
+from whimbrel.model.errors import EventError, LimitExceeded, RowError
+from whimbrel.model.event import Event
+from whimbrel.model.limits import Limit
+from whimbrel.model.schema import InvalidEvent
+
+TEXTS = ["a = 1", "a > 0.5", "b LIKE '%x%'", "d.x = 'a' AND d.y = 1", "d.x IS NOT NULL", "a IS NULL", "TRUE", "a < b"]
+BAD = st.sampled_from([{"a": b"x"}, {1: 2}, {"a": "\ud800"}, {"n": 10**1_001}, 7, None, {"d": {"x": {1}}}])
+
+
+def index_of(texts: list[str], **options: Any) -> Index:
+    index = Index(**options)
+    index.add_many(enumerate(texts))
+    return index
+
+
+def pairs(table: pa.Table) -> list[tuple[int, int]]:
+    return sorted(zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True))
+
+
+def expected(events: list[Any], texts: list[str]) -> tuple[list[tuple[int, int]], list[tuple[int, str]]]:
+    """What the filters say, and the errors of the events that cannot be read."""
+    filters = [Filter.parse(text) for text in texts]
+    found: list[tuple[int, int]] = []
+    errors: list[tuple[int, str]] = []
+    for row, event in enumerate(events):
+        try:
+            read = Event.of(event)
+        except RowError as error:
+            errors.append((row, str(error.at_row(row))))
+            continue
+        found += [(row, n) for n, filter in enumerate(filters) if filter.matches(read)]
+    return found, errors
+
+
+@given(st.lists(st.one_of(ws.events(), ws.events(), BAD), max_size=30), st.booleans(), st.sampled_from([1, 2]))
+def test_bad_events_are_collected_and_keep_their_rows(events: list[Any], has_dead: bool, threads: int) -> None:
+    index = index_of(TEXTS)
+    if has_dead:
+        index.add(99, "TRUE")
+        index.remove(99)
+    found, errors = expected(events, TEXTS)
+    collected: list[tuple[int, RowError]] = []
+    assert pairs(index.match_batch(events, threads, errors=collected)) == found
+    assert [(row, str(error)) for row, error in collected] == errors
+    if errors:
+        with pytest.raises(RowError) as raised:
+            index.match_batch(iter(events), threads)
+        assert str(raised.value) == errors[0][1]
+
+
+@given(st.lists(ws.events(), max_size=20))
+def test_lists_streams_and_events_give_the_same_pairs(events: list[dict[str, Any]]) -> None:
+    index = index_of(TEXTS)
+    found, _ = expected(events, TEXTS)
+    for form in (events, tuple(events), iter(events), [Event(event) for event in events], map(OrderedDict, events)):
+        assert pairs(index.match_batch(form)) == found
+
+
+def test_rows_of_a_table_are_collected_too() -> None:
+    index = index_of(["at > TIMESTAMP '2026-01-01'", "n = 1", "TRUE"], timestamps=["at"])
+    table = pa.table({"at": ["2026-05-01", "x", None, "2025-01-01", "y"], "n": [1, 1, 1, 2, 1]})
+    errors: list[tuple[int, RowError]] = []
+    found = pairs(index.match_batch(table, errors=errors))
+    assert found == [(0, 0), (0, 1), (0, 2), (2, 1), (2, 2), (3, 2)]
+    assert [(row, error.row, "'" in str(error)) for row, error in errors] == [(1, 1, True), (4, 4, True)]
+    with pytest.raises(EventError, match="event 1"):
+        index.match_batch(table)
+    with pytest.raises(EventError, match="a column of"):  # wrong as a whole: no row is right
+        index.match_batch(pa.table({"n": pa.array([b"x"])}), errors=[])
+
+
+def test_invalid_events_of_a_schema_are_collected() -> None:
+    document = {"properties": {"n": {"type": "integer"}}, "additionalProperties": False}
+    schema = Schema.from_json_schema({"type": "object", **document})
+    index = Index(schema=schema)
+    index.add(1, "n > 1")
+    events: list[dict[str, Any]] = [{"n": 5}, {"n": "x"}, {"m": 1}, {"n": 7}]
+    for form in (events, iter(events), pa.table({"n": ["5", "x"]})):
+        errors: list[tuple[int, RowError]] = []
+        found = index.match_batch(form, errors=errors)
+        assert pairs(found) == ([] if isinstance(form, pa.Table) else [(0, 1), (3, 1)])
+        assert [row for row, _ in errors] == ([0, 1] if isinstance(form, pa.Table) else [1, 2])
+        assert all(isinstance(error, InvalidEvent) and error.row == row for row, error in errors)
+    with pytest.raises(InvalidEvent, match="valid event 1"):
+        index.match_batch(events)
+
+
+def test_an_event_that_takes_too_many_steps_is_collected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conjunction, "BINDING_STEPS", Limit("binding steps", 10, "combinations tried", ""))
+    index = index_of([" AND ".join(f"l.x{i} < l.y{i}" for i in range(8)), "TRUE"])
+    many = {"l": [{f"{kind}{i}": n for i in range(8) for kind in "xy"} for n in range(4)]}
+    with pytest.raises(LimitExceeded) as raised:
+        index.match(many)
+    assert raised.value.row is None
+    errors: list[tuple[int, RowError]] = []
+    assert pairs(index.match_batch([{}, many, {}], errors=errors)) == [(0, 1), (2, 1)]
+    assert [row for row, _ in errors] == [1]
+    with pytest.raises(LimitExceeded, match="event 1"):
+        index.match_batch([{}, many, {}])
+
+
+def test_a_stream_is_read_no_further_than_it_is_asked_for() -> None:
+    index = index_of(["n >= 0"])
+    taken = itertools.count()
+
+    def endless() -> Iterator[dict[str, int]]:
+        for number in taken:
+            yield {"n": number}
+
+    blocks = index.match_blocks(endless(), threads=1)
+    for _ in range(4):
+        next(blocks)
+    blocks.close()
+    assert next(taken) < 10_000
+
+
+def test_an_event_of_many_values_and_many_small_ones_are_read_together() -> None:
+    index = index_of([f"t CONTAINS {n}" for n in range(2_000)])
+    events: list[dict[str, Any]] = [{"t": list(range(n))} for n in (3, 2_000, 0, 1_999, 12_000, 1)]
+    assert pairs(index.match_batch(events)) == [
+        (row, n) for row, event in enumerate(events) for n in event["t"] if n < 2_000
+    ]
