@@ -18,7 +18,7 @@ from whimbrel.ranks.arrow import values_of
 from whimbrel.ranks.column_layout import ColumnLeaf, storage
 from whimbrel.ranks.lookup import EXACT_FLOAT, Lookup
 from whimbrel.ranks.rank_kernels import mask_nulls
-from whimbrel.ranks.string_kernels import parse_times
+from whimbrel.ranks.timestamps import parse_times
 
 MISSING, NULL, BAD = -1, 0, -2
 """The ranks of a null cell of a column, of a null member of a list, and of a text that is no timestamp."""

@@ -1,4 +1,4 @@
-"""The loops over strings: hash tables, ranks, order, and timestamps.
+"""The loops over strings: hash tables, ranks and order.
 
 Strings are UTF-8 bytes with offsets, as in Arrow and in a segment. The hash table of an attribute's strings uses open
 addressing with linear probing. The hash is FNV-1a, its 64 bits folded in half: one multiplication per byte, which is
@@ -17,10 +17,6 @@ _FNV_PRIME = np.uint64(1099511628211)
 _HALF = np.uint64(32)
 _AHEAD = 64
 """Strings that are hashed before the first of them is looked up, so that their memory accesses overlap."""
-
-NANOSECONDS = 1_000_000_000
-_LAST_SECOND = 9_223_372_035
-"""Most seconds from 1970 whose nanoseconds fit an int64; beyond, Python's integers are used."""
 
 
 @helper
@@ -168,67 +164,3 @@ def string_words(
             if j < rest:
                 word |= np.uint64(data[start + j])
         out[i] = (word << np.uint64(8)) | np.uint64(min(max(rest, 0), 8))
-
-
-@helper
-def _digits(data: np.ndarray, start: int, end: int) -> int:  # pragma: no cover
-    """The number that ASCII digits spell, or -1 if some byte is no digit."""
-    number = 0
-    for at in range(start, end):
-        digit = data[at] - 48
-        if digit < 0 or digit > 9:
-            return -1
-        number = number * 10 + digit
-    return number
-
-
-@kernel
-def parse_times(offsets: np.ndarray, data: np.ndarray, out: np.ndarray, odd: np.ndarray) -> None:  # pragma: no cover
-    """Write the nanoseconds of texts such as `2026-01-31` and `2026-01-31T12:00:00[.123456789][Z]`; mark others odd."""
-    for i in range(offsets.shape[0] - 1):
-        start, end = offsets[i], offsets[i + 1]
-        size = end - start
-        odd[i] = 1
-        out[i] = 0
-        if size != 10 and size < 19:
-            continue
-        year, month, day = (
-            _digits(data, start, start + 4),
-            _digits(data, start + 5, start + 7),
-            _digits(data, start + 8, start + 10),
-        )
-        if data[start + 4] != 45 or data[start + 7] != 45 or year < 1 or month < 1 or month > 12 or day < 1:
-            continue
-        leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-        if day > (28 + leap if month == 2 else 30 + ((month + (month >> 3)) & 1)):
-            continue
-        # Days of the civil calendar, with years that begin in March (H. Hinnant, chrono-compatible algorithms).
-        shifted = year - (month <= 2)
-        era = shifted // 400
-        of_era = shifted - era * 400
-        of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
-        seconds = (era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468) * 86_400
-        fraction = 0
-        if size > 10:
-            hour, minute, second = (
-                _digits(data, start + 11, start + 13),
-                _digits(data, start + 14, start + 16),
-                _digits(data, start + 17, start + 19),
-            )
-            if (data[start + 10] != 84 and data[start + 10] != 32) or data[start + 13] != 58 or data[start + 16] != 58:
-                continue
-            if hour < 0 or hour > 23 or minute < 0 or minute > 59 or second < 0 or second > 59:
-                continue
-            seconds += hour * 3600 + minute * 60 + second
-            if data[end - 1] == 90:
-                end -= 1
-            width = end - start - 20
-            if width >= 0:
-                fraction = _digits(data, start + 20, end) if data[start + 19] == 46 and 0 < width <= 9 else -1
-                if fraction < 0:
-                    continue
-                for _ in range(9 - width):
-                    fraction *= 10
-        if -_LAST_SECOND < seconds < _LAST_SECOND:
-            out[i] = seconds * NANOSECONDS + fraction
-            odd[i] = 0
