@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from whimbrel.cli.bench.cliffs import cliffs
 from whimbrel.cli.bench.language import language
 from whimbrel.cli.bench.live import live
 from whimbrel.cli.bench.match import match
@@ -22,5 +23,5 @@ def run_all(context: typer.Context) -> None:
         pipeline()
 
 
-for command in (language, match, live, spaces, pipeline):
+for command in (language, match, cliffs, live, spaces, pipeline):
     bench.command()(command)

@@ -1,6 +1,6 @@
 """How things are timed: clocks, the machine card, tables and targets; one module or package for each thing measured.
 
 `matching/` and `pipeline/` measure the engine and the pipeline on Spark, alone or beside rivals that the caller gives.
-`filter_parsing`, `live_changes` and `spaces_bench` measure the rest. `whimbrel bench` runs them with what is installed;
-`python -m benchmarks` in a checkout adds the rivals that are not part of the library.
+`filter_parsing`, `cliffs`, `live_changes` and `spaces_bench` measure the rest. `whimbrel bench` runs them with what is
+installed; `python -m benchmarks` in a checkout adds the rivals that are not part of the library.
 """

@@ -1,0 +1,298 @@
+"""Forms of filters, events and indexes, each with the plain form that it should not cost much more than.
+
+A filter is a template whose fields are drawn by chance: `{user}`, `{low}` and `{high}`, `{users 50}` and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from whimbrel.engine.index import Index
+
+USERS = 5_000
+PRICES = 10_000
+TAGS = 400
+WORDS = ("red", "green", "blue", "amber", "violet", "silver", "copper", "pearl", "black", "white", "rose", "lime")
+CITIES = ("Oslo", "Bergen", "Tromsø", "Bodø", "Ålesund", "Hamar", "Molde", "Narvik")
+
+DrawEvent = Callable[[Random], dict[str, Any]]
+Change = Callable[[Index, list[str]], None]
+"""What is done to an index; the texts are those of its filters, and the ids their places."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadForm:
+    """A way to write filters."""
+
+    name: str
+    neighbour: str
+    filter: str
+
+
+@dataclass(frozen=True, slots=True)
+class MatchForm:
+    """Filters, events, and what was done to the index before events are matched."""
+
+    name: str
+    neighbour: str
+    filter: str
+    event: DrawEvent
+    divide: int = 1
+    """There are so many times fewer subscriptions, because each is large; also in its neighbour."""
+    per_byte: bool = False
+    """Events are longer than those of the neighbour: time may grow with their length."""
+    change: Change | None = None
+    timestamps: tuple[str, ...] = ()
+
+
+class Fields(dict[str, str]):
+    """The fields of one filter, drawn when they are first asked for."""
+
+    def __init__(self, source: Random) -> None:
+        self._source = source
+
+    def __missing__(self, field: str) -> str:
+        name, _, count = field.partition(" ")
+        self[field] = drawn = self._draw(name, int(count or 1))
+        return drawn
+
+    def _draw(self, name: str, count: int) -> str:
+        below = self._source.randrange
+        match name:
+            case "user" | "users":
+                return ", ".join(f"'u{user}'" for user in self._source.sample(range(USERS), count))
+            case "tag" | "tags":
+                return ", ".join(f"'t{tag}'" for tag in self._source.sample(range(TAGS), count))
+            case "low":
+                low = below(PRICES)
+                self["high"], self["next"] = str(low + 500), str(low + 1)
+                return str(low)
+            case "a":
+                names = self._source.sample(range(40), 3)
+                self["b"], self["c"] = f"a{names[1]}", f"a{names[2]}"
+                return f"a{names[0]}"
+            case "skewed":
+                return skewed_user(self._source)
+            case "name":
+                return full_name(self._source)
+            case "word":
+                return self._source.choice(WORDS)
+            case "city":
+                return self._source.choice(CITIES)
+        return str({"price": below(PRICES), "dear": below(9_980, PRICES), "day": below(10, 29), "small": below(256),
+                    "number": below(USERS), "big": 2**53 + below(USERS)}[name])  # fmt: skip
+
+
+def plain_event(source: Random) -> dict[str, Any]:
+    """An event with all attributes that filters mention."""
+    return {
+        "user": f"u{source.randrange(USERS)}",
+        "price": source.randrange(PRICES),
+        "ceiling": source.randrange(PRICES),
+        "tags": [f"t{tag}" for tag in source.sample(range(TAGS), 4)],
+        "name": full_name(source),
+        "city": source.choice(CITIES),
+        "town": source.choice(CITIES),
+        "address": f"10.{source.randrange(256)}.{source.randrange(256)}.{source.randrange(256)}",
+        "at": f"2026-01-{source.randrange(10, 29)}T12:{source.randrange(10, 60)}:00Z",
+        "big": 2**53 + source.randrange(USERS),
+        "kind": "sale",
+    }
+
+
+def full_name(source: Random) -> str:
+    """Two words and a number."""
+    return f"{source.choice(WORDS)}-{source.choice(WORDS)}-{source.randrange(1_000)}"
+
+
+def skewed_user(source: Random) -> str:
+    """A user by a power law."""
+    return f"u{int(USERS * source.random() ** 3)}"
+
+
+def _event(**more: Callable[[Random], Any]) -> DrawEvent:
+    """The plain event with other values for some attributes."""
+    return lambda source: {**plain_event(source), **{name: value(source) for name, value in more.items()}}
+
+
+def _wide(source: Random) -> dict[str, Any]:
+    return {**plain_event(source), **{f"field_{n}": source.randrange(1_000) for n in range(490)}}
+
+
+def _data(source: Random) -> dict[str, Any]:
+    return {"id": source.randrange(1_000), "state": "open", "shop": {"city": "Oslo", "open": True}}
+
+
+def _items(source: Random) -> list[dict[str, Any]]:
+    return [{"sku": source.choice("ABC"), "n": source.randrange(9)} for _ in range(3)]
+
+
+def _prices(source: Random) -> list[int]:
+    return [source.randrange(PRICES), source.randrange(PRICES)]
+
+
+def _one_mentions_items(index: Index, texts: list[str]) -> None:
+    index.add(len(texts), "items.sku = 'A' AND items.n = 1")
+    index.merge()
+
+
+def _add(count: int) -> Change:
+    def change(index: Index, texts: list[str]) -> None:
+        for number, text in enumerate(texts[:count]):
+            index.add(len(texts) + number, text)
+
+    return change
+
+
+def _remove_half(index: Index, texts: list[str]) -> None:
+    for number in range(0, len(texts), 2):
+        index.remove(number)
+
+
+def _replace_half(index: Index, texts: list[str]) -> None:
+    for number in range(0, len(texts), 2):
+        index.replace(number, texts[number])
+
+
+def _twenty_times(index: Index, texts: list[str]) -> None:
+    """Load the filters anew in twenty steps."""
+    for number in range(len(texts)):
+        index.remove(number)
+    step = max(1, len(texts) // 20)
+    for first in range(0, len(texts), step):
+        index.add_many((len(texts) + first + n, text) for n, text in enumerate(texts[first : first + step]))
+
+
+_PLAIN = "user = {user} AND price BETWEEN {low} AND {high}"
+_MANY = "{a} = {user} AND {b} BETWEEN {low} AND {high} AND {c} > {price}"
+
+LOAD_FORMS: tuple[LoadForm, ...] = (
+    LoadForm("plain", "plain", _PLAIN),
+    LoadForm("lower-case keywords", "plain", "user = {user} and price between {low} and {high}"),
+    LoadForm("odd spaces", "plain", "  user={user}\n  AND  price BETWEEN   {low} AND {high} "),
+    LoadForm("parentheses", "plain", "(user = {user}) AND (price BETWEEN {low} AND {high})"),
+    LoadForm(">= with <=", "plain", "user = {user} AND price >= {low} AND price <= {high}"),
+    LoadForm("flipped sides", "plain", "{user} = user AND {low} <= price AND {high} >= price"),
+    LoadForm("OR of two", "plain", f"{_PLAIN} OR city = '{{city}}' AND ceiling < {{price}}"),
+    LoadForm("AND of ORs", "plain", "(user = {user} OR city = '{city}') AND (price < {price} OR ceiling > {low})"),
+    LoadForm("NOT", "plain", "user = {user} AND NOT price > {price}"),
+    LoadForm("NOT of an OR", "plain", "user = {user} AND NOT (price > {price} OR ceiling < {low})"),
+    LoadForm("IS NULL", "plain", "user = {user} AND price > {price} AND city IS NULL"),
+    LoadForm("IS NOT NULL", "plain", "user = {user} AND price > {price} AND city IS NOT NULL"),
+    LoadForm("!=", "plain", "user = {user} AND city != '{city}'"),
+    LoadForm("IN of 5", "plain", "user = {user} AND name IN ({users 5})"),
+    LoadForm("IN of 50", "plain", "user = {user} AND name IN ({users 50})"),
+    LoadForm("NOT IN of 5", "plain", "user = {user} AND name NOT IN ({users 5})"),
+    LoadForm("LIKE prefix", "plain", "user = {user} AND name LIKE '{name}%'"),
+    LoadForm("LIKE suffix", "plain", "user = {user} AND name LIKE '%{name}'"),
+    LoadForm("LIKE infix", "plain", "user = {user} AND name LIKE '%{name}%'"),
+    LoadForm("CONTAINS", "plain", "user = {user} AND tags CONTAINS {tag}"),
+    LoadForm("CONTAINS ALL", "plain", "user = {user} AND tags CONTAINS ALL ({tags 2})"),
+    LoadForm("CONTAINS ANY", "plain", "user = {user} AND tags CONTAINS ANY ({tags 2})"),
+    LoadForm("CONTAINS NONE", "plain", "user = {user} AND tags CONTAINS NONE ({tags 2})"),
+    LoadForm("IN CIDR", "plain", "user = {user} AND address IN CIDR '10.{small}.0.0/16'"),
+    LoadForm("two attributes compared", "plain", "user = {user} AND price < ceiling"),
+    LoadForm("a TIMESTAMP", "plain", "user = {user} AND at > TIMESTAMP '2026-01-{day}T00:00:00Z'"),
+    LoadForm("text beyond ASCII", "plain", "user = 'ユーザー{number}' AND price BETWEEN {low} AND {high}"),
+    LoadForm("an escaped quote", "plain", "user = 'O''Neill {number}' AND price BETWEEN {low} AND {high}"),
+    LoadForm("quoted names", "plain", '"user" = {user} AND "price" BETWEEN {low} AND {high}'),
+    LoadForm("decimals and exponents", "plain", "user = {user} AND price BETWEEN {low}.25 AND {high}.5e3"),
+    LoadForm("integers beyond 2^53", "plain", "user = {user} AND big = {big}"),
+    LoadForm("a bare boolean", "plain", "user = {user} AND price > {price} AND active"),
+    LoadForm("many shapes", "plain", _MANY),
+    LoadForm(
+        "many shapes, >= with <=", "many shapes",
+        "{a} = {user} AND {b} >= {low} AND {b} <= {high} AND {c} > {price}",
+    ),
+    LoadForm(
+        "many shapes, parentheses", "many shapes",
+        "({a} = {user}) AND ({b} >= {low} AND {b} <= {high}) AND ({c} > {price})",
+    ),
+    LoadForm(
+        "many shapes, lower-case keywords", "many shapes",
+        "{a} = {user} and {b} between {low} and {high} and {c} > {price}",
+    ),
+    LoadForm(
+        "many shapes, flipped", "many shapes", "{user} = {a} AND {low} <= {b} AND {high} >= {b} AND {price} < {c}"
+    ),
+    LoadForm(
+        "many shapes, odd spaces", "many shapes", " {a}={user}  AND {b} BETWEEN {low}  AND {high}\nAND {c}  >{price}"
+    ),
+    LoadForm("many shapes, IS NOT NULL", "many shapes", "{a} = {user} AND {b} IS NOT NULL AND {c} > {price}"),
+    LoadForm("many shapes, LIKE", "many shapes", "{a} = {user} AND {b} LIKE '%{name}%' AND {c} > {price}"),
+    LoadForm("many shapes, OR", "many shapes", "{a} = {user} AND ({b} > {low} OR {c} > {price})"),
+)  # fmt: skip
+
+_RANGE = "price > {dear}"
+
+MATCH_FORMS: tuple[MatchForm, ...] = (
+    # What filters ask for.
+    MatchForm("plain", "plain", _PLAIN, plain_event),
+    MatchForm("equality, dear", "plain", "user = {user} AND price > 9500", plain_event),
+    MatchForm("range", "range", _RANGE, plain_event),
+    MatchForm("equality AND price < ceiling", "plain", "user = {user} AND price < ceiling", plain_event),
+    MatchForm("range AND price < ceiling", "range", f"price < ceiling AND {_RANGE}", plain_event),
+    MatchForm("range AND city != town", "range", f"city != town AND {_RANGE}", plain_event),
+    MatchForm("IN of 5", "equality, dear", "user IN ({users 5}) AND price > 9500", plain_event),
+    MatchForm("IN of 50", "equality, dear", "user IN ({users 50}) AND price > 9500", plain_event),
+    MatchForm("IN of 500", "equality, dear", "user IN ({users 500}) AND price > 9500", plain_event, divide=10),
+    MatchForm("IN of 3,000", "equality, dear", "user IN ({users 3000}) AND price > 9500", plain_event, divide=100),
+    MatchForm("NOT IN of 50", "plain", f"{_PLAIN} AND name NOT IN ({{users 50}})", plain_event),
+    MatchForm("CONTAINS", "equality, dear", "tags CONTAINS {tag} AND price > 9500", plain_event),
+    MatchForm("CONTAINS ALL of 2", "CONTAINS", "tags CONTAINS ALL ({tags 2}) AND price > 9500", plain_event),
+    MatchForm("CONTAINS ALL of 6", "CONTAINS", "tags CONTAINS ALL ({tags 6}) AND price > 9500", plain_event),
+    MatchForm("CONTAINS ANY of 3", "CONTAINS", "tags CONTAINS ANY ({tags 3}) AND price > 9500", plain_event),
+    MatchForm("CONTAINS NONE of 3", "plain", f"{_PLAIN} AND tags CONTAINS NONE ({{tags 3}})", plain_event),
+    MatchForm("string equality", "plain", "name = '{name}' AND price > 9500", plain_event),
+    MatchForm("LIKE prefix", "string equality", "name LIKE '{name}%' AND price > 9500", plain_event),
+    MatchForm("LIKE suffix", "string equality", "name LIKE '%{word}-{small}' AND price > 9500", plain_event),
+    MatchForm("LIKE infix", "string equality", "name LIKE '%{word}-{small}%' AND price > 9500", plain_event),
+    MatchForm("LIKE two fragments", "string equality", "name LIKE '%{word}%{small}' AND price > 9500", plain_event),
+    MatchForm("RLIKE", "string equality", "name RLIKE '^{word}-.*-{small}$' AND price > 9500", plain_event, divide=100),
+    MatchForm("RLIKE beside equality", "plain", f"{_PLAIN} AND name RLIKE '{{word}}'", plain_event),
+    MatchForm("NOT LIKE beside equality", "plain", f"{_PLAIN} AND name NOT LIKE '%{{word}}-{{small}}%'", plain_event),
+    MatchForm("IN CIDR", "string equality", "address IN CIDR '10.{small}.0.0/16' AND price > 9500", plain_event),
+    MatchForm("IS NOT NULL beside equality", "plain", f"{_PLAIN} AND city IS NOT NULL", plain_event),
+    MatchForm("IS NULL beside equality", "plain", f"{_PLAIN} AND absent IS NULL", plain_event),
+    MatchForm("!= beside equality", "plain", f"{_PLAIN} AND city != '{{city}}'", plain_event),
+    MatchForm("!= and a range", "range", f"user != {{user}} AND {_RANGE}", plain_event),
+    MatchForm("OR of two", "plain", f"{_PLAIN} OR big = {{big}} AND ceiling < 500", plain_event),
+    MatchForm("tiny ranges", "plain", "price BETWEEN {low} AND {next}", plain_event),
+    MatchForm(
+        "a hot key that all share", "tiny ranges", "kind = 'sale' AND price BETWEEN {low} AND {next}", plain_event
+    ),
+    MatchForm("integers beyond 2^53", "plain", "big = {big} AND price BETWEEN {low} AND {high}", plain_event),
+    MatchForm("floats where filters have integers", "plain", _PLAIN, _event(price=lambda s: s.random() * PRICES)),
+    MatchForm(
+        "text beyond ASCII", "plain", "user = 'ユーザー{number}' AND price BETWEEN {low} AND {high}",
+        _event(user=lambda source: f"ユーザー{source.randrange(USERS)}"),
+    ),
+    MatchForm(
+        "TIMESTAMP beside equality", "plain", "user = {user} AND at > TIMESTAMP '2026-01-{day}T00:00:00Z'",
+        plain_event, timestamps=("at",),
+    ),
+    # What events are like.
+    MatchForm("a nested object that no filter mentions", "plain", _PLAIN, _event(data=_data)),
+    MatchForm("an array of objects that no filter mentions", "plain", _PLAIN, _event(items=_items)),
+    MatchForm(
+        "an array of objects that one filter mentions", "plain", _PLAIN, _event(items=_items),
+        change=_one_mentions_items,
+    ),
+    MatchForm("a list where filters want one value", "plain", _PLAIN, _event(price=_prices)),
+    MatchForm("a time as text", "plain", _PLAIN, plain_event, timestamps=("at",)),
+    MatchForm("500 attributes", "plain", _PLAIN, _wide, per_byte=True),
+    MatchForm("a text of 5,000 characters", "plain", _PLAIN, _event(note=lambda _: "x" * 5_000), per_byte=True),
+    MatchForm(
+        "users by a power law", "plain", "user = '{skewed}' AND price BETWEEN {low} AND {high}",
+        _event(user=skewed_user),
+    ),
+    # What was done to the index.
+    MatchForm("after 1 add", "plain", _PLAIN, plain_event, change=_add(1)),
+    MatchForm("after 500 adds", "plain", _PLAIN, plain_event, change=_add(500)),
+    MatchForm("after half were removed", "plain", _PLAIN, plain_event, change=_remove_half),
+    MatchForm("after half were replaced", "plain", _PLAIN, plain_event, change=_replace_half),
+    MatchForm("loaded in 20 steps", "plain", _PLAIN, plain_event, change=_twenty_times),
+)  # fmt: skip
