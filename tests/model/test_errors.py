@@ -96,3 +96,8 @@ def test_a_caret_at_the_start_of_a_long_line_shows_the_start() -> None:
     _, line, caret = str(FilterSyntaxError("a predicate", "'?'", text, 0)).split("\n")
     assert line == f"  {text[:120]}"
     assert caret == "  ^"
+
+
+def test_a_limit_in_one_event_of_many_names_the_place_only_where_it_is_known():
+    assert str(LimitExceeded("x", 2, 1, "steps").at_row(3)).endswith("(limit: x) - at event 3")
+    assert str(LimitExceeded("x", 2, 1, "steps", "a.b").at_row(3)).endswith("(limit: x) - at event 3: a.b")

@@ -86,7 +86,7 @@ class LimitExceeded(RowError):
 
     def at_row(self, row: int | None) -> LimitExceeded:
         """The same error in the event of that row; None: in a single event."""
-        return LimitExceeded(self.limit, self.size, self.maximum, self.unit, self.where or "$", row)
+        return LimitExceeded(self.limit, self.size, self.maximum, self.unit, self.where, row)
 
 
 class EventError(RowError):

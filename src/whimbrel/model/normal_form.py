@@ -37,10 +37,19 @@ def normal_form(expression: Expression, refine: Refine | None = None) -> tuple[C
     """
     check_size(expression)
     expanded = _expand(expression, positive=True)
-    if refine is not None:
-        expanded = _refined(expanded, refine)
-    conjunctions = _absorb([_unbound(c) for c in expanded])
+    conjunctions = _simplified(expanded, refine)
     return tuple(sorted(conjunctions, key=lambda c: c.sort_key)) if len(conjunctions) > 1 else tuple(conjunctions)
+
+
+def _simplified(conjunctions: list[Conjunction], refine: Refine | None) -> list[Conjunction]:
+    """Drop what is needless and merge until nothing changes: each of them may let the other do more."""
+    while True:
+        if refine is not None:
+            conjunctions = _refined(conjunctions, refine)
+        simpler = _absorb([_unbound(c) for c in conjunctions])
+        if len(simpler) < 2 or set(simpler) == set(conjunctions):
+            return simpler
+        conjunctions = _merge(simpler)
 
 
 def _refined(conjunctions: list[Conjunction], refine: Refine) -> list[Conjunction]:

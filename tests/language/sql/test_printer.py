@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from tests import strategies as model
 from tests.language import texts as sql
@@ -20,6 +21,21 @@ def test_the_text_of_a_filter_parses_to_an_equal_filter_with_the_same_text(filte
     again = parse(text)
     assert again == filter
     assert str(again) == text
+
+
+_states = st.sampled_from(
+    ["a != 1", "a = 1", "a = a", "a < 1", "a CONTAINS 3", "a CONTAINS NULL", "a CONTAINS NONE (3)", "a LIKE '%x'"]
+    + ["a IS NULL", "a IS NOT NULL", "a IS MISSING", "a IS NOT MISSING", "a NOT LIKE '%x'", "b = 1", "b IS NULL"]
+)
+
+
+@given(st.lists(st.lists(_states, min_size=1, max_size=2).map(" AND ".join), min_size=2, max_size=5).map(" OR ".join))
+def test_states_and_members_beside_every_value_are_simplified_until_nothing_changes(text):
+    filter = parse(text)
+    again = parse(str(filter))
+    assert again == filter
+    assert str(again) == str(filter)
+    assert again.is_always_true() == filter.is_always_true()
 
 
 @given(model.expressions)
@@ -107,6 +123,8 @@ def test_every_text_that_parses_has_a_canonical_text(text):
         ("NULL", "FALSE"),
         ("a = 1 AND a = 2", "FALSE"),
         ("a = 5 OR TRUE", "TRUE"),
+        ("a != 1 OR a = 1 OR a CONTAINS 3 OR a IS NULL", "TRUE"),
+        ("a != 1 OR a = 1 OR a CONTAINS 3 OR a IS MISSING", "a IS NOT NULL OR a IS MISSING"),
     ],
 )
 def test_canonical_texts_read_as_a_person_would_write_them(text, canonical):
