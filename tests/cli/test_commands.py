@@ -16,6 +16,7 @@ from whimbrel.lab.web_shop import TIMESTAMPS, sample_events, sample_subscription
 
 def test_version(program: Program) -> None:
     assert program("version").stdout.splitlines()[0] == f"whimbrel {metadata.version('whimbrel')}"
+    assert program("--version").stdout == program("version").stdout
     assert program("version", "--json").lines[0]["whimbrel"] == metadata.version("whimbrel")
 
 

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 
 from tests.strategies import events
+from whimbrel import Filter, Index
 from whimbrel.model.constraint import NULL_KEY
-from whimbrel.model.errors import EventError, LimitExceeded
+from whimbrel.model.errors import EventError, LimitExceeded, NamesError
 from whimbrel.model.event import Event, Occurrence
 from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_DEPTH, EVENT_VALUES
 from whimbrel.model.values import Timestamp, sort_key
@@ -202,3 +203,10 @@ def test_an_event_survives_pickling(item: dict[str, Any]) -> None:
     for name in event.attributes:
         assert again.keys(name) == event.keys(name)
         assert again.occurrences(name) == event.occurrences(name)
+
+
+@pytest.mark.parametrize("names", ["at", ["a", 1]])
+def test_names_of_timestamps_are_a_list_of_texts(names: Any) -> None:
+    for call in (lambda: Event({}, names), lambda: Filter.parse("a = 1").matches({}, names), lambda: Index(names)):
+        with pytest.raises(NamesError, match="Expected a list of attribute names"):
+            call()

@@ -95,10 +95,9 @@ def test_a_pandas_frame_is_a_table() -> None:
     ]
 
 
-def test_a_pandas_frame_with_a_mixed_or_repeated_column_is_refused() -> None:
-    for frame in (pd.DataFrame({"a": [1, "x"]}), pd.DataFrame([[1, 2]], columns=["a", "a"])):
-        with pytest.raises(EventError, match=r"a table with columns of one type each, but got .* - at DataFrame"):
-            read(frame, "a")
+def test_a_pandas_frame_with_a_mixed_column_is_refused() -> None:
+    with pytest.raises(EventError, match=r"a table with columns of one type each, but got .* - at DataFrame"):
+        read(pd.DataFrame({"a": [1, "x"]}), "a")
 
 
 def test_a_polars_frame_is_a_table() -> None:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -377,3 +378,16 @@ def test_a_batch_matches_what_its_events_match(array: pa.Array) -> None:
         pairs = set(zip(found.column("event").to_pylist(), found.column("subscription").to_pylist(), strict=True))
         events = list(read_events(table, ["a"]))
         assert pairs == {(row, id) for row, event in enumerate(events) for id in naive.match(event)}, form
+
+
+def test_two_columns_of_a_frame_with_one_name_unite() -> None:
+    frame = pd.DataFrame([[1, 2.5, "x"]], columns=["a", "a", "b"])
+    (event,) = read_events(frame, ["a", "b"])
+    assert (event.values("a"), event.values("b")) == ((1, 2.5), ("x",))
+
+
+def test_a_null_element_of_a_list_of_structs_is_a_null_of_the_array_itself() -> None:
+    rows = pa.array([[None, {"x": 1}], [None]], pa.list_(pa.struct([("x", pa.int64())])))
+    first, second = read_events(pa.table({"d": rows}), ["d", "d.x"])
+    assert (first.values("d"), first.values("d.x")) == ((None,), (1,))
+    assert (second.values("d"), second.values("d.x")) == ((None,), ())

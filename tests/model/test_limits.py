@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from whimbrel import Filter
 from whimbrel.model import limits
 from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.limits import Limit
@@ -32,3 +33,9 @@ def test_the_documentation_lists_every_limit() -> None:
     page = (Path(__file__).parents[2] / "docs" / "semantics.md").read_text(encoding="utf-8")
     rows = [f"| {limit.name} | {limit.value:,} | {limit.unit} | {limit.reason} |" for limit in LIMITS]
     assert "\n".join(rows) in page
+
+
+def test_a_filter_of_too_many_conjunctions_is_refused_when_it_is_parsed() -> None:
+    text = " AND ".join(f"(a{i} = 1 OR b{i} = 1)" for i in range(11))
+    with pytest.raises(LimitExceeded, match="1,024 conjunctions"):
+        Filter.parse(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Annotated
 
 import typer
 
@@ -14,7 +15,7 @@ from whimbrel.cli.commands.lint import lint
 from whimbrel.cli.commands.match import match
 from whimbrel.cli.commands.schema import schema
 from whimbrel.cli.commands.spaces import spaces
-from whimbrel.cli.commands.version import version
+from whimbrel.cli.commands.version import print_version, version
 from whimbrel.cli.commands.warm import warm
 from whimbrel.cli.demo.command import demo
 from whimbrel.cli.pipeline.backtest import backtest
@@ -27,12 +28,22 @@ from whimbrel.model.errors import WhimbrelError
 
 app = typer.Typer(
     name="whimbrel",
-    help="Which of many standing queries does each event match?",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+@app.callback()
+def _program(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=print_version, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Which of many standing queries does each event match?"""
+
+
 for command in (match, explain, lint, backtest, demo, spaces, warm, version):
     app.command()(command)
 app.add_typer(bench, name="bench")

@@ -21,9 +21,9 @@ from whimbrel.engine.matching.event_forms import open_source, sample_of
 from whimbrel.engine.matching.results import pairs_table
 from whimbrel.engine.matching.units import FIRST_UNIT, Units
 from whimbrel.engine.matching.workspace import Workspaces
-from whimbrel.model.event import Event
+from whimbrel.model.event import Event, attribute_names
 from whimbrel.model.matcher import Errors, Matcher
-from whimbrel.model.subscription import Id, Subscription
+from whimbrel.model.subscription import Id, Subscription, plain_id
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,7 +51,7 @@ class Index(Matcher):
     """
 
     def __init__(self, timestamps: Iterable[str] = (), schema: Schema | None = None) -> None:
-        self._timestamps = frozenset(timestamps)
+        self._timestamps = attribute_names(timestamps, "timestamps")
         self._subscriptions = SubscriptionSet(schema)
         self._facts: dict[str, object] = {}
         self._workspaces = Workspaces()
@@ -249,7 +249,7 @@ class Index(Matcher):
         return self._subscriptions.find(id) >= 0
 
     def __getitem__(self, id: Id) -> Subscription:
-        return Subscription(id, self._subscriptions.filter(self._subscriptions.row(id)))
+        return Subscription(plain_id(id), self._subscriptions.filter(self._subscriptions.row(id)))
 
     def __iter__(self) -> Iterator[Id]:
         return iter(self._subscriptions)

@@ -21,7 +21,7 @@ def parse(source: object, dialect: str = "sql") -> Filter:
     >>> str(parse("price < 5 and category = 'Toy'"))
     "category = 'Toy' AND price < 5"
     """
-    return dialects.get(dialect).parse(source)
+    return Filter.parse(source, dialect)
 
 
 __all__ = ["parse", "suspicious_names"]

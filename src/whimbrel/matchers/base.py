@@ -17,13 +17,13 @@ from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.matchers.papers import Paper
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.errors import DuplicateId, FilterError, IdKindError, RowError, UnknownId
-from whimbrel.model.event import Event
+from whimbrel.model.event import Event, attribute_names
 from whimbrel.model.event_tables import as_arrow, read_events, read_good_events, read_typed_events
 from whimbrel.model.explain import Explanation, explain
 from whimbrel.model.filter import Filter
 from whimbrel.model.matcher import Errors, Matcher
 from whimbrel.model.near_misses import NearMiss, near_misses
-from whimbrel.model.subscription import Id, Subscription, id_kind
+from whimbrel.model.subscription import Id, Subscription, check_columns, id_kind, pairs_of, plain_id
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,7 +47,7 @@ class BaseMatcher(Matcher, ABC):
     capabilities: ClassVar[Capabilities]
 
     def __init__(self, timestamps: Iterable[str] = ()) -> None:
-        self.timestamps = frozenset(timestamps)
+        self.timestamps = attribute_names(timestamps, "timestamps")
         self.schema: EventSchema | None = None
         self._kind: str | None = None
         self._next_place = 0
@@ -67,8 +67,8 @@ class BaseMatcher(Matcher, ABC):
             raise DuplicateId(id)
         parsed = self._prepare(filter, dialect)
         self._kind = id_kind(id)
-        self._places[id] = self._next_place
-        self._put(self._next_place, Subscription(id, parsed))
+        self._places[plain_id(id)] = self._next_place
+        self._put(self._next_place, Subscription(plain_id(id), parsed))
         self._next_place += 1
 
     def add_many(self, subscriptions: Iterable[tuple[Id, object]] | pa.Table, dialect: str = "sql") -> None:
@@ -91,7 +91,7 @@ class BaseMatcher(Matcher, ABC):
         place = self._place(id)
         parsed = self._prepare(filter, dialect)
         self._take(place)
-        self._put(place, Subscription(id, parsed))
+        self._put(place, Subscription(plain_id(id), parsed))
 
     def match(self, event: Event | Mapping[str, object]) -> list[Id]:
         """The ids of the subscriptions that the event matches, each once, in order of addition."""
@@ -299,9 +299,10 @@ def id_and_filter_lists(subscriptions: Iterable[tuple[Id, object]] | pa.Table) -
     import pyarrow as pa
 
     if isinstance(subscriptions, pa.Table):
+        check_columns(subscriptions)
         return subscriptions["id"].to_pylist(), subscriptions["filter"].to_pylist()
-    pairs = list(subscriptions)
-    return [id for id, _ in pairs], [filter for _, filter in pairs]
+    pairs = list(pairs_of(subscriptions))
+    return [plain_id(id) for id, _ in pairs], [filter for _, filter in pairs]
 
 
 def _pairs_table(pairs: Iterable[tuple[int, Id]], kind: str) -> pa.Table:

@@ -19,7 +19,7 @@ from whimbrel.matchers.conjunction_rows import GONE
 from whimbrel.matchers.runs import Int32s
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
-from whimbrel.model.subscription import Id, Subscription
+from whimbrel.model.subscription import Id, Subscription, plain_id
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,7 +69,7 @@ class BulkMatcher(BaseMatcher):
     def add(self, id: Id, filter: object, dialect: str = "sql") -> None:
         """Add a subscription. DuplicateId if the id is there, UnsupportedFilter outside the capabilities."""
         super().add(id, filter, dialect)
-        self._ids.append(id)
+        self._ids.append(plain_id(id))
 
     def add_many(self, subscriptions: Iterable[tuple[Id, object]] | pa.Table, dialect: str = "sql") -> None:
         """Add many subscriptions, all or none: pairs of id and filter, or an Arrow table with columns id and filter.
@@ -122,7 +122,7 @@ class BulkMatcher(BaseMatcher):
         else:
             parsed = self._prepare(filter, dialect)
             self._bulk.removed.add(place)
-            self._put(place, Subscription(id, parsed))
+            self._put(place, Subscription(self._ids[place], parsed))
 
     def match(self, event: Event | Mapping[str, object]) -> list[Id]:
         """The ids of the subscriptions that the event matches, each once, in order of addition."""
@@ -140,7 +140,7 @@ class BulkMatcher(BaseMatcher):
         place = self._place(id)
         if place in self._subscriptions:
             return self._subscriptions[place]
-        return Subscription(id, self._bulk.filter(place))
+        return Subscription(self._ids[place], self._bulk.filter(place))
 
     def __iter__(self) -> Iterator[Id]:
         return iter(self.ids(sorted(self._places.values())))

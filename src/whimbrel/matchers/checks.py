@@ -9,9 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 
-from whimbrel.model.errors import DuplicateId, EventError, IdKindError, UnknownId, UnsupportedEvent, UnsupportedFilter
+from whimbrel.model.errors import (
+    DuplicateId,
+    EventError,
+    IdKindError,
+    MalformedSubscription,
+    UnknownId,
+    UnsupportedEvent,
+    UnsupportedFilter,
+)
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
 from whimbrel.model.matcher import Errors, Matcher
@@ -153,6 +162,31 @@ def check_errors_change_nothing(make: Maker) -> None:
     matcher._check()
 
 
+def check_ids_of_numpy(make: Maker) -> None:
+    """Integers and texts of NumPy are ids, and come out as plain ones."""
+    for id, found in ((np.int64(7), 7), (np.str_("x"), "x")):
+        matcher = make()
+        matcher.add(id, "a = 1")  # type: ignore[arg-type]
+        matcher.replace(id, "b = 1")  # type: ignore[arg-type]
+        assert (id in matcher, matcher[found].id, matcher.match({"b": 1})) == (True, found, [found])
+        assert {type(one) for one in (matcher[id].id, *matcher.match({"b": 1}), *matcher)} == {type(found)}  # type: ignore[index]
+        matcher.remove(id)  # type: ignore[arg-type]
+        assert len(matcher) == 0
+
+
+def check_subscriptions_are_pairs(make: Maker) -> None:
+    """What is no pair of id and filter is refused with its row, and nothing is added."""
+    matcher = make()
+    triple: object = [(1, "a = 1"), (2, "a = 1", "sql")]
+    for bad in (triple, {"ab": "a = 1"}):
+        try:
+            matcher.add_many(bad)
+        except MalformedSubscription:
+            assert len(matcher) == 0
+        else:
+            raise AssertionError("Expected MalformedSubscription")
+
+
 def check_batch_equals_single_events(make: Maker) -> None:
     """match_batch gives the pairs of match, in event order."""
     matcher, _ = _filled(make)
@@ -240,6 +274,8 @@ CHECKS: tuple[Check, ...] = (
     check_remove_forgets,
     check_replace_keeps_the_place,
     check_errors_change_nothing,
+    check_ids_of_numpy,
+    check_subscriptions_are_pairs,
     check_batch_equals_single_events,
     check_all_forms_of_events_give_the_same_pairs,
     check_bad_events_are_skipped_or_raised,

@@ -111,6 +111,25 @@ def _place(where: str, row: int | None) -> str:
     return f"event {row}: {where}" if where else f"event {row}"
 
 
+class NamesError(WhimbrelError, TypeError):
+    """An option that takes names of attributes, such as `timestamps`, got something else."""
+
+    def __init__(self, option: str, found: str) -> None:
+        self.option = option
+        self.found = found
+        super().__init__(f"Expected a list of attribute names, but got {found} - at {option}")
+
+
+class MalformedSubscription(WhimbrelError, ValueError):
+    """One of many subscriptions is no id with a filter: what was `expected`, what was `found`, and its `row`."""
+
+    def __init__(self, expected: str, found: str, row: int | None = None) -> None:
+        self.expected = expected
+        self.found = found
+        self.row = row
+        super().__init__(f"Expected {expected}, but got {found}" + ("" if row is None else f" - at row {row:,}"))
+
+
 class UnknownDialect(WhimbrelError):
     """There is no dialect of this name; `available` lists the names there are."""
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from whimbrel.model.constraint import NULL_KEY
-from whimbrel.model.errors import EventError
+from whimbrel.model.errors import EventError, NamesError
 from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_DEPTH, EVENT_VALUES
 from whimbrel.model.values import SortKey, Timestamp, Value, from_key, sort_key, to_value
 
@@ -38,7 +38,7 @@ class Event:
     def __init__(self, attributes: Mapping[str, object], timestamps: Iterable[str] = ()) -> None:
         if not isinstance(attributes, Mapping):
             raise EventError("an object", type(attributes).__name__)
-        reader = _Reader(frozenset(timestamps))
+        reader = _Reader(attribute_names(timestamps, "timestamps"))
         reader.read_object(None, attributes, (), 0)
         self._keys: dict[str, tuple[SortKey, ...]] = {
             name: tuple(dict.fromkeys(key for key, _ in found)) for name, found in reader.found.items()
@@ -138,6 +138,19 @@ class _Reader:
             found = self.found[name] = []
             EVENT_ATTRIBUTES.check(len(self.found))
         found.append((NULL_KEY if value is None else sort_key(value), elements))
+
+
+def attribute_names(names: Iterable[str], option: str) -> frozenset[str]:
+    """The names as a set; NamesError for a bare text, whose letters would be the names, and for what is no text."""
+    if isinstance(names, frozenset):
+        return names
+    if isinstance(names, str):
+        raise NamesError(option, f"the text {names!r}")
+    found = frozenset(names)
+    for name in found:
+        if not isinstance(name, str):
+            raise NamesError(option, f"{type(name).__name__} {name!r} among them")
+    return found
 
 
 def check_key(key: object, path: str) -> str:

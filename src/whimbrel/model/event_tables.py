@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import count
 from math import isnan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.model.event import Event
@@ -93,10 +93,20 @@ def as_arrow(events: object) -> pa.Table | None:
         return pa.Table.from_batches([events])
     try:
         if module == "pandas":
-            return pa.Table.from_pandas(events, preserve_index=False)
+            return _from_pandas(events)
         return pa.table(events)
     except (pa.ArrowException, AttributeError, TypeError, ValueError) as error:
         raise EventError("a table with columns of one type each", str(error), type(events).__name__) from None
+
+
+def _from_pandas(frame: Any) -> pa.Table:
+    """The table of a frame; two columns may have one name, which pyarrow would refuse."""
+    import pyarrow as pa
+
+    if frame.columns.is_unique:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    numbered = frame.set_axis([str(number) for number in range(frame.shape[1])], axis="columns")
+    return pa.Table.from_pandas(numbered, preserve_index=False).rename_columns([str(name) for name in frame.columns])
 
 
 def rows_of(table: pa.Table, first: int, end: int) -> pa.Table:

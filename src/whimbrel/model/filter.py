@@ -14,7 +14,7 @@ from whimbrel.model import dialects
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event
 from whimbrel.model.expression import Expression
-from whimbrel.model.normal_form import normal_form
+from whimbrel.model.normal_form import is_surely_small, normal_form
 
 if TYPE_CHECKING:
     from whimbrel.model.event_schema import EventSchema
@@ -40,9 +40,16 @@ class Filter:
 
     @staticmethod
     def parse(source: object, dialect: str = "sql", schema: EventSchema | None = None) -> Filter:
-        """The filter that a text stands for in a dialect; FilterTypeError if it does not fit the schema."""
+        """The filter that a text stands for in a dialect; FilterTypeError if it does not fit the schema.
+
+        LimitExceeded if its normal form is too large. A filter that might be so is expanded here, others on first use.
+        """
         parsed = dialects.get(dialect).parse(source)
-        return parsed if schema is None else schema.typed(parsed)
+        if schema is not None:
+            parsed = schema.typed(parsed)
+        if not is_surely_small(parsed.expression):
+            _ = parsed.conjunctions
+        return parsed
 
     @cached_property
     def conjunctions(self) -> tuple[Conjunction, ...]:

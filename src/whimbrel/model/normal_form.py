@@ -24,6 +24,10 @@ Refine: TypeAlias = Callable[[Conjunction], Conjunction | None]
 ABSORB_UP_TO = 64
 """Conjunctions up to which covered ones are dropped: the check is quadratic."""
 
+_SURELY_SMALL = 256
+_ONE_CONSTRAINT = (ex.Compare, ex.In, ex.StartsWith, ex.EndsWith, ex.IsNull, ex.IsMissing)
+"""Predicates that are one constraint each."""
+
 _IS_NULL = Constraint(missing=True, null=True, values=EMPTY)
 _IS_NOT_NULL = Constraint(bound=False)
 _IS_MISSING = Constraint(missing=True, values=EMPTY)
@@ -77,6 +81,12 @@ def check_size(expression: Expression) -> None:
                 predicates += 1
         FILTER_PREDICATES.check(predicates)
         level, depth = following, depth + 1
+
+
+def is_surely_small(expression: Expression) -> bool:
+    """Whether the normal form surely is within the limits, so that it need not be made to know."""
+    terms = expression.terms if isinstance(expression, ex.And) else (expression,)
+    return len(terms) <= _SURELY_SMALL and all(isinstance(term, _ONE_CONSTRAINT) for term in terms)
 
 
 def _expand(node: Expression, positive: bool) -> list[Conjunction]:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import reprlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from numbers import Integral
+from typing import TYPE_CHECKING
 
-from whimbrel.model.errors import IdKindError
+from whimbrel.model.errors import IdKindError, MalformedSubscription
 from whimbrel.model.filter import Filter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Id = int | str
 
 _INT64 = 1 << 63
+_PAIRS = "pairs of id and filter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +38,40 @@ def id_kind(id: object) -> str:
         except UnicodeEncodeError:
             raise IdKindError(id, "string, without lone surrogates") from None
         return "string"
-    if isinstance(id, int) and not isinstance(id, bool) and -_INT64 <= id < _INT64:
+    if isinstance(id, Integral) and not isinstance(id, bool) and -_INT64 <= int(id) < _INT64:
         return "int64"
     raise IdKindError(id, "int64 or string")
+
+
+def plain_id(id: Id) -> Id:
+    """The id as int or str: NumPy has its own kinds of them. What is no id stays as it is, to be refused."""
+    if type(id) in (int, str) or isinstance(id, bool):
+        return id
+    return str(id) if isinstance(id, str) else int(id) if isinstance(id, Integral) else id
+
+
+def pairs_of(subscriptions: Iterable[tuple[Id, object]]) -> Iterator[tuple[Id, object]]:
+    """The pairs of id and filter; MalformedSubscription for the first item that is none."""
+    if isinstance(subscriptions, str | Mapping) or not isinstance(subscriptions, Iterable):
+        hint = ", whose items() are pairs" if isinstance(subscriptions, Mapping) else ""
+        raise MalformedSubscription(f"{_PAIRS}, or a table with the columns id and filter", _kind(subscriptions) + hint)
+    for row, pair in enumerate(subscriptions):
+        if not isinstance(pair, tuple | list):
+            raise MalformedSubscription(_PAIRS, _kind(pair), row)
+        if len(pair) != 2:
+            raise MalformedSubscription(_PAIRS, f"{len(pair)} items", row)
+        yield pair[0], pair[1]
+
+
+def check_columns(table: pa.Table) -> None:
+    """Raise MalformedSubscription unless the table has the columns id and filter, each once and without nulls."""
+    for name in ("id", "filter"):
+        if table.column_names.count(name) != 1:
+            raise MalformedSubscription("the columns id and filter, each once", ", ".join(table.column_names) or "none")
+        column = table.column(name)
+        if column.null_count:
+            raise MalformedSubscription(f"a value in column {name}", "null", column.is_null().to_pylist().index(True))
+
+
+def _kind(item: object) -> str:
+    return f"{type(item).__name__} {reprlib.repr(item)}"

@@ -24,6 +24,7 @@ from whimbrel.readers.errors import (
     NotJson,
     RefusedInput,
     WrongEncoding,
+    WrongFormat,
 )
 
 JsonObject = dict[str, object]
@@ -33,6 +34,12 @@ _CHUNK = 1 << 20
 _SHOWN = 64
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r" + _BOM
+_PER_LINE = "Expected a JSON object per line"
+_WHOLE_FILES = {
+    b"[": "an array over several lines (jq -c '.[]' writes its members as lines)",
+    b"{": "an object over several lines (jq -c . writes it as one line)",
+}
+"""First lines of files that are one JSON value, and what those files are."""
 
 
 class RawLine(NamedTuple):
@@ -56,13 +63,15 @@ def read_json_lines(stream: BufferedReader, file: str, limit: Limit, longest: in
             if not line.content.strip(_BLANK):
                 continue
             place = InputPlace(file, line.number, row=row)
+            if row == 0 and (found := _WHOLE_FILES.get(line.content.strip(_BLANK))):
+                lines.append((InputPlace(file), WrongFormat(InputPlace(file), f"{_PER_LINE}, but got {found}")))
+                yield lines
+                return
             row += 1
             lines.append((place, _read_line(line, place, limit, longest)))
         yield lines
     if not row:
-        yield [
-            (InputPlace(file), FileEmpty(InputPlace(file), "Expected a JSON object per line, but the file is blank"))
-        ]
+        yield [(InputPlace(file), FileEmpty(InputPlace(file), f"{_PER_LINE}, but the file is blank"))]
 
 
 def _batches(stream: BufferedReader, longest: int) -> Iterator[list[RawLine]]:
@@ -125,7 +134,9 @@ def parse_object(text: str, place: InputPlace, is_last: bool = False) -> JsonObj
             place, LimitExceeded(INTEGER_DIGITS.name, digits, INTEGER_DIGITS.value, INTEGER_DIGITS.unit), text
         )
     if not isinstance(item, dict):
-        return NotAnObject(place, f"Expected a JSON object, but got {_NAMES.get(type(item), 'null')}", text)
+        found = _NAMES.get(type(item), "null")
+        hint = "; each object stands on a line of its own" if isinstance(item, list) and place.line == 1 else ""
+        return NotAnObject(place, f"Expected a JSON object, but got {found}{hint}", text)
     return item
 
 

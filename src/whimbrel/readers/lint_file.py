@@ -65,6 +65,7 @@ def find(
     count = 0
     for place, item in read_subscriptions(file, fallback):
         if isinstance(item, InputError):
+            count += item.place.row is not None
             write(Finding(item.place, None, "error", item.problem, error=item))
             continue
         count += 1

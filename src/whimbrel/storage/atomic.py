@@ -70,11 +70,22 @@ def sync(path: Path) -> None:
 
 
 @contextmanager
+def named_errors(path: str | Path) -> Iterator[None]:
+    """Add the path to errors of the system that name none: a full disk is told where a file is written or closed."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            error.filename = os.fspath(path)
+        raise
+
+
+@contextmanager
 def _temporary_file(path: Path, pieces: Iterable[bytes | memoryview]) -> Iterator[Path]:
     """A synced file beside `path` with this content. It is deleted on exit if it still has its temporary name."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        with temporary.open("xb") as file:
+        with named_errors(path), temporary.open("xb") as file:
             for piece in pieces:
                 file.write(piece)
             file.flush()

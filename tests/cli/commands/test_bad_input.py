@@ -201,3 +201,18 @@ def test_control_characters_do_not_reach_the_terminal(program: Program) -> None:
     program.write_lines("s.jsonl", {"id": "x", "filter": "price < \x1b[2J"})
     result = program("match", "-s", "s.jsonl", "events.jsonl", status=1)
     assert "\x1b" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "hint"),
+    [
+        ('[\n  {"price": 100}\n]\n', "an array over several lines"),
+        ('{\n  "price": 100\n}\n', "an object over several lines"),
+        ('[{"price": 100}, {"price": 200}]', "each object stands on a line of its own"),
+    ],
+)
+def test_a_file_that_is_one_json_value_gives_one_error_with_a_hint(program: Program, content: str, hint: str) -> None:
+    program.write("e.json", content)
+    result = program("match", "-s", "subs.jsonl", "e.json", "--json", status=1)
+    (error,) = [line for line in result.error_lines if "error" in line]
+    assert hint in error["message"]

@@ -75,3 +75,8 @@ def test_unreadable_files_and_bad_rows_are_errors(program: Program) -> None:
     )
     rules = [(line["rule"], line["error"]) for line in program("lint", "s.jsonl", "--json", status=1).lines]
     assert rules == [("error", "DuplicateId"), ("error", "IdKindError"), ("error", "NotAnObject")]
+
+
+def test_the_sentence_counts_lines_and_errors(program: Program) -> None:
+    program.write("s.jsonl", '{"id": 1, "filter": "a <"}\nnothing\n{"id": 2, "filter": "a < 1"}\n')
+    assert program("lint", "s.jsonl", status=1).stderr == "3 subscriptions checked: 2 errors\n"

@@ -26,3 +26,7 @@ def test_notifications_as_lines_and_a_journal_that_opens_again(program: Program)
             assert line["content"] == [{name: str(interval) for name, interval in region.items()}]
     assert told == {(line["kind"], line["subscription"], line["publication"]) for line in done.lines}
     assert "already defined" in program("spaces", *options, status=1).stderr
+
+
+def test_a_seed_below_zero_is_wrong_usage(program: Program) -> None:
+    assert "--seed" in program("spaces", "--seed", "-5", status=2).stderr

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.storage.test_array_file import same_arrays
+from whimbrel import Index
 from whimbrel.engine.ids.id_table import IdTable
 from whimbrel.engine.live import directory as store
 from whimbrel.engine.live.texts import TextStore
@@ -132,6 +133,7 @@ def test_what_is_no_index_is_refused(tmp_path: Path) -> None:
     [
         ('{"format": "bagit"}', ForeignFile),
         ("[]", ForeignFile),
+        ("recursive-include src *.py", ForeignFile),
         ('{"format":"whimbrel index","version":7}', NewerFormat),
     ],
 )
@@ -145,6 +147,14 @@ def test_a_save_leaves_alone_what_is_not_ours_or_newer(tmp_path: Path, manifest:
     assert (tmp_path / "MANIFEST").read_text() == manifest
 
 
+def test_an_empty_name_is_not_the_current_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for call in (lambda: Index().save(""), lambda: Index.open("")):
+        with pytest.raises(SavedIndexError, match="Expected the name of a directory"):
+            call()
+    assert not list(tmp_path.iterdir())
+
+
 def test_an_older_index_is_refused_and_a_save_replaces_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(store, "MANIFEST_VERSION", 1)
@@ -156,9 +166,11 @@ def test_an_older_index_is_refused_and_a_save_replaces_it(tmp_path: Path, monkey
     assert _state(tmp_path) == "b" and _only_named_files(tmp_path)
 
 
-def test_a_save_replaces_a_damaged_index_and_deletes_nothing_else(tmp_path: Path) -> None:
+@pytest.mark.parametrize("length", [0, 20, 100, -1])
+def test_a_save_replaces_a_damaged_index_and_deletes_nothing_else(tmp_path: Path, length: int) -> None:
     _save(tmp_path, "a")
-    (tmp_path / "MANIFEST").write_bytes(b"torn")
+    manifest = (tmp_path / "MANIFEST").read_bytes()
+    (tmp_path / "MANIFEST").write_bytes(manifest[:length] if length >= 0 else b"{" + manifest)
     (tmp_path / "notes.tmp").write_text("mine")
     _save(tmp_path, "b")
     assert _state(tmp_path) == "b"

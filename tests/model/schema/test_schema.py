@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import tomllib
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from whimbrel.model.schema import (
     SchemaError,
     Use,
 )
+from whimbrel.model.schema.documents import to_text
 from whimbrel.model.values import Timestamp
 
 
@@ -261,7 +263,7 @@ REFUSED = [
     (lambda s: s.create_attribute("weight", "kilograms"), "Expected a domain, but got 'kilograms'"),
     (lambda s: s.create_attribute("weight", "flaot"), "did you mean 'float'"),
     (lambda s: s.create_attribute("weight", ["float"]), "Expected a domain"),
-    (lambda s: s.create_attribute("", "float"), "Expected a name"),
+    (lambda s: s.create_attribute(None, "float"), "Expected a name"),
     (lambda s: s.create_attribute("event_type", "string"), "holds the types"),
     (lambda s: s.create_type("cars", {"wheels": "mandatory"}), "Expected an attribute, but got 'wheels'"),
     (lambda s: s.create_type("cars", {"prise": "mandatory"}), "did you mean 'price'"),
@@ -355,3 +357,12 @@ def test_whatever_comes_gives_a_typed_error(item: Any) -> None:
         except WhimbrelError:
             return
         assert schema.violations({**item, "event_type": "none"})
+
+
+def test_an_empty_key_is_an_attribute_like_others() -> None:
+    events = [{"": 1, "a": {"": "x"}}, {"": 2, "a": {"": "y"}}]
+    schema = Schema.infer(events, values=2)
+    again = Schema.from_document(tomllib.loads(to_text(schema.to_document())))
+    assert again == schema
+    for event in events:
+        again.read(event)

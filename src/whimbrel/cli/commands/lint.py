@@ -11,6 +11,8 @@ import typer
 
 from whimbrel.cli.terminal.console import plain, progress, say, say_json, to_json
 from whimbrel.cli.terminal.options import From, Json, SchemaOption
+from whimbrel.cli.terminal.outputs import check_outputs, open_for_writing
+from whimbrel.storage.atomic import named_errors
 
 
 def lint(
@@ -32,10 +34,10 @@ def lint(
 
     Exit status: 1 if there are errors, 0 if there are only warnings or none.
     """
-    from whimbrel.cli.terminal.rejects import open_for_writing
     from whimbrel.model.schema import Schema
     from whimbrel.readers.lint_file import Finding, find
 
+    check_outputs({"--output": output}, [subscriptions, schema])
     typed = None if schema is None else Schema.load(schema)
     counts: Counter[str] = Counter()
     stream = sys.stdout if output is None else open_for_writing(output, "--output")
@@ -44,13 +46,18 @@ def lint(
         counts[finding.rule] += 1
         stream.write((to_json(finding.to_dict()) if json else plain(str(finding))) + "\n")
 
-    with progress("Checking", quiet=json) as bar:
+    with named_errors(output or "standard output"), progress("Checking", quiet=json) as bar:
         checked = find(subscriptions, from_, write, lambda count, step: bar.update(count, f"{step} {count:,}"), typed)
-    if output is not None:
-        stream.close()
+        if output is not None:
+            stream.close()
     if json:
         say_json({"subscriptions": checked, "findings": dict(sorted(counts.items()))})
     elif sys.stderr.isatty() or counts:
-        found = ", ".join(f"{count:,} {rule}" for rule, count in sorted(counts.items())) or "nothing found"
+        found = ", ".join(_counted(count, rule) for rule, count in sorted(counts.items())) or "nothing found"
         say(f"{checked:,} subscriptions checked: {found}")
     raise typer.Exit(1 if counts["error"] else 0)
+
+
+def _counted(count: int, rule: str) -> str:
+    """A rule with how often it was met: errors are things, all other rules are what a filter is."""
+    return f"{count:,} {rule}" + ("s" if rule in ("error", "duplicate", "suspicious-name") and count > 1 else "")

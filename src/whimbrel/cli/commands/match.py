@@ -11,6 +11,7 @@ import typer
 
 from whimbrel.cli.terminal.console import progress
 from whimbrel.cli.terminal.options import From, Json, OnErrorOption, Rejects, SchemaOption, Timestamps, names_of
+from whimbrel.cli.terminal.outputs import check_outputs
 from whimbrel.cli.terminal.pair_writers import PairFormat, PairWriter, open_writer
 from whimbrel.cli.terminal.rejects import OnError, RejectReport, Stopped
 
@@ -48,6 +49,7 @@ def match(
 
     if [subscriptions, *events].count("-") > 1:
         raise typer.BadParameter("Expected - only once, because standard input can be read only once")
+    check_outputs({"--output": output, "--rejects": rejects}, [subscriptions, *events, schema])
     with RejectReport(json, on_error, rejects) as report:
         counts = _Counts()
         try:

@@ -10,7 +10,8 @@ import typer
 
 from whimbrel.cli.terminal.console import plain, progress, say, say_json, to_json
 from whimbrel.cli.terminal.options import From, Json, OnErrorOption, Rejects, names_of
-from whimbrel.cli.terminal.rejects import OnError, RejectReport, Stopped, open_for_writing
+from whimbrel.cli.terminal.outputs import check_outputs, open_for_writing
+from whimbrel.cli.terminal.rejects import OnError, RejectReport, Stopped
 
 if TYPE_CHECKING:
     from whimbrel.model.schema import Schema
@@ -41,6 +42,7 @@ def check(
 
     Exit status: 0 if all is good, 1 if not.
     """
+    check_outputs({"--rejects": rejects}, [file, subscriptions, *(events or ())])
     loaded = _load(file)
     counts = {"types": len(loaded.types), "attributes": len(loaded.attributes)}
     with RejectReport(json, on_error, rejects) as report:
@@ -125,6 +127,7 @@ def infer(
     from whimbrel.model.schema import Schema
     from whimbrel.model.schema.documents import to_text
 
+    check_outputs({"--output": output}, events)
     with RejectReport(json) as report:
         sample = (event for batch in _batches(events, from_, report) for event in batch.each())
         found = Schema.infer(islice(sample, limit), type_attribute, default_type, values)

@@ -13,6 +13,13 @@ from whimbrel.cli.terminal.options import Json
 _PARTS = ("pyarrow", "numba", "numpy")
 
 
+def print_version(wanted: bool) -> None:
+    """Print the version and end the program, if that is wanted."""
+    if wanted:
+        version()
+        raise typer.Exit
+
+
 def version(json: Json = False) -> None:
     """Print the version."""
     versions = {"whimbrel": version_of("whimbrel"), "python": platform.python_version()}

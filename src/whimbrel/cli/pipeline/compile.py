@@ -9,6 +9,7 @@ import typer
 from whimbrel.cli.pipeline import options
 from whimbrel.cli.terminal.console import print_table, to_json
 from whimbrel.cli.terminal.options import Json
+from whimbrel.cli.terminal.outputs import check_outputs
 
 if TYPE_CHECKING:
     from whimbrel.pipeline.jobs.compile_job import CompileSummary
@@ -45,6 +46,7 @@ def compile_(
     spark_settings = settings_of(settings)
     recognise(subscriptions, subscriptions_from)
     if rejects is not None:
+        check_outputs({"--rejects": rejects}, [subscriptions, events, index])
         check_output(rejects, "--rejects", overwrite)
     sample = None if events is None else (events, recognise(events, from_))
     job = CompileJob(subscriptions, subscriptions_from, index, sample, shards, rejects, overwrite)

@@ -10,6 +10,7 @@ import typer
 from whimbrel.cli.pipeline import options
 from whimbrel.cli.terminal.console import print_table, to_json
 from whimbrel.cli.terminal.options import Json, Timestamps, names_of
+from whimbrel.cli.terminal.outputs import check_outputs
 from whimbrel.pipeline.connectors.staged_outputs import OutputFormat
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ def _check_outputs(job: RunJob, checkpoint: str | None) -> None:
     elif not Path(checkpoint).exists():  # a stream goes on with the output that it has, and with no other
         overwrite = False
         places |= {"--output": job.output, "--dead-letters": job.dead_letters}
+    check_outputs(places, [job.source.path, job.subscriptions])
     for option, path in places.items():
         if path is not None:
             check_output(path, option, overwrite)

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING
 import typer
 
 from whimbrel.cli.terminal.console import plain, to_json
+from whimbrel.storage.atomic import named_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,10 +105,11 @@ def open_writer(output: Path | None, format: PairFormat | None, kind: str) -> It
     if output is None or str(output) == "-":
         if chosen is PairFormat.PARQUET and sys.stdout.isatty():
             raise typer.BadParameter("Expected --output FILE: a terminal cannot show Parquet", param_hint="--format")
-        writer = _make(chosen, sys.stdout.buffer, kind)
-        yield writer
-        writer.close()
-        sys.stdout.buffer.flush()
+        with named_errors("standard output"):
+            writer = _make(chosen, sys.stdout.buffer, kind)
+            yield writer
+            writer.close()
+            sys.stdout.buffer.flush()
         return
     with _replacing(output) as stream:
         writer = _make(chosen, stream, kind)
@@ -140,7 +142,7 @@ def _replacing(output: Path) -> Iterator[IO[bytes]]:
         problem = f"Expected a file to write, but got {plain(str(output))!r}: {error.strerror}"
         raise typer.BadParameter(problem, param_hint="--output") from None
     try:
-        with stream:
+        with named_errors(output), stream:
             yield stream
         if moves:
             beside.replace(target)

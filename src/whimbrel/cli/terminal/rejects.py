@@ -7,12 +7,14 @@ from collections import Counter
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Literal, NoReturn
+from typing import Literal, NoReturn
 
 import typer
 
-from whimbrel.cli.terminal.console import plain, say, say_json, to_json
+from whimbrel.cli.terminal.console import say, say_json, to_json
+from whimbrel.cli.terminal.outputs import open_for_writing
 from whimbrel.readers.errors import InputError
+from whimbrel.storage.atomic import named_errors
 
 _SHOWN = 20
 
@@ -38,9 +40,8 @@ class RejectReport:
         self.json = json
         self.on_error = on_error
         self.rejected: Counter[str] = Counter()
-        self._rejects: IO[str] | None = None
-        if rejects is not None:
-            self._rejects = open_for_writing(rejects, "--rejects")
+        self._path = rejects
+        self._rejects = None if rejects is None else open_for_writing(rejects, "--rejects")
 
     def __enter__(self) -> RejectReport:
         return self
@@ -48,17 +49,19 @@ class RejectReport:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._rejects is not None:
-            self._rejects.close()
+        if self._path is not None and self._rejects is not None:
+            with named_errors(self._path):
+                self._rejects.close()
 
     def reject(self, kind: Kind, error: InputError) -> None:
         """Count and write an error. Raise `Stopped` if the run stops at the first one."""
         if error.place.line is None and error.place.row is None:
             kind = "file"
         self.rejected[kind] += 1
-        if self._rejects is not None:
+        if self._path is not None and self._rejects is not None:
             line = {"rejected": kind, **error.to_dict(), "input": error.text}
-            self._rejects.write(to_json(line) + "\n")
+            with named_errors(self._path):
+                self._rejects.write(to_json(line) + "\n")
         if self.json:
             say_json({"rejected": kind, **error.to_dict()})
         elif self.rejected.total() <= _SHOWN:
@@ -77,12 +80,3 @@ class RejectReport:
             refused = ", ".join(f"{count:,} {name}" for name, count in rejected.items())
             say(sentence + (f"; rejected: {refused}" if refused else ""))
         raise typer.Exit(1 if rejected else 0)
-
-
-def open_for_writing(path: Path, option: str) -> IO[str]:
-    """Open a text file for writing; failure is a usage error."""
-    try:
-        return path.open("w", encoding="utf-8")
-    except OSError as error:
-        problem = f"Expected a file to write, but got {plain(str(path))!r}: {error.strerror}"
-        raise typer.BadParameter(problem, param_hint=option) from None

@@ -8,6 +8,7 @@ are only appended to; growth replaces them by larger copies, zeroed, so that an 
 from __future__ import annotations
 
 from itertools import pairwise
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,7 +84,7 @@ class IntKeys:
         """What to append or find; IdKindError for anything but an id of this kind."""
         if type(id) is int and -_INT64 <= id < _INT64:
             return id
-        if isinstance(id, int) and id_kind(id) == self.kind:
+        if isinstance(id, Integral) and id_kind(id) == self.kind:
             return int(id)
         raise IdKindError(id, self.kind)
 

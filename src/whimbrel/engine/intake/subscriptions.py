@@ -14,21 +14,15 @@ from whimbrel.language.columnar import ParsedMany
 from whimbrel.model.dialects import CANONICAL
 from whimbrel.model.errors import FilterError, UnknownDialect, WhimbrelError
 from whimbrel.model.event_tables import as_arrow
-from whimbrel.model.expression import And, Compare, EndsWith, Expression, In, IsMissing, IsNull, StartsWith
 from whimbrel.model.filter import Filter
 from whimbrel.model.limits import FILTER_BYTES
-from whimbrel.model.subscription import Id
+from whimbrel.model.normal_form import is_surely_small
+from whimbrel.model.subscription import Id, check_columns, pairs_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from whimbrel.model.schema import Schema
-
-
-SMALL = 256
-"""Plain predicates up to which a filter is surely within the limits, so that nothing is counted."""
-_PLAIN = (Compare, In, StartsWith, EndsWith, IsNull, IsMissing)
-"""Predicates that are one constraint each."""
 
 
 class BadSubscriptions(WhimbrelError):
@@ -124,7 +118,7 @@ def read_subscriptions(
     ids: list[Id] = []
     texts: list[str] = []
     dialects: list[str] = []
-    for id, filter in subscriptions:
+    for id, filter in pairs_of(subscriptions):
         ids.append(id)
         if isinstance(filter, Filter):
             filter = fitted(filter, schema)  # noqa: PLW2901
@@ -139,14 +133,8 @@ def read_subscriptions(
 def _read_table(table: pa.Table, dialect: str, schema: Schema | None) -> Batch:
     import pyarrow as pa
 
-    missing = [name for name in ("id", "filter") if name not in table.column_names]
-    if missing:
-        raise ValueError(f"Expected the columns id and filter, but got {', '.join(table.column_names)}")
+    check_columns(table)
     ids, texts = (_joined(table.column(name)) for name in ("id", "filter"))
-    for name, column in (("id", ids), ("filter", texts)):
-        if column.null_count:
-            row = column.is_null().to_pylist().index(True)
-            raise ValueError(f"Expected a value in column {name}, but row {row:,} has none")
     if pa.types.is_dictionary(ids.type):
         ids = ids.dictionary_decode()
     if pa.types.is_dictionary(texts.type):
@@ -177,19 +165,13 @@ def admit(filter: object, dialect: str, schema: Schema | None) -> Admitted:
     A filter without a text keeps its canonical one, which is SQL whatever dialect the filter came from.
     """
     parsed = fitted(filter, schema) if isinstance(filter, Filter) else Filter.parse(filter, dialect, schema)
-    if parsed.text is None or schema is not None or not _is_small(parsed.expression):
+    if parsed.text is None or schema is not None or not is_surely_small(parsed.expression):
         _ = parsed.conjunctions
     if parsed.text is not None:
         return Admitted(parsed, parsed.text, parsed.dialect)
     text = str(parsed)
     FILTER_BYTES.check(len(text.encode()))
     return Admitted(parsed, text, CANONICAL)
-
-
-def _is_small(expression: Expression) -> bool:
-    """Whether the normal form surely is within the limits. Then it is not made here: it would double the cost."""
-    terms = expression.terms if isinstance(expression, And) else (expression,)
-    return len(terms) <= SMALL and all(isinstance(term, _PLAIN) for term in terms)
 
 
 def fitted(filter: Filter, schema: Schema | None) -> Filter:

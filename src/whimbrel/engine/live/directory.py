@@ -22,7 +22,7 @@ from typing import Any
 
 from whimbrel.storage.array_file import ArrayFile, Arrays, Meta, open_file, to_json, write_file
 from whimbrel.storage.atomic import make_directory, replace_file, sync
-from whimbrel.storage.errors import CorruptIndex, ForeignFile, MissingIndex, NewerFormat, OlderFormat
+from whimbrel.storage.errors import CorruptIndex, ForeignFile, MissingIndex, NewerFormat, OlderFormat, SavedIndexError
 from whimbrel.storage.lock import locked
 
 __all__ = [
@@ -42,6 +42,7 @@ Manifest = dict[str, Any]
 Opened = dict[str, tuple[Arrays, Meta]]
 
 _FORMAT = "whimbrel index"
+_START = b'{\n "checksum"'  # of every MANIFEST of ours, also of one that is cut off or damaged later on
 _NAME = re.compile(r"[a-z0-9_]+")
 _FILE = r"[a-z0-9_]+-[0-9a-f]{32}(-[0-9]+)?\.whimbrel"
 _OURS = re.compile(rf"{_FILE}|\.({_FILE}|MANIFEST)\.[0-9a-f]{{8}}\.tmp")
@@ -55,7 +56,7 @@ def save_directory(
     On return the index is on disk; on an error the old one is as it was. A directory whose MANIFEST is of another
     program or of a newer Whimbrel is refused; one that is damaged or older is overwritten.
     """
-    directory = Path(directory)
+    directory = _named(directory)
     make_directory(directory)
     with locked(directory):
         with suppress(CorruptIndex, MissingIndex, OlderFormat):
@@ -74,7 +75,7 @@ def open_directory(
     `verify` checks every byte of all files, of some by name, or of none; headers, lengths and digests always are
     checked. The arrays of files in `private` may be written to, in this process only; all others are read-only.
     """
-    directory = Path(directory)
+    directory = _named(directory)
     manifest = read_manifest(directory)
     while True:
         opened: Opened = {}
@@ -88,6 +89,13 @@ def open_directory(
             if newer == manifest:  # two saves never give equal ones
                 raise CorruptIndex(missing.path, "the file is missing") from None
             manifest = newer
+
+
+def _named(directory: str | Path) -> Path:
+    """The directory; an empty name, which would mean the current directory, is refused."""
+    if directory == "":
+        raise SavedIndexError(directory, "Expected the name of a directory, but got an empty one")
+    return Path(directory)
 
 
 def write_manifest(directory: str | Path, manifest: Mapping[str, Any]) -> Manifest:
@@ -110,6 +118,8 @@ def read_manifest(directory: str | Path) -> Manifest:
     try:
         manifest = json.loads(text)
     except (ValueError, RecursionError):
+        if not text.startswith(_START[: len(text)]) and _FORMAT.encode() not in text:
+            raise ForeignFile(path, "a MANIFEST of something else") from None
         raise CorruptIndex(path, "it is not JSON") from None
     if not isinstance(manifest, dict) or manifest.get("format") != _FORMAT:
         raise ForeignFile(path, "a MANIFEST of something else")

@@ -116,7 +116,8 @@ class SchemaDefinitions:
 
     def with_attribute(self, name: str, domain: str) -> SchemaDefinitions:
         """Rule 2: create an attribute of a domain that is there."""
-        _check_name(name, "attributes")
+        if not is_text(name):
+            raise SchemaError(f"Expected a name, but got {name!r}", "attributes")
         if name == self.type_attribute:
             raise SchemaError(f"Expected another name than {name!r}, which holds the types", f"attributes.{name}")
         known = self.domain_names.get(name)
@@ -129,7 +130,7 @@ class SchemaDefinitions:
 
     def with_attribute_of(self, name: str, domain: Domain) -> SchemaDefinitions:
         """Create an attribute, and its domain under the name of the attribute unless the domain is built in."""
-        domain_name = _BUILT_IN_NAMES.get(domain) or (name if name not in BUILT_IN else f"{name}_values")
+        domain_name = _BUILT_IN_NAMES.get(domain) or (name if name and name not in BUILT_IN else f"{name}_values")
         return self.with_domain(domain_name, domain).with_attribute(name, domain_name)
 
     def with_use(self, type: str, attribute: str, use: Use) -> SchemaDefinitions:

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
+from whimbrel.model.event import attribute_names
 from whimbrel.pipeline.errors import OptionError, RejectedSubscriptions
 from whimbrel.pipeline.index.batches import BatchVersion
 from whimbrel.pipeline.index.compile import compile_index
@@ -50,7 +51,7 @@ def match(
     default the newest one. `plan` is `replicate`, `shard`, or by size (see `shard_plan`); `budget` is the bytes of
     index that a worker may hold, by default half of the memory of the driver's host.
     """
-    options = MatchOptions(key, form, plan, version, json, tuple(timestamps), budget)
+    options = MatchOptions(key, form, plan, version, json, attribute_names(timestamps, "timestamps"), budget)
     job, _, chosen = _plan(events, subscriptions, options)
     if chosen.name == "replicate":
         return _match_everywhere(events, job)
@@ -80,7 +81,7 @@ def match_stream(
     """
     if not events.isStreaming:
         raise OptionError("events", "a DataFrame at rest", "a streaming DataFrame (match takes the others)")
-    options = MatchOptions(key=key, form=form, json=json, timestamps=tuple(timestamps))
+    options = MatchOptions(key=key, form=form, json=json, timestamps=attribute_names(timestamps, "timestamps"))
     keys = options.key_columns(events.columns)
     store = IndexStore(index)
     transfer = options.transfer(events.schema, None)
@@ -101,7 +102,7 @@ def explain(
     budget: int | None = None,
 ) -> str:
     """What `match` would do with these arguments: the version, the plan and why, and the columns sent to workers."""
-    options = MatchOptions(key, form, plan, version, json, tuple(timestamps), budget)
+    options = MatchOptions(key, form, plan, version, json, attribute_names(timestamps, "timestamps"), budget)
     job, manifest, chosen = _plan(events, subscriptions, options)
     relation = "within" if chosen.bytes <= chosen.budget else "above"
     tasks = (

@@ -23,6 +23,7 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import DataType
 
+from whimbrel.model.event import attribute_names
 from whimbrel.model.subscription import Id
 from whimbrel.pipeline.errors import ColumnError, KeyMissing, OptionError
 from whimbrel.pipeline.index.store import IndexStore
@@ -178,7 +179,7 @@ def transitions(
         transfer=transfer,
         rules=TransitionRules(told, dict(outer or {}), dict(dwell or {})),
         has_time=time is not None,
-        timestamps=tuple(timestamps),
+        timestamps=tuple(sorted(attribute_names(timestamps, "timestamps"))),
     )
     numbers = bucket_numbers(buckets)
     writer = CellWriter(numbers, transfer, job.format.updates, time is not None, unset is not None)
