@@ -9,11 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from benchmarks.rivals import MATCHING
+from benchmarks.rivals import RIVALS
 from whimbrel.lab.measure.matching import cases
 from whimbrel.lab.measure.matching.cases import MatchCase
 from whimbrel.lab.measure.matching.flat_filters import read_filters
-from whimbrel.lab.measure.matching.match_run import MatchSettings, run
+from whimbrel.lab.measure.matching.match_run import run
+from whimbrel.lab.measure.results import BenchSettings
 
 
 def tiny(case: MatchCase, n: int = 300) -> MatchCase:
@@ -25,14 +26,14 @@ def tiny_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cases, "CASES", tuple(map(tiny, cases.CASES)))
 
 
-def settings(tmp_path: Path, *names: str, rivals: str = "naive,duckdb,polars", **more: Any) -> MatchSettings:
-    return MatchSettings(names, "full", tuple(rivals.split(",")), 1, 0.05, start=False, cache=tmp_path, **more)
+def settings(tmp_path: Path, *names: str, rivals: str = "naive,duckdb,polars", **more: Any) -> BenchSettings:
+    return BenchSettings(names, "full", tuple(rivals.split(",")), 1, 0.05, start=False, cache=tmp_path, **more)
 
 
 @pytest.mark.usefixtures("tiny_cases")
 @pytest.mark.parametrize("case", cases.CASES, ids=lambda case: case.name)
 def test_all_rivals_find_the_same_on_every_workload(case: MatchCase, tmp_path: Path) -> None:
-    result: Any = run(settings(tmp_path, case.name), MATCHING)
+    result: Any = run(settings(tmp_path, case.name), RIVALS)
     (found,) = result["workloads"]
     competitors = {one["name"] for one in found["fields"][0]["competitors"] if "refused" not in one}
     assert {"engine", "compiled naive", "DuckDB join", "Polars join"} <= competitors
@@ -45,7 +46,7 @@ def test_all_rivals_find_the_same_on_every_workload(case: MatchCase, tmp_path: P
 
 @pytest.mark.usefixtures("tiny_cases")
 def test_the_papers_matchers_run_in_races_of_their_size(tmp_path: Path) -> None:
-    result: Any = run(settings(tmp_path, "gryphon", rivals="papers"), MATCHING)
+    result: Any = run(settings(tmp_path, "gryphon", rivals="papers"), RIVALS)
     main, apart = result["workloads"][0]["fields"]
     assert (main["subscriptions"], apart["subscriptions"]) == (300, 60)
     by_name = {one["name"]: one for one in apart["competitors"]}

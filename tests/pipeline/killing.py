@@ -5,12 +5,16 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, Self
+
+from tests.pipeline.publishing import publish
 
 _PATIENCE = 600.0  # seconds; far above what a loaded machine needs
 
@@ -29,8 +33,8 @@ class KilledDriver:
         self.driver: subprocess.Popen[bytes] | None = None
         self.publish()
 
-    def publish(self) -> None:
-        """Publish another version of the index."""
+    def filters(self, version: int) -> dict[Any, str]:
+        """The filters of a version of the index, by id."""
         raise NotImplementedError
 
     def has_begun(self, batch: int) -> bool:
@@ -40,6 +44,18 @@ class KilledDriver:
     def check(self) -> None:
         """Assert that the output is that of an undisturbed run."""
         raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def publish(self) -> None:
+        """Publish another version of the index."""
+        self.versions += 1
+        assert publish(self.folder / "index", self.filters(self.versions)) == self.versions
 
     def start(self) -> None:
         """Start the driver in a process group of its own, with its words in a file."""
@@ -101,6 +117,20 @@ class KilledDriver:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(number, signal.SIGKILL)
         self.publish()
+
+    def kill_at_any_time(self, seed: int, batches: int) -> None:
+        """Kill drivers, executors and workers at random moments of every third micro-batch, then check the output."""
+        draw = random.Random(seed)
+        for batch in range(1, batches - 2, 3):
+            self.wait_for_batch(batch)
+            time.sleep(draw.random() * 0.5)
+            kind = draw.choice([EXECUTOR, WORKER, "driver"])
+            if kind == "driver":
+                self.restart_in(batch)
+            else:
+                self.kill_in(batch, kind)
+        self.finish()
+        self.check()
 
     def _below(self) -> Iterator[int]:
         """All processes below the driver, found by their parents."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, cast
 from whimbrel.model.errors import MissingExtra
 
 if TYPE_CHECKING:
+    from whimbrel.pipeline.connectors.sinks import StreamOptions
     from whimbrel.pipeline.index.compile import Compiled, compile_index
     from whimbrel.pipeline.index.statistics import statistics
     from whimbrel.pipeline.index.store import IndexStore
@@ -26,11 +27,13 @@ if TYPE_CHECKING:
     from whimbrel.pipeline.stages.conform.conform import conform
     from whimbrel.pipeline.stages.deliver.deliver import deliver
     from whimbrel.pipeline.stages.match.match import explain, match, match_stream
-    from whimbrel.pipeline.stages.transitions.transitions import export_publications, transitions
+    from whimbrel.pipeline.stages.transitions.transitions import TransitionOptions, export_publications, transitions
 
 __all__ = [
     "Compiled",
     "IndexStore",
+    "StreamOptions",
+    "TransitionOptions",
     "backtest",
     "compile_index",
     "conform",
@@ -46,6 +49,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "connectors.sinks": ("StreamOptions",),
     "index.compile": ("Compiled", "compile_index"),
     "index.statistics": ("statistics",),
     "index.store": ("IndexStore",),
@@ -55,7 +59,7 @@ _MODULES = {
     "stages.conform.conform": ("conform",),
     "stages.deliver.deliver": ("deliver",),
     "stages.match.match": ("explain", "match", "match_stream"),
-    "stages.transitions.transitions": ("export_publications", "transitions"),
+    "stages.transitions.transitions": ("TransitionOptions", "export_publications", "transitions"),
 }
 """The modules that define the public names."""
 

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from whimbrel.lab import warm_up
+from whimbrel.model import patterns
+
 ROOT = Path(__file__).parents[3]
 
 LOOK = """
@@ -35,3 +38,12 @@ def test_after_it_random_worlds_compile_nothing(tmp_path: Path) -> None:
     assert "all kernels are compiled" in done.stderr
     looked = subprocess.run([sys.executable, "-c", LOOK], env=environment, capture_output=True, text=True, check=True)
     assert "found on disk" in looked.stderr and looked.stdout == ""
+
+
+def test_the_extra_for_regular_expressions_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    patterns._compile.cache_clear()
+    monkeypatch.setitem(sys.modules, "re2", None)
+    monkeypatch.setattr(warm_up, "_WORKLOADS", {})
+    steps: list[str] = []
+    warm_up.warm_up(steps.append)
+    assert steps == ["patterns and types of columns", "subject spaces"]

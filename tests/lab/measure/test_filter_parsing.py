@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from whimbrel.cli.bench.language import show_figures
+from whimbrel.cli.bench.output import show
+from whimbrel.cli.bench.parts import figures_table
 from whimbrel.lab.measure import filter_parsing
 from whimbrel.language.columnar import parse_many
 
@@ -17,9 +18,9 @@ def test_the_texts_of_the_benchmark_are_columnar_and_have_the_shapes_they_should
 
 
 def test_the_benchmark_reports_every_figure_with_its_spread(capsys: pytest.CaptureFixture[str]) -> None:
-    report = filter_parsing.run(count=500, repeats=1)
-    assert [figure["unit"] for figure in report["figures"]] == ["texts/s"] * 3 + ["ms"] * 2
-    for figure in report["figures"]:
-        assert 0 < figure["lowest"] <= figure["median"] <= figure["highest"]
-    show_figures(report["figures"])
+    figures = filter_parsing.run(count=500, repeats=1)
+    assert [figure.unit for figure in figures] == ["texts/s"] * 3 + ["ms"] * 2
+    for figure in figures:
+        assert 0 < figure.lowest <= figure.median <= figure.highest
+    show([figures_table(figures)])
     assert "import whimbrel" in capsys.readouterr().out

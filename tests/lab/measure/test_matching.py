@@ -128,6 +128,10 @@ def test_events_are_cut_to_what_a_rival_affords() -> None:
     assert affordable(asked.append, 500, 10.0) == 500
     assert asked[0] == 1 and max(asked) == 500
     assert affordable(asked.append, 500, 0.0) == 1
+    asked.clear()
+    assert affordable(asked.append, 400, 10.0, few=2, first=50) == 400 and asked[:3] == [2, 2, 50]
+    assert affordable(asked.append, 30, 10.0, few=2, first=50) == 30
+    assert affordable(asked.append, 400, 0.0, few=2, first=50) == 50
 
 
 def test_a_start_is_a_process_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

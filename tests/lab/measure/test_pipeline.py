@@ -13,17 +13,16 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from benchmarks.__main__ import app
-from benchmarks.rivals import PIPELINE
+from benchmarks.rivals import SPARK_RIVALS
 from whimbrel import Index
 from whimbrel.lab.measure.matching.rival import MatchesDiffer
 from whimbrel.lab.measure.pipeline import works
-from whimbrel.lab.measure.pipeline.match_work import affordable
-from whimbrel.lab.measure.pipeline.pipeline_run import PipelineSettings, run
+from whimbrel.lab.measure.pipeline.pipeline_run import run
 from whimbrel.lab.measure.pipeline.pipeline_tables import FILES
 from whimbrel.lab.measure.pipeline.spark_rival import SparkRival
 from whimbrel.lab.measure.pipeline.workbench import numbered, write_parts
 from whimbrel.lab.measure.pipeline.works import Work
-from whimbrel.lab.measure.results import NoMarks, UnknownName
+from whimbrel.lab.measure.results import BenchSettings, NoMarks, UnknownName
 from whimbrel.lab.workloads import make
 
 pytestmark = pytest.mark.spark
@@ -50,7 +49,7 @@ def test_rivals_find_as_many_pairs(spark: SparkSession, tmp_path: Path, name: st
     pairs = index.match_batch(workload.events).num_rows
     write_parts(numbered(workload.events), tmp_path, 1)
     spark.read.parquet(str(tmp_path)).createOrReplaceTempView("tiny_events")
-    for rival_name, make_rival in PIPELINE.items():
+    for rival_name, make_rival in SPARK_RIVALS.items():
         rival = make_rival(spark)
         rival.load(workload.subscriptions, workload.events, tmp_path / "tables" / rival_name)
         assert rival.count("tiny_events") == pairs > 0, rival.name
@@ -78,7 +77,7 @@ def test_the_command_shows_both_sides_and_writes_files(tmp_path: Path) -> None:
 def test_every_other_kind_of_work(tmp_path: Path) -> None:
     names = ("stream", "open", "compile", "curve-gryphon", "handover")
     known = list[Any]()
-    result: Any = run(PipelineSettings(names, "full", repeat=1, cache=tmp_path), {}, known=known.append)
+    result: Any = run(BenchSettings(names, "full", repeat=1, cache=tmp_path), {}, known=known.append)
     assert [len(one["works"]) for one in known] == [1, 2, 3, 4, 5]
     stream, opened, compiled, curve, handed = result["works"]
     assert stream["sustained"]["events"] == 20 * 2 and stream["even"]["batches"] >= 1
@@ -112,20 +111,13 @@ class Forgetful(SparkRival):
 
 @pytest.mark.usefixtures("tiny_works")
 def test_a_wrong_rival_ends_the_run(tmp_path: Path) -> None:
-    wanted = PipelineSettings(("lesubscribe-400k",), "full", ("forgetful",), 1, 0.1, cache=tmp_path)
+    wanted = BenchSettings(("lesubscribe-400k",), "full", ("forgetful",), 1, 0.1, cache=tmp_path)
     with pytest.raises(MatchesDiffer, match="forgetful"):
         run(wanted, {"forgetful": Forgetful})
 
 
 def test_wrong_names_are_refused_before_spark_starts() -> None:
     with pytest.raises(UnknownName, match="a work of lesubscribe-400k"):
-        run(PipelineSettings(("x",)), {})
+        run(BenchSettings(("x",)), {})
     with pytest.raises(UnknownName, match="rivals of access, nested, counting"):
-        run(PipelineSettings(rivals=("x",)), PIPELINE)
-
-
-def test_events_are_cut_to_what_a_query_affords() -> None:
-    asked = list[int]()
-    assert affordable(asked.append, 400, 10.0) == 400 and asked[:3] == [2, 2, 50]
-    assert affordable(asked.append, 30, 10.0) == 30
-    assert affordable(asked.append, 400, 0.0) == 50
+        run(BenchSettings(rivals=("x",)), SPARK_RIVALS)

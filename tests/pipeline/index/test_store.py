@@ -12,7 +12,7 @@ from whimbrel import Index
 from whimbrel.pipeline.errors import BadManifest, MissingVersion, RemotePath, VersionTaken
 from whimbrel.pipeline.index.store import IndexStore, Shard, VersionManifest, local_path
 from whimbrel.pipeline.index.workers import open_shard, open_version
-from whimbrel.pipeline.stages.match.shard_plan import choose_plan
+from whimbrel.pipeline.stages.match.match import choose_plan
 from whimbrel.storage.errors import CorruptIndex
 
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from whimbrel.cli.bench.options import ScaleChoice
-from whimbrel.cli.bench.output import show_with_verdicts
+from whimbrel.cli.bench.output import ScaleChoice, show_with_verdicts
 from whimbrel.cli.terminal.console import say
 from whimbrel.cli.terminal.options import Json
 

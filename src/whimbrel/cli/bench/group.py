@@ -5,11 +5,8 @@ from __future__ import annotations
 import typer
 
 from whimbrel.cli.bench.cliffs import cliffs
-from whimbrel.cli.bench.language import language
-from whimbrel.cli.bench.live import live
-from whimbrel.cli.bench.match import match
-from whimbrel.cli.bench.pipeline import pipeline
-from whimbrel.cli.bench.spaces import spaces
+from whimbrel.cli.bench.parts import language, live, spaces
+from whimbrel.cli.bench.races import match, pipeline
 
 bench = typer.Typer(help="Measure how fast Whimbrel is on this machine.", rich_markup_mode=None)
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
 
 _QUIET_SECONDS = 10.0  # between two lines of progress where nothing can be written over
 _PAGE_WIDTH = 180  # where no terminal sets a width
+
+
+class ScaleChoice(StrEnum):
+    """How large the workloads are."""
+
+    SMALL = "small"
+    FULL = "full"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
@@ -12,7 +13,7 @@ from whimbrel.cli.terminal.options import Json
 from whimbrel.cli.terminal.outputs import check_outputs
 
 if TYPE_CHECKING:
-    from whimbrel.pipeline.jobs.compile_job import CompileSummary
+    from whimbrel.pipeline import Compiled
 
 
 def compile_(
@@ -51,18 +52,21 @@ def compile_(
     sample = None if events is None else (events, recognise(events, from_))
     job = CompileJob(subscriptions, subscriptions_from, index, sample, shards, rejects, overwrite)
     with running_spark(master, spark_settings, "whimbrel pipeline compile", json) as spark:
-        summary = run_compile(spark, job, JobDisplay(spark, json))
-    _finish(summary, json)
+        started = time.perf_counter()
+        compiled = run_compile(spark, job, JobDisplay(spark, json))
+        seconds = time.perf_counter() - started
+    _finish(compiled, index, seconds, json)
 
 
-def _finish(summary: CompileSummary, json: bool) -> NoReturn:
-    """Print the summary and end the program: 0 if all was good, 1 if something was refused."""
-    fields = {name: getattr(summary, name) for name in ("version", "subscriptions", "added", "replaced", "removed")}
+def _finish(done: Compiled, index: str, seconds: float, json: bool) -> NoReturn:
+    """Print the outcome and end the program: 0 if all was good, 1 if something was refused."""
+    fields = {"version": done.version, "subscriptions": done.count}
+    fields |= {name: getattr(done, name) for name in ("added", "replaced", "removed")}
     if json:
-        rejected = {"subscriptions": summary.rejected} if summary.rejected else {}
-        seconds = {"compile": round(summary.seconds, 3)}
-        typer.echo(to_json({**fields, "index": summary.index, "seconds": seconds, "rejected": rejected}))
+        rejected = {"subscriptions": done.rejected} if done.rejected else {}
+        spent = {"compile": round(seconds, 3)}
+        typer.echo(to_json({**fields, "index": index, "seconds": spent, "rejected": rejected}))
     else:
-        rows = [(name, f"{value:,}") for name, value in {**fields, "rejected": summary.rejected}.items()]
-        print_table([*rows, ("seconds", f"{summary.seconds:.1f}"), ("index", summary.index)])
-    raise typer.Exit(1 if summary.rejected else 0)
+        rows = [(name, f"{value:,}") for name, value in {**fields, "rejected": done.rejected}.items()]
+        print_table([*rows, ("seconds", f"{seconds:.1f}"), ("index", index)])
+    raise typer.Exit(1 if done.rejected else 0)

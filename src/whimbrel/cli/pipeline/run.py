@@ -66,9 +66,10 @@ def run(
     from whimbrel.cli.pipeline.job_display import JobDisplay
     from whimbrel.cli.pipeline.session import running_spark, settings_of
     from whimbrel.pipeline.connectors.files import recognise
+    from whimbrel.pipeline.connectors.sinks import StreamOptions
     from whimbrel.pipeline.jobs.batch_job import RunJob, is_index, run_batch
     from whimbrel.pipeline.jobs.event_source import EventSource
-    from whimbrel.pipeline.jobs.stream_job import StreamOptions, run_stream
+    from whimbrel.pipeline.jobs.stream_job import run_stream
 
     spark_settings = settings_of(settings)
     if not is_index(subscriptions):
@@ -99,7 +100,7 @@ def run(
     with running_spark(master, spark_settings, "whimbrel pipeline run", json) as spark:
         monitor = JobDisplay(spark, json)
         if stream:
-            summary = run_stream(spark, job, StreamOptions(notes, every, once), monitor)
+            summary = run_stream(spark, job, StreamOptions(notes, None if once else every, once), monitor)
         else:
             summary = run_batch(spark, job, monitor)
     _finish(summary, json)

@@ -11,9 +11,10 @@ import random
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterable
-from typing import TypedDict
+from typing import NamedTuple
+
+from whimbrel.lab.measure.timing import Times
 
 SHAPES = 300
 _IMPORT = """
@@ -24,7 +25,7 @@ print(time.perf_counter() - wall, time.process_time() - cpu)
 """
 
 
-class Figure(TypedDict):
+class Figure(NamedTuple):
     """One measurement: the median of several runs with the lowest and the highest, and the target (`aim`)."""
 
     name: str
@@ -35,16 +36,7 @@ class Figure(TypedDict):
     highest: float
 
 
-class ParsingReport(TypedDict):
-    """All figures, with the number of texts and shapes and the version of Python."""
-
-    count: int
-    shapes: int
-    python: str
-    figures: list[Figure]
-
-
-def run(count: int = 1_000_000, repeats: int = 3) -> ParsingReport:
+def run(count: int = 1_000_000, repeats: int = 3) -> list[Figure]:
     """Measure all figures; `count` is the number of texts that `parse_many` gets."""
     from whimbrel.language import parse
     from whimbrel.language.columnar import parse_many
@@ -56,13 +48,12 @@ def run(count: int = 1_000_000, repeats: int = 3) -> ParsingReport:
     many = texts(count, SHAPES)
     some = many[:50_000]
     new = [texts(len(some), len(some), seed=seed) for seed in range(1, repeats + 1)]
-    figures = [
+    return [
         _rate("parse_many, 300 shapes", 100_000, [lambda: parse_many(many)] * repeats, count),
         _rate("Filter.parse, known shapes", 30_000, [lambda: parse_each(some)] * repeats, len(some)),
         _rate("Filter.parse, every shape new", 15_000, [lambda s=s: parse_each(s) for s in new], len(some)),  # type: ignore[misc]
         *_import_times(2 * repeats + 1),
     ]
-    return ParsingReport(count=count, shapes=SHAPES, python=sys.version.split()[0], figures=figures)
 
 
 def texts(count: int, shapes: int, seed: int = 0) -> list[str]:
@@ -101,12 +92,10 @@ _NUMERIC = [
 
 
 def _rate(name: str, aim: int, runs: list[Callable[[], object]], count: int) -> Figure:
-    rates: list[float] = []
+    times = Times()
     for work in runs:
-        start = time.process_time()
-        work()
-        rates.append(count / (time.process_time() - start))
-    return _figure(name, "texts/s", f">= {aim:,}", rates)
+        times.of(work)
+    return _figure(name, "texts/s", f">= {aim:,}", [count / seconds for seconds in times.cpu])
 
 
 def _import_times(repeats: int) -> list[Figure]:
@@ -118,11 +107,4 @@ def _import_times(repeats: int) -> list[Figure]:
 
 
 def _figure(name: str, unit: str, aim: str, measured: list[float]) -> Figure:
-    return Figure(
-        name=name,
-        unit=unit,
-        aim=aim,
-        median=round(statistics.median(measured), 1),
-        lowest=round(min(measured), 1),
-        highest=round(max(measured), 1),
-    )
+    return Figure(name, unit, aim, *(round(of(measured), 1) for of in (statistics.median, min, max)))

@@ -22,8 +22,8 @@ from typing import Any
 import pyarrow as pa
 
 from whimbrel.engine.index import Index
-from whimbrel.lab.measure.machine import card, load
-from whimbrel.lab.measure.results import Progress, Verdict, no_progress
+from whimbrel.lab.measure.machine import card
+from whimbrel.lab.measure.results import Progress, Verdict, no_progress, report
 from whimbrel.lab.measure.timing import Times
 from whimbrel.lab.workloads import make
 from whimbrel.model.errors import WhimbrelError
@@ -83,13 +83,7 @@ def run(sizes: LiveSizes, progress: Progress = no_progress) -> dict[str, Any]:
         Verdict("near misses, ms", 200.0, round(by_name["near_misses"].median / 1e3, 1), least=False),
         Verdict("explain, ms", 200.0, round(by_name["explain"].median / 1e3, 2), least=False),
     ]
-    return {
-        "machine": {**machine, "load_at_end": load()},
-        "sizes": asdict(sizes),
-        "calls": [asdict(row) for row in rows],
-        "seconds": kept,
-        "verdicts": [verdict.to_dict() for verdict in verdicts],
-    }
+    return report(machine, verdicts, sizes=asdict(sizes), calls=[asdict(row) for row in rows], seconds=kept)
 
 
 def _warm_up() -> None:

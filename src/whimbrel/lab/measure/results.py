@@ -1,13 +1,15 @@
-"""What every measurement leaves behind: targets with their verdicts, tables, and Markdown below a machine card."""
+"""What all benchmarks share: their settings, targets with their verdicts, tables, and Markdown below a machine card."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from whimbrel.lab.measure.machine import load
+from whimbrel.lab.measure.workload_cache import Scale, default_folder
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.storage.atomic import replace_file
 
@@ -17,6 +19,28 @@ Progress = Callable[[str], None]
 
 def no_progress(text: str) -> None:
     """Say nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class BenchSettings:
+    """What a benchmark runs and how thoroughly. Without `names` all of its workloads or works run.
+
+    `seconds` is the time that one rival may take on one workload, repeats included. `start` says whether to measure the
+    start of a process, too, and `master` where Spark runs.
+    """
+
+    names: tuple[str, ...] = ()
+    scale: Scale = "small"
+    rivals: tuple[str, ...] = ()
+    repeat: int = 5
+    seconds: float = 20.0
+    start: bool = True
+    master: str | None = None
+    cache: Path = field(default_factory=default_folder)
+
+    def to_dict(self) -> dict[str, object]:
+        """The settings that figures depend on, as JSON-ready data."""
+        return {name: getattr(self, name) for name in ("scale", "rivals", "repeat", "seconds")}
 
 
 class UnknownName(WhimbrelError, ValueError):
@@ -75,11 +99,22 @@ def number(value: float | None) -> str:
     return f"{value:.2f}" if value < 10 else f"{value:.1f}"
 
 
+def cells(record: Result, *keys: str) -> tuple[str, ...]:
+    """The figures of a record that have these keys."""
+    return tuple(number(record[key]) for key in keys)
+
+
 def verdict_cells(verdict: Result) -> tuple[str, str, str, str]:
     """A verdict as cells of a table: what, target, measured, and a word for the outcome."""
     word = {True: "met", False: "**missed**", None: "not measured"}[verdict["met"]]
     target = f"{'>=' if verdict['least'] else '<='} {number(verdict['target'])}"
     return verdict["what"], target, number(verdict["measured"]), word
+
+
+def report(machine: Result, verdicts: Iterable[Verdict], **parts: object) -> dict[str, Any]:
+    """The result of a benchmark as JSON-ready data: the machine card of its start, its parts, and the verdicts."""
+    judged = [verdict.to_dict() for verdict in verdicts]
+    return {"machine": {**machine, "load_at_end": load()}, **parts, "verdicts": judged}
 
 
 class NoMarks(WhimbrelError):

@@ -99,19 +99,20 @@ def interleaved(works: Sequence[Callable[[], object]], repeat: int) -> list[Time
     return times
 
 
-def affordable(run: Callable[[int], object], most: int, seconds: float) -> int:
+def affordable(run: Callable[[int], object], most: int, seconds: float, few: int = 0, first: int = 1) -> int:
     """How many events, at most `most`, a run takes in about that time.
 
-    The run is tried with more and more events, which also warms it up.
+    The run is tried with more and more events, from `first` on, which also warms it up. With `few`, a run with so few
+    events tells the fixed cost, which is high in Spark.
     """
-    count = 1
-    run(1)  # compiles, plans, fills caches: not part of the estimate
+    run(few or first)  # compiles, plans, fills caches: not part of the estimate
+    fixed = seconds_of(lambda: run(few)) if few else 0.0
+    count = min(most, first)
     while True:
-        started = time.perf_counter()
-        run(count)
-        spent = max(time.perf_counter() - started, 1e-6)
-        if count >= most or spent >= seconds:
-            return min(count, most)
-        count = min(most, max(count + 1, int(count * min(8.0, 0.9 * seconds / spent))))
-        if spent >= seconds / 3:  # another trial would take as long as the real run: trust the estimate
+        spent = max(seconds_of(lambda: run(count)), 1e-6)  # noqa: B023 - called at once
+        growth = (seconds - fixed) / max(spent - fixed, 0.02 * spent)  # how many times as many events would fit
+        if count == most or growth < 1.5:
+            return count
+        count = min(most, int(count * min(8.0, 0.9 * growth)) + 1)
+        if growth < 8:  # another trial would take as long as the real run: trust the estimate
             return count

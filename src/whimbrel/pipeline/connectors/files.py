@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 TEXT = "value"
 """The column of JSON lines, which are not parsed."""
+DEFAULT_KEYS = ("event_id", "id")
+"""The key of events is the first of these columns that is there, unless one is named."""
 _LOOKED_AT = 10_000  # names of a directory by which its format is recognised
 _COMPRESSIONS = {".gz", ".bz2", ".zst", ".xz"}
 _INTEGER = r"^-?(0|[1-9][0-9]*)$"
@@ -190,8 +192,8 @@ def with_keys(lines: DataFrame, key: list[str] | None, sample: DataFrame) -> Dat
     if key is None:
         names = sample.limit(1_000).select(sf.explode(sf.json_object_keys(TEXT)).alias("name")).distinct()
         columns = sorted(row.name for row in names.limit(1_000).collect())
-        key = [name for name in ("event_id", "id") if name in columns][:1]
+        key = [name for name in DEFAULT_KEYS if name in columns][:1]
         if not key:
-            raise KeyMissing(("event_id", "id"), columns)
+            raise KeyMissing(DEFAULT_KEYS, columns)
     cells = [sf.get_json_object(TEXT, f"$['{name}']").alias(name) for name in key]
     return lines.select(*cells, TEXT)

@@ -1,4 +1,4 @@
-"""Sinks: where micro-batches of rows go. A new target is a class with the method `write`.
+"""Sinks: where micro-batches of rows go, and how often. A new target is a class with the method `write`.
 
 Spark repeats a micro-batch after a crash, with the same query id, batch id and rows. `FolderSink` renames a complete
 folder to its place, so that it is written exactly once. `RecordedSink` calls a function and then writes a record. If a
@@ -7,6 +7,7 @@ crash comes between the two, the function is called again with the same ids; it 
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
 from collections.abc import Callable
@@ -15,10 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 from urllib.parse import quote
 
+from whimbrel.pipeline.errors import OptionError
 from whimbrel.storage.atomic import make_directory, place_directory, sync
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 WriteRows: TypeAlias = "Callable[[DataFrame, str, int], None]"
 """A function of the rows, the query id and the batch id."""
@@ -74,3 +78,26 @@ class RecordedSink:
         make_directory(record.parent)
         record.touch()
         sync(record.parent)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """How a stream runs: its `checkpoint`, and `every` (seconds between micro-batches) or `once`.
+
+    With `once` it stops when everything that is there now is done.
+    """
+
+    checkpoint: str | os.PathLike[str]
+    every: float | None = None
+    once: bool = False
+
+    def start(self, writer: DataStreamWriter, path: str | None = None) -> StreamingQuery:
+        """Start a query that writes with this writer, to this path if it writes files."""
+        if self.every is not None and self.once:
+            raise OptionError("once", self.once, "either every or once")
+        writer = writer.option("checkpointLocation", os.fspath(self.checkpoint))
+        if self.every is not None:
+            writer = writer.trigger(processingTime=f"{round(self.every * 1_000)} milliseconds")
+        elif self.once:
+            writer = writer.trigger(availableNow=True)
+        return writer.start(path)

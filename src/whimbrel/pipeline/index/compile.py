@@ -20,7 +20,7 @@ from pyspark.sql import functions as f
 from whimbrel.pipeline.errors import ColumnError, OptionError
 from whimbrel.pipeline.index.shards import BucketOutcome, compile_bucket
 from whimbrel.pipeline.index.statistics import sample_file, statistics
-from whimbrel.pipeline.index.store import IndexStore, Shard, VersionManifest
+from whimbrel.pipeline.index.store import ID_TYPES, IndexStore, Shard, VersionManifest
 
 SHARD_SUBSCRIPTIONS = 1_000_000
 """Subscriptions of a shard, roughly: a task holds their text in memory, and each shard reads every event."""
@@ -93,7 +93,7 @@ def compile_index(
         manifest = _manifest(parent, kind, buckets, outcomes, facts)
         version = store.publish(manifest)
     files = [str(store.rejects_path(name)) for name in manifest.rejects]
-    schema = f"id {_id_type(kind)}, text string, message string"
+    schema = f"id {ID_TYPES[kind][1]}, text string, message string"
     rejects = spark.read.schema(schema).parquet(*files) if files else spark.createDataFrame([], schema)
     unchanged = sum(outcome.unchanged for outcome in outcomes)
     return Compiled(
@@ -143,7 +143,7 @@ def _rows(subscriptions: DataFrame, kind: str, buckets: int) -> DataFrame:
 
     One more row, which is not `given`, makes sure that each bucket has a task, also those without subscriptions.
     """
-    id = f.col("id").cast(_id_type(kind))
+    id = f.col("id").cast(ID_TYPES[kind][1])
     dialect = f.col("dialect") if "dialect" in subscriptions.columns else f.lit(None).cast("string")
     given = subscriptions.select(
         f.pmod(f.xxhash64(id), f.lit(buckets)).cast("int").alias("bucket"),
@@ -155,10 +155,6 @@ def _rows(subscriptions: DataFrame, kind: str, buckets: int) -> DataFrame:
     numbers = subscriptions.sparkSession.range(buckets, numPartitions=1)
     every = numbers.select(f.col("id").cast("int").alias("bucket"), f.lit(False).alias("given"))
     return given.unionByName(every, allowMissingColumns=True).repartitionById(buckets, f.col("bucket"))
-
-
-def _id_type(kind: str) -> str:
-    return "bigint" if kind == "int64" else "string"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +175,7 @@ class CompileTask:
         table = pa.Table.from_batches(held)
         store = IndexStore(self.path)
         sample = None
-        if self.sample is not None and self.sample.exists():  # it is not there if there were no events
+        if self.sample is not None:
             with pa.memory_map(str(self.sample)) as source:
                 sample = pa.ipc.open_file(source).read_all()
         outcomes = []

@@ -11,7 +11,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from whimbrel.engine.index import Index
 from whimbrel.engine.live.directory import MANIFEST
 from whimbrel.engine.loader import RowNumbers, load
-from whimbrel.pipeline.index.store import IndexStore, Shard
+from whimbrel.pipeline.index.store import ID_TYPES, IndexStore, Shard
 from whimbrel.pipeline.index.workers import open_shard
 from whimbrel.storage.errors import SavedIndexError
 
@@ -51,41 +51,31 @@ class BucketOutcome(msgspec.Struct, frozen=True):
 class RejectedRows:
     """Rows that were rejected, with the reasons."""
 
-    kind: str
-    ids: list[int | str | None]
-    texts: list[str | None]
-    messages: list[str]
+    schema: pa.Schema
+    tables: list[pa.Table] = field(default_factory=list)
 
     def add(self, rows: pa.Table, messages: Sequence[str]) -> None:
         """Reject rows, each for its reason."""
-        self.ids += rows["id"].to_pylist()
-        self.texts += rows["filter"].to_pylist()
-        self.messages += messages
+        columns = [rows["id"], rows["filter"], pa.array(messages, pa.string())]
+        self.tables.append(pa.Table.from_arrays(columns, self.schema.names).cast(self.schema))
 
-    def write(self, store: IndexStore) -> str | None:
-        """Write them to a file of the store and return its name; None if there are none."""
-        if not self.ids:
-            return None
-        kind = pa.string() if self.kind == "string" else pa.int64()
-        table = pa.table(
-            {
-                "id": pa.array(self.ids, kind),
-                "text": pa.array(self.texts, pa.string()),
-                "message": pa.array(self.messages, pa.string()),
-            }
-        )
+    def write(self, store: IndexStore) -> tuple[int, str | None]:
+        """Write them to a file of the store and return their number and its name; None if there are none."""
+        table = pa.concat_tables([self.schema.empty_table(), *self.tables])
+        if not len(table):
+            return 0, None
         name = f"{secrets.token_hex(16)}.parquet"
         path = store.rejects_path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(table, path)
-        return name
+        return len(table), name
 
 
 def compile_bucket(
     store: IndexStore, bucket: int, rows: pa.Table, old: Shard | None, kind: str, sample: pa.Table | None
 ) -> BucketOutcome:
     """Make the shard of a bucket from its rows: id, filter, dialect, each of which may be null."""
-    rejects = RejectedRows(kind, [], [], [])
+    rejects = RejectedRows(pa.schema({"id": ID_TYPES[kind][0], "text": pa.string(), "message": pa.string()}))
     rows = _distinct(_complete(rows, rejects), rejects)
     held = _held(store, old)
     changed, gone = (rows, set()) if held is None else _difference(held.subscriptions(), rows)
@@ -106,6 +96,7 @@ def compile_bucket(
         shard = old
     else:
         shard = _saved(store, bucket, index, origin) if len(index) else None
+    rejected, file = rejects.write(store)
     return BucketOutcome(
         bucket=bucket,
         shard=shard,
@@ -114,8 +105,8 @@ def compile_bucket(
         removed=len(gone - new),
         replaced=len(gone & new),
         unchanged=rows.num_rows - changed.num_rows,
-        rejected=len(rejects.ids),
-        rejects=rejects.write(store),
+        rejected=rejected,
+        rejects=file,
     )
 
 

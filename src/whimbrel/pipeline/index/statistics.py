@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection
 from pathlib import Path
 
 import pyarrow as pa
@@ -103,20 +103,12 @@ def _is_nested(kind: DataType) -> bool:
 
 
 def sample_file(events: DataFrame, store: IndexStore) -> Path:
-    """Write some events to a file of the store, on a worker, and return its path."""
+    """Write some events to a file of the store and return its path."""
     path = store.path / f".sample-{secrets.token_hex(8)}.arrow"
     renamed, columns = positional(events)
     fields = plan_transfer(events.schema, None).fields
-    names = [field.name for field in fields]
-
-    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tables = [pa.Table.from_arrays(batch.columns, names) for batch in batches]
-        if tables:
-            whole = pa.concat_tables(tables)
-            with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, whole.schema) as out:
-                out.write_table(whole)
-        yield from ()
-
     taken = renamed.select(*(field.column(columns).alias(f"a{at}") for at, field in enumerate(fields)))
-    taken.limit(SAMPLE_EVENTS).coalesce(1).mapInArrow(write, "done int").count()
+    table = taken.limit(SAMPLE_EVENTS).toArrow().rename_columns([field.name for field in fields])
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as out:
+        out.write_table(table)
     return path

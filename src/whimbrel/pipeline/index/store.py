@@ -24,6 +24,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import msgspec
+import pyarrow as pa
 
 from whimbrel.engine.live.directory import read_manifest
 from whimbrel.pipeline.errors import BadManifest, MissingVersion, RemotePath, VersionTaken
@@ -33,6 +34,8 @@ from whimbrel.storage.lock import locked
 FORMAT = "whimbrel index version"
 FORMAT_VERSION = 1
 
+ID_TYPES = {"int64": (pa.int64(), "bigint"), "string": (pa.string(), "string")}
+"""By the kind of ids, their types in Arrow and in Spark SQL."""
 _VERSION_FILE = re.compile(r"(\d{10})\.json")
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from whimbrel.pipeline.connectors.files import InputFormat, read
@@ -13,6 +12,8 @@ from whimbrel.pipeline.jobs.monitor import JobMonitor
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from whimbrel.pipeline.index.compile import Compiled
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,36 +29,21 @@ class CompileJob:
     overwrite: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CompileSummary:
-    """The new version of an index: what it holds, and what changed."""
-
-    index: str
-    version: int
-    subscriptions: int
-    added: int
-    replaced: int
-    removed: int
-    rejected: int
-    seconds: float
-
-
-def run_compile(spark: SparkSession, job: CompileJob, monitor: JobMonitor) -> CompileSummary:
+def run_compile(spark: SparkSession, job: CompileJob, monitor: JobMonitor) -> Compiled:
     """Publish a version of the index. Rejects appear at their place when they are complete."""
     outputs = StagedOutputs(job.overwrite)
     try:
-        summary = compile_to(spark, job, outputs, monitor)
+        compiled = compile_to(spark, job, outputs, monitor)
         outputs.commit()
     finally:
         outputs.discard()
-    return summary
+    return compiled
 
 
-def compile_to(spark: SparkSession, job: CompileJob, outputs: StagedOutputs, monitor: JobMonitor) -> CompileSummary:
-    """Publish a version of the index, and stage the rejects in `outputs`."""
+def compile_to(spark: SparkSession, job: CompileJob, outputs: StagedOutputs, monitor: JobMonitor) -> Compiled:
+    """Publish a version of the index, and stage the rejects in `outputs`. Rows of files that were refused count."""
     from whimbrel.pipeline.index.compile import compile_index
 
-    started = time.perf_counter()
     given = read_subscriptions(spark, job.subscriptions, job.format)
     with monitor.stages("Compiling"):
         sample = None if job.sample is None else read(spark, *job.sample)
@@ -68,13 +54,4 @@ def compile_to(spark: SparkSession, job: CompileJob, outputs: StagedOutputs, mon
             outputs.write(rejects, job.rejects, format_of(job.rejects, None))
     if rejected:
         monitor.rejected(job.subscriptions, rejects, rejected)
-    return CompileSummary(
-        index=job.index,
-        version=compiled.version,
-        subscriptions=compiled.count,
-        added=compiled.added,
-        replaced=compiled.replaced,
-        removed=compiled.removed,
-        rejected=rejected,
-        seconds=time.perf_counter() - started,
-    )
+    return replace(compiled, rejected=rejected, rejects=rejects)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from whimbrel.pipeline.connectors.files import absolute
-from whimbrel.pipeline.connectors.staged_outputs import StagedOutputs, format_of
+from whimbrel.pipeline.connectors.sinks import StreamOptions
+from whimbrel.pipeline.connectors.staged_outputs import OutputFormat, StagedOutputs, format_of
 from whimbrel.pipeline.jobs.batch_job import RunJob, compile_for, count_of_pairs, is_index
 from whimbrel.pipeline.jobs.checkpoint import claim, lag_of
 from whimbrel.pipeline.jobs.event_source import read_events
@@ -20,15 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _LOOK = 0.25  # seconds between two looks at the queries
-
-
-@dataclass(frozen=True, slots=True)
-class StreamOptions:
-    """What a stream has beyond a batch: a checkpoint, the seconds between micro-batches, whether it ends by itself."""
-
-    checkpoint: str
-    every: float | None
-    once: bool
 
 
 def run_stream(spark: SparkSession, job: RunJob, stream: StreamOptions, monitor: JobMonitor) -> RunSummary:
@@ -60,14 +52,14 @@ def run_stream(spark: SparkSession, job: RunJob, stream: StreamOptions, monitor:
         json=events.json,
         timestamps=job.timestamps,
     )
-    format = format_of(job.output, job.format).value
+    format = format_of(job.output, job.format)
     started = time.perf_counter()
     queries = []
     try:
         counted = pairs.observe("pairs", count_of_pairs(job.form))
         queries.append(_start(counted, job.output, format, checkpoint / "pairs", stream))
         if job.dead_letters is not None and events.dead_letters is not None:
-            kind = format_of(job.dead_letters, None).value
+            kind = format_of(job.dead_letters, None)
             queries.append(_start(events.dead_letters, job.dead_letters, kind, checkpoint / "dead-letters", stream))
         _follow(queries, job, summary, checkpoint / "pairs", monitor)
     finally:
@@ -91,15 +83,9 @@ def _identity(job: RunJob, index: str) -> dict[str, object]:
     }
 
 
-def _start(frame: DataFrame, path: str, format: str, checkpoint: Path, stream: StreamOptions) -> StreamingQuery:
-    writer = (
-        frame.writeStream.format(format).option("header", True).option("checkpointLocation", absolute(str(checkpoint)))
-    )
-    if stream.once:
-        writer = writer.trigger(availableNow=True)
-    elif stream.every is not None:
-        writer = writer.trigger(processingTime=f"{round(stream.every * 1_000)} milliseconds")
-    return writer.start(absolute(path))
+def _start(frame: DataFrame, to: str, format: OutputFormat, checkpoint: Path, stream: StreamOptions) -> StreamingQuery:
+    writer = frame.writeStream.format(format.value).option("header", True)
+    return replace(stream, checkpoint=absolute(str(checkpoint))).start(writer, absolute(to))
 
 
 def _follow(

@@ -93,7 +93,7 @@ def session(master: str | None = None, *, name: str = "whimbrel", settings: Sett
     master = given.pop("spark.master", master)
     if master is not None and master.startswith("sc://"):
         _ensure_connect()
-        return _configured(SparkSession.builder.remote(master), {**QUERY, **given}).getOrCreate()
+        return SparkSession.builder.remote(master).config(map={**QUERY, **given}).getOrCreate()
     ensure_java()
     # Workers run the Python that runs this, unless the environment says where another one is on the cluster's machines.
     for role in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
@@ -104,7 +104,7 @@ def session(master: str | None = None, *, name: str = "whimbrel", settings: Sett
     local = LOCAL if _is_local(master) else {}
     if _JAVA_OPTIONS in given and _JAVA_OPTIONS in local:
         given[_JAVA_OPTIONS] = f"{local[_JAVA_OPTIONS]} {given[_JAVA_OPTIONS]}"
-    spark = _configured(builder, {**QUERY, **CONTEXT, **local, **given}).getOrCreate()
+    spark = builder.config(map={**QUERY, **CONTEXT, **local, **given}).getOrCreate()
     if "spark.log.level" not in given:
         # What goes wrong is raised to the caller; the log repeats it for every attempt of every task.
         spark.sparkContext.setLogLevel("OFF")
@@ -125,9 +125,3 @@ def _is_local(master: str | None) -> bool:
     if master is None:
         return not any(name in os.environ for name in ("MASTER", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS"))
     return master == "local" or master.startswith("local[")
-
-
-def _configured(builder: SparkSession.Builder, settings: Settings) -> SparkSession.Builder:
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    return builder

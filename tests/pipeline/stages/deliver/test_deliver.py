@@ -9,10 +9,9 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from whimbrel.pipeline.connectors.sinks import FolderSink, RecordedSink
+from whimbrel.pipeline.connectors.sinks import FolderSink, RecordedSink, StreamOptions
 from whimbrel.pipeline.errors import ColumnError, OptionError, RemotePath
-from whimbrel.pipeline.stages.deliver.deliver import deliver
-from whimbrel.pipeline.stages.deliver.delivered_rows import DeliveredRows
+from whimbrel.pipeline.stages.deliver.deliver import DeliveredRows, deliver
 
 pytestmark = pytest.mark.spark
 
@@ -105,11 +104,11 @@ def test_options_that_do_not_go_together(spark: SparkSession, pairs: DataFrame, 
     with pytest.raises(OptionError, match="where the stream notes how far it is"):
         deliver(stream, tmp_path / "out")
     with pytest.raises(OptionError, match="either every or once"):
-        deliver(stream, tmp_path / "out", checkpoint=tmp_path / "c", every=1, once=True)
+        deliver(stream, tmp_path / "out", stream=StreamOptions(tmp_path / "c", every=1, once=True))
     with pytest.raises(OptionError, match="whose checkpoint has an id"):
-        deliver(stream, tmp_path / "out", checkpoint=tmp_path / "c", run="r")
-    with pytest.raises(OptionError, match="a stream, with checkpoint"):
-        deliver(pairs, tmp_path / "out", checkpoint=tmp_path / "c")
+        deliver(stream, tmp_path / "out", stream=StreamOptions(tmp_path / "c"), run="r")
+    with pytest.raises(OptionError, match="a streaming DataFrame"):
+        deliver(pairs, tmp_path / "out", stream=StreamOptions(tmp_path / "c"))
     with pytest.raises(OptionError, match="none but with a directory"):
         deliver(pairs, print, partition_by="owner")
     with pytest.raises(RemotePath):
@@ -130,7 +129,7 @@ class Repeated:
     def run(self, to: Any) -> None:
         source = self.spark.readStream.schema("id int, subscription string").option("maxFilesPerTrigger", 1)
         stream = source.parquet(str(self.folder / "in"))
-        query = deliver(stream, to, checkpoint=self.folder / "at", once=True, **self.options)
+        query = deliver(stream, to, stream=StreamOptions(self.folder / "at", once=True), **self.options)
         assert query is not None
         query.awaitTermination()
 

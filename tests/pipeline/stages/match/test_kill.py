@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import random
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from tests.pipeline.killing import EXECUTOR, WORKER, KilledDriver, committed
-from tests.pipeline.publishing import publish
 from whimbrel import Index
 from whimbrel.log import LogWriter
 from whimbrel.pipeline import IndexStore
@@ -23,12 +20,6 @@ from whimbrel.pipeline.index.batches import recorded
 pytestmark = pytest.mark.spark
 
 PER_BATCH = 2_000
-
-
-def _filters(version: int) -> dict[int, str]:
-    """Other filters in each version, so that a batch that was matched twice differently would show."""
-    draw = random.Random(version)
-    return {version * 1_000 + number: f"a < {draw.randrange(100)} AND b != {draw.randrange(5)}" for number in range(50)}
 
 
 class MatchDriver(KilledDriver):
@@ -42,9 +33,11 @@ class MatchDriver(KilledDriver):
         with LogWriter(folder / "log") as writer:
             writer.append_many((json.dumps(event).encode(), None) for event in self.events).result()
 
-    def publish(self) -> None:
-        self.versions += 1
-        assert publish(self.folder / "index", _filters(self.versions)) == self.versions
+    def filters(self, version: int) -> dict[Any, str]:
+        """Other filters in each version, so that a batch that was matched twice differently would show."""
+        draw = random.Random(version)
+        numbers = range(version * 1_000, version * 1_000 + 50)
+        return {number: f"a < {draw.randrange(100)} AND b != {draw.randrange(5)}" for number in numbers}
 
     def has_begun(self, batch: int) -> bool:
         """A task of it runs: it has just recorded the version."""
@@ -59,7 +52,7 @@ class MatchDriver(KilledDriver):
         for batch, version in records:
             if version not in indexes:
                 indexes[version] = Index()
-                indexes[version].add_many(_filters(version).items())
+                indexes[version].add_many(self.filters(version).items())
             first = batch * PER_BATCH
             pairs = indexes[version].match_batch(self.events[first : first + PER_BATCH])
             rows, ids = (column.to_pylist() for column in pairs.columns)
@@ -72,43 +65,20 @@ class MatchDriver(KilledDriver):
         assert set(expected.values()) == {1}
 
 
-@pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Callable[[int, int], MatchDriver]]:
-    with contextlib.ExitStack() as stack:
-
-        def make(batches: int, executors: int) -> MatchDriver:
-            made = MatchDriver(tmp_path, batches, executors)
-            stack.callback(made.close)
-            return made
-
-        yield make
-
-
-def test_killed_workers_executors_and_drivers_are_replaced(scene: Callable[[int, int], MatchDriver]) -> None:
-    stage = scene(6, 2)  # one executor goes on when the other is killed
-    stage.start()
-    stage.kill_in(1, WORKER)
-    stage.kill_in(2, EXECUTOR)
-    stage.restart_in(4)
-    stage.finish()
-    stage.check()
-    ((_, records),) = recorded(IndexStore(stage.folder / "index")).items()
+def test_killed_workers_executors_and_drivers_are_replaced(tmp_path: Path) -> None:
+    with MatchDriver(tmp_path, 6, 2) as stage:  # one executor goes on when the other is killed
+        stage.kill_in(1, WORKER)
+        stage.kill_in(2, EXECUTOR)
+        stage.restart_in(4)
+        stage.finish()
+        stage.check()
+    ((_, records),) = recorded(IndexStore(tmp_path / "index")).items()
     assert records[:2] == [(0, 1), (1, 1)]
     assert [version for _, version in records[4:]] == [3, 4]  # what was cut off keeps its version
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(6))
-def test_kills_of_all_kinds_at_any_time(scene: Callable[[int, int], MatchDriver], seed: int) -> None:
-    draw = random.Random(seed)
-    stage = scene(24, 2)
-    stage.start()
-    for batch in range(1, 22, 3):
-        time.sleep(draw.random() * 0.4)
-        kind = draw.choice([EXECUTOR, WORKER, "driver"])
-        if kind == "driver":
-            stage.restart_in(batch)
-        else:
-            stage.kill_in(batch, kind)
-    stage.finish()
-    stage.check()
+def test_kills_of_all_kinds_at_any_time(tmp_path: Path, seed: int) -> None:
+    with MatchDriver(tmp_path, 24, 2) as stage:
+        stage.kill_at_any_time(seed, 24)

@@ -19,7 +19,7 @@ from tests.pipeline.publishing import publish
 from tests.publications.model import ARROW, FILTERS, LATER, SCHEMA, Model, history
 from whimbrel.pipeline.errors import ColumnError, KeyMissing, OptionError
 from whimbrel.pipeline.stages.transitions.cells import bucket_numbers
-from whimbrel.pipeline.stages.transitions.transitions import export_publications, transitions
+from whimbrel.pipeline.stages.transitions.transitions import TransitionOptions, export_publications, transitions
 
 pytestmark = pytest.mark.spark
 
@@ -27,8 +27,11 @@ pytestmark = pytest.mark.spark
 class Query:
     """The stage over a folder of Parquet files, one for each micro-batch."""
 
-    def __init__(self, spark: SparkSession, folder: Path, **options: Any) -> None:
-        self.spark, self.folder, self.options = spark, folder, options
+    def __init__(
+        self, spark: SparkSession, folder: Path, leave: Any = False, partial: bool = False, **more: Any
+    ) -> None:
+        self.spark, self.folder = spark, folder
+        self.options: Any = {"leave": leave, "partial": partial, "options": TransitionOptions(**more)}
         self.input, self.output = folder / "in", folder / "out"
         self.input.mkdir(parents=True, exist_ok=True)
         self.checkpoint = folder / "checkpoint"
@@ -145,13 +148,13 @@ def test_bad_arguments_are_refused_before_anything_runs(spark: SparkSession, tmp
     at_rest = spark.createDataFrame([], SCHEMA)
     for error, call in [
         (OptionError, lambda: transitions(at_rest, index, key="key")),
-        (OptionError, lambda: transitions(stream, index, key="key", buckets=0)),
-        (OptionError, lambda: transitions(stream, index, key="key", unset="tags")),
+        (OptionError, lambda: transitions(stream, index, key="key", options=TransitionOptions(buckets=0))),
+        (OptionError, lambda: transitions(stream, index, key="key", options=TransitionOptions(unset="tags"))),
         (KeyMissing, lambda: transitions(stream, index, key="nobody")),
         (ColumnError, lambda: transitions(stream, index, key="d")),
         (ColumnError, lambda: transitions(stream, index, key="key", sequence="b")),
         (ColumnError, lambda: transitions(stream, index, key="key", deleted="a")),
-        (ColumnError, lambda: transitions(stream, index, key="key", time="n")),
+        (ColumnError, lambda: transitions(stream, index, key="key", options=TransitionOptions(time="n"))),
     ]:
         with pytest.raises(error):
             call()

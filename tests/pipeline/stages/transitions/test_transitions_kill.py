@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import random
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.pipeline.killing import EXECUTOR, WORKER, KilledDriver, committed
-from tests.pipeline.publishing import publish
+from tests.pipeline.killing import KilledDriver, committed
 from tests.publications.model import ARROW, FILTERS, LATER, Model, Told, history
 
 pytestmark = pytest.mark.spark
 
 PER_BATCH = 60
-
-
-def _filters(version: int) -> dict[str, str]:
-    return LATER if version % 2 == 0 else FILTERS
 
 
 class TransitionsDriver(KilledDriver):
@@ -42,9 +34,8 @@ class TransitionsDriver(KilledDriver):
             pq.write_table(pa.Table.from_pylist(batch, ARROW), file)
             os.utime(file, (number + 1.0, number + 1.0))
 
-    def publish(self) -> None:
-        self.versions += 1
-        assert publish(self.folder / "index", _filters(self.versions)) == self.versions
+    def filters(self, version: int) -> dict[Any, str]:
+        return LATER if version % 2 == 0 else FILTERS
 
     def has_begun(self, batch: int) -> bool:
         """What it reads is in the checkpoint."""
@@ -56,7 +47,7 @@ class TransitionsDriver(KilledDriver):
         for number, batch in enumerate(self.batches):
             version = self.version_of(number)
             if version > model.version:
-                expected.update(model.publish(_filters(version), version))
+                expected.update(model.publish(self.filters(version), version))
             expected.update(model.update(batch))
         found = Counter[Told]()
         for file in committed(self.folder / "out"):
@@ -71,40 +62,16 @@ class TransitionsDriver(KilledDriver):
         return int(version)
 
 
-@pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Callable[[int, str], TransitionsDriver]]:
-    with contextlib.ExitStack() as stack:
-
-        def make(batches: int, master: str) -> TransitionsDriver:
-            made = TransitionsDriver(tmp_path, batches, master)
-            stack.callback(made.close)
-            return made
-
-        yield make
-
-
-def test_a_killed_driver_goes_on_from_its_checkpoint(scene: Callable[[int, str], TransitionsDriver]) -> None:
-    stage = scene(3, "local[2]")
-    stage.start()
-    stage.restart_in(1)
-    stage.finish()
-    stage.check()
-    assert [stage.version_of(batch) for batch in range(3)] == [1, 1, 2]
+def test_a_killed_driver_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    with TransitionsDriver(tmp_path, 3, "local[2]") as stage:
+        stage.restart_in(1)
+        stage.finish()
+        stage.check()
+        assert [stage.version_of(batch) for batch in range(3)] == [1, 1, 2]
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(5))
-def test_kills_of_all_kinds_at_any_time(scene: Callable[[int, str], TransitionsDriver], seed: int) -> None:
-    draw = random.Random(seed)
-    stage = scene(24, "local-cluster[2,1,1024]")
-    stage.start()
-    for batch in range(1, 22, 3):
-        stage.wait_for_batch(batch)
-        time.sleep(draw.random() * 0.5)
-        kind = draw.choice([EXECUTOR, WORKER, "driver"])
-        if kind == "driver":
-            stage.restart_in(batch)
-        else:
-            stage.kill_in(batch, kind)
-    stage.finish()
-    stage.check()
+def test_kills_of_all_kinds_at_any_time(tmp_path: Path, seed: int) -> None:
+    with TransitionsDriver(tmp_path, 24, "local-cluster[2,1,1024]") as stage:
+        stage.kill_at_any_time(seed, 24)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.conftest import SPARK_SETTINGS
 from tests.publications.model import SCHEMA
-from whimbrel.pipeline import session, transitions
+from whimbrel.pipeline import TransitionOptions, session, transitions
 
 _SETTINGS = {
     **{name: value for name, value in SPARK_SETTINGS.items() if name != "spark.master"},
@@ -36,9 +36,8 @@ def main() -> None:
         sequence="n",
         deleted="gone",
         partial=True,
-        unset="un",
         leave=True,
-        buckets=4,
+        options=TransitionOptions(unset="un", buckets=4),
     )
     writer = told.writeStream.format("parquet").option("path", f"{folder}/out")
     query = writer.option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True).start()

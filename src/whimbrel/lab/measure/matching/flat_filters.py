@@ -22,7 +22,8 @@ UNKNOWN, MISSING = -1.0, -np.inf
 LOWEST, HIGHEST = np.finfo(np.float64).min, np.finfo(np.float64).max
 
 _OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "IN", "BETWEEN", "CONTAINS ALL")
-_PREDICATE = r"^(?P<name>\w+) (?P<operator>!=|<=|>=|=|<|>|IN|BETWEEN|CONTAINS ALL) (?P<operand>.+)$"
+PREDICATE = r"^(?P<name>\w+) (?P<operator>!=|<=|>=|=|<|>|IN|BETWEEN|CONTAINS ALL) (?P<operand>.+)$"
+"""A predicate of a frozen workload; `BETWEEN low AND high` is written with ~ in the place of AND."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ class _Part:
         predicates = pc.list_flatten(lists)
         tested = pc.not_equal(predicates, "TRUE").to_numpy(zero_copy_only=False)
         predicates = predicates.filter(pa.array(tested))
-        fields = pc.extract_regex(predicates, _PREDICATE)
+        fields = pc.extract_regex(predicates, PREDICATE)
         if fields.null_count:
             odd = predicates.filter(fields.is_null())[0]
             raise ValueError(f"Expected a predicate of a frozen workload, but got {odd}")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -18,35 +17,19 @@ from whimbrel.lab.measure.matching.engine import TEXT_SAMPLE, Engine, batches, b
 from whimbrel.lab.measure.matching.process_start import starts
 from whimbrel.lab.measure.matching.race import Race, run_race
 from whimbrel.lab.measure.matching.rival import Rival, RivalMaker
-from whimbrel.lab.measure.results import Progress, Verdict, check_names, no_progress
-from whimbrel.lab.measure.workload_cache import Scale, default_folder, workload_of
+from whimbrel.lab.measure.results import BenchSettings, Progress, Verdict, check_names, no_progress
+from whimbrel.lab.measure.workload_cache import workload_of
 from whimbrel.lab.workloads import Workload
 
 
-@dataclass(frozen=True, slots=True)
-class MatchSettings:
-    """What to run and how thoroughly. Without names all workloads run; `rivals` are names of groups.
-
-    `seconds` is the time that one rival may take for matching on one workload, repeats included.
-    """
-
-    workloads: tuple[str, ...] = ()
-    scale: Scale = "small"
-    rivals: tuple[str, ...] = ("naive",)
-    repeat: int = 5
-    seconds: float = 20.0
-    start: bool = True
-    cache: Path = field(default_factory=default_folder)
-
-
 def run(
-    settings: MatchSettings, rivals: Mapping[str, RivalMaker], progress: Progress = no_progress
+    settings: BenchSettings, rivals: Mapping[str, RivalMaker], progress: Progress = no_progress
 ) -> dict[str, object]:
     """Measure everything and return JSON-ready data; `rivals` makes the rivals of each group that may be named.
 
     Raises `UnknownName` before anything is measured, and `MatchesDiffer` if competitors do not agree.
     """
-    chosen = cases.chosen_cases(settings.workloads)
+    chosen = cases.chosen_cases(settings.names)
     check_names("rivals", settings.rivals, rivals)
     card = machine.card()
     progress("loading compiled code")
@@ -56,23 +39,22 @@ def run(
     start = None
     if settings.start:
         progress("start: a cold one, which compiles everything, and warm ones")
-        found = starts()
-        start = {**found, "verdicts": [verdict.to_dict() for verdict in _start_verdicts(found)]}
+        found: Any = starts()
+        verdicts = [
+            Verdict("cold start, seconds", cases.COLD_SECONDS, found["cold"]["seconds"], least=False),
+            Verdict("warm start, seconds", cases.WARM_SECONDS, found["warm"]["seconds"], least=False),
+        ]
+        start = {**found, "verdicts": [verdict.to_dict() for verdict in verdicts]}
     return {
         "machine": {**card, "load_at_end": machine.load()},
-        "settings": {
-            "scale": settings.scale,
-            "rivals": list(settings.rivals),
-            "repeat": settings.repeat,
-            "seconds": settings.seconds,
-        },
+        "settings": settings.to_dict(),
         "workloads": done,
         "start": start,
     }
 
 
 def _run_case(
-    case: MatchCase, settings: MatchSettings, makers: Sequence[RivalMaker], progress: Progress
+    case: MatchCase, settings: BenchSettings, makers: Sequence[RivalMaker], progress: Progress
 ) -> dict[str, object]:
     progress("generating or reading the workload")
     parameters = case.parameters(settings.scale)
@@ -108,7 +90,7 @@ def _is_apart(rival: Rival, workload: Workload) -> bool:
 
 
 def _main_race(
-    case: MatchCase, workload: Workload, settings: MatchSettings, rivals: Sequence[Rival], progress: Progress
+    case: MatchCase, workload: Workload, settings: BenchSettings, rivals: Sequence[Rival], progress: Progress
 ) -> tuple[Race, dict[str, object]]:
     """Run the race over all subscriptions. Return it with the figures of the engine alone."""
     table, events = workload.subscriptions, workload.events
@@ -151,7 +133,7 @@ def _run_race(
     workload: Workload,
     engines: Sequence[Engine],
     rivals: Sequence[Rival],
-    settings: MatchSettings,
+    settings: BenchSettings,
     progress: Progress,
 ) -> Race:
     """Run the race over the subscriptions of a table, and free the rivals."""
@@ -193,14 +175,6 @@ def _case_verdicts(case: MatchCase, races: list[Race], engine: Mapping[str, Any]
         what = "single event, share outside the kernel"
         found.append(Verdict(what, cases.SINGLE_OUTSIDE, single["outside_kernel"], least=False))
     return found + _claims(case, races)
-
-
-def _start_verdicts(start: Mapping[str, Any]) -> list[Verdict]:
-    """The verdicts of the start of a process."""
-    return [
-        Verdict("cold start, seconds", cases.COLD_SECONDS, start["cold"]["seconds"], least=False),
-        Verdict("warm start, seconds", cases.WARM_SECONDS, start["warm"]["seconds"], least=False),
-    ]
 
 
 def _claims(case: MatchCase, races: list[Race]) -> list[Verdict]:

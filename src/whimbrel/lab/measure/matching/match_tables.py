@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from whimbrel.lab.measure.results import Result, ResultFiles, ResultTable, number, verdict_cells
+from whimbrel.lab.measure.results import Result, ResultFiles, ResultTable, cells, number, verdict_cells
 
 
 def tables_of(result: Result) -> list[ResultTable]:
@@ -36,7 +36,7 @@ def _targets(workloads: Iterable[Result]) -> ResultTable:
             (
                 workload["name"],
                 number(workload["fields"][0]["subscriptions"]),
-                *(number(engine[key]) for key in ("matches_per_event", "cpu_us", "ns_per_match", "events_per_second")),
+                *cells(engine, "matches_per_event", "cpu_us", "ns_per_match", "events_per_second"),
                 _aim(target["events_per_second"], met.get("events/s")) if target else "",
                 number(ratio),
                 _aim(target["times_naive"], met.get("times compiled naive")) if target else "",
@@ -59,11 +59,10 @@ def _side_by_side(workload: Result, field: Result, refused: Sequence[Result] = (
             (
                 one["name"],
                 number(one["events"]) + ("*" if one["scaled"] else ""),
-                number(one["matches_per_event"]),
-                number(one["cpu_us"]),
-                f"{number(one['cpu_us_lowest'])} to {number(one['cpu_us_highest'])}",
-                *(number(one[key]) for key in ("wall_us", "events_per_second", "ns_per_match")),
-                *(number(one[key]) for key in ("times_engine", "load_seconds", "bytes_per_subscription")),
+                *cells(one, "matches_per_event", "cpu_us"),
+                " to ".join(cells(one, "cpu_us_lowest", "cpu_us_highest")),
+                *cells(one, "wall_us", "events_per_second", "ns_per_match"),
+                *cells(one, "times_engine", "load_seconds", "bytes_per_subscription"),
             )
         )
     scaled = any(one.get("scaled") for one in field["competitors"])
@@ -91,20 +90,12 @@ def _refusals(refused: Iterable[Result]) -> list[str]:
 
 def _building(workloads: Iterable[Result]) -> ResultTable:
     rows = []
+    rates = ("from_columns_per_second", "from_text_per_second", "from_text_both_cores_per_second")
     for workload in workloads:
         engine = workload["engine"]
         build = engine["build"]
-        rows.append(
-            (
-                workload["name"],
-                number(build["whole"]["seconds"]),
-                number(build["from_columns_per_second"]),
-                number(build["from_text_per_second"]),
-                number(build["from_text_both_cores_per_second"]),
-                number(engine["bytes_per_subscription"]),
-                number(engine["text_bytes_per_subscription"]),
-            )
-        )
+        sizes = cells(engine, "bytes_per_subscription", "text_bytes_per_subscription")
+        rows.append((workload["name"], *cells(build["whole"], "seconds"), *cells(build, *rates), *sizes))
     columns = (
         "workload", "build s", "subs/s from columns", "from text, one core", "from text, two cores", "bytes/sub",
         "text bytes/sub",
@@ -116,18 +107,11 @@ def _building(workloads: Iterable[Result]) -> ResultTable:
 def _calls(workloads: Iterable[Result]) -> ResultTable:
     rows = []
     for workload in workloads:
-        batch, single = workload["engine"]["batch"], workload["engine"]["single"]
-        rows.append(
-            (
-                workload["name"],
-                number(batch["events_per_second"]),
-                number(batch["times_blocks"]),
-                number(single["median_us"]),
-                number(single["p99_us"]),
-                f"{single['outside_kernel']:.0%}",
-                number(workload["engine"]["both_cores"]),
-            )
-        )
+        engine = workload["engine"]
+        batch, single = cells(engine["batch"], "events_per_second", "times_blocks"), engine["single"]
+        outside = f"{single['outside_kernel']:.0%}"
+        times = cells(single, "median_us", "p99_us")
+        rows.append((workload["name"], *batch, *times, outside, *cells(engine, "both_cores")))
     columns = (
         "workload", "match_batch events/s", "x match_blocks", "match, median us", "p99 us", "outside the kernel",
         "both cores, x one",
@@ -138,7 +122,7 @@ def _calls(workloads: Iterable[Result]) -> ResultTable:
 def _start(start: Result) -> ResultTable:
     columns = ("start", "whole s", "CPU s", "import", "load", "first match", "first batch")
     parts = ("seconds", "cpu_seconds", "import", "load", "first_match", "first_batch")
-    rows = tuple((kind, *(number(start[kind][part]) for part in parts)) for kind in ("cold", "warm"))
+    rows = tuple((kind, *cells(start[kind], *parts)) for kind in ("cold", "warm"))
     said = "says" if start["cold"]["said_so"] else "does not say"
     notes = (f"The cold start {said} on standard error what it is doing.",)
     return ResultTable("Start of a process", columns, rows, notes)

@@ -183,4 +183,4 @@ def expand(
 
 
 RIVALS: dict[str, RivalMaker] = {"naive": rivals}
-"""The rivals that are part of the library, by the name of their group."""
+"""The rivals by the name of their group. This one is part of the library; `python -m benchmarks` adds others."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,10 +10,10 @@ from whimbrel.lab.measure.matching.rival import MatchesDiffer
 from whimbrel.lab.measure.pipeline.spark_rival import SparkRival
 from whimbrel.lab.measure.pipeline.workbench import SAMPLE, Workbench
 from whimbrel.lab.measure.pipeline.works import Work
-from whimbrel.lab.measure.timing import ProcessTreeTimes, seconds_of
+from whimbrel.lab.measure.timing import ProcessTreeTimes, affordable
 from whimbrel.lab.workloads import Workload
 
-_FEW, _LEAST = 2, 50
+_FEW, _FIRST = 2, 50
 
 
 @dataclass(slots=True)
@@ -69,26 +68,9 @@ def _enter(work: Work, bench: Workbench, workload: Workload, index: Path, name: 
     rival.load(workload.subscriptions, workload.events.slice(0, SAMPLE), folder)
     bench.progress(f"trying {rival.name}")
     share = bench.seconds / (bench.repeat + 2)  # the trials take as long as about two more runs
-    events = affordable(lambda some: rival.count(_view(bench, workload, some)), workload.events.num_rows, share)
+    count = workload.events.num_rows
+    events = affordable(lambda some: rival.count(_view(bench, workload, some)), count, share, few=_FEW, first=_FIRST)
     return _Entry(rival.name, rival, events)
-
-
-def affordable(run: Callable[[int], object], most: int, seconds: float) -> int:
-    """How many events, at most `most` and at least a few, a query takes in about that time.
-
-    The query is tried with more and more events. A run with two events tells its fixed cost, which is high in Spark.
-    """
-    run(_FEW)  # compiles and plans: not part of the estimate
-    fixed = seconds_of(lambda: run(_FEW))
-    count = min(most, _LEAST)
-    while True:
-        spent = seconds_of(lambda: run(count))  # noqa: B023 - called at once
-        growth = (seconds - fixed) / max(spent - fixed, 0.02 * spent)  # how many times as many events would fit
-        if count == most or growth < 1.5:
-            return count
-        count = min(most, int(count * min(8.0, 0.9 * growth)) + 1)
-        if growth < 8:  # another trial would take as long as the real run: trust the estimate
-            return count
 
 
 def _time(work: Work, bench: Workbench, workload: Workload, index: Path, entry: _Entry) -> None:

@@ -7,7 +7,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,8 +19,7 @@ from whimbrel.lab.measure.pipeline.spark_rival import SparkRivalMaker
 from whimbrel.lab.measure.pipeline.stream_work import run_stream
 from whimbrel.lab.measure.pipeline.workbench import Workbench
 from whimbrel.lab.measure.pipeline.works import Work
-from whimbrel.lab.measure.results import Progress, check_names, no_progress
-from whimbrel.lab.measure.workload_cache import Scale, default_folder
+from whimbrel.lab.measure.results import BenchSettings, Progress, check_names, no_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,24 +43,8 @@ SETTINGS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PipelineSettings:
-    """What to run and how thoroughly. Without names all works run; the name of a kind stands for all of that kind.
-
-    `seconds` is the time that one rival may take on one work, repeats included.
-    """
-
-    works: tuple[str, ...] = ()
-    scale: Scale = "small"
-    rivals: tuple[str, ...] = ()
-    repeat: int = 3
-    seconds: float = 120.0
-    master: str | None = None
-    cache: Path = field(default_factory=default_folder)
-
-
 def run(
-    settings: PipelineSettings,
+    settings: BenchSettings,
     rivals: Mapping[str, SparkRivalMaker],
     progress: Progress = no_progress,
     known: Callable[[Found], None] = lambda result: None,
@@ -71,7 +53,7 @@ def run(
 
     After each work, `known` is called with the result so far. Raises `UnknownName` before Spark starts.
     """
-    chosen = works.chosen_works(settings.works)
+    chosen = works.chosen_works(settings.names)
     check_names("rivals", settings.rivals, rivals)
     makers = {name: rivals[name] for name in settings.rivals}
     card, done = machine.card(), list[Found]()
@@ -82,12 +64,7 @@ def run(
             done.append(_run_work(work, settings, makers, spark, progress))
             result = {
                 "machine": {**card, "load_at_end": machine.load()},
-                "settings": {
-                    "scale": settings.scale,
-                    "rivals": list(settings.rivals),
-                    "repeat": settings.repeat,
-                    "seconds": settings.seconds,
-                },
+                "settings": settings.to_dict(),
                 "works": list(done),
             }
             known(result)
@@ -96,7 +73,7 @@ def run(
 
 def _run_work(
     work: Work,
-    settings: PipelineSettings,
+    settings: BenchSettings,
     rivals: Mapping[str, SparkRivalMaker],
     spark: SparkSession,
     progress: Progress,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from whimbrel.lab.measure.results import Result, ResultFiles, ResultTable, verdict_cells
+from whimbrel.lab.measure.results import Result, ResultFiles, ResultTable, cells, verdict_cells
 from whimbrel.lab.measure.results import number as shown
 
 
@@ -37,9 +37,7 @@ def _side_by_side(work: Result) -> ResultTable:
                 shown(one["events"]) + ("*" if one["scaled"] else ""),
                 shown(one["seconds"]),
                 f"{shown(low)} to {shown(high)}",
-                shown(one["cpu_seconds"]),
-                shown(one["events_per_second"]),
-                shown(one["times"]),
+                *cells(one, "cpu_seconds", "events_per_second", "times"),
             )
         )
     columns = ("competitor", "events", "seconds", "spread", "CPU s", "events/s", "x Whimbrel")
@@ -65,7 +63,7 @@ def _curve(works: Iterable[Result]) -> ResultTable:
     )  # fmt: skip
     for work in works:
         for point in work["points"]:
-            rows.append((work["workload"], *(shown(point[key]) for key in keys)))
+            rows.append((work["workload"], *cells(point, *keys)))
     columns = (
         "workload", "subscriptions", "events", "matches/event", "us/event", "ns/pair", "whole s", "of it fixed s",
         "compile s",
@@ -81,17 +79,15 @@ def _stream(work: Result) -> ResultTable:
         ("events per micro-batch, sustained", shown(full["events_per_batch"])),
         ("CPU us per event, sustained, all processes", shown(full["cpu_us_per_event"])),
         (f"median micro-batch at {even['rate']:,} events/s, ms", shown(figures["median micro-batch, ms"])),
-        ("lowest, 95 %, highest, ms", " ".join(shown(even[key]) for key in ("lowest_ms", "p95_ms", "highest_ms"))),
+        ("lowest, 95 %, highest, ms", " ".join(cells(even, "lowest_ms", "p95_ms", "highest_ms"))),
         ("micro-batches", shown(even["batches"])),
     )
     return ResultTable(f"{work['name']}", ("figure", ""), rows)
 
 
 def _open(work: Result) -> ResultTable:
-    rows = tuple(
-        tuple(shown(one[key]) for key in ("worker", "ms", "mapped_mb", "shared_mb", "private_mb", "process_private_mb"))
-        for one in work["workers"]
-    )
+    keys = ("worker", "ms", "mapped_mb", "shared_mb", "private_mb", "process_private_mb")
+    rows = tuple(cells(one, *keys) for one in work["workers"])
     columns = ("worker", "ms to open", "mapped MB in memory", "shared MB", "private MB", "private MB of the process")
     title = f"Opening an index of {work['index_mb']:,.0f} MB ({work['subscriptions']:,} subscriptions) in workers"
     return ResultTable(title, columns, rows)
@@ -105,7 +101,7 @@ def _compile(work: Result) -> ResultTable:
 
 
 def _handover(work: Result) -> ResultTable:
-    rows = tuple((one["name"], shown(one["seconds"]), shown(one["rows_per_second"])) for one in work["forms"])
+    rows = tuple((one["name"], *cells(one, "seconds", "rows_per_second")) for one in work["forms"])
     title = f"Handing {work['events']:,} events of 100 nullable columns to workers"
     return ResultTable(title, ("form", "seconds", "rows/s"), rows)
 

@@ -62,3 +62,5 @@ class SparkRival(ABC):
 
 SparkRivalMaker = Callable[["SparkSession"], SparkRival]
 """Makes a new rival on a session."""
+SPARK_RIVALS: dict[str, SparkRivalMaker] = {}
+"""The rivals by name. None is part of the library; `python -m benchmarks` adds some."""

@@ -7,10 +7,9 @@ counted either: workers start, and Java compiles itself for a minute.
 
 Rows per second are rows of a micro-batch by its whole time as Spark reports it: reading, matching, state, commit and
 log. The CPU time beside it is that of Java and of all Python workers, without other work on the machine. It is read
-when the next micro-batch has begun, so a little is counted in the wrong one. Notifications are
-counted and not written. Bias: Parquet files on a local disk, one file for each core and
-micro-batch, one partition of the state for each core, and no bound on the bytes of a batch for Python, which short rows
-do not need.
+when the next micro-batch has begun, so a little is counted in the wrong one. Notifications are counted and not written.
+Bias: Parquet files on a local disk, one file for each core and micro-batch, one partition of the state for each core,
+and no bound on the bytes of a batch for Python, which short rows do not need.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whimbrel.lab.measure.machine import card, load
-from whimbrel.lab.measure.results import Progress, Verdict, no_progress
+from whimbrel.lab.measure.machine import card
+from whimbrel.lab.measure.results import Progress, Verdict, no_progress, report
 from whimbrel.lab.measure.timing import child_cpu_seconds
 
 if TYPE_CHECKING:
@@ -98,12 +97,7 @@ def run(sizes: TransitionSizes, spark: SparkSession | None = None, progress: Pro
             active.stop()
     rates = [row.rows_per_second for row in rows]
     verdicts = [Verdict(f"transitions: rows/s, batches of {sizes.large:,}", _TARGET, rates[0])]
-    return {
-        "machine": {**machine, "load_at_end": load()},
-        "sizes": asdict(sizes),
-        "transitions": [asdict(row) for row in rows],
-        "verdicts": [verdict.to_dict() for verdict in verdicts],
-    }
+    return report(machine, verdicts, sizes=asdict(sizes), transitions=[asdict(row) for row in rows])
 
 
 def _measure(

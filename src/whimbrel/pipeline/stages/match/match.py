@@ -1,4 +1,9 @@
-"""The stages that match events: `match` at rest, `match_stream` against an index whose versions change meanwhile."""
+"""The stages that match events: `match` at rest, `match_stream` against an index whose versions change meanwhile.
+
+With the plan `replicate`, a task matches its events against all shards, one after the other. With `shard`, the shards
+are put into groups that fit the budget of a worker, each pair of a part of the events and a group is a task, and the
+results of an event are joined afterwards. That sends more data, but no host has to hold more than a group in memory.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -17,12 +23,13 @@ from whimbrel.model.event import attribute_names
 from whimbrel.pipeline.errors import OptionError, RejectedSubscriptions
 from whimbrel.pipeline.index.batches import BatchVersion
 from whimbrel.pipeline.index.compile import compile_index
-from whimbrel.pipeline.index.store import IndexStore, VersionManifest
+from whimbrel.pipeline.index.store import IndexStore, Shard, VersionManifest
 from whimbrel.pipeline.index.workers import verify_shard
 from whimbrel.pipeline.spark.transfer import positional
 from whimbrel.pipeline.stages.match.options import SUBSCRIPTION, SUBSCRIPTIONS, MatchJob, MatchOptions
-from whimbrel.pipeline.stages.match.shard_plan import ShardPlan, choose_plan
 from whimbrel.pipeline.stages.match.task import MatchTask
+
+PLANS = ("auto", "replicate", "shard")
 
 
 def match(
@@ -48,8 +55,8 @@ def match(
 
     Attributes are columns, fields of structs (`d.x`) and entries of maps; or those of the JSON objects in the text
     column `json`. `timestamps` names attributes whose text is read as timestamps. `version` is that of the index, by
-    default the newest one. `plan` is `replicate`, `shard`, or by size (see `shard_plan`); `budget` is the bytes of
-    index that a worker may hold, by default half of the memory of the driver's host.
+    default the newest one. `plan` is `replicate`, `shard`, or by size (see above); `budget` is the bytes of index that
+    a worker may hold, by default half of the memory of the driver's host.
     """
     options = MatchOptions(key, form, plan, version, json, attribute_names(timestamps, "timestamps"), budget)
     job, _, chosen = _plan(events, subscriptions, options)
@@ -199,3 +206,42 @@ def _result(found: DataFrame, events: DataFrame, job: MatchJob) -> DataFrame:
         return found.toDF(*names, SUBSCRIPTIONS)
     keys = [f.col(f"k{at}") for at in range(len(names))]
     return found.select(*keys, f.explode(SUBSCRIPTIONS).alias(SUBSCRIPTION)).toDF(*names, SUBSCRIPTION)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardPlan:
+    """The plan: its name, the groups of shards by their numbers in the manifest, and the sizes that decided."""
+
+    name: str
+    groups: tuple[tuple[int, ...], ...]
+    bytes: int
+    budget: int
+
+
+def choose_plan(plan: str, shards: Sequence[Shard], budget: int | None = None) -> ShardPlan:
+    """The plan of this name; with `auto` the one that fits the sizes."""
+    if plan not in PLANS:
+        raise OptionError("plan", plan, f"one of {', '.join(PLANS)}")
+    if budget is not None and budget <= 0:
+        raise OptionError("budget", budget, "a number of bytes above 0")
+    # By default half of the memory of this host: Spark and other processes get the other half.
+    allowed = budget or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    size = sum(shard.bytes for shard in shards)
+    every = tuple(range(len(shards)))
+    if plan == "replicate" or (plan == "auto" and size <= allowed):
+        return ShardPlan("replicate", (every,), size, allowed)
+    groups = _groups(shards, allowed) if size > allowed else [(number,) for number in every]
+    return ShardPlan("shard", tuple(groups) or ((),), size, allowed)
+
+
+def _groups(shards: Sequence[Shard], budget: int) -> list[tuple[int, ...]]:
+    """Group shards in order, as many as fit the budget; a shard that is larger has a group of its own."""
+    groups: list[tuple[int, ...]] = []
+    group: tuple[int, ...] = ()
+    size = 0
+    for number, shard in enumerate(shards):
+        if group and size + shard.bytes > budget:
+            groups.append(group)
+            group, size = (), 0
+        group, size = (*group, number), size + shard.bytes
+    return [*groups, group] if group else groups

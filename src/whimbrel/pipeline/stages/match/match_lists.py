@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from whimbrel.compiled.jit import kernel
 from whimbrel.engine.index import Index
+from whimbrel.pipeline.index.store import ID_TYPES
 
 BATCH_BYTES = 1 << 26
 """Bytes of ids in one list array, roughly; a single event may have more."""
@@ -22,7 +23,7 @@ def match_lists(shards: Sequence[Index], events: object, count: int, kind: str) 
     """Match events against all shards. Yields, for runs of events in order, their number and a list of ids for each."""
     if not shards:
         if count:
-            yield count, pa.ListArray.from_arrays(np.zeros(count + 1, np.int32), pa.array([], _type(kind)))
+            yield count, pa.ListArray.from_arrays(np.zeros(count + 1, np.int32), pa.array([], ID_TYPES[kind][0]))
         return
     if len(shards) == 1:
         for offsets, rows in shards[0].match_blocks(events, threads=1):
@@ -75,12 +76,8 @@ def _cut(offsets: np.ndarray, ids: pa.Array, kind: str) -> Iterator[tuple[int, p
     step = max(1, (len(offsets) - 1) // pieces)
     for first in range(0, len(offsets) - 1, step):
         cuts = offsets[first : first + step + 1]
-        values = ids.slice(cuts[0], cuts[-1] - cuts[0]).cast(_type(kind))
+        values = ids.slice(cuts[0], cuts[-1] - cuts[0]).cast(ID_TYPES[kind][0])
         yield len(cuts) - 1, pa.ListArray.from_arrays((cuts - cuts[0]).astype(np.int32), values)
-
-
-def _type(kind: str) -> pa.DataType:
-    return pa.string() if kind == "string" else pa.int64()
 
 
 @kernel

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from whimbrel.pipeline.connectors.files import DEFAULT_KEYS
 from whimbrel.pipeline.errors import ColumnError, KeyMissing, OptionError
 from whimbrel.pipeline.spark.transfer import ColumnTransfer, FieldPath, plan_transfer
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 SUBSCRIPTION, SUBSCRIPTIONS = "subscription", "subscriptions"
 """The output column with form `pairs`, and with form `lists`."""
 FORMS = ("pairs", "lists")
-DEFAULT_KEYS = ("event_id", "id")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,11 @@
-"""The stateful operator: the rows of a bucket in, its transitions out, its state in Spark's state store."""
+"""The stateful operator: the rows of a bucket in, its transitions out, its state in Spark's state store.
+
+The store has of each bucket
+
+    meta    one value: `BucketMeta`
+    base    one value: the first part, states as an Arrow stream
+    delta   a list: the other parts, states that changed since, one for each micro-batch
+"""
 
 from __future__ import annotations
 
@@ -16,17 +23,9 @@ from pyspark import SparkFiles
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from whimbrel.pipeline.spark.transfer import ColumnTransfer
+from whimbrel.pipeline.stages.transitions import worker_cache
 from whimbrel.pipeline.stages.transitions.cells import read_cells
-from whimbrel.pipeline.stages.transitions.stored_state import BucketMeta
-from whimbrel.pipeline.stages.transitions.worker_cache import (
-    CachedBucket,
-    drop_parts,
-    keep_bucket,
-    read_part,
-    take_bucket,
-    version_opener,
-    write_part,
-)
+from whimbrel.pipeline.stages.transitions.worker_cache import CachedBucket
 from whimbrel.publications.publications import Publications, table_from_bytes, table_to_bytes
 from whimbrel.publications.rules import TransitionRules
 from whimbrel.publications.updates import KEY, UpdateFormat
@@ -58,6 +57,24 @@ class TransitionsJob:
         return bool(self.rules.dwell)
 
 
+class BucketMeta(msgspec.Struct, frozen=True, array_like=True):
+    """All that is stored of a bucket except states.
+
+    Every write makes a new token. A cached bucket (`worker_cache`) with another token is out of date: its batch failed,
+    or a later batch ran on another worker.
+    """
+
+    version: int
+    token: str
+    parts: list[str]
+    """The tokens of the parts, the base first."""
+    pairs: list[tuple[int | str, int | str, float | None]]
+    """Remembered pairs: key, subscription, and when it leaves if it is out."""
+    timer: int | None
+    """When Spark's timer fires, in milliseconds."""
+    now: float | None
+
+
 class TransitionsProcessor(StatefulProcessor):
     """Called by Spark for the buckets of a task, one after the other."""
 
@@ -71,7 +88,7 @@ class TransitionsProcessor(StatefulProcessor):
         self._base = handle.getValueState("base", "content binary")
         self._delta = handle.getListState("delta", "content binary")
         job = self._job
-        self._open_version = version_opener(job.name, job.index, job.id_kind, job.transfer, job.timestamps)
+        self._open_version = worker_cache.version_opener(job.name, job.index, job.id_kind, job.transfer, job.timestamps)
 
     def handleInputRows(  # noqa: N802
         self,
@@ -127,7 +144,7 @@ class TransitionsProcessor(StatefulProcessor):
 
     def _open(self, number: int) -> tuple[CachedBucket, int | None]:
         """The bucket as the state store has it, and its timer."""
-        bucket = take_bucket(self._job.name, number)
+        bucket = worker_cache.take_bucket(self._job.name, number)
         stored = self._meta.get()
         if stored is None:
             return self._new(), None
@@ -142,7 +159,7 @@ class TransitionsProcessor(StatefulProcessor):
         if bucket.publications.version != meta.version or bucket.parts != meta.parts[: len(bucket.parts)]:
             bucket = self._new()
         bound = len(self._open_version(meta.version))
-        found = [read_part(self._folder, token, bound) for token in meta.parts[len(bucket.parts) :]]
+        found = [worker_cache.read_part(self._folder, token, bound) for token in meta.parts[len(bucket.parts) :]]
         if None in found:
             bucket = self._new()
             base = self._base.get()
@@ -166,11 +183,11 @@ class TransitionsProcessor(StatefulProcessor):
             if part.is_base:
                 self._base.update(content)
                 self._delta.clear()
-                drop_parts(self._folder, bucket.parts)
+                worker_cache.drop_parts(self._folder, bucket.parts)
                 bucket.parts = []
             else:
                 self._delta.appendValue(content)
-            write_part(self._folder, token, part.states, part.matches)
+            worker_cache.write_part(self._folder, token, part.states, part.matches)
             bucket.parts.append(token)
         bucket.token = secrets.token_hex(8)
         now = publications.remembered.now
@@ -183,7 +200,7 @@ class TransitionsProcessor(StatefulProcessor):
             now=now if np.isfinite(now) else None,
         )
         self._meta.update((msgspec.msgpack.encode(meta),))
-        keep_bucket(self._job.name, number, bucket)
+        worker_cache.keep_bucket(self._job.name, number, bucket)
 
     @property
     def _folder(self) -> Path:
@@ -217,3 +234,30 @@ def _frame(transitions: pa.Table, version: int) -> pd.DataFrame:
     names = "k", "subscription", "kind", "sequence", "index_version"
     arrays = [pd.arrays.ArrowExtensionArray(column) for column in columns]
     return pd.DataFrame(dict(zip(names, arrays, strict=True)), copy=False)
+
+
+def to_publications(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    """Rows of meta, base and deltas in, publications out. Keys are text, so that one schema serves both types."""
+    for frame in frames:
+        for meta, base, deltas in zip(frame["meta"], frame["base"], frame["deltas"], strict=True):
+            yield _publications(meta, base, [] if deltas is None else list(deltas))
+
+
+def _publications(meta: bytes, base: bytes | None, deltas: list[bytes]) -> pd.DataFrame:
+    stored = msgspec.msgpack.decode(meta, type=BucketMeta)
+    tables = [table_from_bytes(content) for content in [*([] if base is None else [base]), *deltas]]
+    inside: dict[int | str, list[tuple[int | str, float | None]]] = {}
+    for key, id, due in stored.pairs:
+        inside.setdefault(key, []).append((id, due))
+    newest: dict[int | str, tuple[pa.Table, int]] = {}
+    for table in tables:
+        for row, key in enumerate(table.column(KEY).to_pylist()):
+            newest[key] = table, row
+    return pd.DataFrame(
+        {
+            "k": [str(key) for key in newest],
+            "version": [stored.version] * len(newest),
+            "content": [table_to_bytes(table.slice(row, 1)) for table, row in newest.values()],
+            "pairs": [msgspec.msgpack.encode(inside.get(key, [])) for key in newest],
+        }
+    )

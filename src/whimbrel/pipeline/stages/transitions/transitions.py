@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Collection, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +26,7 @@ from pyspark.sql.types import DataType
 from whimbrel.model.event import attribute_names
 from whimbrel.model.subscription import Id
 from whimbrel.pipeline.errors import ColumnError, KeyMissing, OptionError
-from whimbrel.pipeline.index.store import IndexStore
+from whimbrel.pipeline.index.store import ID_TYPES, IndexStore
 from whimbrel.pipeline.spark.expressions import column
 from whimbrel.pipeline.spark.transfer import plan_transfer, positional
 from whimbrel.pipeline.stages.transitions.cells import CellWriter, bucket_numbers
@@ -36,7 +36,6 @@ from whimbrel.publications.updates import UpdateFormat
 if TYPE_CHECKING:
     from whimbrel.pipeline.stages.transitions.processor import TransitionsJob
 
-BUCKETS = 32
 MOST_BUCKETS = 65_536
 _STATE_STORE = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -107,6 +106,29 @@ class _Columns:
         return selected
 
 
+@dataclass(frozen=True, slots=True)
+class TransitionOptions:
+    """What most queries of `transitions` leave as it is."""
+
+    unset: str | None = None
+    """With partial updates, a column that lists attributes to remove."""
+    outer: Mapping[Id, Id] = field(default_factory=dict)
+    """Hysteresis: by subscription, the id of another one with a wider filter. A publication that entered leaves when it
+    does not match the wider filter. The wider subscription gets no notifications."""
+    dwell: Mapping[Id, float] = field(default_factory=dict)
+    """By subscription, the seconds that a publication must be out before it leaves."""
+    time: str | None = None
+    """The timestamp column that dwell goes by, instead of the clock of the machine."""
+    lateness: str = "10 minutes"
+    """With `time`, a publication leaves when a row comes whose time is so much later."""
+    buckets: int = 32
+    """The number of shares of all keys, each of which is a piece of state."""
+    timestamps: Collection[str] = ()
+    """Attributes whose text is read as timestamps."""
+    initial: DataFrame | None = None
+    """The publications of another query, which `export_publications` read from its checkpoint."""
+
+
 def transitions(
     updates: DataFrame,
     index: str | os.PathLike[str],
@@ -115,15 +137,8 @@ def transitions(
     sequence: str | None = None,
     deleted: str | None = None,
     partial: bool = False,
-    unset: str | None = None,
     leave: bool | Collection[Id] = False,
-    outer: Mapping[Id, Id] | None = None,
-    dwell: Mapping[Id, float] | None = None,
-    time: str | None = None,
-    lateness: str = "10 minutes",
-    buckets: int = BUCKETS,
-    timestamps: Collection[str] = (),
-    initial: DataFrame | None = None,
+    options: TransitionOptions | None = None,
 ) -> DataFrame:
     """The transitions of a stream of updates: key, subscription, kind, sequence and index_version.
 
@@ -134,28 +149,24 @@ def transitions(
     - `sequence`: an integer or timestamp column that grows with each update of a key. An update whose number is not
       above the newest one of its key is left out, also after a deletion; within a micro-batch updates count in the
       order of their numbers. Without it, updates of a key in one micro-batch count in any order.
-    - `partial`: a null cell leaves the attribute as it was; the column `unset` lists attributes to remove.
+    - `partial`: a null cell leaves the attribute as it was.
     - `leave`: whether subscriptions are told of leaves: all, or those with these ids.
-    - `outer`: hysteresis: by subscription, the id of another one with a wider filter. A publication that entered leaves
-      when it does not match the wider filter. The wider subscription gets no notifications.
-    - `dwell`: by subscription, the seconds that a publication must be out before it leaves. By the clock of the
-      machine, or by the timestamp column `time`; then it leaves when a row comes whose time is `lateness` later.
-    - `initial`: the publications of another query, which `export_publications` read from its checkpoint.
 
-    The checkpoint fixes the columns, `buckets` and the options. Keep at least two versions of the index: a bucket that
-    was not called since still needs the older one. Python workers need pandas and protobuf (the extra spark).
+    The checkpoint fixes the columns and all options. Keep at least two versions of the index: a bucket that was not
+    called since still needs the older one. Python workers need pandas and protobuf (the extra spark).
     """
     from whimbrel.pipeline.stages.transitions.processor import TransitionsJob
 
     if not updates.isStreaming:
         raise OptionError("updates", "a DataFrame at rest", "a streaming DataFrame")
-    if not 1 <= buckets <= MOST_BUCKETS:
-        raise OptionError("buckets", buckets, f"a number from 1 to {MOST_BUCKETS:,}")
-    if unset is not None and not partial:
-        raise OptionError("unset", unset, "partial=True with it")
+    more = options or TransitionOptions()
+    if not 1 <= more.buckets <= MOST_BUCKETS:
+        raise OptionError("buckets", more.buckets, f"a number from 1 to {MOST_BUCKETS:,}")
+    if more.unset is not None and not partial:
+        raise OptionError("unset", more.unset, "partial=True with it")
     store = IndexStore(index)
     manifest = store.manifest()
-    roles = _Columns(key, sequence, deleted, unset, time)
+    roles = _Columns(key, sequence, deleted, more.unset, more.time)
     roles.check(updates)
     attributes = updates.select(*(column(name) for name in updates.columns if name not in roles.names))
     transfer = plan_transfer(attributes.schema, None)
@@ -164,7 +175,7 @@ def transitions(
     at = {name: columns[number] for number, name in enumerate(updates.columns)}
     kinds = {field.name: field.dataType for field in updates.schema.fields}
     values = [at[name] for name in attributes.columns]
-    head = roles.select(at, kinds, buckets)
+    head = roles.select(at, kinds, more.buckets)
 
     def arrow(column: Column) -> pa.DataType:
         return to_arrow_type(renamed.select(column).schema[0].dataType, timezone="UTC")
@@ -177,16 +188,16 @@ def transitions(
         id_kind=manifest.kind,
         format=UpdateFormat(arrow(head[1]), fields, ordered=sequence is not None, partial=partial),
         transfer=transfer,
-        rules=TransitionRules(told, dict(outer or {}), dict(dwell or {})),
-        has_time=time is not None,
-        timestamps=tuple(sorted(attribute_names(timestamps, "timestamps"))),
+        rules=TransitionRules(told, dict(more.outer), dict(more.dwell)),
+        has_time=more.time is not None,
+        timestamps=tuple(sorted(attribute_names(more.timestamps, "timestamps"))),
     )
-    numbers = bucket_numbers(buckets)
-    writer = CellWriter(numbers, transfer, job.format.updates, time is not None, unset is not None)
-    if time is not None and job.has_timers:
-        renamed = renamed.withWatermark(renamed.columns[updates.columns.index(time)], lateness)
+    numbers = bucket_numbers(more.buckets)
+    writer = CellWriter(numbers, transfer, job.format.updates, more.time is not None, more.unset is not None)
+    if more.time is not None and job.has_timers:
+        renamed = renamed.withWatermark(renamed.columns[updates.columns.index(more.time)], more.lateness)
     cells = renamed.select(*head, *transfer.columns(values)).mapInArrow(writer, "bucket int, content binary")
-    return _run(cells, job, numbers, initial).withColumnRenamed("k", key)
+    return _run(cells, job, numbers, more.initial).withColumnRenamed("k", key)
 
 
 def _run(cells: DataFrame, job: TransitionsJob, numbers: NDArray[np.int32], initial: DataFrame | None) -> DataFrame:
@@ -205,18 +216,18 @@ def _run(cells: DataFrame, job: TransitionsJob, numbers: NDArray[np.int32], init
     if job.has_timers:
         mode = "EventTime" if job.has_time else "ProcessingTime"
     key_type = "string" if pa.types.is_string(job.format.key) else "bigint"
+    id_type = ID_TYPES[job.id_kind][1]
     grouped_initial = None
     if initial is not None:
         home = f.pmod(f.xxhash64(f.col("k").cast(key_type)), f.lit(len(numbers)))
         number = f.element_at(f.array(*map(f.lit, numbers.tolist())), (home + 1).cast("int"))
         grouped_initial = initial.select(number.alias("bucket"), "version", "content", "pairs").groupBy("bucket")
-    ids = "string" if job.id_kind == "string" else "bigint"
     return (
         updates.unionByName(control)
         .groupBy("bucket")
         .transformWithStateInPandas(
             TransitionsProcessor(job),
-            f"k {key_type}, subscription {ids}, kind string, sequence bigint, index_version bigint",
+            f"k {key_type}, subscription {id_type}, kind string, sequence bigint, index_version bigint",
             "append",
             mode,
             grouped_initial,
@@ -230,7 +241,7 @@ def export_publications(spark: SparkSession, checkpoint: str | os.PathLike[str])
     Give them as `initial` to a new query with another number of buckets: it goes on where the old one stopped, with the
     same version of the index, and no transition is told twice. Columns: k (the key), version, content, pairs.
     """
-    from whimbrel.pipeline.stages.transitions.stored_state import to_publications
+    from whimbrel.pipeline.stages.transitions.processor import to_publications
 
     def read(name: str) -> DataFrame:
         found = spark.read.format("statestore").option("path", str(checkpoint)).option("stateVarName", name)

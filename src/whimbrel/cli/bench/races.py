@@ -1,0 +1,111 @@
+"""The benchmarks of `whimbrel bench` that have rivals: matching, and matching on Spark.
+
+The rivals are those that are registered in `whimbrel.lab.measure`. `python -m benchmarks` in a checkout registers more
+(DuckDB, Polars, the papers' matchers, plain Spark SQL) and runs the same commands.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from whimbrel.cli.bench.output import Destination, ScaleChoice, shown_progress
+from whimbrel.cli.terminal.options import Json, names_of
+
+if TYPE_CHECKING:
+    from whimbrel.lab.measure.results import Result
+
+Scale = Annotated[ScaleChoice, typer.Option("--scale", help="Minutes, or the sizes that targets are for.")]
+Rivals = Annotated[
+    str | None,
+    typer.Option("--rivals", metavar="A,B", help="Whom to run beside it: all there are, or nobody if it is empty."),
+]
+Page = Annotated[
+    Path | None, typer.Option("--page", metavar="FILE", help="Put the tables between the marks of this page.")
+]
+Repeat = Annotated[int, typer.Option("--repeat", min=1, help="How often; medians are shown.")]
+Seconds = Annotated[float, typer.Option("--seconds", min=0.1, help="For one rival on one workload.")]
+Cache = Annotated[Path | None, typer.Option("--cache", metavar="DIR", help="Where generated workloads are kept.")]
+
+
+def match(
+    workload: Annotated[
+        list[str] | None, typer.Option("--workload", help="Only this workload or family; may be repeated.")
+    ] = None,
+    scale: Scale = ScaleChoice.SMALL,
+    rivals: Rivals = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="DIR", help="Write match.json and match.md there.")
+    ] = None,
+    page: Page = None,
+    repeat: Repeat = 5,
+    seconds: Seconds = 20.0,
+    start: Annotated[bool, typer.Option(help="Measure cold and warm start, too.")] = True,
+    cache: Cache = None,
+    json: Json = False,
+) -> None:
+    """Events per second on the frozen workloads, beside compiled naive, with every answer checked.
+
+    More rivals (DuckDB, Polars, the papers' matchers) are in a checkout: python -m benchmarks match. Exit status 1 if
+    competitors do not find the same subscriptions.
+    """
+    from whimbrel.lab.measure.matching.match_run import run
+    from whimbrel.lab.measure.matching.match_tables import FILES
+    from whimbrel.lab.measure.matching.naive_loop import RIVALS
+    from whimbrel.lab.measure.results import BenchSettings
+    from whimbrel.lab.measure.workload_cache import default_folder
+
+    to = Destination(output, page, json)
+    to.check()
+    names, chosen = tuple(workload or ()), tuple(RIVALS) if rivals is None else names_of(rivals)
+    folder = cache or default_folder()
+    settings = BenchSettings(names, scale.value, chosen, repeat, seconds, start, cache=folder)
+    with shown_progress(json) as progress:
+        result = run(settings, RIVALS, progress)
+    to.finish(result, FILES, FILES.write(result, output) if output is not None else ())
+
+
+def pipeline(
+    work: Annotated[
+        list[str] | None,
+        typer.Option("--work", help="Only this work, or all of a kind (match, stream, curve...); may be repeated."),
+    ] = None,
+    scale: Scale = ScaleChoice.SMALL,
+    rivals: Rivals = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", metavar="DIR", help="Write pipeline.json and pipeline.md there, after each work."),
+    ] = None,
+    page: Page = None,
+    repeat: Repeat = 3,
+    seconds: Seconds = 120.0,
+    master: Annotated[str | None, typer.Option("--master", metavar="URL", help="Where Spark runs.")] = None,
+    cache: Cache = None,
+    json: Json = False,
+) -> None:
+    """Matching on Spark, streaming, compiling and opening an index.
+
+    Rivals in plain Spark SQL are in a checkout: python -m benchmarks pipeline. Exit status 1 if a rival does not find
+    as many pairs.
+    """
+    from whimbrel.lab.measure.pipeline.pipeline_run import run
+    from whimbrel.lab.measure.pipeline.pipeline_tables import FILES
+    from whimbrel.lab.measure.pipeline.spark_rival import SPARK_RIVALS
+    from whimbrel.lab.measure.results import BenchSettings
+    from whimbrel.lab.measure.workload_cache import default_folder
+
+    to = Destination(output, page, json)
+    to.check()
+    names, chosen = tuple(work or ()), tuple(SPARK_RIVALS) if rivals is None else names_of(rivals)
+    folder = cache or default_folder()
+    settings = BenchSettings(names, scale.value, chosen, repeat, seconds, master=master, cache=folder)
+
+    def keep(result: Result) -> None:
+        if output is not None:
+            FILES.write(result, output)
+
+    with shown_progress(json) as progress:
+        result = run(settings, SPARK_RIVALS, progress, keep)
+    to.finish(result, FILES, () if output is None else (output,))
