@@ -18,7 +18,7 @@ from whimbrel.lab.equality_tree_cost import (
     greedy_bound,
     theorem_1,
 )
-from whimbrel.matchers.equality_tree import EqualityTree
+from whimbrel.matchers.equality_tree.equality_tree import EqualityTree
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from itertools import product
 import pytest
 
 from whimbrel.matchers import make
-from whimbrel.matchers.equality_preferred import LAST_STAMP, EqualityPreferred
+from whimbrel.matchers.equality_preferred import EqualityPreferred
+from whimbrel.matchers.predicate_clusters import LAST_STAMP
 from whimbrel.model.filter import Filter
 
 

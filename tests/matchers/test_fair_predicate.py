@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from whimbrel.matchers import make
-from whimbrel.matchers.fair_predicate import LAST_STAMP, FairPredicate
+from whimbrel.matchers.fair_predicate import FairPredicate
+from whimbrel.matchers.predicate_clusters import LAST_STAMP
 
 STATS = ("predicates_satisfied", "additions", "comparisons")
 

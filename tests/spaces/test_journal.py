@@ -112,6 +112,21 @@ def test_a_snapshot_keeps_everything(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("snapshot-*"))) == len(list(tmp_path.glob("journal-*"))) == 1
 
 
+def test_a_missing_snapshot_is_refused(tmp_path: Path) -> None:
+    with filled(tmp_path) as spaces:
+        spaces.compact()
+        spaces.update_publication("p", {"x": 6}, now=1)
+    (snapshot,) = tmp_path.glob("snapshot-*")
+    snapshot.rename(tmp_path / "elsewhere")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(JournalError, match=snapshot.name):
+        SubjectSpaces.open(tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    (tmp_path / "elsewhere").rename(snapshot)
+    with SubjectSpaces.open(tmp_path) as spaces:
+        assert spaces.sequence == 6
+
+
 def test_the_journal_stays_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "SMALLEST", 3_000)
     with filled(tmp_path) as spaces:

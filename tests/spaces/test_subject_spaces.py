@@ -345,3 +345,18 @@ def test_notifications_keep_their_names() -> None:
     assert kept == [enter("s", "first")] and kept[0].sequence == 3
     assert kept[-1:] == [enter("s", "first")] and kept != [] and repr(kept).startswith("[Notification(")
     assert len(spaces._state.publications.names) < 2_500
+
+
+@pytest.mark.parametrize("now", [math.nan, math.inf, -math.inf, "later", 10**400])
+def test_a_time_that_is_not_finite_is_refused(now: Any) -> None:
+    spaces = SubjectSpaces()
+    spaces.define("line", {"x": "number"})
+    spaces.subscribe("s", [{"x": (0, 4)}], dwell=5, leave=True, now=0)
+    spaces.publish("p", [{"x": 1}], now=0)
+    spaces.update_publication("p", {"x": 9}, now=10)
+    for call in (lambda: spaces.advance(now), lambda: spaces.delete_publication("p", now=now)):
+        with pytest.raises(SpaceOptionError, match="finite"):
+            call()
+    assert spaces.sequence == 4
+    assert spaces.advance(14) == []
+    assert spaces.advance(15) == [leave("s", "p")]

@@ -49,8 +49,8 @@ def catalogue() -> list[CatalogueEntry]:
 
 
 def _entry(name: str, matcher: type[BaseMatcher]) -> CatalogueEntry:
-    """What a matcher says of itself; the summary is the first line of its module's docstring."""
-    summary = (inspect.getdoc(inspect.getmodule(matcher)) or "").partition("\n")[0]
+    """What a matcher says of itself; the summary is the first line of its docstring."""
+    summary = (inspect.getdoc(matcher) or "").partition("\n")[0]
     supports = tuple(matcher.capabilities.summary())
     refuses = tuple(field.name for field in fields(Capabilities) if field.name not in supports)
     remark = getattr(matcher, "remark", "")

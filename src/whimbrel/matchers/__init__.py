@@ -1,7 +1,7 @@
 """The papers' algorithms: every matcher by name, all with the same interface.
 
 Add a matcher by adding one module, or one package, that defines a concrete subclass of `BaseMatcher`. The registry
-imports the modules and packages of this package and takes every such class; its `name` is the name in `MATCHERS`.
+imports all modules of this package and takes every such class; its `name` is the name in `MATCHERS`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["MATCHERS", "BaseMatcher", "Capabilities", "make", "supporting"]
 def _discover() -> dict[str, type[BaseMatcher]]:
     """Every matcher by name, sorted."""
     found: dict[str, type[BaseMatcher]] = {}
-    for module in pkgutil.iter_modules(__path__, f"{__name__}."):
+    for module in pkgutil.walk_packages(__path__, f"{__name__}."):
         for value in vars(importlib.import_module(module.name)).values():
             if isinstance(value, type) and issubclass(value, BaseMatcher) and not inspect.isabstract(value):
                 found[value.name] = value

@@ -11,7 +11,11 @@ from abc import ABC, abstractmethod
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import numpy.typing as npt
 
 from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.matchers.papers import Paper
@@ -36,8 +40,8 @@ Stats = dict[str, int | float | str]
 class BaseMatcher(Matcher, ABC):
     """A set of subscriptions that finds those an event matches.
 
-    `timestamps` names attributes whose strings are read as timestamps. The first filter that was typed against a schema
-    gives the matcher that `schema`: it then types filters and reads events. Not thread-safe: one thread at a time.
+    The first filter that was typed against a schema gives the matcher that `schema`: it then types filters and reads
+    events. A call that raises has changed nothing. Not thread-safe: one thread at a time.
     """
 
     name: ClassVar[str]
@@ -45,31 +49,40 @@ class BaseMatcher(Matcher, ABC):
     section: ClassVar[str]
     """Where the paper describes the algorithm."""
     capabilities: ClassVar[Capabilities]
+    counted: ClassVar[tuple[str, ...]] = ()
+    """The work that a search counts, in the order of `_counters`: the names in `stats()`."""
+    reuses_numbers: ClassVar[bool] = False
+    """Whether a new conjunction may get the number of one that was deleted."""
 
-    def __init__(self, timestamps: Iterable[str] = ()) -> None:
+    def __init__(self, timestamps: Iterable[str] = (), count: bool = True) -> None:
+        """Empty. `timestamps` names attributes whose strings are timestamps; `count`: count work for `stats()`."""
         self.timestamps = attribute_names(timestamps, "timestamps")
         self.schema: EventSchema | None = None
         self._kind: str | None = None
-        self._next_place = 0
+        self._ids: list[Id] = []  # by place: the order of addition
         self._places: dict[Id, int] = {}
-        self._subscriptions: dict[int, Subscription] = {}  # by place: the order of addition
+        self._subscriptions: dict[int, Subscription] = {}  # by place
         self._always: set[int] = set()
         self._numbers: dict[Conjunction, int] = {}
         self._conjunctions: dict[int, Conjunction] = {}  # by number
         self._holders: dict[int, set[int]] = {}  # conjunction number -> places
         self._next_number = 0
+        self._changes = 0  # how often a place was added or removed
+        self._free_numbers: list[int] = []
         self._uses: Counter[str] = Counter()  # how many conjunctions mention each attribute
+        self._counters = np.zeros(len(self.counted), np.int64) if count else None
 
     def add(self, id: Id, filter: object, dialect: str = "sql") -> None:
         """Add a subscription. DuplicateId if the id is there, UnsupportedFilter outside the capabilities."""
         self._check_kind(id)
         if id in self._places:
             raise DuplicateId(id)
-        parsed = self._prepare(filter, dialect)
-        self._kind = id_kind(id)
-        self._places[plain_id(id)] = self._next_place
-        self._put(self._next_place, Subscription(plain_id(id), parsed))
-        self._next_place += 1
+        with self._all_or_nothing():
+            place, plain = len(self._ids), plain_id(id)
+            self._put(place, Subscription(plain, self._prepare(filter, dialect)))
+            self._kind = id_kind(id)
+            self._places[plain] = place
+            self._ids.append(plain)
 
     def add_many(self, subscriptions: Iterable[tuple[Id, object]] | pa.Table, dialect: str = "sql") -> None:
         """Add many subscriptions, all or none: pairs of id and filter, or an Arrow table with columns id and filter.
@@ -78,8 +91,9 @@ class BaseMatcher(Matcher, ABC):
         """
         ids, filters = id_and_filter_lists(subscriptions)
         self._new_kind(ids)
-        for id, parsed in zip(ids, [self._prepare(filter, dialect) for filter in filters], strict=True):
-            self.add(id, parsed)
+        with self._all_or_nothing():
+            for id, parsed in zip(ids, [self._prepare(filter, dialect) for filter in filters], strict=True):
+                self.add(id, parsed)
 
     def remove(self, id: Id) -> None:
         """Remove a subscription; UnknownId if it is not there."""
@@ -89,28 +103,43 @@ class BaseMatcher(Matcher, ABC):
     def replace(self, id: Id, filter: object, dialect: str = "sql") -> None:
         """Give a subscription another filter; it keeps its place in the order."""
         place = self._place(id)
-        parsed = self._prepare(filter, dialect)
-        self._take(place)
-        self._put(place, Subscription(plain_id(id), parsed))
+        with self._all_or_nothing():
+            new, old = self._prepare(filter, dialect), self._subscriptions[place].filter
+            self._put(place, Subscription(plain_id(id), new))
+            self._release(place, set(old.conjunctions).difference(new.conjunctions))
 
     def match(self, event: Event | Mapping[str, object]) -> list[Id]:
         """The ids of the subscriptions that the event matches, each once, in order of addition."""
-        return [self._subscriptions[place].id for place in sorted(self._match_places(event))]
+        return self.ids(sorted(self._match_places(event)))
+
+    def ids(self, places: Iterable[int]) -> list[Id]:
+        """The ids of places."""
+        return [self._ids[place] for place in places]
 
     def match_batch(self, events: object, *, errors: Errors | None = None) -> pa.Table:
         """Match many events (dicts, Arrow, pandas or polars): a table of event row and subscription.
 
         The first bad event is raised with its row; with `errors`, each is put there as (row, error).
         """
-        if errors is not None:
-            return self._match_good(events, errors)
+        return self._match_all(events) if errors is None else self._match_good(events, errors)
 
-        def pairs() -> Iterator[tuple[int, Id]]:
-            for row, event in enumerate(self._read_all(events)):
-                for place in self._match_places(event):
-                    yield row, self._subscriptions[place].id
+    def _match_all(self, events: object) -> pa.Table:
+        """`match_batch` of events that must all be good."""
+        rows, places = array("q"), array("i")
+        for row, event in enumerate(self._read_all(events)):
+            found = self._match_places(event)
+            rows.extend([row] * len(found))
+            places.extend(found)
+        return self._pairs(np.array(rows), np.array(places))
 
-        return _pairs_table(pairs(), self._kind or "int64")
+    def _pairs(self, rows: npt.NDArray[np.int64], places: npt.NDArray[np.int32]) -> pa.Table:
+        """The table of event rows and the ids of places; ids that are strings are a dictionary column."""
+        import pyarrow as pa
+
+        is_text = self._kind == "string"
+        names = pa.array(self._ids, pa.string() if is_text else pa.int64())
+        column = pa.DictionaryArray.from_arrays(pa.array(places), names) if is_text else names.take(pa.array(places))
+        return pa.table({"event": rows, "subscription": column})
 
     def explain(self, id: Id, event: Event | Mapping[str, object]) -> Explanation:
         """Why a subscription matches an event or not: each constraint, held or not, and the values seen."""
@@ -118,7 +147,7 @@ class BaseMatcher(Matcher, ABC):
 
     def near_misses(self, event: Event | Mapping[str, object], limit: int = 10) -> list[NearMiss]:
         """The subscriptions that almost match: fewest failed constraints first, then order of addition."""
-        return near_misses((self[id] for id in self), self._read(event), limit)
+        return near_misses(map(self.__getitem__, self), self._read(event), limit)
 
     def attributes(self) -> frozenset[str]:
         """The attributes that some filter mentions."""
@@ -132,6 +161,7 @@ class BaseMatcher(Matcher, ABC):
             "conjunctions": len(self._numbers),
             "always_true": len(self._always),
             **self._member_stats(),
+            **({} if self._counters is None else dict(zip(self.counted, self._counters.tolist(), strict=True))),
         }
 
     def __len__(self) -> int:
@@ -144,7 +174,7 @@ class BaseMatcher(Matcher, ABC):
         return self._subscriptions[self._place(id)]
 
     def __iter__(self) -> Iterator[Id]:
-        return (self._subscriptions[place].id for place in sorted(self._subscriptions))
+        return iter(self.ids(sorted(self._places.values())))
 
     def _match_places(self, event: Event | Mapping[str, object]) -> set[int]:
         event = self._read(event)
@@ -182,9 +212,9 @@ class BaseMatcher(Matcher, ABC):
                 continue
             rows.append(row)
         errors.sort(key=lambda one: one[0])
-        found = self.match_batch(good)
         import pyarrow as pa
 
+        found = self._match_all(good)
         return found.set_column(0, "event", pa.array(rows, pa.int64()).take(found["event"]))
 
     def _parse(self, filter: object, dialect: str) -> Filter:
@@ -202,26 +232,61 @@ class BaseMatcher(Matcher, ABC):
         self.schema = parsed.schema
         return parsed
 
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Undo what the block has added if it raises."""
+        schema, kind, first = self.schema, self._kind, len(self._ids)
+        try:
+            yield
+        except BaseException:
+            for place in [place for place in self._subscriptions if place >= first]:
+                self._take(place)
+            self._places = {id: place for id, place in self._places.items() if place < first}
+            self.schema, self._kind = schema, kind
+            del self._ids[first:]
+            raise
+
     def _put(self, place: int, subscription: Subscription) -> None:
+        new: list[Conjunction] = []
+        is_always = False
+        try:
+            for conjunction in subscription.filter.conjunctions:
+                if conjunction.is_true():
+                    is_always = True
+                elif place not in (holders := self._holders[self._number_of(conjunction)]):
+                    holders.add(place)
+                    new.append(conjunction)
+        except BaseException:
+            self._release(place, new)
+            raise
         self._subscriptions[place] = subscription
-        for conjunction in subscription.filter.conjunctions:
-            if conjunction.is_true():
-                self._always.add(place)
-                continue
-            number = self._numbers.get(conjunction)
-            if number is None:
-                number = self._next_number
-                self._insert(number, conjunction)
+        (self._always.add if is_always else self._always.discard)(place)
+        self._changes += 1
+
+    def _number_of(self, conjunction: Conjunction) -> int:
+        """The number of a conjunction, which is stored if it is new."""
+        number = self._numbers.get(conjunction)
+        if number is None:
+            number = self._free_numbers[-1] if self._free_numbers else self._next_number
+            self._insert(number, conjunction)
+            if self._free_numbers:
+                self._free_numbers.pop()
+            else:
                 self._next_number += 1
-                self._numbers[conjunction], self._conjunctions[number] = number, conjunction
-                self._uses.update(conjunction.attributes)
-                self._holders[number] = set()
-            self._holders[number].add(place)
+            self._numbers[conjunction], self._conjunctions[number] = number, conjunction
+            self._uses.update(conjunction.attributes)
+            self._holders[number] = set()
+        return number
 
     def _take(self, place: int) -> None:
         subscription = self._subscriptions.pop(place)
         self._always.discard(place)
-        for conjunction in subscription.filter.conjunctions:
+        self._changes += 1
+        self._release(place, subscription.filter.conjunctions)
+
+    def _release(self, place: int, conjunctions: Iterable[Conjunction]) -> None:
+        """A place no longer holds these conjunctions; those that nobody holds are deleted."""
+        for conjunction in conjunctions:
             number = self._numbers.get(conjunction)
             if number is None:
                 continue
@@ -230,6 +295,8 @@ class BaseMatcher(Matcher, ABC):
             if not holders:
                 del self._numbers[conjunction], self._conjunctions[number], self._holders[number]
                 self._delete(number, conjunction)
+                if self.reuses_numbers:
+                    self._free_numbers.append(number)
                 for attribute in conjunction.attributes:
                     self._uses[attribute] -= 1
                     if not self._uses[attribute]:
@@ -262,7 +329,7 @@ class BaseMatcher(Matcher, ABC):
 
     def _check(self) -> None:
         """Assert every invariant; for tests."""
-        assert len(self._places) == len(self._subscriptions)
+        assert all(self._ids[place] == id == self[id].id for id, place in self._places.items())
         for place, subscription in self._subscriptions.items():
             assert self._places[subscription.id] == place
             for conjunction in subscription.filter.conjunctions:
@@ -272,6 +339,7 @@ class BaseMatcher(Matcher, ABC):
             assert holders and number < self._next_number
         assert self._conjunctions == {number: conjunction for conjunction, number in self._numbers.items()}
         assert self._conjunctions.keys() == self._holders.keys()
+        assert not self._free_numbers or sorted([*self._holders, *self._free_numbers]) == [*range(self._next_number)]
         assert self._uses == Counter(attribute for c in self._numbers for attribute in c.attributes)
 
     def _accept(self, conjunction: Conjunction) -> None:
@@ -303,23 +371,3 @@ def id_and_filter_lists(subscriptions: Iterable[tuple[Id, object]] | pa.Table) -
         return subscriptions["id"].to_pylist(), subscriptions["filter"].to_pylist()
     pairs = list(pairs_of(subscriptions))
     return [plain_id(id) for id, _ in pairs], [filter for _, filter in pairs]
-
-
-def _pairs_table(pairs: Iterable[tuple[int, Id]], kind: str) -> pa.Table:
-    """The table of pairs as Arrow; ids of `kind` string are a dictionary column."""
-    import pyarrow as pa
-
-    rows = array("q")
-    if kind == "int64":
-        ids = array("q")
-        for row, id in pairs:
-            rows.append(row)
-            ids.append(int(id))
-        return pa.table({"event": pa.array(rows, pa.int64()), "subscription": pa.array(ids, pa.int64())})
-    numbers: dict[str, int] = {}
-    indices = array("i")
-    for row, id in pairs:
-        rows.append(row)
-        indices.append(numbers.setdefault(str(id), len(numbers)))
-    names = pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), pa.array(list(numbers), pa.string()))
-    return pa.table({"event": pa.array(rows, pa.int64()), "subscription": names})

@@ -6,7 +6,7 @@ the number of every conjunction.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,9 +17,8 @@ from whimbrel.matchers.base import BaseMatcher, id_and_filter_lists
 from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.matchers.conjunction_rows import GONE
 from whimbrel.matchers.runs import Int32s
-from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
-from whimbrel.model.subscription import Id, Subscription, plain_id
+from whimbrel.model.subscription import Id, Subscription
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,21 +59,15 @@ class Bulk:
 class BulkMatcher(BaseMatcher):
     """A matcher whose `add_many` keeps texts as columns: a place and an id for each, but no filter object."""
 
-    def __init__(self, timestamps: Iterable[str] = ()) -> None:
-        super().__init__(timestamps)
-        self._ids: list[Id] = []  # by place
+    def __init__(self, timestamps: Iterable[str] = (), count: bool = False) -> None:
+        super().__init__(timestamps, count)
         self._bulk = Bulk()
         self._loaded = False  # whether columns came since this was last cleared
-
-    def add(self, id: Id, filter: object, dialect: str = "sql") -> None:
-        """Add a subscription. DuplicateId if the id is there, UnsupportedFilter outside the capabilities."""
-        super().add(id, filter, dialect)
-        self._ids.append(plain_id(id))
 
     def add_many(self, subscriptions: Iterable[tuple[Id, object]] | pa.Table, dialect: str = "sql") -> None:
         """Add many subscriptions, all or none: pairs of id and filter, or an Arrow table with columns id and filter.
 
-        The first bad id or filter raises what `add` would raise. Texts that share a shape stay columns of literals.
+        Texts that share a shape stay columns of literals.
         """
         ids, given = id_and_filter_lists(subscriptions)
         kind = self._new_kind(ids)
@@ -85,24 +78,25 @@ class BulkMatcher(BaseMatcher):
             parsed = ParsedMany(len(given), filters={row: self._parse(one, dialect) for row, one in enumerate(given)})
         if parsed.errors:
             raise parsed.errors[0][1]
-        filters = dict(parsed.filters)
-        groups = [group for group in parsed.groups if is_columnar(group, self.capabilities)]
+        filters, groups = dict(parsed.filters), []
         for group in parsed.groups:
-            if not is_columnar(group, self.capabilities):
+            if is_columnar(group, self.capabilities):
+                groups.append(group)
+            else:
                 filters.update((int(row), group.filter(index)) for index, row in enumerate(group.rows))
-        for row in sorted(filters):
-            self._prepare(filters[row], dialect)
-        first = self._next_place
-        self._kind = kind
-        self._next_place += len(ids)
-        self._places.update(zip(ids, range(first, self._next_place), strict=True))
-        self._ids += ids
-        for row in sorted(filters):
-            self._put(first + row, Subscription(ids[row], filters[row]))
+        first = len(self._ids)
+        with self._all_or_nothing():
+            for row in sorted(filters):
+                self._prepare(filters[row], dialect)
+            for row in sorted(filters):
+                self._put(first + row, Subscription(ids[row], filters[row]))
+            self._places.update(zip(ids, range(first, first + len(ids)), strict=True))
+            self._ids += ids
+            self._kind = kind
         for group in groups:
             self._bulk.add(replace(group, rows=first + group.rows))
         self._loaded = self._loaded or bool(groups)
-        self._holders_changed()
+        self._changes += 1
 
     def remove(self, id: Id) -> None:
         """Remove a subscription; UnknownId if it is not there."""
@@ -112,7 +106,7 @@ class BulkMatcher(BaseMatcher):
         else:
             self._bulk.removed.add(place)
             del self._places[id]
-            self._holders_changed()
+            self._changes += 1
 
     def replace(self, id: Id, filter: object, dialect: str = "sql") -> None:
         """Give a subscription another filter; it keeps its place in the order."""
@@ -120,17 +114,9 @@ class BulkMatcher(BaseMatcher):
         if place in self._subscriptions:
             super().replace(id, filter, dialect)
         else:
-            parsed = self._prepare(filter, dialect)
+            with self._all_or_nothing():
+                self._put(place, Subscription(self._ids[place], self._prepare(filter, dialect)))
             self._bulk.removed.add(place)
-            self._put(place, Subscription(self._ids[place], parsed))
-
-    def match(self, event: Event | Mapping[str, object]) -> list[Id]:
-        """The ids of the subscriptions that the event matches, each once, in order of addition."""
-        return self.ids(sorted(self._match_places(event)))
-
-    def ids(self, places: Iterable[int]) -> list[Id]:
-        """The ids of places."""
-        return [self._ids[place] for place in places]
 
     def attributes(self) -> frozenset[str]:
         """The attributes that some filter mentions."""
@@ -142,32 +128,12 @@ class BulkMatcher(BaseMatcher):
             return self._subscriptions[place]
         return Subscription(self._ids[place], self._bulk.filter(place))
 
-    def __iter__(self) -> Iterator[Id]:
-        return iter(self.ids(sorted(self._places.values())))
-
     def _mentioned(self, attribute: str) -> bool:
         return attribute in self._uses or attribute in self._bulk.attributes
 
-    def _put(self, place: int, subscription: Subscription) -> None:
-        super()._put(place, subscription)
-        self._holders_changed()
-
-    def _take(self, place: int) -> None:
-        super()._take(place)
-        self._holders_changed()
-
-    def _holders_changed(self) -> None:
-        """Forget what was made from the holders of rows; a place was added or removed."""
-
     def _check(self) -> None:
-        places = self._places
-        self._places = {id: place for id, place in places.items() if place in self._subscriptions}
-        try:
-            super()._check()
-        finally:
-            self._places = places
-        assert all(self._ids[place] == id for id, place in places.items())
-        assert self._bulk.removed <= set(range(self._next_place))
+        super()._check()
+        assert self._bulk.removed <= set(range(len(self._ids)))
 
 
 def is_columnar(group: ShapeGroup, capabilities: Capabilities) -> bool:

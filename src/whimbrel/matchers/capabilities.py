@@ -33,7 +33,7 @@ class Capabilities:
 
     def supports(self, conjunction: Conjunction) -> bool:
         """Whether every construct of the conjunction is supported."""
-        return not any(True for construct in constructs(conjunction) if not getattr(self, construct))
+        return all(getattr(self, construct) for construct in constructs(conjunction))
 
     def check(self, matcher: str, conjunction: Conjunction) -> None:
         """Raise `UnsupportedFilter` for the first construct that is not supported."""
@@ -57,6 +57,9 @@ class Capabilities:
         """The names of the supported constructs."""
         return [field.name for field in fields(self) if getattr(self, field.name)]
 
+
+PLAIN_SETS = Capabilities(patterns=False, members=False, states=False, links=False, elements=False)
+"""What most of the papers' algorithms support: constraints that are sets of values, and lists in events."""
 
 CONSTRUCTS = {
     "equality": "equality",

@@ -187,6 +187,34 @@ def check_subscriptions_are_pairs(make: Maker) -> None:
             raise AssertionError("Expected MalformedSubscription")
 
 
+def check_a_failed_insert_changes_nothing(make: Maker) -> None:
+    """Where a matcher fails to store a conjunction, `add`, `add_many` and `replace` change nothing."""
+    matcher = make()
+    insert = getattr(matcher, "_insert", None)
+    if insert is None:  # the engine stores subscriptions in another way
+        return
+    matcher.add(1, "a = 1")
+    several = Filter.parse("a = 0 OR b = 0 OR c = 1")
+    calls: tuple[Callable[[], None], ...] = (
+        lambda: matcher.add(2, several),
+        lambda: matcher.add_many([(2, Filter.parse("a = 0")), (3, several)]),
+        lambda: matcher.replace(1, several),
+    )
+    for call in calls:
+        for stored in range(3):
+            vars(matcher)["_insert"] = _failing(insert, stored)
+            try:
+                call()
+            except MemoryError:
+                pass
+            else:
+                raise AssertionError("Expected the error of _insert")
+            finally:
+                vars(matcher)["_insert"] = insert
+            matcher._check()
+            assert list(matcher) == matcher.match({"a": 1, "b": 0, "c": 1}) == [1]
+
+
 def check_batch_equals_single_events(make: Maker) -> None:
     """match_batch gives the pairs of match, in event order."""
     matcher, _ = _filled(make)
@@ -245,6 +273,18 @@ def _pairs(table: pa.Table) -> list[tuple[int, int]]:
     return sorted(zip(rows, table.column("subscription").to_pylist(), strict=True))
 
 
+def _failing(insert: Callable[..., None], stored: int) -> Callable[..., None]:
+    """An `_insert` that fails after so many conjunctions."""
+    left = iter(range(stored))
+
+    def failing(number: int, conjunction: object) -> None:
+        if next(left, None) is None:
+            raise MemoryError
+        insert(number, conjunction)
+
+    return failing
+
+
 def _answers(matcher: CheckedMatcher, event: dict[str, object]) -> bool:
     try:
         matcher.match(event)
@@ -276,6 +316,7 @@ CHECKS: tuple[Check, ...] = (
     check_errors_change_nothing,
     check_ids_of_numpy,
     check_subscriptions_are_pairs,
+    check_a_failed_insert_changes_nothing,
     check_batch_equals_single_events,
     check_all_forms_of_events_give_the_same_pairs,
     check_bad_events_are_skipped_or_raised,

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from whimbrel.compiled.jit import helper
+from whimbrel.compiled.jit import inlined
 from whimbrel.language.columnar import ShapeGroup
+from whimbrel.matchers.event_grid import EventGrid
 from whimbrel.matchers.runs import Int32s, Int64s, offsets, take_runs, unique_runs
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.intervals import IntervalSet
@@ -35,16 +37,22 @@ GONE = np.iinfo(np.int32).min
 """The owner of a row that is to be left out."""
 
 
+class SetArrays(NamedTuple):
+    """s sets of ranks, each of several intervals."""
+
+    start: Int64s  # [s + 1]: the intervals of each set
+    low: Int32s
+    high: Int32s
+
+
 @dataclass(frozen=True, slots=True)
 class ConjunctionRows:
-    """m different conjunctions with k items and s sets; `owner` says whose they are."""
+    """m different conjunctions with k items; `owner` says whose they are."""
 
     dictionary: Dictionary  # of the constants; attributes are numbered in the order of their names
     start: Int64s  # [m + 1]: the items of each row
     items: Int32s  # [k, 4]
-    set_start: Int64s  # [s + 1]: the intervals of each set
-    set_low: Int32s
-    set_high: Int32s
+    sets: SetArrays
     owner_start: Int64s  # [m + 1]
     owner: Int64s
 
@@ -83,9 +91,7 @@ def compile_rows(
         clauses.dictionary,
         start,
         items,
-        clauses.set_start,
-        clauses.set_low,
-        clauses.set_high,
+        SetArrays(clauses.set_start, clauses.set_low, clauses.set_high),
         offsets(np.bincount(group, minlength=len(keep))),
         owner[np.argsort(group, kind="stable")].astype(np.int64),
     )
@@ -177,56 +183,44 @@ def check_rows(rows: ConjunctionRows) -> None:
     single = rows.items[:, KIND] < POINTS
     low, high = rows.items[single, LOW], rows.items[single, HIGH]
     assert np.all((low >= 1) & (low <= high) & (high < count[single]))
-    assert np.all(rows.items[~single, LOW] < len(rows.set_start) - 1)
-    assert np.all(rows.set_low <= rows.set_high)
-    inner: npt.NDArray[np.bool_] = np.ones(len(rows.set_low), dtype=np.bool_)
-    inner[rows.set_start[:-1]] = False
-    assert np.all(rows.set_low[1:][inner[1:]] > rows.set_high[:-1][inner[1:]])
+    sets = rows.sets
+    assert np.all(rows.items[~single, LOW] < len(sets.start) - 1)
+    assert np.all(sets.low <= sets.high)
+    inner: npt.NDArray[np.bool_] = np.ones(len(sets.low), dtype=np.bool_)
+    inner[sets.start[:-1]] = False
+    assert np.all(sets.low[1:][inner[1:]] > sets.high[:-1][inner[1:]])
     assert np.all(np.diff(rows.start) > 0) and np.all(np.diff(rows.owner_start) > 0)
 
 
-# The innermost tests of kernels. Arrays are passed one by one: unpacking a tuple of them costs more than the test.
-
-
-@helper
-def in_set(rank: int, number: int, start: Int64s, low: Int32s, high: Int32s) -> bool:
+@inlined
+def in_set(rank: int, number: int, sets: SetArrays) -> bool:
     """Whether a rank is in one of the intervals of a set."""
-    left, right = start[number], start[number + 1]
+    left, right = sets.start[number], sets.start[number + 1]
     while left < right:  # the first interval that ends at or above the rank
         middle = (left + right) >> 1
-        if high[middle] < rank:
+        if sets.high[middle] < rank:
             left = middle + 1
         else:
             right = middle
-    return bool(left < start[number + 1] and low[left] <= rank)
+    return bool(left < sets.start[number + 1] and sets.low[left] <= rank)
 
 
-@helper
-def admits(items: Int32s, item: int, rank: int, set_start: Int64s, set_low: Int32s, set_high: Int32s) -> bool:
+@inlined
+def admits(items: Int32s, item: int, rank: int, sets: SetArrays) -> bool:
     """Whether one rank satisfies an item; `MISSING` never does."""
     if items[item, KIND] >= POINTS:
-        return bool(in_set(rank, items[item, LOW], set_start, set_low, set_high))
+        return bool(in_set(rank, items[item, LOW], sets))
     return bool(items[item, LOW] <= rank <= items[item, HIGH])
 
 
-@helper
-def admits_some(
-    items: Int32s,
-    item: int,
-    first: Int32s,
-    event: int,
-    starts: Int64s,
-    more: Int32s,
-    set_start: Int64s,
-    set_low: Int32s,
-    set_high: Int32s,
-) -> bool:
+@inlined
+def admits_some(items: Int32s, item: int, grid: EventGrid, event: int, sets: SetArrays) -> bool:
     """Whether some value of the item's attribute satisfies it, in a block with lists."""
     attribute = items[item, ATTR]
-    if admits(items, item, first[event, attribute], set_start, set_low, set_high):
+    if admits(items, item, grid.first[event, attribute], sets):
         return True
-    cell = event * first.shape[1] + attribute
-    for place in range(starts[cell], starts[cell + 1]):
-        if admits(items, item, more[place], set_start, set_low, set_high):
-            return True
-    return False
+    cell = event * grid.first.shape[1] + attribute
+    place, end = grid.starts[cell], grid.starts[cell + 1]
+    while place < end and not admits(items, item, grid.more[place], sets):
+        place += 1
+    return bool(place < end)

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import numpy as np
-
-from whimbrel.compiled.jit import inlined
 from whimbrel.model.event import Event
 from whimbrel.model.intervals import IntervalSet
 from whimbrel.ranks.constants import Constants
@@ -40,14 +37,9 @@ def event_ranks(dictionary: Dictionary, event: Event) -> list[tuple[int, list[in
     return found
 
 
-@inlined
-def in_spans(rank: int, spans: np.ndarray, start: int, stop: int) -> bool:
-    """Whether a rank lies in one of the sorted intervals spans[start:stop], of which there is at least one."""
-    low, high = start, stop
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if spans[middle, 0] <= rank:
-            low = middle
-        else:
-            high = middle
-    return bool(spans[low, 0] <= rank <= spans[low, 1])
+def bounded_float(value: object) -> float:
+    """A number as a float, at most 1e300 away from 0, so that the difference of two is finite."""
+    try:
+        return min(max(float(value), -1e300), 1e300)  # type: ignore[arg-type]
+    except OverflowError:
+        return 1e300 if value > 0 else -1e300  # type: ignore[operator]

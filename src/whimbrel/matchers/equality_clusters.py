@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from whimbrel.compiled.jit import helper, kernel
+from whimbrel.compiled.jit import helper, inlined, kernel
 from whimbrel.matchers.conjunction_rows import ATTR, EQUAL, KIND, LOW, ConjunctionRows
+from whimbrel.matchers.event_grid import EventGrid
 from whimbrel.matchers.runs import Int32s, Int64s, offsets, take_runs, unique_runs
 
 EMPTY = -1
@@ -36,6 +37,11 @@ class Clusters(NamedTuple):
     def clustered(self) -> int:
         """How many rows have an equality: rows 0 to clustered - 1."""
         return int(self.row_start[-1])
+
+    def sizes(self, rows: int) -> dict[str, int]:
+        """What `stats()` says of the clusters of so many rows."""
+        shapes, buckets = len(self.mask), len(self.row_start) - 1
+        return {"key_shapes": shapes, "buckets": buckets, "without_equality": rows - self.clustered}
 
 
 def build_clusters(rows: ConjunctionRows) -> tuple[Clusters, Int64s]:
@@ -60,6 +66,12 @@ def build_clusters(rows: ConjunctionRows) -> tuple[Clusters, Int64s]:
     table = np.full(1 << int(2 * len(place) + 1).bit_length(), EMPTY, dtype=np.int32)
     _fill(table, bucket_start, key_start, keys)
     return Clusters(mask, attr_start, attrs, bucket_start, row_start, key_start, keys, table), order
+
+
+def search_buffers(c: Clusters) -> tuple[Int32s, Int32s]:
+    """The two buffers of `find_buckets`: ranks, two for each attribute of the longest shape, and buckets."""
+    widest = int(np.diff(c.attr_start).max(initial=0))
+    return np.zeros(2 * widest, dtype=np.int32), np.zeros(len(c.row_start), dtype=np.int32)
 
 
 @helper
@@ -87,7 +99,7 @@ def _fill(table: Int32s, bucket_start: Int64s, key_start: Int64s, keys: Int32s) 
             table[slot] = bucket
 
 
-@helper
+@inlined
 def _probe(c: Clusters, shape: int, mixed: np.uint64, ranks: Int32s, out: Int32s, found: int) -> int:
     """Adds the buckets of a shape whose constants are `ranks`."""
     last = np.uint64(c.table.size - 1)
@@ -100,7 +112,7 @@ def _probe(c: Clusters, shape: int, mixed: np.uint64, ranks: Int32s, out: Int32s
             place = 0
             while place < ranks.size and c.key[start + place] == ranks[place]:
                 place += 1
-            if place == ranks.size:
+            if place == ranks.size:  # the search goes on: equal keys may lie in two buckets
                 out[found] = bucket
                 found += 1
         slot = (slot + np.uint64(1)) & last
@@ -118,23 +130,10 @@ def _event_mask(values: Int32s) -> np.uint64:
 
 
 @helper
-def find_buckets(
-    c: Clusters,
-    first: Int32s,
-    starts: Int64s,
-    more: Int32s,
-    event: int,
-    ranks: Int32s,
-    out: Int32s,
-    counters: Int64s | None,
-) -> int:
-    """Writes the buckets whose equalities the event satisfies to `out`; their number.
-
-    `ranks` is a buffer for two numbers per attribute of the longest shape.
-    """
-    mask, attr_start, attr, table = c.mask, c.attr_start, c.attr, c.table
-    last = np.uint64(table.size - 1)
-    values = first[event]
+def find_buckets(c: Clusters, grid: EventGrid, event: int, ranks: Int32s, out: Int32s, counters: Int64s | None) -> int:
+    """Writes the buckets whose equalities the event satisfies to `out`; their number."""
+    mask, attr_start, attr = c.mask, c.attr_start, c.attr
+    values, starts = grid.first[event], grid.starts
     absent = ~_event_mask(values)
     found = int(np.int64(0))  # callees would be compiled twice, the first time for a literal 0
     for shape in range(mask.size):
@@ -142,12 +141,14 @@ def find_buckets(
             continue
         mixed = _seed(shape)
         lists = False
-        rank = 0
+        width = rank = 0
         for place in range(attr_start[shape], attr_start[shape + 1]):
             rank = values[np.uint32(attr[place])]
             if rank < 0:
                 break
             mixed = _mix(mixed, rank)
+            ranks[width] = rank
+            width += 1
             if starts.size:
                 cell = event * values.size + attr[place]
                 lists = lists or starts[cell] < starts[cell + 1]
@@ -156,37 +157,17 @@ def find_buckets(
         if counters is not None:
             counters[0] += 1
         if lists:
-            found = _combine(c, shape, values.size * event, values, starts, more, ranks, out, found)
-            continue
-        slot = mixed & last
-        while table[slot] != EMPTY:
-            bucket = table[slot]
-            slot = (slot + np.uint64(1)) & last
-            if bucket < c.bucket_start[shape] or bucket >= c.bucket_start[shape + 1]:
-                continue
-            key = c.key_start[bucket] - attr_start[shape]
-            place = attr_start[shape]
-            while place < attr_start[shape + 1] and c.key[key + place] == values[attr[place]]:
-                place += 1
-            if place == attr_start[shape + 1]:  # the search goes on: equal keys may lie in two buckets
-                out[found] = bucket
-                found += 1
+            found = _combine(c, shape, grid, event, ranks, out, found)
+        else:
+            found = _probe(c, shape, mixed, ranks[:width], out, found)
     return found
 
 
 @helper
-def _combine(
-    c: Clusters,
-    shape: int,
-    cells: int,
-    values: Int32s,
-    starts: Int64s,
-    more: Int32s,
-    ranks: Int32s,
-    out: Int32s,
-    found: int,
-) -> int:
+def _combine(c: Clusters, shape: int, grid: EventGrid, event: int, ranks: Int32s, out: Int32s, found: int) -> int:
     """Every combination of the values of a shape's attributes, or every bucket, whichever are fewer."""
+    values, starts, more = grid.first[event], grid.starts, grid.more
+    cells = event * values.size
     begin = c.attr_start[shape]
     width = c.attr_start[shape + 1] - begin
     combinations = 1

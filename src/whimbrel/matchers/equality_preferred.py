@@ -1,42 +1,46 @@
-"""Equality-preferred matching: equalities by one lookup per key shape, all other predicates by counting.
-
-The hot loops are Numba on frozen arrays; `add` and `remove` are dynamic (see `frozen`).
-"""
+"""Equality-preferred matching. The hot loops are Numba on frozen arrays (see `frozen`)."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from whimbrel.compiled.jit import kernel
 from whimbrel.matchers.base import Stats
-from whimbrel.matchers.capabilities import Capabilities
+from whimbrel.matchers.capabilities import PLAIN_SETS
 from whimbrel.matchers.conjunction_rows import EQUAL, KIND, ConjunctionRows
-from whimbrel.matchers.equality_clusters import Clusters, build_clusters, check_clusters, find_buckets
+from whimbrel.matchers.equality_clusters import Clusters, build_clusters, check_clusters, find_buckets, search_buffers
+from whimbrel.matchers.event_grid import EventGrid
 from whimbrel.matchers.frozen import FrozenMatcher
 from whimbrel.matchers.papers import Paper
-from whimbrel.matchers.predicate_clusters import Predicates, build_predicates, check_predicates, run_buffer, satisfied
-from whimbrel.matchers.runs import Int32s, Int64s, offsets
-from whimbrel.ranks.encoding.event_grid import EventGrid
+from whimbrel.matchers.predicate_clusters import (
+    LAST_STAMP,
+    Predicates,
+    build_predicates,
+    check_predicates,
+    run_buffer,
+    satisfied,
+)
+from whimbrel.matchers.runs import Int32s, Int64s, bytes_of, offsets
 
-LAST_STAMP = 2**31 - 1
+
+class RowsOf(NamedTuple):
+    """The rows of each predicate: those of predicate p are from start[p] to start[p + 1]."""
+
+    start: Int64s
+    rows: Int32s
 
 
 class EqualityPreferred(FrozenMatcher):
-    """Finds the conjunctions whose equalities all hold with one hash lookup per key shape, and counts the rest.
+    """Finds the conjunctions whose equalities hold by one lookup per key shape, and counts the other predicates.
 
     The key shape of a conjunction is the set of attributes with an equality (the paper calls it a schema). The event's
-    values of a key shape lead to the conjunctions whose equalities hold. All other predicates, of these
-    conjunctions and of those without an equality, are counted as in `fair_predicate`, and a conjunction that was
-    looked up is emitted when its count is complete (at once if it has nothing to count). Only conjunctions without an
-    equality need a comparison at every addition, so they are counted apart.
-
-    Lists: every combination of values is looked up, and a compound predicate is counted once (AMB-10d).
-
-    On lesubscribe it makes as many additions as `fair_predicate` (98 % of them are to predicates that are no
-    equality), and is faster because an addition compares nothing (figures: see `quarantine`).
-
-    `count`: count the work (`stats()`). `timestamps`: attributes whose strings are timestamps.
+    values of a key shape lead to the conjunctions whose equalities hold; of several values, every combination does. All
+    other predicates, also of conjunctions without an equality, are counted as in `fair_predicate`. A conjunction that
+    was looked up is emitted when its count is complete. Only conjunctions without an equality need a comparison at
+    every addition, so they are counted apart. Corrected: AMB-10d.
 
     >>> from whimbrel.matchers import make
     >>> preferred = make("equality_preferred", count=True)
@@ -51,7 +55,7 @@ class EqualityPreferred(FrozenMatcher):
     name = "equality_preferred"
     paper = Paper.LE_SUBSCRIBE
     section = "Figure 4"
-    capabilities = Capabilities(patterns=False, members=False, states=False, links=False, elements=False)
+    capabilities = PLAIN_SETS
     counted = ("probes", "predicate_evaluations", "additions", "comparisons", "candidates", "false_candidates")
 
     def _build(self, rows: ConjunctionRows) -> Int64s:
@@ -71,58 +75,50 @@ class EqualityPreferred(FrozenMatcher):
         self._stamp = 0
         self._seen = np.zeros(self._predicates.size, dtype=np.int32)
         self._run_buffer = run_buffer(self._predicates)
-        self._buckets = np.zeros(len(self._clusters.row_start), dtype=np.int32)
-        self._ranks = np.zeros(2 * int(np.diff(self._clusters.attr_start).max(initial=0)), dtype=np.int32)
+        self._buffers = search_buffers(self._clusters)
         return order
 
     def _run(self, block: EventGrid, event: int, out: Int32s, ends: Int64s) -> int:
-        if self._stamp + self._step * (len(block) + 2) > LAST_STAMP:
+        if self._stamp + self._step * (len(block.first) + 2) > LAST_STAMP:
             self._stamp = 0
             self._hits[:] = 0
             self._seen[:] = 0
         stop, self._stamp = _prefer(
-            self._clusters, self._predicates, *self._looked_up, *self._free, block.first, block.starts, block.more,
-            event, self._hits, self._needed, self._stamp, self._step, self._run_buffer, self._seen, self._buckets,
-            self._ranks, out, ends, self._counters,
+            self._clusters, self._predicates, self._looked_up, self._free, block, event, self._hits, self._needed,
+            self._stamp, self._step, self._run_buffer, self._seen, *self._buffers, out, ends, self._counters,
         )  # fmt: skip
-        return int(stop)
+        return stop
 
     def _sizes(self) -> Stats:
-        arrays = (*self._clusters, *self._predicates, *self._looked_up, *self._free, self._needed, self._hits)
+        arrays = self._clusters, self._predicates, self._looked_up, self._free, self._needed, self._hits
         return {
             "predicates_stored": self._predicates.size,
-            "key_shapes": len(self._clusters.mask),
-            "buckets": len(self._clusters.row_start) - 1,
-            "without_equality": len(self._hits) - self._clusters.clustered,
-            "bytes": sum(array.nbytes for array in arrays),
+            **self._clusters.sizes(len(self._hits)),
+            "bytes": bytes_of(*arrays),
         }
 
     def _check_structure(self) -> None:
         check_clusters(self._clusters)
         check_predicates(self._predicates)
         clustered = self._clusters.clustered
-        assert np.all(self._looked_up[1] < clustered) and np.all(self._free[1] >= clustered)
-        rows = np.concatenate([self._looked_up[1], self._free[1]])
+        assert np.all(self._looked_up.rows < clustered) and np.all(self._free.rows >= clustered)
+        rows = np.concatenate([self._looked_up.rows, self._free.rows])
         assert np.array_equal(np.bincount(rows, minlength=len(self._hits)), self._needed)
         assert np.all(self._needed[clustered:] > 0)
 
 
-def _part(predicates: Predicates, chosen: npt.NDArray[np.bool_]) -> tuple[Int64s, Int32s]:
-    """The starts and rows of all predicates, of the chosen rows alone."""
-    return offsets(chosen)[predicates.row_start], predicates.rows[chosen]
+def _part(predicates: Predicates, chosen: npt.NDArray[np.bool_]) -> RowsOf:
+    """The chosen rows of all predicates."""
+    return RowsOf(offsets(chosen)[predicates.row_start], predicates.rows[chosen])
 
 
 @kernel
 def _prefer(
     clusters: Clusters,
     predicates: Predicates,
-    start: Int64s,
-    rows: Int32s,
-    free_start: Int64s,
-    free_rows: Int32s,
-    first: Int32s,
-    starts: Int64s,
-    more: Int32s,
+    looked_up: RowsOf,
+    free: RowsOf,
+    grid: EventGrid,
     event: int,
     hits: Int32s,
     needed: Int32s,
@@ -130,17 +126,19 @@ def _prefer(
     step: int,
     runs: Int32s,
     seen: Int32s,
-    buckets: Int32s,
     ranks: Int32s,
+    buckets: Int32s,
     out: Int32s,
     ends: Int64s,
     counters: Int64s | None,
 ) -> tuple[int, int]:
+    start, rows = looked_up
+    free_start, free_rows = free
     found = 0
-    while event < len(first) and found + hits.size <= out.size:
+    while event < len(grid.first) and found + hits.size <= out.size:
         stamp += step
         base = np.int32(stamp)
-        count = satisfied(predicates, first, starts, more, event, runs, seen, stamp, counters)
+        count = satisfied(predicates, grid, event, runs, seen, stamp, counters)
         for run in range(count):
             begin, end = runs[run, 0], runs[run, 1]
             for place in range(start[begin], start[end]):
@@ -156,7 +154,7 @@ def _prefer(
             if counters is not None:
                 counters[2] += start[end] - start[begin] + free_start[end] - free_start[begin]
                 counters[3] += free_start[end] - free_start[begin]
-        count = find_buckets(clusters, first, starts, more, event, ranks, buckets, counters)
+        count = find_buckets(clusters, grid, event, ranks, buckets, counters)
         for place in range(count):
             begin, end = clusters.row_start[buckets[place]], clusters.row_start[buckets[place] + 1]
             before = found

@@ -1,7 +1,4 @@
-"""Fair predicate matching, which is counting: find the satisfied predicates, then add them up per conjunction.
-
-The hot loops are Numba on frozen arrays; `add` and `remove` are dynamic (see `frozen`).
-"""
+"""Fair predicate matching, which is counting. The hot loops are Numba on frozen arrays (see `frozen`)."""
 
 from __future__ import annotations
 
@@ -9,33 +6,29 @@ import numpy as np
 
 from whimbrel.compiled.jit import kernel
 from whimbrel.matchers.base import Stats
-from whimbrel.matchers.capabilities import Capabilities
+from whimbrel.matchers.capabilities import PLAIN_SETS
 from whimbrel.matchers.conjunction_rows import ConjunctionRows
+from whimbrel.matchers.event_grid import EventGrid
 from whimbrel.matchers.frozen import FrozenMatcher
 from whimbrel.matchers.papers import Paper
-from whimbrel.matchers.predicate_clusters import Predicates, build_predicates, check_predicates, run_buffer, satisfied
-from whimbrel.matchers.runs import Int32s, Int64s
-from whimbrel.ranks.encoding.event_grid import EventGrid
-
-LAST_STAMP = 2**31 - 1
+from whimbrel.matchers.predicate_clusters import (
+    LAST_STAMP,
+    Predicates,
+    build_predicates,
+    check_predicates,
+    run_buffer,
+    satisfied,
+)
+from whimbrel.matchers.runs import Int32s, Int64s, bytes_of
 
 
 class FairPredicate(FrozenMatcher):
-    """Counts the satisfied predicates of each conjunction, all predicates being treated alike.
+    """Finds the satisfied predicates, and counts them per conjunction.
 
     Every different predicate is stored once, in the cluster of its attribute and operator. A satisfied predicate adds 1
-    to each conjunction that has it, and the addition that completes a conjunction emits it. Cost: lookups + additions +
-    comparisons.
-
-    Corrected: lesspredmatch looks on the right side of the constants (ERR-11a); no pass over all conjunctions and no
-    reset, because a hit count that is not above the event's stamp counts as 0, and each predicate is counted once
-    (ERR-11b); the constraints on one attribute are one predicate, so that lists match as bindings do (AMB-10d).
-    `!=` is the run of all `!=` predicates of the attribute without the equal one.
-
-    Nearly all of the time is additions to conjunctions that will not match: 80,000 per event on lesubscribe at 400,000
-    subscriptions and p = .5, against 2,760 matches (figures of the three algorithms: see `quarantine`).
-
-    `count`: count the work (`stats()`). `timestamps`: attributes whose strings are timestamps.
+    to each conjunction that has it, and the addition that completes a conjunction emits it. A hit count that is not
+    above the event's stamp counts as 0, so that nothing is reset. The constraints on one attribute are one predicate,
+    counted once per event. Cost: lookups + additions + comparisons. Corrected: ERR-11a, ERR-11b, AMB-10d.
 
     >>> from whimbrel.matchers import make
     >>> fair = make("fair_predicate", count=True)
@@ -50,7 +43,7 @@ class FairPredicate(FrozenMatcher):
     name = "fair_predicate"
     paper = Paper.LE_SUBSCRIBE
     section = "Figure 2"
-    capabilities = Capabilities(patterns=False, members=False, states=False, links=False, elements=False)
+    capabilities = PLAIN_SETS
     counted = ("probes", "predicate_evaluations", "predicates_satisfied", "additions", "comparisons")
 
     def _build(self, rows: ConjunctionRows) -> None:
@@ -65,20 +58,20 @@ class FairPredicate(FrozenMatcher):
         self._run_buffer = run_buffer(self._predicates)
 
     def _run(self, block: EventGrid, event: int, out: Int32s, ends: Int64s) -> int:
-        if self._stamp + self._step * (len(block) + 2) > LAST_STAMP:
+        if self._stamp + self._step * (len(block.first) + 2) > LAST_STAMP:
             self._stamp = 0
             self._state[:, 0] = 0
             self._seen[:] = 0
         stop, self._stamp = _count(
-            self._predicates, block.first, block.starts, block.more, event, self._state, self._stamp, self._step,
-            self._run_buffer, self._seen, out, ends, self._counters,
+            self._predicates, block, event, self._state, self._stamp, self._step, self._run_buffer, self._seen, out,
+            ends, self._counters,
         )  # fmt: skip
-        return int(stop)
+        return stop
 
     def _sizes(self) -> Stats:
         return {
             "predicates_stored": self._predicates.size,
-            "bytes": sum(array.nbytes for array in self._predicates) + self._state.nbytes,
+            "bytes": bytes_of(self._predicates, self._state),
         }
 
     def _check_structure(self) -> None:
@@ -90,9 +83,7 @@ class FairPredicate(FrozenMatcher):
 @kernel
 def _count(
     predicates: Predicates,
-    first: Int32s,
-    starts: Int64s,
-    more: Int32s,
+    grid: EventGrid,
     event: int,
     state: Int32s,
     stamp: int,
@@ -105,9 +96,9 @@ def _count(
 ) -> tuple[int, int]:
     row_start, rows = predicates.row_start, predicates.rows
     found = 0
-    while event < len(first) and found + len(state) <= out.size:
+    while event < len(grid.first) and found + len(state) <= out.size:
         stamp += step
-        count = satisfied(predicates, first, starts, more, event, runs, seen, stamp, counters)
+        count = satisfied(predicates, grid, event, runs, seen, stamp, counters)
         base = np.int32(stamp)
         for run in range(count):
             for place in range(row_start[runs[run, 0]], row_start[runs[run, 1]]):

@@ -11,22 +11,23 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from whimbrel.compiled.jit import kernel
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.bulk import BulkMatcher
 from whimbrel.matchers.conjunction_rows import ConjunctionRows, compile_rows
 from whimbrel.matchers.constant_ranks import event_ranks
-from whimbrel.matchers.row_holders import RowHolders
+from whimbrel.matchers.event_grid import MISSING, EventGrid, event_grid
 from whimbrel.matchers.runs import Int32s, Int64s, offsets, take_runs
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event
 from whimbrel.model.event_tables import as_arrow, rows_of
-from whimbrel.model.matcher import Errors
 from whimbrel.ranks.encoding.event_encoder import EventEncoder
-from whimbrel.ranks.encoding.event_grid import MISSING, EventGrid, event_grid
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,28 +41,18 @@ _NOBODY: frozenset[int] = frozenset()
 class FrozenMatcher(BulkMatcher):
     """A matcher whose search runs on arrays that are compiled from all conjunctions."""
 
-    counted: ClassVar[tuple[str, ...]]
-    """The names of the work that the kernel counts, in its order."""
-
     def __init__(self, timestamps: Iterable[str] = (), count: bool = False) -> None:
-        super().__init__(timestamps)
-        self._counters = np.zeros(len(self.counted), dtype=np.int64) if count else None
+        super().__init__(timestamps, count)
         self._events = 0
         self._fresh: dict[int, Conjunction] = {}
         self._spent = 0
-        self._links: RowHolders | None = None
         self.freeze()
 
     def freeze(self) -> None:
         """Compile everything that is stored."""
-        rows = compile_rows(list(self._conjunctions.items()), self._bulk.groups, self._bulk.owners(self._next_place))
+        rows = compile_rows(list(self._conjunctions.items()), self._bulk.groups, self._bulk.owners(len(self._ids)))
         order = self._build(rows)
-        self._names, self._dictionary, self._encoder = (
-            rows.dictionary.names,
-            rows.dictionary,
-            EventEncoder(rows.dictionary),
-        )
-        self._row_count = len(rows)
+        self._dictionary, self._encoder = rows.dictionary, EventEncoder(rows.dictionary)
         self._owner_start, self._owners = rows.owner_start, rows.owner
         if order is not None:
             self._owner_start, self._owners = take_runs(rows.owner_start, rows.owner, order)
@@ -69,7 +60,7 @@ class FrozenMatcher(BulkMatcher):
         self._fresh = {}
         self._spent = 0
         self._loaded = False
-        self._links = None
+        self._links: tuple[int, RowHolders] | None = None  # as they were after so many changes
 
     def match_blocks(self, events: object) -> Iterator[tuple[Int64s, Int32s]]:
         """Match many events block by block: yields (offsets, places) for each block; `ids(places)` names the places."""
@@ -84,28 +75,13 @@ class FrozenMatcher(BulkMatcher):
             matches += links.count(rows, ends)
         return seen, matches
 
-    def match_batch(self, events: object, *, errors: Errors | None = None) -> pa.Table:
-        """Match many events (dicts, Arrow, pandas or polars): a table of event row and subscription.
-
-        The first bad event is raised with its row; with `errors`, each is put there as (row, error).
-        """
-        if errors is not None:
-            return self._match_good(events, errors)
-        import pyarrow as pa
-
+    def _match_all(self, events: object) -> pa.Table:
         rows, places, seen = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int32)], 0
         for starts, found in self.match_blocks(events):
             rows.append(np.repeat(np.arange(seen, seen + len(starts) - 1), np.diff(starts)))
             places.append(found)
             seen += len(starts) - 1
-        index = pa.array(np.concatenate(places))
-        is_text = self._kind == "string"
-        names = pa.array(self._ids, pa.string() if is_text else pa.int64())
-        column = pa.DictionaryArray.from_arrays(index, names) if is_text else names.take(index)
-        return pa.table({"event": np.concatenate(rows), "subscription": column})
-
-    def _holders_changed(self) -> None:
-        self._links = None
+        return self._pairs(np.concatenate(rows), np.concatenate(places))
 
     def _insert(self, number: int, conjunction: Conjunction) -> None:
         self._fresh[number] = conjunction
@@ -143,7 +119,7 @@ class FrozenMatcher(BulkMatcher):
 
     def _frozen_owners(self, event: Event) -> list[int]:
         self._events += 1
-        if not self._row_count:
+        if len(self._owner_start) == 1:
             return []
         ends = np.zeros(1, dtype=np.int64)
         self._run(self._grid(event), 0, self._out, ends)
@@ -153,10 +129,10 @@ class FrozenMatcher(BulkMatcher):
 
     def _grid(self, event: Event) -> EventGrid:
         """One event as ranks; without the encoder, which takes 20 us more for an event that is read already."""
-        first = np.full((1, len(self._names)), MISSING, dtype=np.int32)
+        first = np.full((1, len(self._dictionary.names)), MISSING, dtype=np.int32)
         for attr, ranks in event_ranks(self._dictionary, event):
             if len(ranks) > 1:
-                return event_grid(self._encoder.encode_event(event), len(self._names))
+                return event_grid(self._encoder.encode_event(event), len(self._dictionary.names))
             first[0, attr] = ranks[0]
         return EventGrid(first)
 
@@ -166,11 +142,12 @@ class FrozenMatcher(BulkMatcher):
             self.freeze()
         links = self._linked()
         for block in self._blocks(events):
-            self._events += len(block)
-            ends = np.zeros(len(block), dtype=np.int64)
+            count = len(block.first)
+            self._events += count
+            ends = np.zeros(count, dtype=np.int64)
             done = 0
-            while done < len(block):
-                stop = self._run(block, done, self._out, ends) if self._row_count else len(block)
+            while done < count:
+                stop = self._run(block, done, self._out, ends) if len(self._owner_start) > 1 else count
                 yield links, self._out[: ends[stop - 1]], ends[done:stop]
                 done = stop
 
@@ -180,7 +157,7 @@ class FrozenMatcher(BulkMatcher):
             for start in range(0, table.num_rows, _TABLE_EVENTS):
                 part = rows_of(table, start, start + _TABLE_EVENTS)
                 encoded = self._encoder.encode_table(part, self.timestamps)
-                block = event_grid(encoded, len(self._names))
+                block = event_grid(encoded, len(self._dictionary.names))
                 # Events with arrays of objects, or with lists that are not supported, are looked at one by one.
                 is_plain = not encoded.coupled.any() and (self.capabilities.lists or not block.starts.size)
                 yield from [block] if is_plain else self._listed(part)
@@ -189,19 +166,15 @@ class FrozenMatcher(BulkMatcher):
 
     def _listed(self, events: object) -> Iterator[EventGrid]:
         """Events one by one, for all that is not a table of plain columns."""
-        waiting: list[Event] = []
-        for event in self._read_all(events):
-            self.capabilities.check_event(self.name, event, self._mentioned)
-            waiting.append(event)
-            if len(waiting) == _LISTED_EVENTS:
-                yield event_grid(self._encoder.encode_events(waiting), len(self._names))
-                waiting = []
-        if waiting:
-            yield event_grid(self._encoder.encode_events(waiting), len(self._names))
+        read = self._read_all(events)
+        while waiting := list(islice(read, _LISTED_EVENTS)):
+            for event in waiting:
+                self.capabilities.check_event(self.name, event, self._mentioned)
+            yield event_grid(self._encoder.encode_events(waiting), len(self._dictionary.names))
 
     def _linked(self) -> RowHolders:
         """The places of each row as they are now."""
-        if self._links is None:
+        if self._links is None or self._links[0] != self._changes:
             owners = self._owners
             loose = owners >= 0
             held = [sorted(self._holders.get(owner, _NOBODY)) for owner in owners[loose].tolist()]
@@ -214,21 +187,19 @@ class FrozenMatcher(BulkMatcher):
             uses = np.bincount(np.concatenate([places, always]))
             several = bool(len(uses)) and bool(uses.max() > 1)
             start = offsets(lengths)[self._owner_start]
-            size = self._next_place
-            self._links = RowHolders(start, places.astype(np.int32), always.astype(np.int32), size, several)
-        return self._links
+            size = len(self._ids)
+            links = RowHolders(start, places.astype(np.int32), always.astype(np.int32), size, several)
+            self._links = self._changes, links
+        return self._links[1]
 
     def _member_stats(self) -> Stats:
-        stats: Stats = {
+        return {
             "conjunctions": self._stored(),
-            "rows": self._row_count,
+            "rows": len(self._owner_start) - 1,
             "waiting": len(self._fresh),
             "events": self._events,
             **self._sizes(),
         }
-        if self._counters is not None:
-            stats.update(zip(self.counted, self._counters.tolist(), strict=True))
-        return stats
 
     def _check(self) -> None:
         super()._check()
@@ -236,7 +207,7 @@ class FrozenMatcher(BulkMatcher):
         frozen = {owner for owner in self._owners.tolist() if owner >= 0}
         assert self._fresh.keys() <= live and not self._fresh.keys() & frozen
         assert live <= frozen | self._fresh.keys()
-        assert len(self._owner_start) == self._row_count + 1 and self._owner_start[-1] == len(self._owners)
+        assert self._owner_start[-1] == len(self._owners)
         if not self._loaded:
             loaded = {place for place in self._places.values() if place not in self._subscriptions}
             dropped = loaded - {~owner for owner in self._owners.tolist() if owner < 0}
@@ -261,3 +232,80 @@ class FrozenMatcher(BulkMatcher):
     @abstractmethod
     def _check_structure(self) -> None:
         """Assert the invariants of the arrays."""
+
+
+@dataclass(slots=True)
+class RowHolders:
+    """The places of each row, and the places that every event matches."""
+
+    start: Int64s  # [rows + 1]
+    places: Int32s
+    always: Int32s
+    size: int  # places there are
+    several: bool  # whether one event may reach a place twice
+    _stamps: Int32s = field(init=False)
+    _epoch: int = 0
+
+    def __post_init__(self) -> None:
+        self._stamps = np.zeros(self.size if self.several else 0, dtype=np.int32)
+
+    def expand(self, rows: Int32s, ends: Int64s) -> tuple[Int64s, Int32s]:
+        """The places of the rows of some events: where each event's places start and end, and the places."""
+        if self._epoch > np.iinfo(np.int32).max - len(ends):
+            self._stamps[:] = 0
+            self._epoch = 0
+        total = _total(rows, self.start) + len(ends) * len(self.always)
+        out = np.empty(total, dtype=np.int32)
+        starts = np.zeros(len(ends) + 1, dtype=np.int64)
+        found = _expand(rows, ends, self.start, self.places, self.always, self._stamps, self._epoch, starts, out)
+        self._epoch += len(ends)
+        return starts, out[:found]
+
+    def count(self, rows: Int32s, ends: Int64s) -> int:
+        """How many places the rows of some events have."""
+        if self.several:
+            return len(self.expand(rows, ends)[1])
+        return int(_total(rows, self.start)) + len(ends) * len(self.always)
+
+
+@kernel
+def _total(rows: Int32s, start: Int64s) -> int:
+    total = 0
+    for row in rows:
+        total += start[row + 1] - start[row]
+    return total
+
+
+@kernel
+def _expand(
+    rows: Int32s,
+    ends: Int64s,
+    start: Int64s,
+    places: Int32s,
+    always: Int32s,
+    stamps: Int32s,
+    epoch: int,
+    starts: Int64s,
+    out: Int32s,
+) -> int:
+    found = 0
+    begin = 0
+    for event in range(ends.size):
+        epoch += 1
+        for place in always:
+            out[found] = place
+            found += 1
+            if stamps.size:
+                stamps[place] = epoch
+        for i in range(begin, ends[event]):
+            for j in range(start[rows[i]], start[rows[i] + 1]):
+                place = places[j]
+                if stamps.size:
+                    if stamps[place] == epoch:
+                        continue
+                    stamps[place] = epoch
+                out[found] = place
+                found += 1
+        begin = ends[event]
+        starts[event + 1] = found
+    return found

@@ -2,12 +2,9 @@
 
 Le Subscribe, Figure 2. Predicates are numbered by (attribute, operator, constant), so that the satisfied predicates
 of an ordered operator are one run of numbers and their subscriptions one run of memory. All constraints of a
-conjunction on one attribute are one compound predicate, counted once per event however many values satisfy it
-(AMB-10d): an interval with two ends is BETWEEN, IN is found under each of its constants, `!=` is all but the equal
-one, and any other set is evaluated.
-
-ERR-11a: the paper's prose of lesspredmatch is reversed. X < c is satisfied by c > v, a suffix of the sorted
-constants, and so is X <= c by c >= v; X > c and X >= c are a prefix. Order comparisons stay within the type of c.
+conjunction on one attribute are one compound predicate (AMB-10d): an interval with two ends is BETWEEN, IN is found
+under each of its constants, `!=` is all but the equal one, and any other set is evaluated. X < c is satisfied by a
+suffix of the sorted constants, X > c by a prefix (ERR-11a), within the type of c.
 """
 
 from __future__ import annotations
@@ -17,12 +14,26 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.jit import helper
-from whimbrel.matchers.conjunction_rows import ATTR, EQUAL, HIGH, KIND, LOW, POINTS, RANGE, ConjunctionRows, in_set
-from whimbrel.matchers.runs import Int32s, Int64s, offsets
+from whimbrel.matchers.conjunction_rows import (
+    ATTR,
+    EQUAL,
+    HIGH,
+    KIND,
+    LOW,
+    POINTS,
+    RANGE,
+    ConjunctionRows,
+    SetArrays,
+    in_set,
+)
+from whimbrel.matchers.event_grid import EventGrid
+from whimbrel.matchers.runs import Int32s, Int64s, offsets, take_runs
 
 EQ, LT, LE, GT, GE, BETWEEN, NE, IN, OTHER = range(9)
 OPERATORS = 9
+LAST_STAMP = 2**31 - 1
 
 
 class Predicates(NamedTuple):
@@ -38,9 +49,7 @@ class Predicates(NamedTuple):
     row_start: Int64s  # [p + 1]: the rows of each predicate
     rows: Int32s
     first: Int32s  # [a, 5]: the first rank of each type
-    set_start: Int64s
-    set_low: Int32s
-    set_high: Int32s
+    sets: SetArrays
 
     @property
     def size(self) -> int:
@@ -79,9 +88,7 @@ def build_predicates(rows: ConjunctionRows, chosen: npt.NDArray[np.bool_], numbe
         np.append(np.flatnonzero(is_new), len(order)).astype(np.int64),
         holder.astype(np.int32),
         rows.dictionary.rank_base,
-        rows.set_start,
-        rows.set_low,
-        rows.set_high,
+        rows.sets,
     )
 
 
@@ -105,12 +112,12 @@ def _operators(rows: ConjunctionRows, items: Int32s) -> tuple[Int64s, Int64s, In
     operator[between] = BETWEEN
     upper[between] = high[between]
     sets = np.where(kind >= POINTS, low, 0)
-    lengths = np.diff(rows.set_start)
-    if len(lengths):
-        last = rows.set_start[sets + 1] - 1
-        before, after = rows.set_high[last - 1], rows.set_low[last]  # every set has two intervals or more
-        whole = (rows.set_low[last - 1] == first[:, 0]) & (rows.set_high[last] == first[:, 4] - 1)
-        one = (kind >= POINTS) & (lengths[sets] == 2) & whole & (before + 2 == after)
+    starts, lows, highs = rows.sets
+    if len(lows):
+        last = starts[sets + 1] - 1
+        before, after = highs[last - 1], lows[last]  # every set has two intervals or more
+        whole = (lows[last - 1] == first[:, 0]) & (highs[last] == first[:, 4] - 1)
+        one = (kind >= POINTS) & (np.diff(starts)[sets] == 2) & whole & (before + 2 == after)
         operator[one] = NE
         constant[one] = before[one] + 1
     return operator, constant, upper
@@ -119,25 +126,11 @@ def _operators(rows: ConjunctionRows, items: Int32s) -> tuple[Int64s, Int64s, In
 def _listed(rows: ConjunctionRows, pids: Int32s, constant: Int64s, base: Int64s) -> tuple[Int64s, Int32s]:
     """For each rank of each attribute the IN predicates that have it."""
     total = int(rows.dictionary.rank_base[:, 4].sum())
-    sets = constant[pids]
-    lengths = np.diff(rows.set_start)[sets] if len(pids) else np.zeros(0, dtype=np.int64)
-    within = np.arange(lengths.sum()) - np.repeat(offsets(lengths)[:-1], lengths)
-    ranks = rows.set_low[np.repeat(rows.set_start[sets], lengths) + within] if len(pids) else within
+    start, ranks = take_runs(rows.sets.start, rows.sets.low, constant[pids])
+    lengths = np.diff(start)
     cells = np.repeat(base[pids], lengths) + ranks
     order = np.argsort(cells, kind="stable")
     return offsets(np.bincount(cells, minlength=total)), np.repeat(pids, lengths)[order]
-
-
-@helper
-def _bound(sorted_ranks: Int32s, start: int, end: int, rank: int) -> int:
-    """The first place in a run whose rank is at least `rank`."""
-    while start < end:
-        middle = (start + end) >> 1
-        if sorted_ranks[middle] < rank:
-            start = middle + 1
-        else:
-            end = middle
-    return start
 
 
 @helper
@@ -167,21 +160,23 @@ def _one_value(p: Predicates, attr: int, rank: int, out: Int32s, found: int, cou
         if start < end:
             searches += 1
             if operator <= LE:  # constants from the value up to the end of its type
-                found = _push(out, found, _bound(constant, start, end, rank), _bound(constant, start, end, above))
+                least, most = rank, above
             else:
-                found = _push(out, found, _bound(constant, start, end, bottom), _bound(constant, start, end, rank + 1))
+                least, most = bottom, rank + 1
+            first = lower_bound(constant, start, end, least)
+            found = _push(out, found, first, lower_bound(constant, first, end, most))
     start, end = cluster[at + BETWEEN], cluster[at + BETWEEN + 1]
-    end = _bound(constant, start, end, rank + 1)
+    end = lower_bound(constant, start, end, rank + 1)
     evaluated = end - start
     for pid in range(start, end):
         found = _push(out, found, pid, pid + (p.upper[pid] >= rank))
     start, end = cluster[at + NE], cluster[at + NE + 1]
-    equal = _bound(constant, start, end, rank)
+    equal = lower_bound(constant, start, end, rank)
     found = _push(out, found, start, equal)
     found = _push(out, found, equal + (equal < end and constant[equal] == rank), end)
     evaluated += cluster[at + OTHER + 1] - cluster[at + OTHER]
     for pid in range(cluster[at + OTHER], cluster[at + OTHER + 1]):
-        if in_set(rank, constant[pid], p.set_start, p.set_low, p.set_high):
+        if in_set(rank, constant[pid], p.sets):
             found = _push(out, found, pid, pid + 1)
     if counters is not None:
         counters[0] += searches
@@ -191,17 +186,10 @@ def _one_value(p: Predicates, attr: int, rank: int, out: Int32s, found: int, cou
 
 @helper
 def satisfied(
-    p: Predicates,
-    first: Int32s,
-    starts: Int64s,
-    more: Int32s,
-    event: int,
-    out: Int32s,
-    seen: Int32s,
-    stamp: int,
-    counters: Int64s | None,
+    p: Predicates, grid: EventGrid, event: int, out: Int32s, seen: Int32s, stamp: int, counters: Int64s | None
 ) -> int:
     """Writes the runs of the predicates that an event satisfies to `out`, no predicate twice; their number."""
+    first, starts, more = grid
     found = int(np.int64(0))  # callees would be compiled twice, the first time for a literal 0
     for attr in range(first.shape[1]):
         if first[event, attr] < 0:

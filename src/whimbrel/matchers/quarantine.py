@@ -1,7 +1,4 @@
-"""Nonequality quarantining: equalities by one lookup per key shape, everything else checked only where that succeeds.
-
-The hot loops are Numba on frozen arrays; `add` and `remove` are dynamic (see `frozen`).
-"""
+"""Nonequality quarantining. The hot loops are Numba on frozen arrays (see `frozen`)."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ import numpy.typing as npt
 
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.matchers.base import Stats
-from whimbrel.matchers.capabilities import Capabilities
+from whimbrel.matchers.capabilities import PLAIN_SETS
 from whimbrel.matchers.conjunction_rows import (
     ATTR,
     EQUAL,
@@ -21,14 +18,15 @@ from whimbrel.matchers.conjunction_rows import (
     LOW,
     POINTS,
     ConjunctionRows,
+    SetArrays,
     admits_some,
     in_set,
 )
-from whimbrel.matchers.equality_clusters import Clusters, build_clusters, check_clusters, find_buckets
+from whimbrel.matchers.equality_clusters import Clusters, build_clusters, check_clusters, find_buckets, search_buffers
+from whimbrel.matchers.event_grid import EventGrid
 from whimbrel.matchers.frozen import FrozenMatcher
 from whimbrel.matchers.papers import Paper
-from whimbrel.matchers.runs import Int32s, Int64s, offsets, take_runs, unique_runs
-from whimbrel.ranks.encoding.event_grid import EventGrid
+from whimbrel.matchers.runs import Int32s, Int64s, bytes_of, offsets, take_runs, unique_runs
 
 
 class Residuals(NamedTuple):
@@ -36,9 +34,7 @@ class Residuals(NamedTuple):
 
     start: Int64s  # [rows + 1]
     items: Int32s  # [k, 4]
-    set_start: Int64s
-    set_low: Int32s
-    set_high: Int32s
+    sets: SetArrays
 
 
 class ScanGroups(NamedTuple):
@@ -54,22 +50,12 @@ class ScanGroups(NamedTuple):
 
 
 class Quarantine(FrozenMatcher):
-    """Looks equalities up by key shape and checks all other predicates of a conjunction only if its equalities hold.
+    """Finds the conjunctions whose equalities hold by one lookup per key shape, and checks their other predicates.
 
-    The best of the paper's three. It has the clusters of `equality_preferred`, and checks the other predicates of a
+    The best of the paper's three: it has the clusters of `equality_preferred`, but checks the other predicates of a
     clustered conjunction directly. Conjunctions without an equality are the quarantine. The paper indexes and counts
-    their predicates; here they are grouped by the attributes that they test and scanned column by column.
-
-    Lists: every combination of values is looked up, and a constraint holds if one value satisfies it (AMB-10d).
-
-    Measured on lesubscribe (AMB-17a), 400,000 subscriptions, one core, microseconds per event from Arrow
-    table to count: p = .5 (2,760 matches): quarantine 14, equality_preferred 161, fair_predicate 271, compiled_naive
-    840; p = 1 (50 matches): 4.4, 4.6, 8.4. The paper's order and its tie at p = 1 hold, and so does the flat curve of
-    equality alone. Its factor 10,000 over naive does not: compiled, with an early exit, naive is 60 times slower, where
-    the paper's was interpreted. More than half of quarantine's kernel time goes to the 6,000 conjunctions without an
-    equality on the event's attributes, nearly half of which match and have to be reported by any algorithm.
-
-    `count`: count the work (`stats()`). `timestamps`: attributes whose strings are timestamps.
+    their predicates; here they are grouped by the attributes that they test and scanned column by column. Of several
+    values of an attribute every combination is looked up, and one must satisfy a constraint. Corrected: AMB-10d.
 
     >>> from whimbrel.matchers import make
     >>> quarantine = make("quarantine", count=True)
@@ -84,7 +70,7 @@ class Quarantine(FrozenMatcher):
     name = "quarantine"
     paper = Paper.LE_SUBSCRIBE
     section = "Figure 5"
-    capabilities = Capabilities(patterns=False, members=False, states=False, links=False, elements=False)
+    capabilities = PLAIN_SETS
     counted = ("probes", "predicate_evaluations", "candidates", "false_candidates", "quarantine_scanned")
 
     def _build(self, rows: ConjunctionRows) -> Int64s:
@@ -95,29 +81,20 @@ class Quarantine(FrozenMatcher):
         start, items = take_runs(rows.start, rows.items, order)
         left = items[:, KIND] != EQUAL
         lengths = offsets(left)[start[1:]] - offsets(left)[start[:-1]]
-        sets = rows.set_start, rows.set_low, rows.set_high
-        self._residuals = Residuals(offsets(lengths), np.ascontiguousarray(items[left]), *sets)
-        self._buckets = np.zeros(len(self._clusters.row_start), dtype=np.int32)
-        self._ranks = np.zeros(2 * int(np.diff(self._clusters.attr_start).max(initial=0)), dtype=np.int32)
+        self._residuals = Residuals(offsets(lengths), np.ascontiguousarray(items[left]), rows.sets)
+        self._buffers = search_buffers(self._clusters)
         return order
 
     def _run(self, block: EventGrid, event: int, out: Int32s, ends: Int64s) -> int:
-        return int(
-            _quarantine(
-                self._clusters, self._residuals, self._groups, block.first, block.starts, block.more, event,
-                self._buckets, self._ranks, out, ends, self._counters,
-            )
-        )  # fmt: skip
+        parts = self._clusters, self._residuals, self._groups
+        return _quarantine(*parts, block, event, *self._buffers, out, ends, self._counters)
 
     def _sizes(self) -> Stats:
-        arrays = (*self._clusters, *self._residuals, *self._groups)
         return {
             "predicates_stored": len(self._residuals.items),
-            "key_shapes": len(self._clusters.mask),
-            "buckets": len(self._clusters.row_start) - 1,
-            "without_equality": len(self._residuals.start) - 1 - self._clusters.clustered,
+            **self._clusters.sizes(len(self._residuals.start) - 1),
             "groups": len(self._groups.plain),
-            "bytes": sum(array.nbytes for array in arrays),
+            "bytes": bytes_of(self._clusters, self._residuals, self._groups),
         }
 
     def _check_structure(self) -> None:
@@ -166,29 +143,26 @@ def _check_rows(
     residuals: Residuals,
     begin: int,
     end: int,
-    first: Int32s,
-    starts: Int64s,
-    more: Int32s,
+    grid: EventGrid,
     event: int,
     out: Int32s,
     found: int,
     counters: Int64s | None,
 ) -> int:
     """Adds the rows from `begin` to `end` of which all that is left to check holds."""
-    start, items = residuals.start, residuals.items
-    set_start, set_low, set_high = residuals.set_start, residuals.set_low, residuals.set_high
-    values = first[event]
+    start, items, sets = residuals
+    values = grid.first[event]
     for row in range(begin, end):
         item, stop = start[row], start[row + 1]
         while item < stop:
             if counters is not None:
                 counters[1] += 1
             rank = values[items[item, ATTR]]
-            if starts.size:
-                if not admits_some(items, item, first, event, starts, more, set_start, set_low, set_high):
+            if grid.starts.size:
+                if not admits_some(items, item, grid, event, sets):
                     break
             elif items[item, KIND] >= POINTS:
-                if not in_set(rank, items[item, LOW], set_start, set_low, set_high):
+                if not in_set(rank, items[item, LOW], sets):
                     break
             elif rank < items[item, LOW] or rank > items[item, HIGH]:
                 break
@@ -234,12 +208,10 @@ def _quarantine(
     clusters: Clusters,
     residuals: Residuals,
     groups: ScanGroups,
-    first: Int32s,
-    starts: Int64s,
-    more: Int32s,
+    grid: EventGrid,
     event: int,
-    buckets: Int32s,
     ranks: Int32s,
+    buckets: Int32s,
     out: Int32s,
     ends: Int64s,
     counters: Int64s | None,
@@ -247,13 +219,13 @@ def _quarantine(
     rows = residuals.start.size - 1
     clustered = clusters.row_start[-1]
     found = int(np.int64(0))  # callees would be compiled twice, the first time for a literal 0
-    while event < len(first) and found + rows <= out.size:
-        values = first[event]
-        count = find_buckets(clusters, first, starts, more, event, ranks, buckets, counters)
+    while event < len(grid.first) and found + rows <= out.size:
+        values = grid.first[event]
+        count = find_buckets(clusters, grid, event, ranks, buckets, counters)
         for place in range(count):
             start, end = clusters.row_start[buckets[place]], clusters.row_start[buckets[place] + 1]
             before = found
-            found = _check_rows(residuals, start, end, first, starts, more, event, out, found, counters)
+            found = _check_rows(residuals, start, end, grid, event, out, found, counters)
             if counters is not None:
                 counters[2] += end - start
                 counters[3] += end - start - (found - before)
@@ -266,12 +238,12 @@ def _quarantine(
             start, end = clustered + groups.row_start[group], clustered + groups.row_start[group + 1]
             if counters is not None:
                 counters[4] += end - start
-            if groups.plain[group] and starts.size == 0:
+            if groups.plain[group] and grid.starts.size == 0:
                 found = _scan_columns(groups, group, values, start, out, found)
                 if counters is not None:
                     counters[1] += (end - start) * (stop - groups.attr_start[group])
                 continue
-            found = _check_rows(residuals, start, end, first, starts, more, event, out, found, counters)
+            found = _check_rows(residuals, start, end, grid, event, out, found, counters)
         ends[event] = found
         event += 1
     return event

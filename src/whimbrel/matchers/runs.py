@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -19,6 +21,18 @@ def offsets(lengths: npt.NDArray[Any]) -> Int64s:
     out = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=out[1:])
     return out
+
+
+def bytes_of(*arrays: Any) -> int:
+    """The bytes of arrays, also of those in tuples."""
+    return sum(bytes_of(*array) if isinstance(array, tuple) else array.nbytes for array in arrays)
+
+
+def joined(lists: Iterable[Sequence[int]]) -> tuple[Int64s, Int32s]:
+    """Lists one after the other: where each starts, and all members."""
+    lists = list(lists)
+    starts = np.array([0, *accumulate(map(len, lists))], np.int64)
+    return starts, np.array([member for one in lists for member in one], np.int32)
 
 
 def unique_runs(start: Int64s, cells: Int32s) -> tuple[Int64s, Int64s]:

@@ -3,7 +3,7 @@
 subject_spaces      the public class: its calls validate, journal, apply
 validation          arguments of calls, checked and encoded
 state               what a call does: change members, build notifications
-space_definitions, dimension_domains, strings, intervals, column_batches    from values of users to cells, and back
+space_definitions, dimension_domains, strings, intervals    from values of users to cells, and back
 members             the publications, or the subscriptions: keys, flags, regions
 pair_matching       which pairs begin to match when one side changes
 dwell               subscriptions with hysteresis or dwell
@@ -12,7 +12,6 @@ journal, saved_state        what is on disk
 index               the regions of one role, and the searches in them
 """
 
-from whimbrel.spaces.column_batches import Columns
 from whimbrel.spaces.errors import (
     EmptyRegion,
     JournalError,
@@ -28,6 +27,7 @@ from whimbrel.spaces.errors import (
 )
 from whimbrel.spaces.intervals import Interval
 from whimbrel.spaces.notifications import Notification, Notifications
+from whimbrel.spaces.space_definitions import Columns
 from whimbrel.spaces.subject_spaces import SubjectSpaces
 
 __all__ = [

@@ -7,9 +7,6 @@ cases. Every value has a cut of its own, and the next value begins at the cut ab
     integer     the integer; exclusive bounds become inclusive ones (AMB-19h), so (3, 4) is empty
     timestamp   nanoseconds
     string      labels in order, with gaps for later strings (see `strings`)
-
-Each domain is a class: `point` gives the cuts around one value, `interval` those of an interval, `show` the interval
-between two cuts. `parse` reads the text of a bound; ValueError if it is not a value.
 """
 
 from __future__ import annotations
@@ -17,18 +14,20 @@ from __future__ import annotations
 import math
 import struct
 import sys
+from abc import ABC, abstractmethod
 from datetime import date
 from decimal import Decimal
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from whimbrel.model.values import NUMBER, Timestamp, Value, type_of
+from whimbrel.model.intervals import Cut, IntervalSet, after, before, edge
+from whimbrel.model.values import NUMBER, STRING, TIMESTAMP, Timestamp, Value, sort_key, type_of
 from whimbrel.spaces.errors import EmptyRegion, RegionError
 from whimbrel.spaces.index.region_arrays import HIGH, LOW
 from whimbrel.spaces.intervals import Interval, read_value, split_text
-from whimbrel.spaces.strings import StringDomain
+from whimbrel.spaces.strings import Labels, show_text
 
 _DOUBLE, _BITS = struct.Struct("<d"), struct.Struct("<q")
 _MAGNITUDE = (1 << 63) - 1
@@ -37,7 +36,7 @@ EXACT = 1 << 53
 _NO_BOUND = {"", "inf", "+inf", "-inf", "∞", "-∞", "+∞"}
 
 
-def encode(domain: AnyDomain, item: object, path: str) -> tuple[int, int]:
+def encode(domain: DimensionDomain, item: object, path: str) -> tuple[int, int]:
     """The cuts of a constraint as a user wrote it; RegionError, which names the `path`, if it is not a constraint."""
     if isinstance(item, str):
         parts = split_text(item) if domain.name != "string" else None
@@ -58,7 +57,7 @@ def encode(domain: AnyDomain, item: object, path: str) -> tuple[int, int]:
     return domain.point(item, path)
 
 
-def _interval_cuts(domain: AnyDomain, low: object, high: object, ends: str, path: str) -> tuple[int, int]:
+def _interval_cuts(domain: DimensionDomain, low: object, high: object, ends: str, path: str) -> tuple[int, int]:
     """The cuts of an interval with these bounds; EmptyRegion if it holds no value."""
     bounds = [None if bound is None else _bound(domain, bound, path) for bound in (low, high)]
     interval = Interval(bounds[0], bounds[1], ends)
@@ -68,7 +67,7 @@ def _interval_cuts(domain: AnyDomain, low: object, high: object, ends: str, path
     return cuts
 
 
-def _bound(domain: AnyDomain, item: object, path: str) -> Value | None:
+def _bound(domain: DimensionDomain, item: object, path: str) -> Value | None:
     """A bound as a value of its domain's type; None for an infinity, which is no bound."""
     if isinstance(item, float) and math.isinf(item):
         return None
@@ -78,22 +77,48 @@ def _bound(domain: AnyDomain, item: object, path: str) -> Value | None:
     return value
 
 
-class NumberDomain:
-    """Finite binary64 numbers. An integer that binary64 cannot hold is refused; use `integer` for such."""
+class DimensionDomain(ABC):
+    """How the values of a dimension become cuts, and back."""
 
-    name: ClassVar[str] = "number"
+    name: ClassVar[str]
+
+    @abstractmethod
+    def cut(self, value: object, above: bool, path: str) -> int:
+        """The cut just below or just above a bound; RegionError if the bound is not a value of the domain."""
 
     def point(self, item: object, path: str) -> tuple[int, int]:
-        code = _code(item if isinstance(item, float) else self._float(item, path), path)
-        return code, code + 1
+        """The cuts around one value."""
+        low = self.cut(item, False, path)
+        return low, low + 1
 
     def interval(self, interval: Interval, path: str) -> tuple[int, int]:
-        low, high = LOW, HIGH
-        if interval.low is not None:
-            low = _code(self._float(interval.low, path), path) + (interval.ends[0] == "(")
-        if interval.high is not None:
-            high = _code(self._float(interval.high, path), path) + (interval.ends[1] == "]")
-        return low, high
+        """The cuts of an interval. It may hold no value."""
+        low, high, ends = interval.low, interval.high, interval.ends
+        return (
+            LOW if low is None else self.cut(low, ends[0] == "(", path),
+            HIGH if high is None else self.cut(high, ends[1] == "]", path),
+        )
+
+    @abstractmethod
+    def parse(self, text: str) -> object:
+        """The value of a bound in text; ValueError if it is not a value."""
+
+    @abstractmethod
+    def show(self, low: int, high: int) -> Interval:
+        """The interval between two cuts."""
+
+
+class NumberDomain(DimensionDomain):
+    """Finite binary64 numbers. An integer that binary64 cannot hold is refused; use `integer` for such."""
+
+    name = "number"
+
+    def cut(self, value: object, above: bool, path: str) -> int:
+        number = value if isinstance(value, float) else self._float(value, path)
+        if not math.isfinite(number):
+            raise RegionError("a finite number", repr(number), path)
+        bits: int = _BITS.unpack(_DOUBLE.pack(number))[0]
+        return (bits if bits >= 0 else -(bits & _MAGNITUDE)) + above
 
     def parse(self, text: str) -> object:
         return _number(text)
@@ -110,14 +135,9 @@ class NumberDomain:
         return Interval(bottom[0], top[0], bottom[1] + top[1])
 
     def _float(self, item: object, path: str) -> float:
-        if type(item) is int and -EXACT <= item <= EXACT:
+        if isinstance(item, Decimal) or (type(item) is int and -EXACT <= item <= EXACT):
             return float(item)
-        if isinstance(item, Decimal):
-            return float(item)
-        value = read_value(item, path)
-        if type_of(value) != NUMBER:
-            raise RegionError("a number", repr(item), path)
-        assert isinstance(value, int | float)
+        value = _real(item, path)
         try:
             number = float(value)
         except OverflowError:
@@ -127,10 +147,15 @@ class NumberDomain:
         return number
 
 
-class IntegerDomain:
+class IntegerDomain(DimensionDomain):
     """Integers up to 62 bits. Bounds may be fractions."""
 
-    name: ClassVar[str] = "integer"
+    name = "integer"
+
+    def cut(self, value: object, above: bool, path: str) -> int:
+        bound = _real(value, path)
+        _check_size(bound, path)
+        return math.floor(bound) + 1 if above else math.ceil(bound)
 
     def point(self, item: object, path: str) -> tuple[int, int]:
         value = item if type(item) is int else read_value(item, path)
@@ -139,17 +164,6 @@ class IntegerDomain:
         _check_size(value, path)
         return value, value + 1
 
-    def interval(self, interval: Interval, path: str) -> tuple[int, int]:
-        """The cuts of the integers in an interval."""
-        low, high = LOW, HIGH
-        if interval.low is not None:
-            bound = _real(interval.low, path)
-            low = math.floor(bound) + 1 if interval.ends[0] == "(" else math.ceil(bound)
-        if interval.high is not None:
-            bound = _real(interval.high, path)
-            high = math.floor(bound) + 1 if interval.ends[1] == "]" else math.ceil(bound)
-        return low, high
-
     def parse(self, text: str) -> object:
         return _number(text)
 
@@ -157,22 +171,15 @@ class IntegerDomain:
         return Interval(None if low == LOW else low, None if high == HIGH else high - 1)
 
 
-class TimestampDomain:
+class TimestampDomain(DimensionDomain):
     """Instants, given as datetimes, dates, Timestamps or ISO 8601 text: nanoseconds since 1970, in 62 bits."""
 
-    name: ClassVar[str] = "timestamp"
+    name = "timestamp"
 
-    def point(self, item: object, path: str) -> tuple[int, int]:
-        at = self._nanoseconds(item, path)
-        return at, at + 1
-
-    def interval(self, interval: Interval, path: str) -> tuple[int, int]:
-        low, high = LOW, HIGH
-        if interval.low is not None:
-            low = self._nanoseconds(interval.low, path) + (interval.ends[0] == "(")
-        if interval.high is not None:
-            high = self._nanoseconds(interval.high, path) + (interval.ends[1] == "]")
-        return low, high
+    def cut(self, value: object, above: bool, path: str) -> int:
+        nanoseconds = _instant(value, path).nanoseconds
+        _check_size(nanoseconds, path)
+        return nanoseconds + above
 
     def parse(self, text: str) -> object:
         return Timestamp.parse(text)
@@ -180,14 +187,49 @@ class TimestampDomain:
     def show(self, low: int, high: int) -> Interval:
         return Interval(None if low == LOW else Timestamp(low), None if high == HIGH else Timestamp(high - 1))
 
-    def _nanoseconds(self, item: object, path: str) -> int:
-        instant = _instant(item, path)
-        _check_size(instant.nanoseconds, path)
-        return instant.nanoseconds
+
+class StringDomain(DimensionDomain):
+    """Text in code point order. A string is always a point: intervals are pairs or Interval objects."""
+
+    name = "string"
+
+    def __init__(self) -> None:
+        self.labels = Labels()
+
+    def cut(self, value: object, above: bool, path: str) -> int:
+        return self.labels.of(self._cut(value, above, path))
+
+    def point(self, item: object, path: str) -> tuple[int, int]:
+        return self.cut(item, False, path), self.cut(item, True, path)
+
+    def interval(self, interval: Interval, path: str) -> tuple[int, int]:
+        """As every domain; EmptyRegion before an empty interval gets labels."""
+        low, high = edge(STRING), edge(TIMESTAMP)
+        if interval.low is not None:
+            low = self._cut(interval.low, interval.ends[0] == "(", path)
+        if interval.high is not None:
+            high = self._cut(interval.high, interval.ends[1] == "]", path)
+        if not IntervalSet.between(low, high):
+            raise EmptyRegion("an interval with values", str(interval), path)
+        return (
+            LOW if low == edge(STRING) else self.labels.of(low),
+            HIGH if interval.high is None else self.labels.of(high),
+        )
+
+    def parse(self, text: str) -> object:
+        return text
+
+    def show(self, low: int, high: int) -> Interval:
+        return show_text(self.labels.cut_of, low, high)
+
+    def _cut(self, item: object, above: bool, path: str) -> Cut:
+        value = read_value(item, path)
+        if not isinstance(value, str):
+            raise RegionError("a string", repr(item), path)
+        return (after if above else before)(sort_key(value))
 
 
-AnyDomain: TypeAlias = NumberDomain | IntegerDomain | TimestampDomain | StringDomain
-DOMAINS: dict[str, type[AnyDomain]] = {
+DOMAINS: dict[str, type[DimensionDomain]] = {
     kind.name: kind for kind in (NumberDomain, IntegerDomain, StringDomain, TimestampDomain)
 }
 
@@ -198,7 +240,7 @@ def float_codes(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.where(bits >= 0, bits, -(bits & np.int64(_MAGNITUDE)))
 
 
-def widened(domain: AnyDomain, low: int, high: int, margin: float) -> tuple[int, int]:
+def widened(domain: DimensionDomain, low: int, high: int, margin: float) -> tuple[int, int]:
     """The cuts of an interval that was widened by a margin at both ends. For timestamps the margin is in seconds."""
     if isinstance(domain, NumberDomain):
         shown, most = domain.show(low, high), sys.float_info.max
@@ -209,13 +251,6 @@ def widened(domain: AnyDomain, low: int, high: int, margin: float) -> tuple[int,
     low = low if low == LOW else max(low - step, -_LARGEST)
     high = high if high == HIGH else max(high, min(high + step, _LARGEST))
     return low, high
-
-
-def _code(number: float, path: str) -> int:
-    if not math.isfinite(number):
-        raise RegionError("a finite number", repr(number), path)
-    bits: int = _BITS.unpack(_DOUBLE.pack(number))[0]
-    return bits if bits >= 0 else -(bits & _MAGNITUDE)
 
 
 def _decode(code: int) -> int | float:
@@ -235,11 +270,11 @@ def _number(text: str) -> int | float:
         return float(text)
 
 
-def _real(value: Value, path: str) -> int | float:
+def _real(item: object, path: str) -> int | float:
+    value = read_value(item, path)
     if type_of(value) != NUMBER:
-        raise RegionError("a number", repr(value), path)
+        raise RegionError("a number", repr(item), path)
     assert isinstance(value, int | float)
-    _check_size(value, path)
     return value
 
 

@@ -11,6 +11,9 @@ from whimbrel.model.errors import WhimbrelError
 class SpacesError(WhimbrelError):
     """The base of all errors of subject spaces."""
 
+    def __str__(self) -> str:  # that of KeyError has quotes
+        return str(self.args[0])
+
 
 class UnknownSpace(SpacesError, KeyError):
     """A space that is not defined; `available` lists those that are."""
@@ -19,9 +22,6 @@ class UnknownSpace(SpacesError, KeyError):
         self.space = space
         self.available = tuple(available)
         super().__init__(f"Expected a space of {', '.join(self.available) or 'those defined'}, but got {space!r}")
-
-    def __str__(self) -> str:
-        return str(self.args[0])
 
 
 class SpaceConflict(SpacesError):
@@ -72,9 +72,6 @@ class UnknownKey(SpacesError, KeyError):
         self.role = role
         self.key = key
         super().__init__(f"Expected the key of a {role}, but {key!r} is not there")
-
-    def __str__(self) -> str:
-        return str(self.args[0])
 
 
 class KeyKindError(SpacesError, TypeError):

@@ -26,9 +26,9 @@ import msgspec
 import numpy as np
 
 from whimbrel.model.values import Timestamp, to_value
-from whimbrel.spaces.column_batches import Columns
 from whimbrel.spaces.errors import JournalError
 from whimbrel.spaces.intervals import Interval
+from whimbrel.spaces.space_definitions import Columns
 from whimbrel.storage.array_file import Arrays, open_file, write_file
 from whimbrel.storage.atomic import make_directory, sync
 from whimbrel.storage.errors import Locked
@@ -55,6 +55,9 @@ class Journal:
             raise JournalError(directory, "it is open in another process or object") from None
         try:
             self.base = max((sequence for kind, sequence, _ in self._ours() if kind == "snapshot"), default=0)
+            newest = max((sequence for kind, sequence, _ in self._ours() if kind == "journal"), default=0)
+            if newest > self.base:
+                raise JournalError(self._path("snapshot", newest), "the snapshot before the journal is missing")
             self._file = self._open_log()
         except BaseException:
             self._lock.release()

@@ -1,4 +1,4 @@
-"""The domain of strings: cuts are labels, 64-bit integers in the order of the strings seen so far.
+"""Labels of strings: the cuts of a dimension of strings, 64-bit integers in the order of the strings seen so far.
 
 A new cut gets the middle of the gap between its neighbours, or a label one stride beyond the last. When a gap is used
 up, all cuts get new labels, and stored labels must be replaced: `relabelings` counts these events, and `renamed` is
@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
-from typing import ClassVar
 
 import numpy as np
 
-from whimbrel.model.intervals import Cut, IntervalSet, after, before, edge
-from whimbrel.model.values import STRING, TIMESTAMP, SortKey, sort_key
-from whimbrel.spaces.errors import EmptyRegion, RegionError
+from whimbrel.model.intervals import Cut
 from whimbrel.spaces.index.region_arrays import HIGH, LOW, Int64s
-from whimbrel.spaces.intervals import Interval, read_value
+from whimbrel.spaces.intervals import Interval
 
 _STRIDE = 1 << 32
 """The distance of new labels at either end of the list."""
@@ -108,49 +105,6 @@ class Labels:
         assert self._codes == sorted(set(self._codes))
         assert self._code_of == dict(zip(self._cuts, self._codes, strict=True))
         assert self.cut_of == dict(zip(self._codes, self._cuts, strict=True))
-
-
-class StringDomain:
-    """Text in code point order. A string is always a point: intervals are pairs or Interval objects.
-
-    Its methods are those of every domain (see `dimension_domains`).
-    """
-
-    name: ClassVar[str] = "string"
-
-    def __init__(self) -> None:
-        self.labels = Labels()
-
-    def point(self, item: object, path: str) -> tuple[int, int]:
-        key = self._key(item, path)
-        return self.labels.of(before(key)), self.labels.of(after(key))
-
-    def interval(self, interval: Interval, path: str) -> tuple[int, int]:
-        low, high = edge(STRING), edge(TIMESTAMP)
-        if interval.low is not None:
-            key = self._key(interval.low, path)
-            low = after(key) if interval.ends[0] == "(" else before(key)
-        if interval.high is not None:
-            key = self._key(interval.high, path)
-            high = after(key) if interval.ends[1] == "]" else before(key)
-        if not IntervalSet.between(low, high):
-            raise EmptyRegion("an interval with values", str(interval), path)
-        return (
-            LOW if low == edge(STRING) else self.labels.of(low),
-            HIGH if interval.high is None else self.labels.of(high),
-        )
-
-    def parse(self, text: str) -> object:
-        return text
-
-    def show(self, low: int, high: int) -> Interval:
-        return show_text(self.labels.cut_of, low, high)
-
-    def _key(self, item: object, path: str) -> SortKey:
-        value = read_value(item, path)
-        if not isinstance(value, str):
-            raise RegionError("a string", repr(item), path)
-        return sort_key(value)
 
 
 def show_text(cut_of: Mapping[int, Cut], low: int, high: int) -> Interval:

@@ -6,6 +6,7 @@ matches follows from the stored regions. Pairs are stored only for subscriptions
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
@@ -14,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from whimbrel.spaces.column_batches import Columns
 from whimbrel.spaces.dwell import SubscriptionOptions
+from whimbrel.spaces.errors import SpaceOptionError
 from whimbrel.spaces.journal import Journal, from_plain, to_plain
 from whimbrel.spaces.members import ALL, Members, NewMembers
 from whimbrel.spaces.notifications import Content, Key, NotificationBuilder, Notifications
 from whimbrel.spaces.pair_matching import RegionFilter, RegionFilters
 from whimbrel.spaces.saved_state import dump_state, load_state, read_saved, write_saved
-from whimbrel.spaces.space_definitions import Region, read_all
+from whimbrel.spaces.space_definitions import Columns, Region, read_all
 from whimbrel.spaces.state import SpaceState
 from whimbrel.spaces.validation import CallValidator, Change, Changes
 from whimbrel.storage.facts import Facts, checked_facts
@@ -301,7 +302,7 @@ class SubjectSpaces:
         self, method: str, positional: list[Any], named: dict[str, Any], now: float | None
     ) -> NotificationBuilder:
         """Journal a validated call, set the time, and let publications leave when their dwell is over."""
-        moment = max(time.time() if now is None else float(now), self._moment)
+        moment = max(_seconds(time.time() if now is None else now), self._moment)
         self._note(method, positional, named, moment)
         self._moment = moment
         to = NotificationBuilder()
@@ -329,3 +330,14 @@ class SubjectSpaces:
     def _check(self) -> None:
         """Assert that all structures agree."""
         self._state._check()
+
+
+def _seconds(now: float) -> float:
+    """A time in seconds; SpaceOptionError if it is not finite."""
+    try:
+        seconds = float(now)
+    except (TypeError, ValueError, OverflowError):
+        seconds = math.nan
+    if not math.isfinite(seconds):
+        raise SpaceOptionError("now", "a finite time in seconds", now)
+    return seconds

@@ -9,7 +9,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from whimbrel.spaces.column_batches import Columns, encode_columns
 from whimbrel.spaces.dimension_domains import widened
 from whimbrel.spaces.dwell import SubscriptionOptions
 from whimbrel.spaces.errors import EmptyRegion, KeyExists, RegionError, SpaceOptionError
@@ -17,7 +16,7 @@ from whimbrel.spaces.index.region_arrays import Int32s, Regions
 from whimbrel.spaces.index.region_rows import changed
 from whimbrel.spaces.members import COMPLEX, Members, NewMembers
 from whimbrel.spaces.notifications import Key
-from whimbrel.spaces.space_definitions import Cells, Region
+from whimbrel.spaces.space_definitions import Cells, Columns, Region, encode_columns
 from whimbrel.spaces.state import SpaceState
 
 Change: TypeAlias = Region | Sequence[Region]

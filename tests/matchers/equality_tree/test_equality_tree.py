@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whimbrel.matchers.equality_tree import EqualityTree, equality_tree, level_tree
-from whimbrel.matchers.equality_tree.invariants import paths
+from whimbrel.matchers.equality_tree import equality_tree, level_tree
+from whimbrel.matchers.equality_tree.equality_tree import EqualityTree
+from whimbrel.matchers.equality_tree.level_tree import paths
 from whimbrel.matchers.options import MatcherOptionError
-from whimbrel.model.errors import LimitExceeded, UnsupportedEvent, UnsupportedFilter
+from whimbrel.model.errors import UnsupportedEvent, UnsupportedFilter
 from whimbrel.model.filter import Filter
 from whimbrel.model.limits import Limit
 from whimbrel.model.values import NUMBER
@@ -150,33 +151,10 @@ def test_all_attributes_can_be_index_attributes() -> None:
     assert tree.match({"a": 1, "b": 2}) == [0, 1, 2]
 
 
-def test_index_on_factors_what_is_there_and_refuses_unknown_attributes() -> None:
-    tree = tree_of((1, 2), (None, 2), (2, None))
-    with pytest.raises(MatcherOptionError, match="nope") as caught:
-        tree.index_on("a", "nope")
-    assert caught.value.option == "index_attributes"
-    assert tree.index_attributes == ()
-    assert tree.match({"a": 1, "b": 2}) == [0, 1]
-    tree.index_on("a")
-    assert tree.match({"a": 1, "b": 2}) == [0, 1]
-    assert tree.stats()["subtrees"] == 3
-    tree._check()
-
-
 @pytest.mark.parametrize("index", ["a", ("a", "a"), (1,), 5])
 def test_bad_index_attributes_are_refused(index: Any) -> None:
     with pytest.raises(MatcherOptionError, match="index_attributes"):
         EqualityTree(index_attributes=index)
-
-
-def test_index_on_refuses_too_many_copies_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(equality_tree, "COPIES", Limit("factored copies", 18, "copies", "test"))
-    tree = tree_of(*((i, 1) for i in range(9)), (None, 1))
-    with pytest.raises(LimitExceeded, match="factored copies"):
-        tree.index_on("a")
-    assert tree.index_attributes == ()
-    tree.index_on("b")
-    assert tree.match({"a": 3, "b": 1}) == [3, 9]
 
 
 def test_of_the_index_attributes_only_those_take_part_that_make_few_copies(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import compares, events
-from whimbrel.matchers.gryphon_tree import GryphonTree
 from whimbrel.matchers.gryphon_tree.general_tree import GeneralLeaf, GeneralNode
+from whimbrel.matchers.gryphon_tree.gryphon_tree import GryphonTree
 from whimbrel.matchers.options import MatcherOptionError
 from whimbrel.model import expression as x
 from whimbrel.model.errors import UnsupportedEvent, UnsupportedFilter
@@ -37,7 +37,8 @@ def drawn(tree: GryphonTree) -> list[str]:
             return [f"{head} {sorted(at.numbers)}"]
         out = [f"{head} {at.test}"]
         for result, child in at.edges.items():
-            out += lines(child, str(result if isinstance(result, bool) else result and result[1]), depth + 1)
+            if result is not None:
+                out += lines(child, str(result if isinstance(result, bool) else result[1]), depth + 1)
         return out + (lines(at.star, "*", depth + 1) if at.star else [])
 
     return lines(tree._tree.root, "-", 0) if tree._tree.root else []
@@ -167,7 +168,7 @@ def test_searches_lead_to_the_compiled_form_and_a_change_away_from_it() -> None:
     tree.add(2, "a = 1 AND b = 1")
     assert tree._frozen is None
     assert tree.match({"a": 1, "b": 1}) == [0, 1, 2]
-    assert tree.stats()["nodes_visited"] == 0
+    assert "nodes_visited" not in tree.stats()
 
 
 def test_a_test_outlives_the_subscription_that_brought_it() -> None:

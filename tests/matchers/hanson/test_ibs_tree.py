@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import numbers, strings
-from whimbrel.matchers.hanson.ibs_tree import IbsNode, IbsTree, nodes_of, rotate_left, rotate_right
+from whimbrel.matchers.hanson.ibs_tree import IbsNode, IbsTree, MarkedInterval, nodes_of, rotate
 from whimbrel.model.intervals import IntervalSet, compare_set
 from whimbrel.model.normal_form import key_of
 from whimbrel.model.values import NUMBER, STRING
@@ -26,7 +26,9 @@ def interval(op: str, value: object, other: object = None) -> IntervalSet:
 
 
 def answers(tree: IbsTree, value: object) -> list[int]:
-    found = [member for hit in tree.stab(value) for member in hit.members]
+    hits: list[MarkedInterval] = []
+    tree.search(value, hits)
+    found = [member for hit in hits for member in hit.members]
     assert len(found) == len(set(found))
     return sorted(found)
 
@@ -92,23 +94,20 @@ def test_after_rotations_intervals_can_still_be_removed() -> None:
         rotate_somewhere(tree, rng)
     for member in list(sets)[::2]:
         tree.remove(*sets.pop(member).cuts, member)
-    marked = {hit for node in nodes_of(tree.root) for marks in (node.lt, node.eq, node.gt) for hit in marks}
+    marked = {hit for node in nodes_of(tree.root) for marks in node.marks for hit in marks}
     assert {member for hit in marked for member in hit.members} == sets.keys()
 
 
 def rotate_somewhere(tree: IbsTree, rng: random.Random) -> None:
     """One rotation at a random node, without regard to balance."""
-    above = {id(child): node for node in nodes_of(tree.root) for child in (node.left, node.right) if child}
-    node = rng.choice([node for node in nodes_of(tree.root) if node.left or node.right])
-    turns = [turn for turn, child in ((rotate_right, node.left), (rotate_left, node.right)) if child]
+    above = {id(child): node for node in nodes_of(tree.root) for child in node.children if child}
+    node = rng.choice([node for node in nodes_of(tree.root) if any(node.children)])
     parent = above.get(id(node))
-    lifted = rng.choice(turns)(node)
+    lifted = rotate(node, rng.choice([side for side in (0, 1) if node.children[side]]))
     if parent is None:
         tree.root = lifted
-    elif parent.left is node:
-        parent.left = lifted
     else:
-        parent.right = lifted
+        parent.children[parent.children.index(node)] = lifted
 
 
 def test_sorted_keys_make_a_flat_tree() -> None:

@@ -21,7 +21,7 @@ def test_the_number_of_zeros_puts_a_subscription_into_the_trees_of_the_survey_s_
     matcher = filled("modified_rapid", ["01101"], c=3)
     zeros_forest = matcher._trees.forests[1]
     found = [
-        {slot for block in blocks for slot in matcher._trees.search(block.tree, 0b10110, 0b01001, matcher._tallies)}
+        {slot for block in blocks for slot in matcher._trees.search(block.tree, 0b10110, 0b01001, matcher._counters)}
         for blocks in zeros_forest
     ]
     assert found == [set(), set(), {1}, {1}]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from whimbrel.matchers import make
 from whimbrel.matchers.options import MatcherOptionError
 from whimbrel.matchers.rapid.forests import FULL, block_bounds
-from whimbrel.matchers.rapid.property_matcher import PropertyMatcher
+from whimbrel.matchers.rapid.rapid import PropertyMatcher
 from whimbrel.model.errors import EventError, UnsupportedFilter
 from whimbrel.model.subscription import Id
 
@@ -69,7 +69,7 @@ def work(matcher: PropertyMatcher, events: list[str], full: bool = False) -> int
     for event in events:
         if full:
             ones = int(event[::-1], 2)
-            matcher._trees.search(FULL, ones, ~ones & ((1 << len(event)) - 1), matcher._tallies)
+            matcher._trees.search(FULL, ones, ~ones & ((1 << len(event)) - 1), matcher._counters)
         else:
             ask(matcher, event)
     return int(matcher.stats()["nodes_visited"]) - int(before)
@@ -187,4 +187,4 @@ def test_work_is_not_counted_when_counting_is_off() -> None:
     matcher = make("rapid", count=False)
     matcher.add(1, "a = 1")
     assert matcher.match({"a": 1}) == [1]
-    assert matcher.stats()["nodes_visited"] == matcher.stats()["ones_searches"] == 0
+    assert not matcher.stats().keys() & {"nodes_visited", "ones_searches"}

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.strategies import interval_sets, values
 from whimbrel.matchers import make
 from whimbrel.matchers.options import MatcherOptionError
-from whimbrel.matchers.sgim import Sgim
 from whimbrel.matchers.sgim.predicate_groups import PredicateTable, group_count
+from whimbrel.matchers.sgim.sgim import Sgim
 from whimbrel.model.filter import Filter
 from whimbrel.model.intervals import compare_set
 from whimbrel.model.normal_form import key_of
@@ -151,5 +151,4 @@ def test_an_unknown_grouping_is_a_typed_error() -> None:
 def test_work_is_not_counted_when_counting_is_off() -> None:
     matcher = filled(["a = 1", "a = 2"], count=False)
     assert matcher.match({"a": 1}) == [0]
-    stats = matcher.stats()
-    assert stats["groups_deleted"] == stats["groups_evaluated"] == stats["predicate_evaluations"] == 0
+    assert not matcher.stats().keys() & {"groups_deleted", "groups_evaluated", "predicate_evaluations"}

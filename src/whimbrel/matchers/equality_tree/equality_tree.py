@@ -1,4 +1,4 @@
-"""The equality tree: a level per attribute, an edge per value, a leaf per subscription, and four ways to visit less.
+"""The equality tree of Gryphon.
 
 Compiled loops (`level_kernels`) search flat arrays that are built in batches (`level_tree`). Subscriptions that were
 added since the last batch are in a small tree of Python objects that is searched as well (`overlay_tree`). A removed
@@ -15,47 +15,35 @@ from whimbrel.matchers.base import Stats
 from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.matchers.conjunction_rows import ATTR, LOW, ConjunctionRows
 from whimbrel.matchers.equality_tree.factoring import COPIES, Factoring, copies
-from whimbrel.matchers.equality_tree.invariants import check_tree
 from whimbrel.matchers.equality_tree.level_kernels import STAR
-from whimbrel.matchers.equality_tree.level_tree import FrozenTree
+from whimbrel.matchers.equality_tree.level_tree import FrozenTree, check_tree
 from whimbrel.matchers.equality_tree.overlay_tree import Overlay, Tests
+from whimbrel.matchers.event_grid import EventGrid
 from whimbrel.matchers.frozen import FrozenMatcher
-from whimbrel.matchers.options import MatcherOptionError, check_names
+from whimbrel.matchers.options import check_names
 from whimbrel.matchers.papers import Paper
 from whimbrel.matchers.runs import Int32s, Int64s
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event
-from whimbrel.ranks.encoding.event_grid import EventGrid
 
 _LEAST_BATCH, _LARGEST_OVERLAY = 4, 4_096
 
 
 class EqualityTree(FrozenMatcher):
-    """Conjunctions of equalities, matched by walking down a tree whose levels are the attributes.
+    """A tree with a level per attribute, an edge per value, a leaf per conjunction, and four ways to visit less.
 
     At a node of level i an event follows the edge of its i-th value and the `*` edge. The options, each of which can be
     switched off, change how many nodes that visits, never the answer:
 
     - `collapse` leaves out nodes whose only edge is `*` (5.1);
     - `successors` follows `*` edges only where the walk is blocked, through lists made beforehand that lead to each
-      other node at most once (5.2, with the trailing-run definition; the paper's general one would visit nodes again,
-      AMB-5a);
+      other node at most once (5.2, AMB-5a); lists of more than 64 entries per node are not made;
     - `aggressive` takes successors off those lists that must be blocked too (5.3; nothing without `successors`);
-    - `index_attributes` factor the tree: one tree per combination of their values, each without these levels. Unseen
-      and missing values have a bucket of their own, which the paper's closed domain does not need (AMB-5b).
+    - `index_attributes` factor the tree: one tree per combination of their values, each without these levels (AMB-5b).
+      Only as many take part, from the first on, as make at most 4,000,000 copies of conjunctions.
 
-    `order` names the attributes of the first levels; the others follow, those that most subscriptions test first.
-    `count` counts visited nodes and comparisons for `stats()`.
-
-    Successor lists of more than 64 entries per node are not made, and of `index_attributes` only as many take part,
-    from the first on, as make at most 4,000,000 copies of subscriptions: `stats()` shows what was built.
-
-    Measured on the gryphon workload at 25,000, in one process, medians of CPU time per event of a table: 43 us with
-    every option off; 14 us with `collapse`, which is 68 % less (the paper: about 60 %); 11 us with all options and
-    a1, a2, a3 as index attributes, a factor of 3.8. Nodes visited: 2,031, 449 and 222. One claim does not reproduce:
-    successor sets with aggressive refinement visit a fifth fewer nodes than `collapse` alone (363), as the paper's 20 %
-    more speed suggests, but take the same time, because on a machine with caches to read the lists costs what the
-    visits did. To read a single event from Python objects takes some 300 us, in which these differences drown.
+    `order` names the attributes of the first levels; the others follow, those that most conjunctions test first.
+    `stats()` shows what was built.
 
     >>> from whimbrel.matchers import make
     >>> tree = make("equality_tree", count=True)
@@ -95,23 +83,6 @@ class EqualityTree(FrozenMatcher):
     def levels(self) -> tuple[str, ...]:
         """The attributes of the compiled levels, from the root down."""
         return tuple(self._rows.dictionary.names[level] for level in self._tree.levels)
-
-    def index_on(self, *attributes: str) -> None:
-        """Factor the tree on other attributes; MatcherOptionError for one that no subscription tests.
-
-        Nothing changes on an error, which is LimitExceeded if factoring would make too many copies.
-        """
-        names = check_names(self.name, "index_attributes", attributes)
-        unknown = [name for name in names if name not in self.attributes()]
-        if unknown:
-            raise MatcherOptionError(
-                self.name, "index_attributes", "attributes that subscriptions test", ", ".join(unknown)
-            )
-        self.freeze()
-        numbers = {name: number for number, name in enumerate(self._rows.dictionary.names)}
-        COPIES.check(copies(_table(self._rows), [numbers[name] for name in names]), ", ".join(names))
-        self.index_attributes = names
-        self.freeze()
 
     def freeze(self) -> None:
         """Compile everything that is stored."""

@@ -9,9 +9,11 @@ growing arrays inside would take.
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
-from whimbrel.compiled.jit import helper, kernel
+from whimbrel.compiled.helpers import lower_bound
+from whimbrel.compiled.jit import helper, inlined, kernel
+from whimbrel.matchers.runs import Int32s, Int64s
 
 STAR = -1
 NONE = -1
@@ -26,7 +28,7 @@ PACKED = 5
 
 
 @helper
-def _put(work: np.ndarray, place: int, low: int, high: int, level: int, parent: int, slot: int) -> None:
+def _put(work: Int32s, place: int, low: int, high: int, level: int, parent: int, slot: int) -> None:
     work[place, 0] = low
     work[place, 1] = high
     work[place, 2] = level
@@ -36,14 +38,14 @@ def _put(work: np.ndarray, place: int, low: int, high: int, level: int, parent: 
 
 @kernel
 def grow(
-    rows: np.ndarray,
-    starts: np.ndarray,
+    rows: Int32s,
+    starts: Int32s,
     collapse: bool,
     stubs: bool,
-    nodes: np.ndarray,
-    edges: np.ndarray,
-    work: np.ndarray,
-    roots: np.ndarray,
+    nodes: Int32s,
+    edges: Int32s,
+    work: Int32s,
+    roots: Int32s,
 ) -> tuple[int, int]:
     """Grow one tree from each stretch of rows that `starts` begins; return the number of nodes and of edges.
 
@@ -106,7 +108,7 @@ def grow(
 
 
 @helper
-def find(nodes: np.ndarray, edges: np.ndarray, node: int, rank: int) -> int:
+def find(nodes: Int32s, edges: Int32s, node: int, rank: int) -> int:
     """The child of a node by the edge of this rank, or NONE."""
     low, high = nodes[node, EDGES], nodes[node, EDGES_END]
     while low < high:
@@ -121,7 +123,7 @@ def find(nodes: np.ndarray, edges: np.ndarray, node: int, rank: int) -> int:
 
 
 @helper
-def _push(work: np.ndarray, top: int, found: np.ndarray, low: int, high: int) -> int:
+def _push(work: Int32s, top: int, found: Int32s, low: int, high: int) -> int:
     """Push found[low:high]; the new top, or -1 if the buffer is full."""
     if top + high - low > work.size:
         return -1
@@ -132,7 +134,7 @@ def _push(work: np.ndarray, top: int, found: np.ndarray, low: int, high: int) ->
 
 
 @kernel
-def relate(nodes: np.ndarray, edges: np.ndarray, start: np.ndarray, found: np.ndarray, work: np.ndarray) -> int:
+def relate(nodes: Int32s, edges: Int32s, start: Int32s, found: Int32s, work: Int32s) -> int:
     """Fill the CSR of every node's successors but for its own `*` child, resolved (section 5.2); return the entries.
 
     With T(P) known for the parent P of N, and x the value between them, T(N) is P's `*` child and what each X of T(P)
@@ -169,7 +171,7 @@ def relate(nodes: np.ndarray, edges: np.ndarray, start: np.ndarray, found: np.nd
 
 
 @helper
-def _is_part(nodes: np.ndarray, edges: np.ndarray, one: int, other: int) -> bool:
+def _is_part(nodes: Int32s, edges: Int32s, one: int, other: int) -> bool:
     """Whether every value that leaves node `one` leaves node `other` too."""
     place, end = nodes[other, EDGES], nodes[other, EDGES_END]
     for edge in range(nodes[one, EDGES], nodes[one, EDGES_END]):
@@ -182,16 +184,16 @@ def _is_part(nodes: np.ndarray, edges: np.ndarray, one: int, other: int) -> bool
 
 @kernel
 def refine(
-    nodes: np.ndarray,
-    edges: np.ndarray,
-    start: np.ndarray,
-    found: np.ndarray,
+    nodes: Int32s,
+    edges: Int32s,
+    start: Int32s,
+    found: Int32s,
     levels: int,
     collapse: bool,
     aggressive: bool,
-    ends: np.ndarray,
-    lists: np.ndarray,
-    work: np.ndarray,
+    ends: Int32s,
+    lists: Int32s,
+    work: Int32s,
 ) -> int:
     """Fill the CSR of the final lists, in which a successor that must be blocked too gives way to its own.
 
@@ -226,21 +228,32 @@ def refine(
     return size
 
 
-@helper
+class PackedTree(NamedTuple):
+    """What the search reads. The four arrays from `attributes` on give the key of an event; `buckets` are all keys."""
+
+    nodes: Int32s  # [node, PACKED]
+    edges: Int32s
+    stubs: Int32s  # [stub, 2]: its list
+    lists: Int32s
+    rows: Int32s
+    attributes: Int32s
+    starts: Int32s
+    digits: Int32s
+    strides: Int64s
+    buckets: Int64s
+    roots: Int32s
+
+
+@inlined
 def search(
-    packed: np.ndarray,
-    edges: np.ndarray,
-    stubs: np.ndarray,
-    lists: np.ndarray,
-    rows: np.ndarray,
+    tree: PackedTree,
     successors: bool,
-    first: np.ndarray,
-    event: int,
+    values: Int32s,
     root: int,
-    stack: np.ndarray,
-    out: np.ndarray,
+    stack: Int32s,
+    out: Int32s,
     size: int,
-    counters: np.ndarray | None,
+    counters: Int64s | None,
 ) -> int:
     """Append the rows that an event satisfies to `out`, of which `size` are taken; return how many are taken then.
 
@@ -248,6 +261,7 @@ def search(
     event's value and nothing else or, where there is none, the list. A child below NONE is a stub, which is nothing but
     a list.
     """
+    packed, edges, lists = tree.nodes, tree.edges, tree.lists
     visited = comparisons = 0
     stack[0] = root
     top = 1
@@ -259,10 +273,10 @@ def search(
         child = NONE
         if attribute == NONE:
             for place in range(low, high):
-                out[size] = rows[place]
+                out[size] = tree.rows[place]
                 size += 1
         else:
-            rank = first[event, attribute]
+            rank = values[attribute]
             while high - low > 8:
                 middle = (low + high) >> 1
                 comparisons += 1
@@ -286,7 +300,7 @@ def search(
             top += 1
         elif child != NONE:
             stub = -2 - child
-            for place in range(stubs[stub, 0], stubs[stub, 1]):
+            for place in range(tree.stubs[stub, 0], tree.stubs[stub, 1]):
                 stack[top] = lists[place]
                 top += 1
     if counters is not None:
@@ -297,45 +311,27 @@ def search(
 
 @kernel
 def run(
-    packed: np.ndarray,
-    edges: np.ndarray,
-    stubs: np.ndarray,
-    lists: np.ndarray,
-    rows: np.ndarray,
+    tree: PackedTree,
     successors: bool,
-    indexed: np.ndarray,
-    starts: np.ndarray,
-    digits: np.ndarray,
-    strides: np.ndarray,
-    buckets: np.ndarray,
-    roots: np.ndarray,
-    first: np.ndarray,
+    first: Int32s,
     event: int,
     most: int,
-    stack: np.ndarray,
-    out: np.ndarray,
-    ends: np.ndarray,
-    counters: np.ndarray | None,
+    stack: Int32s,
+    out: Int32s,
+    ends: Int64s,
+    counters: Int64s | None,
 ) -> int:
     """Search events from `event` on, each in the tree of its bucket, while `out` holds `most` rows more."""
-    size = 0
+    buckets, size = tree.buckets, 0
     while event < first.shape[0] and size + most <= out.size:
         key = 0
-        for place in range(indexed.size):
-            rank = first[event, indexed[place]]
+        for place in range(tree.attributes.size):
+            rank = first[event, tree.attributes[place]]
             if rank != NONE:
-                key += digits[starts[place] + rank] * strides[place]
-        low, high = 0, buckets.size
-        while low < high:
-            middle = (low + high) >> 1
-            if buckets[middle] < key:
-                low = middle + 1
-            else:
-                high = middle
-        if low < buckets.size and buckets[low] == key:
-            size = search(
-                packed, edges, stubs, lists, rows, successors, first, event, roots[low], stack, out, size, counters
-            )
+                key += tree.digits[tree.starts[place] + rank] * tree.strides[place]
+        bucket = lower_bound(buckets, 0, buckets.size, key)
+        if bucket < buckets.size and buckets[bucket] == key:
+            size = search(tree, successors, first[event], tree.roots[bucket], stack, out, size, counters)
         ends[event] = size
         event += 1
     return event

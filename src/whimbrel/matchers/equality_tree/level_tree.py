@@ -1,21 +1,28 @@
 """The frozen form of the equality tree: built from all subscriptions at once, searched in compiled loops.
 
 A subscription is a row of ranks, `STAR` where it does not test an attribute. The rows, sorted level by level, are a
-tree, or one tree per bucket where index attributes factor it.
+tree, or one tree per bucket where index attributes factor it. `check_tree` asserts that the paths of a tree are its
+subscriptions, and that its lists lead to each node once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from random import Random
 
 import numpy as np
 
 from whimbrel.matchers.equality_tree import level_kernels as kernels
-from whimbrel.matchers.equality_tree.factoring import Factoring
-from whimbrel.matchers.runs import Int32s, Int64s
+from whimbrel.matchers.equality_tree.factoring import OTHER, Factoring
+from whimbrel.matchers.runs import Int32s, Int64s, bytes_of
 
 ENTRIES_PER_NODE = 64
 """Successor entries per node, on average, above which a tree is searched without successor sets."""
+
+_TREES, _EVENTS = 8, 8  # how many trees of a factored one are walked, and by how many events each
+
+Path = tuple[int, ...]
+"""The ranks on the edges from the root to a node, one per level above it, `STAR` for `*`."""
 
 
 class FrozenTree:
@@ -109,20 +116,25 @@ class FrozenTree:
         edges = self.edges.copy()
         edges[:, 1] = number[edges[:, 1]]
         stubs = packed[stub][:, [kernels.LIST, kernels.LIST_END]]
-        self._packed = packed[~stub], edges, stubs, number[self.lists], self.rows
-        self._packed_roots = number[self.roots]
+        factoring = self.factoring
+        self._packed = kernels.PackedTree(
+            packed[~stub],
+            edges,
+            stubs,
+            number[self.lists],
+            self.rows,
+            factoring.attributes,
+            factoring.starts,
+            factoring.digits,
+            factoring.strides,
+            self.buckets,
+            number[self.roots],
+        )
         self._stack = np.empty(len(nodes) + 1, np.int32)
 
     def run(self, first: Int32s, event: int, most: int, out: Int32s, ends: Int64s, counters: Int64s | None) -> int:
         """Search events by their ranks, from `event` on, while `out` has capacity for `most` rows; where it stopped."""
-        factoring = self.factoring
-        return int(
-            kernels.run(
-                *self._packed, self.successors, factoring.attributes, factoring.starts, factoring.digits,
-                factoring.strides, self.buckets, self._packed_roots, first, event, most, self._stack, out, ends,
-                counters,
-            )
-        )  # fmt: skip
+        return kernels.run(self._packed, self.successors, first, event, most, self._stack, out, ends, counters)
 
     def list_of(self, node: int) -> list[int]:
         """The nodes on the list of a node."""
@@ -132,5 +144,115 @@ class FrozenTree:
     @property
     def nbytes(self) -> int:
         """The bytes of the arrays that the search reads."""
-        arrays = (*self._packed, self.factoring.digits, self.buckets, self._packed_roots)
-        return sum(array.nbytes for array in arrays)
+        return bytes_of(self._packed)
+
+
+def check_tree(tree: FrozenTree, table: Int32s) -> None:
+    """Assert all invariants; `table` holds the subscriptions."""
+    where = paths(tree)
+    _check_links(tree)
+    _check_leaves(tree, table, where)
+    assert len(tree.lists) == 0 or 0 <= tree.lists.min() <= tree.lists.max() < len(tree.nodes)
+    roots = tree.roots.tolist()
+    for root in Random(len(roots)).sample(roots, min(_TREES, len(roots))):
+        _check_once(tree, root, where)
+
+
+def paths(tree: FrozenTree) -> list[tuple[int, Path]]:
+    """The bucket and the path of every node; levels that were left out are `*`."""
+    buckets = dict(zip(tree.roots.tolist(), tree.buckets.tolist(), strict=True))
+    out: list[tuple[int, Path]] = []
+    for node, fields in enumerate(tree.nodes.tolist()):
+        parent = fields[kernels.PARENT]
+        bucket, path = (buckets[node], ()) if parent == kernels.NONE else out[parent]
+        if parent != kernels.NONE:
+            path = (*path, fields[kernels.LABEL])
+        out.append((bucket, path + (kernels.STAR,) * (fields[kernels.LEVEL] - len(path))))
+    return out
+
+
+def _check_links(tree: FrozenTree) -> None:
+    """Every node but the roots hangs on exactly one edge, which is its parent's and carries its label."""
+    hung: dict[int, tuple[int, int]] = {}
+    for node, fields in enumerate(tree.nodes.tolist()):
+        edges = tree.edges[fields[kernels.EDGES] : fields[kernels.EDGES_END]].tolist()
+        assert [rank for rank, _ in edges] == sorted({rank for rank, _ in edges})
+        if fields[kernels.STAR_CHILD] != kernels.NONE:
+            edges.append([kernels.STAR, fields[kernels.STAR_CHILD]])
+        is_leaf = fields[kernels.LEVEL] == len(tree.levels)
+        assert is_leaf != bool(edges), "a leaf with edges, or an inner node without"
+        for rank, child in edges:
+            assert child not in hung and child > node
+            hung[child] = (node, rank)
+    roots = set(tree.roots.tolist())
+    assert hung.keys() | roots == set(range(len(tree.nodes))) and not hung.keys() & roots
+    for child, link in hung.items():
+        assert tuple(tree.nodes[child, [kernels.PARENT, kernels.LABEL]].tolist()) == link
+
+
+def _check_leaves(tree: FrozenTree, table: Int32s, where: list[tuple[int, Path]]) -> None:
+    """pred(leaf) is the conjunction of each of its subscriptions, and each has a leaf in every bucket that it fits."""
+    indexed = tree.factoring.attributes.tolist()
+    tested = set(indexed) | set(tree.levels)
+    digits = {bucket: tree.factoring.digits_of(bucket) for bucket in tree.buckets.tolist()}
+    found: dict[int, set[int]] = {row: set() for row in range(len(table))}
+    for node, (bucket, path) in enumerate(where):
+        if len(path) == len(tree.levels):
+            for row in tree.rows[tree.nodes[node, kernels.ROWS] : tree.nodes[node, kernels.ROWS_END]].tolist():
+                assert tuple(table[row, tree.levels].tolist()) == path and bucket not in found[row]
+                found[row].add(bucket)
+    for row, buckets in found.items():
+        ranks = table[row].tolist()
+        assert all(ranks[a] == kernels.STAR for a in range(len(ranks)) if a not in tested)
+        wanted = [_digit(tree, place, ranks[column]) for place, column in enumerate(indexed)]
+        fitting = {
+            bucket for bucket, has in digits.items() if all(w in (None, d) for w, d in zip(wanted, has, strict=True))
+        }
+        assert buckets == fitting
+
+
+def _digit(tree: FrozenTree, place: int, rank: int) -> int | None:
+    """The digit of a subscription's value of an index attribute, None if it does not test it."""
+    if rank == kernels.STAR:
+        return None
+    digit = int(tree.factoring.digits[tree.factoring.starts[place] + rank])
+    assert digit != OTHER
+    return digit
+
+
+def _check_once(tree: FrozenTree, root: int, where: list[tuple[int, Path]]) -> None:
+    """The search visits no node twice, and misses no leaf."""
+    random = Random(root)
+    bucket = where[root][0]
+    leaves = {n: path for n, (b, path) in enumerate(where) if b == bucket and len(path) == len(tree.levels)}
+    pools = [[kernels.NONE, *{path[level] for path in leaves.values()}] for level in range(len(tree.levels))]
+    for _ in range(_EVENTS):
+        base = random.choice(list(leaves.values()))
+        ranks = [rank if rank != kernels.STAR else random.choice(pool) for rank, pool in zip(base, pools, strict=True)]
+        seen = _walk(tree, root, ranks)
+        assert len(seen) == len(set(seen)), "a node visited twice"
+        fitting = {
+            leaf
+            for leaf, path in leaves.items()
+            if all(label in (kernels.STAR, rank) for label, rank in zip(path, ranks, strict=True))
+        }
+        assert leaves.keys() & set(seen) == fitting
+
+
+def _walk(tree: FrozenTree, root: int, ranks: list[int]) -> list[int]:
+    """The nodes that the compiled search visits, and those that it passes through."""
+    seen: list[int] = []
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        seen.append(node)
+        level = int(tree.nodes[node, kernels.LEVEL])
+        child = kernels.NONE
+        if level < len(tree.levels) and ranks[level] != kernels.NONE:
+            edges = tree.edges[tree.nodes[node, kernels.EDGES] : tree.nodes[node, kernels.EDGES_END]].tolist()
+            child = dict(edges).get(ranks[level], kernels.NONE)
+        if child != kernels.NONE:
+            stack.append(child)
+        if child == kernels.NONE or not tree.successors:
+            stack += tree.list_of(node)
+    return seen

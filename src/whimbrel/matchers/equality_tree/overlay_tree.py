@@ -14,22 +14,11 @@ Tests = tuple[tuple[str, SortKey], ...]
 
 
 class _Node:
-    __slots__ = ("edges", "numbers", "star")
+    __slots__ = ("edges", "numbers")
 
     def __init__(self) -> None:
-        self.edges: dict[SortKey, _Node] = {}
-        self.star: _Node | None = None
+        self.edges: dict[SortKey | None, _Node] = {}  # None is `*`
         self.numbers: set[int] = set()
-
-    def child(self, key: SortKey | None) -> _Node:
-        if key is not None:
-            return self.edges.setdefault(key, _Node())
-        if self.star is None:
-            self.star = _Node()
-        return self.star
-
-    def is_bare(self) -> bool:
-        return not (self.edges or self.numbers or self.star)
 
 
 class Overlay:
@@ -53,7 +42,7 @@ class Overlay:
         self.tests[number] = tests
         node = self._root
         for key in self._path(tests):
-            node = node.child(key)
+            node = node.edges.setdefault(key, _Node())
         node.numbers.add(number)
 
     def remove(self, number: int) -> None:
@@ -61,15 +50,12 @@ class Overlay:
         keys = self._path(self.tests.pop(number))
         path = [self._root]
         for key in keys:
-            path.append(path[-1].child(key))
+            path.append(path[-1].edges[key])
         path[-1].numbers.remove(number)
         for parent, key, node in zip(reversed(path[:-1]), reversed(keys), reversed(path[1:]), strict=True):
-            if not node.is_bare():
+            if node.edges or node.numbers:
                 break
-            if key is None:
-                parent.star = None
-            else:
-                del parent.edges[key]
+            del parent.edges[key]
 
     def search(self, event: Event) -> tuple[list[int], int]:
         """The numbers that the event matches, and how many nodes were visited."""
@@ -81,11 +67,9 @@ class Overlay:
             node, level = stack.pop()
             visited += 1
             found += node.numbers
-            key = keys[level] if level < len(keys) else None
-            if node.star is not None:
-                stack.append((node.star, level + 1))
-            if key is not None and (child := node.edges.get(key)) is not None:
-                stack.append((child, level + 1))
+            for key in {None, keys[level]} if node.edges else ():
+                if key in node.edges:
+                    stack.append((node.edges[key], level + 1))
         return found, visited
 
     def _path(self, tests: Tests) -> list[SortKey | None]:
@@ -100,8 +84,6 @@ class Overlay:
             node = stack.pop()
             count += 1
             stack += node.edges.values()
-            if node.star is not None:
-                stack.append(node.star)
         return count
 
     def check(self) -> None:
@@ -110,9 +92,7 @@ class Overlay:
         stack: list[tuple[_Node, list[SortKey | None]]] = [(self._root, [])]
         while stack:
             node, path = stack.pop()
-            assert node is self._root or not node.is_bare()
+            assert node is self._root or node.edges or node.numbers
             held.update((number, path) for number in node.numbers)
             stack += ((child, [*path, key]) for key, child in node.edges.items())
-            if node.star is not None:
-                stack.append((node.star, [*path, None]))
         assert held == {number: self._path(tests) for number, tests in self.tests.items()}

@@ -1,59 +1,121 @@
 """The general matching tree as linked nodes: insert by walking down, delete by parent pointers, search.
 
-Gryphon, section 3 and appendix A, with the corrections that `GryphonTree` names (docs/papers.md).
+Gryphon, section 3 and appendix A, with the corrections that `GryphonTree` names (docs/papers.md). The elementary tests
+are `examine(a)`, which gives the value of a, and `lt(a, c)` and `le(a, c)`, which ask whether a lies below a cut: just
+before c, or just after it. Where a test says nothing, because a is missing or of another type, its result is ABSENT.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
-from whimbrel.matchers.gryphon_tree.elementary_tests import (
-    Interval,
-    Predicates,
-    Result,
-    TreeTest,
-    interval_of,
-    predicates_of,
-)
 from whimbrel.model.conjunction import Conjunction
+from whimbrel.model.constraint import Constraint
 from whimbrel.model.event import Event
+from whimbrel.model.intervals import Cut, after, before, edge
+from whimbrel.model.values import TYPE_NAMES, SortKey, from_key
 
-STAR: Result = None
-"""The label of a don't-care edge."""
+Result = SortKey | bool | None
+"""A value that was examined, whether it lies below the cut, or ABSENT."""
+
+Interval = tuple[Cut, Cut]
+Predicates = dict["TreeTest", Result]
+"""test -> result, in the order of the tests."""
+
+ABSENT = STAR = None
+"""No test has the result that a don't-care edge, `*`, has as its label."""
+
+
+class TreeTest(NamedTuple):
+    """A function of the event. The cut of `examine` is empty; other tests know the values of one type (`kind`)."""
+
+    attribute: str
+    kind: int = 0
+    cut: Cut | tuple[()] = ()
+
+    def result(self, key: SortKey) -> Result:
+        """The result on the attribute's value."""
+        if not self.cut:
+            return key
+        if key[0] != self.kind:
+            return ABSENT
+        return (key[0], 1, key[1], 0) < self.cut
+
+    def interval(self, result: Result) -> Interval:
+        """The values on which the test has this result."""
+        if not self.cut:
+            assert isinstance(result, tuple)
+            return before(result), after(result)
+        return (edge(self.kind), self.cut) if result else (self.cut, edge(self.kind + 1))
+
+    def implied(self, interval: Interval) -> Result:
+        """The result that the test must have on every value of the interval, or ABSENT."""
+        if self.cut and edge(self.kind) <= interval[0] and interval[1] <= edge(self.kind + 1):
+            if interval[1] <= self.cut:
+                return True
+            if self.cut <= interval[0]:
+                return False
+        return ABSENT
+
+    def __str__(self) -> str:
+        if not self.cut:
+            return f"examine({self.attribute})"
+        kind, inside, value, above = self.cut
+        if not inside or value is None:
+            return f"lt({self.attribute}, end of {TYPE_NAMES[kind - 1]})"
+        return f"{'le' if above else 'lt'}({self.attribute}, {from_key((kind, value))!r})"
+
+
+def interval_of(constraint: Constraint) -> Interval:
+    """The values that an equality or a range admits."""
+    low, high = constraint.values.cuts
+    return low, high
+
+
+def predicates_of(conjunction: Conjunction, places: Mapping[str, int]) -> Predicates:
+    """The conjunction as elementary predicates, attributes in the order of their places.
+
+    >>> from whimbrel.model.filter import Filter
+    >>> (conjunction,) = Filter.parse("a > 5 AND a <= 9 AND b = 1").conjunctions
+    >>> {str(test): result for test, result in predicates_of(conjunction, {"b": 0, "a": 1}).items()}
+    {'examine(b)': (1, 1), 'le(a, 5)': False, 'le(a, 9)': True}
+    """
+    out: Predicates = {}
+    for name, constraint in sorted(conjunction.constraints, key=lambda item: places[item[0]]):
+        points = constraint.values.as_points()
+        if points is not None:
+            out[TreeTest(name)] = points[0]
+            continue
+        low, high = interval_of(constraint)
+        kind = low[0]
+        if low != edge(kind):
+            out[TreeTest(name, kind, low)] = False
+        if high != edge(kind + 1) or low == edge(kind):  # a whole type: below its end
+            out[TreeTest(name, kind, high)] = True
+    return out
 
 
 class GeneralNode:
     """An inner node: a test, an edge for some of its results, and perhaps a `*` edge."""
 
-    __slots__ = ("edges", "label", "parent", "star", "test")
+    __slots__ = ("edges", "label", "parent", "test")
 
     def __init__(self, test: TreeTest) -> None:
         self.test = test
         self.edges: dict[Result, GeneralNode | GeneralLeaf] = {}
-        self.star: GeneralNode | GeneralLeaf | None = None
         self.parent: GeneralNode | None = None
         self.label: Result = STAR
+
+    @property
+    def star(self) -> GeneralNode | GeneralLeaf | None:
+        """The end of the `*` edge."""
+        return self.edges.get(STAR)
 
     def hang(self, label: Result, child: GeneralNode | GeneralLeaf) -> None:
         """Put a child at the end of an edge."""
         child.parent, child.label = self, label
-        if label is STAR:
-            self.star = child
-        else:
-            self.edges[label] = child
-
-    def drop(self, label: Result) -> None:
-        """Remove an edge."""
-        if label is STAR:
-            self.star = None
-        else:
-            del self.edges[label]
-
-    def children(self) -> Iterator[GeneralNode | GeneralLeaf]:
-        """The ends of all edges."""
-        yield from self.edges.values()
-        if self.star is not None:
-            yield self.star
+        self.edges[label] = child
 
 
 class GeneralLeaf:
@@ -100,7 +162,7 @@ class GeneralTree:
                 del left[at.test]
                 at = at.edges[result]
                 continue
-            way = at.edges.get(_implied(at.test, intervals)) or at.star
+            way = at.edges.get(_implied(at.test, intervals), at.star)
             if way is None:
                 way = self._new(next(iter(left)))
                 at.hang(STAR, way)
@@ -127,12 +189,11 @@ class GeneralTree:
             if parent is None:
                 self.root = None
                 return
-            parent.drop(gone.label)
+            del parent.edges[gone.label]
             gone = parent
             if parent.edges:
-                return
-            if parent.star is not None:
-                self._splice(parent, parent.star)
+                if parent.edges.keys() == {STAR}:
+                    self._splice(parent, parent.edges[STAR])
                 return
 
     def search(self, event: Event) -> tuple[list[int], int, int]:
@@ -150,9 +211,9 @@ class GeneralTree:
             if at.star is not None:
                 stack.append(at.star)
             keys = event.keys(at.test.attribute)
-            child = at.edges.get(at.test.result(keys[0])) if keys else None
-            if child is not None:
-                stack.append(child)
+            result = at.test.result(keys[0]) if keys else ABSENT
+            if result is not ABSENT and result in at.edges:
+                stack.append(at.edges[result])
         return found, visited, tests
 
     def walk(self) -> Iterator[GeneralNode | GeneralLeaf]:
@@ -162,7 +223,7 @@ class GeneralTree:
             at = stack.pop()
             yield at
             if isinstance(at, GeneralNode):
-                stack += at.children()
+                stack += at.edges.values()
 
     def _new(self, test: TreeTest) -> GeneralNode:
         self.nodes += 1
@@ -207,10 +268,8 @@ class GeneralTree:
                 for number in at.numbers:
                     assert path == {n: interval_of(c) for n, c in conjunctions[number].constraints}
             else:
-                assert at.edges, "a node without a value edge"
-                assert all(child.parent is at for child in at.children())
-                assert all(child.label == label for label, child in at.edges.items())
-                assert at.star is None or at.star.label is STAR
+                assert at.edges.keys() - {STAR}, "a node without a value edge"
+                assert all(child.parent is at and child.label == label for label, child in at.edges.items())
         assert held == self.leaves and held.keys() == conjunctions.keys()
         assert count == self.nodes
         assert self.root is None or self.root.parent is None

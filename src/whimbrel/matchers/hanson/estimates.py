@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 
+from whimbrel.matchers.constant_ranks import bounded_float
 from whimbrel.model.event import Event
 from whimbrel.model.intervals import Cut, IntervalSet
 from whimbrel.model.values import NUMBER, TIMESTAMP, SortKey
@@ -42,7 +43,7 @@ class Estimates:
             if inside and value is not None:
                 known.add((kind, value))
                 if kind in (NUMBER, TIMESTAMP):
-                    number = _float(value)
+                    number = bounded_float(value)
                     low, high = self._extents.get((attribute, kind), (number, number))
                     self._extents[attribute, kind] = (min(low, number), max(high, number))
 
@@ -64,15 +65,8 @@ class Estimates:
     def _range(self, attribute: str, low: Cut, high: Cut) -> float:
         kind = low[0]
         bottom, top = self._extents.get((attribute, kind), (0.0, 0.0))
-        if high[0] > kind + 1 or not bottom < top:
+        if high[:2] > (kind + 1, 0) or not bottom < top:  # it reaches into another type, or nothing is known
             return _UNKNOWN_RANGE
-        start = _float(low[2]) if low[1] else bottom
-        stop = _float(high[2]) if high[1] else top
+        start = bounded_float(low[2]) if low[1] else bottom
+        stop = bounded_float(high[2]) if high[1] else top
         return (stop - start) / (top - bottom)
-
-
-def _float(value: object) -> float:
-    try:
-        return min(max(float(value), -1e300), 1e300)  # type: ignore[arg-type]
-    except OverflowError:
-        return 1e300 if value > 0 else -1e300  # type: ignore[operator]

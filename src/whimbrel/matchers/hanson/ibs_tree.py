@@ -36,53 +36,32 @@ class MarkedInterval:
 
 
 class IbsNode:
-    """A key, the marks of its three ranges, and its children."""
+    """A key, the marks of its three ranges (below, at and above the key), and its children (left and right)."""
 
-    __slots__ = ("eq", "gt", "height", "key", "left", "lt", "right")
+    __slots__ = ("children", "height", "key", "marks")
 
     def __init__(self, key: Key) -> None:
         self.key = key
-        self.left: IbsNode | None = None
-        self.right: IbsNode | None = None
+        self.children: list[IbsNode | None] = [None, None]
         self.height = 1
-        self.lt: set[MarkedInterval] = set()
-        self.eq: set[MarkedInterval] = set()
-        self.gt: set[MarkedInterval] = set()
+        self.marks: tuple[set[MarkedInterval], ...] = (set(), set(), set())
 
 
-def rotate_right(top: IbsNode) -> IbsNode:
-    """Lift the left child over its parent, and return it. Marks move so that every value keeps its intervals."""
-    lifted = top.left
+def rotate(top: IbsNode, side: int) -> IbsNode:
+    """Lift the left (0) or right (1) child over its parent, and return it. Every value keeps its intervals."""
+    lifted = top.children[side]
     assert lifted is not None
-    below, beyond = top.lt, lifted.gt  # covered (lo, top), covered (lifted, top)
-    lifted.lt |= below
-    lifted.eq |= below
-    top.lt = below | beyond
-    whole = top.lt & top.eq & top.gt
-    lifted.gt = whole
-    top.lt -= whole
-    top.eq -= whole
-    top.gt -= whole
-    top.left, lifted.right = lifted.right, top
-    _measure(top)
-    _measure(lifted)
-    return lifted
-
-
-def rotate_left(top: IbsNode) -> IbsNode:
-    """The mirror image of `rotate_right`."""
-    lifted = top.right
-    assert lifted is not None
-    above, before = top.gt, lifted.lt
-    lifted.gt |= above
-    lifted.eq |= above
-    top.gt = above | before
-    whole = top.lt & top.eq & top.gt
-    lifted.lt = whole
-    top.lt -= whole
-    top.eq -= whole
-    top.gt -= whole
-    top.right, lifted.left = lifted.left, top
+    near, far = 2 * side, 2 - 2 * side
+    beyond = set(lifted.marks[far])  # these cover the range between the two keys
+    lifted.marks[near].update(top.marks[near])
+    lifted.marks[1].update(top.marks[near])
+    top.marks[near].update(beyond)
+    whole = set.intersection(*top.marks)
+    lifted.marks[far].clear()
+    lifted.marks[far].update(whole)
+    for marks in top.marks:
+        marks.difference_update(whole)
+    top.children[side], lifted.children[1 - side] = lifted.children[1 - side], top
     _measure(top)
     _measure(lifted)
     return lifted
@@ -93,23 +72,18 @@ def _height(node: IbsNode | None) -> int:
 
 
 def _measure(node: IbsNode) -> None:
-    node.height = 1 + max(_height(node.left), _height(node.right))
+    node.height = 1 + max(map(_height, node.children))
 
 
 def _balanced(node: IbsNode) -> IbsNode:
     """Rotate a subtree that gained one key so that the heights of its children differ by at most one; its new top."""
     _measure(node)
-    lean = _height(node.left) - _height(node.right)
-    if lean > 1:
-        assert node.left is not None
-        if _height(node.left.left) < _height(node.left.right):
-            node.left = rotate_left(node.left)
-        return rotate_right(node)
-    if lean < -1:
-        assert node.right is not None
-        if _height(node.right.right) < _height(node.right.left):
-            node.right = rotate_right(node.right)
-        return rotate_left(node)
+    for side in (0, 1):
+        child = node.children[side]
+        if child is not None and child.height > _height(node.children[1 - side]) + 1:
+            if _height(child.children[side]) < _height(child.children[1 - side]):
+                node.children[side] = rotate(child, 1 - side)
+            return rotate(node, side)
     return node
 
 
@@ -120,8 +94,10 @@ class IbsTree:
     >>> tree = IbsTree(1)
     >>> for number, (op, value) in enumerate([("<", 5), (">=", 3), ("=", 4)]):
     ...     tree.add(*compare_set(op, (1, value)).cuts, number)
-    >>> [sorted(number for interval in tree.stab(x) for number in interval.members) for x in (2, 3, 4, 5)]
-    [[0], [0, 1], [0, 1, 2], [1]]
+    >>> found = []
+    >>> visited = tree.search(4, found)
+    >>> sorted(number for interval in found for number in interval.members)
+    [0, 1, 2]
     """
 
     def __init__(self, kind: int) -> None:
@@ -159,29 +135,20 @@ class IbsTree:
         if self.nodes > 2 * len(self._uses) + 8:
             self.rebuild()
 
-    def stab(self, value: Key) -> list[MarkedInterval]:
-        """The intervals that contain a value, each once. O(log n + found)."""
-        found: list[MarkedInterval] = []
-        self.search(value, found)
-        return found
-
     def search(self, value: Key, found: list[MarkedInterval]) -> int:
-        """Append the intervals that contain a value, each once; how many nodes that took."""
+        """Append the intervals that contain a value, each once; how many nodes that took. O(log n + found)."""
         whole = self.whole
         if whole is not None:
             found.append(whole)
         node, visited = self.root, 0
         while node is not None:
             visited += 1
-            if value < node.key:
-                found += node.lt
-                node = node.left
-            elif value > node.key:
-                found += node.gt
-                node = node.right
-            else:
-                found += node.eq
+            if value == node.key:
+                found += node.marks[1]
                 break
+            side = int(value > node.key)
+            found += node.marks[2 * side]
+            node = node.children[side]
         return visited
 
     @property
@@ -202,12 +169,10 @@ class IbsTree:
         if node is None:
             self.nodes += 1
             return IbsNode(key)
-        if key < node.key:
-            node.left = self._with_key(node.left, key)
-        elif key > node.key:
-            node.right = self._with_key(node.right, key)
-        else:
+        if key == node.key:
             return node
+        side = int(key > node.key)
+        node.children[side] = self._with_key(node.children[side], key)
         return _balanced(node)
 
     def _mark_sets(self, interval: MarkedInterval) -> list[set[MarkedInterval]]:
@@ -221,12 +186,12 @@ class IbsTree:
             before: Cut = (self.kind, 1, node.key, 0)
             after: Cut = (self.kind, 1, node.key, 1)
             if interval.low <= before < interval.high:
-                out.append(node.eq)
-            for start, stop, marks, child in ((low, before, node.lt, node.left), (after, high, node.gt, node.right)):
+                out.append(node.marks[1])
+            for side, (start, stop) in enumerate(((low, before), (after, high))):
                 if interval.low <= start and stop <= interval.high:
-                    out.append(marks)
+                    out.append(node.marks[2 * side])
                 elif interval.low < stop and start < interval.high:
-                    waiting.append((child, start, stop))
+                    waiting.append((node.children[side], start, stop))
         return out
 
     def check(self) -> None:
@@ -239,9 +204,9 @@ class IbsTree:
         keys = []
         for node in nodes_of(self.root):
             keys.append(node.key)
-            assert abs(_height(node.left) - _height(node.right)) <= 1
-            assert node.height == 1 + max(_height(node.left), _height(node.right))
-            for marks in (node.lt, node.eq, node.gt):
+            heights = [_height(child) for child in node.children]
+            assert abs(heights[0] - heights[1]) <= 1 and node.height == 1 + max(heights)
+            for marks in node.marks:
                 assert marks == marked.get(id(marks), set())
         assert keys == sorted(set(keys)) and len(keys) == self.nodes
         assert self._uses == Counter(key for interval in self.intervals.values() for key in interval.ends())
@@ -255,10 +220,10 @@ def nodes_of(root: IbsNode | None) -> Iterator[IbsNode]:
     while node is not None or above:
         while node is not None:
             above.append(node)
-            node = node.left
+            node = node.children[0]
         node = above.pop()
         yield node
-        node = node.right
+        node = node.children[1]
 
 
 def _tree(keys: list[Key], start: int, stop: int) -> IbsNode | None:
@@ -266,6 +231,6 @@ def _tree(keys: list[Key], start: int, stop: int) -> IbsNode | None:
         return None
     middle = (start + stop) // 2
     node = IbsNode(keys[middle])
-    node.left, node.right = _tree(keys, start, middle), _tree(keys, middle + 1, stop)
+    node.children = [_tree(keys, start, middle), _tree(keys, middle + 1, stop)]
     _measure(node)
     return node

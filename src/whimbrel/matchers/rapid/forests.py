@@ -8,12 +8,13 @@ for (ERR-7a). Tree 0 tests all properties and holds all subscriptions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from whimbrel.matchers.rapid.tree_kernels import Masks, Pool, TreeTable, insert_rows, remove_row, search_tree
+from whimbrel.matchers.runs import Int64s, bytes_of
 
 FULL = 0
 """The number of the tree over all properties."""
@@ -88,15 +89,15 @@ class Forests:
     def _bits(self, mask: int) -> np.ndarray:
         return np.frombuffer(mask.to_bytes(8 * self.words, "little"), np.uint64)
 
-    def insert(self, rows: list[int], ones: list[int], zeros: list[int]) -> None:
-        """Store the masks of new rows and put them into every tree that they qualify for."""
+    def insert(self, rows: Mapping[int, tuple[int, int]]) -> None:
+        """Store the masks of new rows (ones and zeros) and put them into every tree that they qualify for."""
         self._reserve(max(rows, default=0) + 1)
-        for row, must, barred in zip(rows, ones, zeros, strict=True):
-            self._masks.ones[row] = self._bits(must)
-            self._masks.zeros[row] = self._bits(barred)
-        left = np.array(rows, np.int64)
+        for row, (ones, zeros) in rows.items():
+            self._masks.ones[row] = self._bits(ones)
+            self._masks.zeros[row] = self._bits(zeros)
+        left = np.array(list(rows), np.int64)
         while left.size:
-            done = insert_rows(left, self.leaf, *self._pool, *self._masks, *self._trees)
+            done = insert_rows(left, self.leaf, self._pool, self._masks, self._trees)
             left = left[done:]
             if left.size:
                 nodes, entries, used = self._pool
@@ -104,18 +105,15 @@ class Forests:
 
     def remove(self, row: int) -> None:
         """Take a row out of all trees."""
-        remove_row(row, *self._pool, *self._masks, *self._trees)
+        remove_row(row, self._pool, self._masks, self._trees)
 
-    def search(self, tree: int, ones: int, zeros: int, counts: np.ndarray) -> list[int]:
-        """The rows in a tree that hold for an event of these ones and zeros; adds nodes and compares to `counts`."""
+    def search(self, tree: int, ones: int, zeros: int, counters: Int64s | None) -> list[int]:
+        """The rows in a tree that hold for an event of these ones and zeros; adds nodes and compares to `counters`."""
         event = np.empty((2, self.words), np.uint64)
         event[0] = self._bits(ones)
         event[1] = self._bits(zeros)
-        trees, pool = self._trees, self._pool
-        matched = search_tree(
-            tree, event, pool.nodes, pool.entries, *self._masks, trees.roots, trees.orders, trees.mirrored,
-            self._stack, self._found, counts,
-        )  # fmt: skip
+        arrays = self._pool, self._masks, self._trees
+        matched = search_tree(tree, event, *arrays, self._stack, self._found, counters)
         return self._found[:matched].tolist()  # type: ignore[no-any-return]
 
     def nodes(self, tree: int) -> int:
@@ -124,9 +122,8 @@ class Forests:
 
     def size(self) -> tuple[int, int, int]:
         """Nodes and entries of all trees, and the bytes of the arrays."""
-        arrays = (*self._pool, *self._masks, *self._trees, self._found, self._stack)
         nodes, entries = self._trees.sizes.sum(axis=0).tolist()
-        return nodes, entries, sum(array.nbytes for array in arrays)
+        return nodes, entries, bytes_of(self._pool, self._masks, self._trees, self._found, self._stack)
 
     def _reserve(self, rows: int) -> None:
         held = len(self._found)

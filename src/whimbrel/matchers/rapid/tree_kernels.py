@@ -10,8 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from whimbrel.compiled.jit import helper, inlined, kernel
+from whimbrel.matchers.runs import Int32s, Int64s
+
+Uint64s = npt.NDArray[np.uint64]
 
 _NONE = -1
 
@@ -23,27 +27,27 @@ class Pool(NamedTuple):
     and its three children. For a leaf it is (-1, first entry, number of entries, -1).
     """
 
-    nodes: np.ndarray  # int32[n, 4]
-    entries: np.ndarray  # int32[m, 2]: row, next entry
-    used: np.ndarray  # int64[4]: nodes used, first free node, entries used, first free entry
+    nodes: Int32s  # [n, 4]
+    entries: Int32s  # [m, 2]: row, next entry
+    used: Int64s  # [4]: nodes used, first free node, entries used, first free entry
 
 
 class Masks(NamedTuple):
     """The bit masks of rows: the properties that must be 1, and those that must be 0."""
 
-    ones: np.ndarray  # uint64[row, word]
-    zeros: np.ndarray
+    ones: Uint64s  # [row, word]
+    zeros: Uint64s
 
 
 class TreeTable(NamedTuple):
     """One row per tree: it holds the rows of at most `limits` ones that have no 1 inside the block."""
 
-    roots: np.ndarray  # int32[tree]
-    orders: np.ndarray  # int32[tree, property]: the properties outside the block, as they are tested
-    limits: np.ndarray  # int32[tree]
-    blocks: np.ndarray  # uint64[tree, word]
-    mirrored: np.ndarray  # bool[tree]
-    sizes: np.ndarray  # int64[tree, 2]: nodes and entries
+    roots: Int32s  # [tree]
+    orders: Int32s  # [tree, property]: the properties outside the block, as they are tested
+    limits: Int32s  # [tree]
+    blocks: Uint64s  # [tree, word]
+    mirrored: npt.NDArray[np.bool_]  # [tree]
+    sizes: Int64s  # [tree, 2]: nodes and entries
 
 
 @inlined
@@ -58,7 +62,7 @@ def _branch(masks: Masks, row: int, bit: int) -> int:
 
 
 @helper
-def _new_node(pool: Pool, size: np.ndarray) -> int:
+def _new_node(pool: Pool, size: Int64s) -> int:
     nodes, used = pool.nodes, pool.used
     node = used[1]
     if node == _NONE:
@@ -88,14 +92,14 @@ def _push(pool: Pool, leaf: int, row: int) -> None:
 
 
 @helper
-def _new_leaf(pool: Pool, row: int, size: np.ndarray) -> int:
+def _new_leaf(pool: Pool, row: int, size: Int64s) -> int:
     leaf = _new_node(pool, size)
     _push(pool, leaf, row)
     return leaf
 
 
 @helper
-def _apart(masks: Masks, row: int, other: int, block: np.ndarray) -> bool:
+def _apart(masks: Masks, row: int, other: int, block: Uint64s) -> bool:
     """Whether some property outside the block tells two rows apart."""
     ones, zeros = masks.ones, masks.zeros
     for word in range(block.shape[0]):
@@ -106,7 +110,7 @@ def _apart(masks: Masks, row: int, other: int, block: np.ndarray) -> bool:
 
 
 @helper
-def _separable(pool: Pool, leaf: int, masks: Masks, block: np.ndarray) -> bool:
+def _separable(pool: Pool, leaf: int, masks: Masks, block: Uint64s) -> bool:
     entry = pool.nodes[leaf, 1]
     first = pool.entries[entry, 0]
     while entry != _NONE:
@@ -186,7 +190,7 @@ def _insert(pool: Pool, trees: TreeTable, tree: int, row: int, masks: Masks, cap
 
 
 @helper
-def _qualifies(ones: np.ndarray, row: int, block: np.ndarray, limit: int) -> bool:
+def _qualifies(ones: Uint64s, row: int, block: Uint64s, limit: int) -> bool:
     """Whether a row has at most `limit` ones, none of them inside the block."""
     count = 0
     for word in range(block.shape[0]):
@@ -200,55 +204,29 @@ def _qualifies(ones: np.ndarray, row: int, block: np.ndarray, limit: int) -> boo
 
 
 @kernel
-def insert_rows(
-    rows: np.ndarray,
-    capacity: int,
-    nodes: np.ndarray,
-    entries: np.ndarray,
-    used: np.ndarray,
-    ones: np.ndarray,
-    zeros: np.ndarray,
-    roots: np.ndarray,
-    orders: np.ndarray,
-    limits: np.ndarray,
-    blocks: np.ndarray,
-    mirrored: np.ndarray,
-    sizes: np.ndarray,
-) -> int:
+def insert_rows(rows: Int64s, capacity: int, pool: Pool, masks: Masks, trees: TreeTable) -> int:
     """Insert rows into every tree they qualify for (ERR-7a); returns how many went in before the pool was full."""
-    pool, trees = Pool(nodes, entries, used), TreeTable(roots, orders, limits, blocks, mirrored, sizes)
-    count, width = orders.shape
+    count, width = trees.orders.shape
+    used = pool.used
     for done in range(rows.shape[0]):
-        if used[0] + count * (width + 4) > len(nodes) or used[2] + count > len(entries):
+        if used[0] + count * (width + 4) > len(pool.nodes) or used[2] + count > len(pool.entries):
             return done
         row = rows[done]
         for tree in range(count):
-            held = Masks(zeros, ones) if mirrored[tree] else Masks(ones, zeros)
-            if _qualifies(held.ones, row, blocks[tree], limits[tree]):
+            held = Masks(masks.zeros, masks.ones) if trees.mirrored[tree] else masks
+            if _qualifies(held.ones, row, trees.blocks[tree], trees.limits[tree]):
                 _insert(pool, trees, tree, row, held, capacity)
     return int(rows.shape[0])
 
 
 @kernel
-def remove_row(
-    row: int,
-    nodes: np.ndarray,
-    entries: np.ndarray,
-    used: np.ndarray,
-    ones: np.ndarray,
-    zeros: np.ndarray,
-    roots: np.ndarray,
-    orders: np.ndarray,
-    limits: np.ndarray,
-    blocks: np.ndarray,
-    mirrored: np.ndarray,
-    sizes: np.ndarray,
-) -> None:
+def remove_row(row: int, pool: Pool, masks: Masks, trees: TreeTable) -> None:
     """Remove a row from every tree that holds it, with the nodes that it leaves without a purpose."""
+    nodes, used, roots, orders, sizes = pool.nodes, pool.used, trees.roots, trees.orders, trees.sizes
     path = np.empty((orders.shape[1] + 2, 2), np.int64)
     for tree in range(roots.shape[0]):
-        held = Masks(zeros, ones) if mirrored[tree] else Masks(ones, zeros)
-        if not _qualifies(held.ones, row, blocks[tree], limits[tree]):
+        held = Masks(masks.zeros, masks.ones) if trees.mirrored[tree] else masks
+        if not _qualifies(held.ones, row, trees.blocks[tree], trees.limits[tree]):
             continue
         node, depth = roots[tree], 0
         while nodes[node, 0] != _NONE:
@@ -256,7 +234,7 @@ def remove_row(
             path[depth, 1] = _branch(held, row, orders[tree, nodes[node, 0]])
             node = nodes[node, path[depth, 1]]
             depth += 1
-        _unlink(Pool(nodes, entries, used), node, row)
+        _unlink(pool, node, row)
         sizes[tree, 1] -= 1
         if nodes[node, 2] > 0:
             continue
@@ -295,20 +273,18 @@ def _unlink(pool: Pool, leaf: int, row: int) -> None:
 @kernel
 def search_tree(
     tree: int,
-    event: np.ndarray,
-    nodes: np.ndarray,
-    entries: np.ndarray,
-    ones: np.ndarray,
-    zeros: np.ndarray,
-    roots: np.ndarray,
-    orders: np.ndarray,
-    mirrored: np.ndarray,
-    stack: np.ndarray,
-    found: np.ndarray,
-    counts: np.ndarray,
+    event: Uint64s,
+    pool: Pool,
+    masks: Masks,
+    trees: TreeTable,
+    stack: Int32s,
+    found: Int32s,
+    counters: Int64s | None,
 ) -> int:
     """Write the rows of a tree that an event (a row of its ones and a row of its zeros) satisfies into `found`."""
-    flip = 1 if mirrored[tree] else 0
+    nodes, entries, ones, zeros = pool.nodes, pool.entries, masks.ones, masks.zeros
+    roots, orders = trees.roots, trees.orders
+    flip = 1 if trees.mirrored[tree] else 0
     matched, visited, compared = 0, 0, 0
     depth = 0
     if roots[tree] != _NONE:
@@ -342,6 +318,7 @@ def search_tree(
             if child != _NONE and (event[side, bit >> 6] >> shift) & np.uint64(1):
                 stack[depth] = child
                 depth += 1
-    counts[0] += visited
-    counts[1] += compared
+    if counters is not None:
+        counters[0] += visited
+        counters[1] += compared
     return matched

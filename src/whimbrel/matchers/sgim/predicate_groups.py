@@ -8,12 +8,12 @@ classes of its own; what is not one interval (exclusions, unions) is kept apart 
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 
+from whimbrel.matchers.constant_ranks import bounded_float
 from whimbrel.model.intervals import Cut, IntervalSet
 from whimbrel.model.values import STRING
-
-_FARTHEST = 1e300  # so that the difference of two positions is a float
 
 
 class Predicate:
@@ -42,13 +42,10 @@ class Predicate:
         """The place as a number; strings by their first bytes. It decides the class only, never an answer."""
         kind, inside, value, _ = self.place
         if not inside or value is None:
-            return -_FARTHEST
+            return bounded_float(-math.inf)
         if kind == STRING:
             return float(int.from_bytes(str(value).encode()[:8].ljust(8, b"\0"), "big"))
-        try:
-            return min(max(float(value), -_FARTHEST), _FARTHEST)
-        except OverflowError:
-            return _FARTHEST if value > 0 else -_FARTHEST  # type: ignore[operator]
+        return bounded_float(value)
 
 
 class Group:

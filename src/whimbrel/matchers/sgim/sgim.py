@@ -1,60 +1,46 @@
-"""SGIM, statistical group index matching: whole groups of predicates are chosen or deleted by four bounds.
+"""SGIM, after Hassan, Song and Huh.
 
-After Hassan, Song and Huh. Dynamic Python objects (`predicate_groups`) with a compiled form for matching
-(`frozen_groups`): an attribute whose predicates changed is compiled anew at the next match.
+Dynamic Python objects (`predicate_groups`) have a frozen form for matching: tables of all attributes in flat arrays, in
+which ranks stand for values. Predicates lie group by group and groups attribute by attribute, so that the conjunctions
+of a group, and of a whole attribute, are one stretch of `holders`. An attribute whose predicates changed is frozen anew
+at the next match.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.jit import kernel
 from whimbrel.matchers.base import BaseMatcher, Stats
 from whimbrel.matchers.capabilities import Capabilities
+from whimbrel.matchers.conjunction_rows import SetArrays, in_set
+from whimbrel.matchers.constant_ranks import rank_constants
 from whimbrel.matchers.options import check_choice
 from whimbrel.matchers.papers import Paper
-from whimbrel.matchers.sgim.frozen_groups import (
-    CHOSEN,
-    DELETED,
-    EVALUATED,
-    OPENED,
-    SKIPPED,
-    FrozenGroups,
-    FrozenPredicates,
-    freeze_table,
-)
-from whimbrel.matchers.sgim.predicate_groups import PredicateTable
+from whimbrel.matchers.runs import Int32s, Int64s, bytes_of, joined
+from whimbrel.matchers.sgim.predicate_groups import Predicate, PredicateTable
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event
+from whimbrel.model.values import SortKey
+from whimbrel.ranks.lookup import Lookup
+
+_HIGHEST = np.iinfo(np.int32).max
 
 
 class Sgim(BaseMatcher):
-    """Equalities, ranges, exclusions and unions, on events with lists too.
+    """Statistical group index matching: four bounds choose or delete a whole group of predicates.
 
-    A predicate is stored once with the subscriptions that share it. For every attribute, a group whose bounds exclude
-    the event's values is deleted, with all its subscriptions; one that all of them must include is chosen; in any other
-    the predicates are evaluated, but for those whose subscriptions are all ruled out already. What is left at the end
-    matches. With several values an attribute satisfies a predicate if one does: a group is deleted if all values lie
-    outside, chosen if one lies within. Attributes that rule out the most subscriptions come first.
+    A predicate is stored once with the conjunctions that share it. For every attribute, those that rule out the most
+    conjunctions first, a group whose bounds exclude the event's values is deleted, with all its conjunctions; one whose
+    bounds include a value is chosen; in any other the predicates are evaluated, but for those whose conjunctions are
+    all ruled out already. What is left at the end matches. Cost: a match is linear in the conjunctions, an add is O(1)
+    but for regrouping, and the next match compiles the attributes that it touched.
 
-    Parameters: `grouping`, "equal_width" (SGIM) or "dynamic" (equal frequencies, DGIM); `count`, whether work is
-    counted.
-
-    The survey names neither the number of groups nor what the index holds, and the original is not at hand, so this is
-    a reconstruction (AMB-9, docs/papers.md): ceil(log2 n) classes for n predicates, regrouped when n doubles or halves,
-    and when a group holds four times its share, though with equal widths not before n has grown by an eighth.
-
-    Measured: a group of one-sided ranges reaches to the end of the domain and is hardly ever deleted or chosen. On
-    lesubscribe with 40,000 subscriptions and p = 0.5, 7 % of the groups are deleted and none chosen; with p = 1, 85 %
-    are deleted. With 20,000 and p = 0.5 dynamic groups are deleted six times as often as those of equal width, which
-    saves a tenth of the evaluations. On {0, 1, *} data, the survey's experiment, an attribute has two predicates in one
-    group, and the index says nothing that evaluating two predicates does not. There the survey has it behind for few
-    and ahead for many of 250 to 1,000 subscriptions; that did not reproduce: on 50 properties it was slower than rapid
-    from 250 to 5,000, and at 20,000 level on events of uniform bits only (one run on a busy machine).
-
-    Cost: a match is linear in the subscriptions, as in the survey; an add is O(1) but for regrouping, and the next
-    match freezes the attributes that it touched.
+    `grouping`: "equal_width" (SGIM) or "dynamic" (equal frequencies, DGIM). The groups are a reconstruction (AMB-9).
 
     >>> from whimbrel.matchers import make
     >>> sgim = make("sgim", grouping="dynamic")
@@ -68,37 +54,29 @@ class Sgim(BaseMatcher):
     paper = Paper.SURVEY
     section = "III.E"
     capabilities = Capabilities(patterns=False, members=False, states=False, links=False)
+    counted = (
+        "groups_deleted", "groups_chosen", "groups_evaluated", "predicate_evaluations", "predicates_skipped",
+    )  # fmt: skip
+    reuses_numbers = True
 
     def __init__(self, timestamps: Iterable[str] = (), grouping: str = "equal_width", count: bool = True) -> None:
-        super().__init__(timestamps)
+        super().__init__(timestamps, count)
         self.grouping = check_choice(self.name, "grouping", grouping, ("equal_width", "dynamic"))
-        self._count = count
         self._tables: dict[str, PredicateTable] = {}
-        self._rows: dict[int, int] = {}
-        self._numbered: list[int] = []  # row -> number
-        self._free: list[int] = []
         self._gone = np.zeros(0, np.uint8)
         self._frozen_tables: dict[str, FrozenPredicates] = {}
         self._frozen: FrozenGroups | None = None
-        self._counts = np.zeros(5, np.int64)
 
     def _insert(self, number: int, conjunction: Conjunction) -> None:
-        row = self._free.pop() if self._free else len(self._numbered)
-        self._numbered[row : row + 1] = [number]
-        self._rows[number] = row
         for attribute, constraint in conjunction.constraints:
-            table = self._tables.get(attribute)
-            if table is None:
-                table = self._tables[attribute] = PredicateTable(self.grouping == "dynamic")
-            table.add(constraint.values, row)
+            table = self._tables.setdefault(attribute, PredicateTable(self.grouping == "dynamic"))
+            table.add(constraint.values, number)
             self._thaw(attribute)
 
     def _delete(self, number: int, conjunction: Conjunction) -> None:
-        row = self._rows.pop(number)
-        self._free.append(row)
         for attribute, constraint in conjunction.constraints:
             table = self._tables[attribute]
-            table.remove(constraint.values, row)
+            table.remove(constraint.values, number)
             self._thaw(attribute)
             if not table.predicates:
                 del self._tables[attribute]
@@ -113,15 +91,14 @@ class Sgim(BaseMatcher):
                 if attribute not in self._frozen_tables:
                     self._frozen_tables[attribute] = freeze_table(table)
             self._frozen = FrozenGroups(self._frozen_tables)
-            self._gone = np.zeros(len(self._numbered), np.uint8)
-            self._gone[self._free] = 1
+            self._gone = np.ones(self._next_number, np.uint8)
+            self._gone[list(self._conjunctions)] = 0
         return self._frozen
 
     def _search(self, event: Event) -> Iterable[int]:
         frozen = self._freeze()
-        counts = self._counts if self._count else np.zeros(5, np.int64)
         held = {name: event.keys(name) for name in event.attributes if name in frozen.attributes}
-        found = [self._numbered[row] for row in frozen.search(held, self._gone, counts)]
+        found = frozen.search(held, self._gone, self._counters)
         if event.has_elements:  # values from one element: more than one attribute at a time can say
             return [number for number in found if self._conjunctions[number].matches(event)]
         return found
@@ -134,22 +111,162 @@ class Sgim(BaseMatcher):
             "predicates": sum(len(table.predicates) for table in self._tables.values()),
             "groups": sum(len(table.groups()) for table in self._tables.values()),
             "regroupings": sum(found.regroupings for found in classes),
-            "bytes": frozen.nbytes,
-            "groups_deleted": int(self._counts[DELETED]),
-            "groups_chosen": int(self._counts[CHOSEN]),
-            "groups_evaluated": int(self._counts[OPENED]),
-            "predicate_evaluations": int(self._counts[EVALUATED]),
-            "predicates_skipped": int(self._counts[SKIPPED]),
+            "bytes": bytes_of(frozen.arrays),
         }
 
     def _check(self) -> None:
         super()._check()
-        assert self._rows.keys() == self._conjunctions.keys()
-        assert sorted([*self._rows.values(), *self._free]) == list(range(len(self._numbered)))
         assert self._tables.keys() == self._uses.keys()
         for attribute, table in self._tables.items():
             table.check()
             assert sum(len(predicate.rows) for predicate in table.predicates.values()) == self._uses[attribute]
         for number, conjunction in self._conjunctions.items():
             for attribute, constraint in conjunction.constraints:
-                assert self._rows[number] in self._tables[attribute].predicates[constraint.values].rows
+                assert number in self._tables[attribute].predicates[constraint.values].rows
+
+
+@dataclass(frozen=True)
+class FrozenPredicates:
+    """One attribute: its ranks, groups with their index, predicates as spans of ranks, and the rows of each."""
+
+    ranks: Lookup
+    index: Int32s  # [group, (lowest low, highest low, lowest high, highest high)]
+    group_sizes: list[int]
+    span_sizes: list[int]
+    spans: Int32s  # [span, (low, high)]
+    holder_sizes: list[int]
+    holders: list[int]
+    weight: float  # how many subscriptions an event is expected to rule out here
+
+
+def freeze_table(table: PredicateTable) -> FrozenPredicates:
+    """The frozen form of one attribute's predicates."""
+    ranks = rank_constants({"": table.predicates})
+    index: list[tuple[int, ...]] = []
+    members: list[list[Predicate]] = []
+    for group in table.groups():
+        lows, highs = (group.min_low, group.max_low), (group.min_high, group.max_high)
+        index.append((*(ranks.low(0, low) for low in lows), *(ranks.high(0, high) for high in highs)))
+        members.append(list(group.members.values()))
+    if table.rest:  # an index that neither deletes nor chooses
+        index.append((0, _HIGHEST, -1, _HIGHEST))
+        members.append(list(table.rest.values()))
+    predicates = [predicate for group in members for predicate in group]
+    spans = [ranks.spans(0, predicate.values) for predicate in predicates]
+    weight = 0.0
+    for predicate, found in zip(predicates, spans, strict=True):
+        share = sum(high - low + 1 for low, high in found) / ranks.base(0, 4)
+        weight += len(predicate.rows) * (1 - share)
+    return FrozenPredicates(
+        ranks.lookup(0),
+        np.array(index, np.int32).reshape(-1, 4),
+        [len(group) for group in members],
+        [len(found) for found in spans],
+        np.array([span for found in spans for span in found], np.int32).reshape(-1, 2),
+        [len(predicate.rows) for predicate in predicates],
+        [row for predicate in predicates for row in sorted(predicate.rows)],
+        weight,
+    )
+
+
+class GroupArrays(NamedTuple):
+    """Groups attribute by attribute, predicates group by group, and the rows that hold each predicate."""
+
+    groups: Int64s  # where the groups of each attribute start
+    members: Int64s  # where the predicates of each group start
+    bounds: Int32s  # [group, 4]: the index of each group
+    spans: SetArrays  # of each predicate
+    held: Int64s  # where the holders of each predicate start
+    holders: Int32s
+
+
+class FrozenGroups:
+    """All attributes, those that rule out the most subscriptions first."""
+
+    def __init__(self, tables: dict[str, FrozenPredicates]) -> None:
+        names = sorted(tables, key=lambda name: (-tables[name].weight, name))
+        parts = [tables[name] for name in names]
+        self.attributes = {name: place for place, name in enumerate(names)}
+        self.ranks = [part.ranks for part in parts]
+        spans = np.concatenate([np.zeros((0, 2), np.int32), *(part.spans for part in parts)])
+        self.arrays = GroupArrays(
+            _offsets(len(part.index) for part in parts),
+            _offsets(size for part in parts for size in part.group_sizes),
+            np.concatenate([np.zeros((0, 4), np.int32), *(part.index for part in parts)]),
+            SetArrays(_offsets(size for part in parts for size in part.span_sizes), *np.ascontiguousarray(spans.T)),
+            _offsets(size for part in parts for size in part.holder_sizes),
+            np.array([row for part in parts for row in part.holders], np.int32),
+        )
+        self._found = np.empty(0, np.int32)
+
+    def search(self, values: Mapping[str, Iterable[SortKey]], gone: np.ndarray, counters: Int64s | None) -> list[int]:
+        """The rows that no predicate rules out; `gone` marks the rows that stand for nothing."""
+        found: list[list[int]] = [[] for _ in self.ranks]
+        for name, keys in values.items():
+            place = self.attributes[name]
+            rank = self.ranks[place].rank
+            found[place] = [rank(key) for key in keys if key[0] >= 0]
+        if len(self._found) < len(gone):
+            self._found = np.empty(len(gone), np.int32)
+        matched = sweep(*joined(found), self.arrays, gone.copy(), self._found, counters)
+        return self._found[:matched].tolist()  # type: ignore[no-any-return]
+
+
+def _offsets(sizes: Iterable[int]) -> Int64s:
+    return np.cumsum([0, *sizes], dtype=np.int64)
+
+
+@kernel
+def sweep(
+    starts: Int64s, event: Int32s, arrays: GroupArrays, dead: np.ndarray, found: Int32s, counters: Int64s | None
+) -> int:
+    """Mark the rows that an attribute rules out as dead, write the others into `found`, and return their number."""
+    groups, members, bounds, spans, held, holders = arrays
+    attributes = starts.shape[0] - 1
+    deleted, chosen, opened, evaluated, skipped = 0, 0, 0, 0, 0
+    for attribute in range(attributes):  # an attribute that the event lacks rules out all that mention it
+        if starts[attribute] == starts[attribute + 1]:
+            for place in range(held[members[groups[attribute]]], held[members[groups[attribute + 1]]]):
+                dead[holders[place]] = 1
+    for attribute in range(attributes):
+        first, last = starts[attribute], starts[attribute + 1]
+        if first == last:
+            continue
+        for group in range(groups[attribute], groups[attribute + 1]):
+            outside, inside = True, False
+            for place in range(first, last):
+                value = event[place]
+                outside = outside and (value < bounds[group, 0] or value > bounds[group, 3])
+                inside = inside or (bounds[group, 1] <= value <= bounds[group, 2])
+            if outside:
+                deleted += 1
+                for place in range(held[members[group]], held[members[group + 1]]):
+                    dead[holders[place]] = 1
+                continue
+            if inside:
+                chosen += 1
+                continue
+            opened += 1
+            for predicate in range(members[group], members[group + 1]):
+                place, end = held[predicate], held[predicate + 1]
+                while place < end and dead[holders[place]]:
+                    place += 1
+                if place == end:
+                    skipped += 1
+                    continue
+                evaluated += 1
+                holds = False
+                for at in range(first, last):
+                    holds = holds or in_set(event[at], predicate, spans)
+                if not holds:
+                    for rest in range(place, end):
+                        dead[holders[rest]] = 1
+    matched = 0
+    for row in range(dead.shape[0]):
+        if not dead[row]:
+            found[matched] = row
+            matched += 1
+    if counters is not None:
+        for place, count in enumerate((deleted, chosen, opened, evaluated, skipped)):
+            counters[place] += count
+    return matched

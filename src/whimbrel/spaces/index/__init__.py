@@ -7,5 +7,5 @@ ordered_lists    lists are brought up to date with the rows, and merged
 bounds           binary searches in ordered lists
 query            a batch of queries: regions before and after a change
 region_search    the choice of a strategy for each query
-crossing_scan, overlap_scan, elimination     the strategies
+strategies       crossing scan, overlap scan, elimination
 """

@@ -23,9 +23,6 @@ import numpy as np
 
 from whimbrel.compiled.jit import inlined, kernel
 from whimbrel.spaces.index.bounds import crossed_downward, crossed_upward, disjoint_places, overlap_count
-from whimbrel.spaces.index.crossing_scan import crossing_scan
-from whimbrel.spaces.index.elimination import eliminate
-from whimbrel.spaces.index.overlap_scan import overlap_scan, tail_scan
 from whimbrel.spaces.index.query import (
     NEW_HIGH,
     NEW_LOW,
@@ -51,6 +48,7 @@ from whimbrel.spaces.index.region_arrays import (
     OrderedList,
     RegionRows,
 )
+from whimbrel.spaces.index.strategies import Asked, crossing_scan, eliminate, overlap_scan, tail_scan
 
 _FEW = 256
 """A crossing scan of at most this many entries is taken without pricing the other strategies."""
@@ -115,12 +113,14 @@ def search(
                 queries, at, spaces, old_cells, old_start[region], old_start[region + 1], new_cells,
                 new_start[region], new_start[region + 1],
             )  # fmt: skip
-            number = numbers[at] = names[region]
-            if queries.header[at, NEW_VALID] == 0:
+            valid, was_valid = queries.header[at, NEW_VALID], queries.header[at, OLD_VALID]
+            numbers[at] = names[region]
+            asked = Asked(valid, was_valid, required, one_space, numbers[at])
+            if valid == 0:
                 continue
             crossing = overlap = elimination = HIGH
             width = 0
-            if queries.header[at, NEW_VALID] & ~queries.header[at, OLD_VALID] == 0:
+            if valid & ~was_valid == 0:
                 crossing = _crossing_cost(index.lows, index.highs, queries, at, 0)
                 crossing += _crossing_cost(index.run_lows, index.run_highs, queries, at, 2)
             if crossing > _FEW:
@@ -130,19 +130,17 @@ def search(
                     elimination += _elimination_cost(index.run_lows, index.run_highs, queries, at)
                     elimination = (elimination + row_count) // 2  # to mark an entry is cheaper than to check a row
             if elimination < crossing and elimination < overlap:
-                out, found = eliminate(index, row_count, queries, at, required, number, out, found)
+                out, found = eliminate(index, row_count, queries, at, asked, out, found)
                 continue
             width = 0 if crossing <= overlap else width
             if tail:
-                out, found = tail_scan(index, width, queries, at, required, number, out, found)
+                out, found = tail_scan(index, width, queries, at, asked, out, found)
             if crossing <= overlap:
                 _link(queries, at)
                 linked += crossing
             else:
                 for level in (index.lows, index.run_lows):
-                    out, found = overlap_scan(
-                        index.rows, spaces, level, width, queries, at, required, one_space, number, out, found
-                    )
+                    out, found = overlap_scan(index.rows, spaces, level, width, queries, at, asked, out, found)
         if linked:
             out = with_capacity(out, found, found + linked + 1)
             found = _crossing_scans(index, queries, numbers, required, one_space, out, found)

@@ -5,31 +5,28 @@ A matcher that tests every attribute of an event finds each value in one place, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from whimbrel.compiled.jit import kernel
+from whimbrel.matchers.runs import Int32s, Int64s
 from whimbrel.ranks.encoding.event_encoder import EncodedEvents
 
 MISSING = -1
 """The rank of an attribute that an event lacks, or that is null."""
 
 
-@dataclass(frozen=True, slots=True)
-class EventGrid:
+class EventGrid(NamedTuple):
     """e events over a attributes. Nulls are left out: no constraint picks them.
 
     `starts` is empty when no event has several values of an attribute; else the further values of attribute a in
     event e are `more[starts[i] : starts[i + 1]]` with i = e * attributes + a.
     """
 
-    first: np.ndarray  # int32[e, a]: the first value, or MISSING
-    starts: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))  # int64[e * a + 1], or empty
-    more: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))  # int32
-
-    def __len__(self) -> int:
-        return len(self.first)
+    first: Int32s  # [e, a]: the first value, or MISSING
+    starts: Int64s = np.empty(0, np.int64)  # [e * a + 1], or empty
+    more: Int32s = np.empty(0, np.int32)
 
 
 def event_grid(encoded: EncodedEvents, attributes: int) -> EventGrid:

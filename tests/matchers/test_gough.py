@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whimbrel.matchers.gough import Gough, dag
+from whimbrel.matchers import gough as gough_module
+from whimbrel.matchers.gough import Gough
 from whimbrel.matchers.options import MatcherOptionError
 from whimbrel.model.errors import LimitExceeded, UnsupportedEvent, UnsupportedFilter
 from whimbrel.model.filter import Filter
@@ -45,7 +46,7 @@ def random_event(random: Random) -> dict[str, object]:
 def test_an_event_follows_one_path_whatever_it_matches() -> None:
     gough = gough_of(*(f"a = {i} AND b = {j}" for i in range(5) for j in range(5)), "a < 9", "b = 3")
     assert gough.match({"a": 2, "b": 3}) == [13, 25, 26]
-    assert gough.stats()["nodes_visited"] == 1 + len(gough._dag.levels)
+    assert gough.stats()["nodes_visited"] == 1 + len(gough._dag.arrays.levels)
     assert gough.match({"b": 99}) == []
     assert gough.stats()["nodes_visited"] == 5  # after the first level only "b = 3" is left, after the second nobody
 
@@ -117,7 +118,7 @@ def test_over_the_budget_a_match_is_refused_and_nothing_changes() -> None:
 
 
 def test_sets_that_are_too_large_to_build_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dag, "MEMBERS", Limit("gough set members", 20, "members", "test"))
+    monkeypatch.setattr(gough_module, "MEMBERS", Limit("gough set members", 20, "members", "test"))
     gough = Gough()
     gough.add_many(enumerate([f"a >= {i}" for i in range(20)]))
     with pytest.raises(LimitExceeded, match="gough set members"):
