@@ -34,7 +34,7 @@ class CliffSizes:
     seconds: float
 
 
-SMALL = CliffSizes(subscriptions=20_000, loaded=20_000, events=4_000, repeat=5, seconds=0.05)
+SMALL = CliffSizes(subscriptions=20_000, loaded=10_000, events=4_000, repeat=5, seconds=0.04)
 FULL = CliffSizes(subscriptions=100_000, loaded=100_000, events=20_000, repeat=9, seconds=0.2)
 
 

@@ -166,7 +166,7 @@ def _fill_chunks(source: Items, shares: np.ndarray, plan: ChunkPlan, buckets: _B
     line is XOR-ed with the one before it: two bits for a range instead of one for every bucket where it is dead.
     """
     start, attr, kind, low, high, set_start, set_low, set_high = source
-    mine, chunk_first, _, compact, column_start, column_attr, _, _, _ = plan
+    mine, chunk_first, _, compact, column_start, column_attr, _, _, _, _ = plan
     bucket_start, bucket_high, identity = buckets
     offset, bits, checked, place, item = written
     column_of = np.full(bucket_start.size - 1, -1, np.int32)

@@ -36,7 +36,9 @@ CANDIDATE_NS = 1.3
 """What a conjunction costs an event that opens its chunk, measured."""
 ZONE_NS, OPEN_NS, NEAR_NS, FAR_NS, PAIR_NS = 1.5, 80.0, 6.0, 0.8, 25.0
 """What a chunk costs an event: its zones, opening it, each attribute whose bits are near in the cache, the square of
-the number of attributes where they are not, and a match; measured."""
+the number of attributes where they are not, and a conjunction that the bits leave; measured."""
+SEVERAL_NS = 900.0
+"""What opening a chunk costs an event that has several values for an attribute of it, measured."""
 NEAR_BYTES = 1 << 15
 """Bytes of a chunk's bits up to which they are near."""
 
@@ -53,6 +55,7 @@ class ChunkPlan(NamedTuple):
     zone_attr: np.ndarray  # int32[chunks, ZONES]: compact attributes, -1 for none
     zone_low: np.ndarray  # int32[chunks, ZONES]
     zone_high: np.ndarray  # int32[chunks, ZONES]
+    several: np.ndarray  # bool[chunks]: whether a conjunction wants several values of one attribute
 
 
 def plan_chunks(clauses: Clauses, weights: Weights, shares: np.ndarray, mine: np.ndarray) -> ChunkPlan:
@@ -71,9 +74,22 @@ def chunk_costs(clauses: Clauses, weights: Weights, shares: np.ndarray, plan: Ch
     columns = np.diff(plan.column_start)
     lines = np.where(weights.total[attrs] <= IDENTITY, weights.total[attrs], BUCKETS)[plan.column_attr]
     nbytes = np.add.reduceat(np.append(lines, 0), plan.column_start[:-1]) * WORDS * 8
-    spent = ZONE_NS + opened * (OPEN_NS + columns * np.where(nbytes <= NEAR_BYTES, NEAR_NS, FAR_NS * columns))
-    spent += np.add.reduceat(match_shares(plan.mine, clauses.start, shares), plan.first[:-1]) * PAIR_NS
+    opening = np.where(plan.several, SEVERAL_NS, OPEN_NS)
+    spent = ZONE_NS + opened * (opening + columns * np.where(nbytes <= NEAR_BYTES, NEAR_NS, FAR_NS * columns))
+    left = match_shares(plan.mine, clauses.start, _shares_by_bits(clauses, weights, shares))
+    spent += np.add.reduceat(left, plan.first[:-1]) * PAIR_NS
     return np.asarray(spent)
+
+
+def _shares_by_bits(clauses: Clauses, weights: Weights, shares: np.ndarray) -> np.ndarray:
+    """The share of events that the bits of each item admit: the members of a long list fall into nearly all buckets."""
+    lists = np.flatnonzero(clauses.kind == SET)
+    lists = lists[weights.total[clauses.attr[lists]] > IDENTITY]
+    members = np.diff(clauses.set_start)[clauses.low[lists]]
+    covered = 1.0 - (1.0 - 1.0 / BUCKETS) ** members
+    by_bits = shares.copy()
+    by_bits[lists] = np.maximum(shares[lists], weights.present[clauses.attr[lists]] * covered)
+    return by_bits
 
 
 def used_attributes(clauses: Clauses, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -109,7 +125,7 @@ def ask_ahead(p: int, mine: np.ndarray, items: Items, shares: np.ndarray) -> Non
 @kernel
 def _plan_chunks(
     mine: np.ndarray, chunk_first: np.ndarray, items: Items, shares: np.ndarray, compact: np.ndarray, total: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Per chunk the attributes that get bits, strongest first, and the narrowest zones: the fields of the plan."""
     start, attr, kind, low, high, set_start, set_low, set_high = items
     count, chunks = total.size, chunk_first.size - 1
@@ -118,6 +134,7 @@ def _plan_chunks(
     zone_attr = np.full((chunks, ZONES), -1, np.int32)
     zone_low = np.zeros((chunks, ZONES), np.int32)
     zone_high = np.zeros((chunks, ZONES), np.int32)
+    several = np.zeros(chunks, np.bool_)
     narrowest = np.empty(ZONES, np.float64)
     power = np.zeros(count, np.float64)
     having = np.zeros(count, np.int32)
@@ -144,6 +161,7 @@ def _plan_chunks(
                     highest[a] = -1
                 power[a] += 1.0001 - shares[k]
                 if seen[a] == p:
+                    several[chunk] = True
                     continue
                 seen[a] = p
                 having[a] += 1
@@ -176,4 +194,4 @@ def _plan_chunks(
         column_start[chunk + 1] = at
         for a in touched[:n]:
             power[a] = 0.0
-    return column_start, column_attr[:at].copy(), zone_attr, zone_low, zone_high
+    return column_start, column_attr[:at].copy(), zone_attr, zone_low, zone_high, several

@@ -17,18 +17,22 @@ from whimbrel.ranks.clauses.clauses import SET, Clauses
 
 PROBE_NS, CANDIDATE_NS = 30.0, 9.0
 """What a probe and a candidate cost, measured; only ratios matter."""
-ENTRY_NS = 0.01
-"""The price of one more entry of a conjunction: memory that fewer candidates must be worth."""
+ENTRY_NS, MEMBER_NS = 0.01, 0.001
+"""The price of one more entry of a conjunction: memory that fewer candidates must be worth. Members of a long IN are
+cheaper: the segment stores them anyway."""
 BUCKETS = 16
 """Buckets of an attribute in a key, at most."""
-MEMBERS = 16
-"""Entries of one conjunction, at most."""
+PRODUCTS = 16
+"""Entries of one conjunction, at most, where several items of its key have more than one each."""
+ENTRIES = 1 << 26
+"""Entries of all sets of a segment that may be in keys: 20 bytes each, and less than 32 bits number them."""
+REPEATED = 8.0
+"""Probes of a key with two members of one list: one for each pair of values that an event has, typically."""
 KEY_BITS = 50.0
 """Bits of a hash key: the product of the codes of its attributes must stay below."""
 ITEMS = 8
 """Items of a conjunction that are considered for its key: the most selective ones."""
 _ATTRIBUTES = 1 << 20
-_NO_MEMBERS = 255
 
 
 class KeySource(NamedTuple):
@@ -40,7 +44,7 @@ class KeySource(NamedTuple):
     low: np.ndarray  # int32[k]
     high: np.ndarray  # int32[k]
     shares: np.ndarray  # float32[k]: the share of events that each item admits
-    members: np.ndarray  # uint8[s]: the members of each set, _NO_MEMBERS if it cannot be in a key
+    members: np.ndarray  # int32[s]: the members of each set, 0 if it cannot be in a key
     present: np.ndarray  # float64[A]: the share of events that have the attribute
     factor: np.ndarray  # int64[A]: see `bucket_factor`
     below: np.ndarray  # float64[A, BUCKETS + 1]: the weight of the ranks below each bucket
@@ -74,11 +78,15 @@ def key_source(clauses: Clauses, weights: Weights, shares: np.ndarray) -> KeySou
 
 
 def _members(clauses: Clauses) -> np.ndarray:
-    """How many members each set has, where it is a list of values that is short enough for keys."""
+    """How many members each set has, 0 where it is no list of values, or where lists of its length are too many."""
     lengths = np.diff(clauses.set_start)
     wider = np.append(0, np.cumsum(clauses.set_high - clauses.set_low, dtype=np.int64))[clauses.set_start]
-    fits = (np.diff(wider) == 0) & (lengths <= MEMBERS)
-    return np.where(fits, lengths, _NO_MEMBERS).astype(np.uint8)
+    members = np.where(np.diff(wider) == 0, lengths, 0)
+    used = np.sort(members[clauses.low[clauses.kind == SET]])
+    fit = int(np.searchsorted(np.cumsum(used), ENTRIES, "right"))
+    if fit < len(used):
+        members[members >= used[fit]] = 0
+    return members.astype(np.int32)
 
 
 def _below(weights: Weights, factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -117,13 +125,15 @@ def key_items(c: int, source: KeySource, found: KeyItems) -> int:
         s, e, is_bucket = float(shares[k]), np.int64(1), 0
         if kind[k] == SET:
             e = np.int64(members[low[k]])
+            if e == 0:
+                continue
         elif low[k] < high[k]:
             if low[k] <= 0:
                 continue
             b0, b1 = (low[k] * factor[a]) >> 32, (high[k] * factor[a]) >> 32
             s = min(present[a], (below[a, b1 + 1] - below[a, b0]) * scale[a])
             e, is_bucket = b1 - b0 + 1, 1
-        if e > MEMBERS or (n == ITEMS and s >= share[n - 1]):
+        if n == ITEMS and s >= share[n - 1]:
             continue
         n = min(n + 1, ITEMS)
         j = n - 1
@@ -135,6 +145,34 @@ def key_items(c: int, source: KeySource, found: KeyItems) -> int:
         item[j], share[j], entries[j], part[j] = k, s, e, 2 * np.int64(a) + is_bucket + 1
         bits[j] = widths[a, is_bucket]
     return n
+
+
+@helper
+def are_too_many(one: int, two: int) -> bool:
+    """Whether a key of two parts has too many entries, given those of each part."""
+    return one > 1 and two > 1 and one * two > PRODUCTS
+
+
+@helper
+def probes_of(one: int, two: int, three: int) -> float:
+    """How many probes a key with these parts costs an event; 0 if they cannot be in one key. `three` may be 0.
+
+    One part may come twice if it is by rank: two members of a list.
+    """
+    twice = 0
+    for part, other in ((one, two), (one, three), (two, three)):
+        if (part - 1) >> 1 == (other - 1) >> 1:
+            if part != other or part & 1 == 0:
+                return 0.0
+            twice += 1
+    return (1.0, REPEATED, 0.0, 0.0)[twice]
+
+
+@helper
+def entry_price(entries: int) -> float:
+    """What the entries of a conjunction cost in memory, beyond its first."""
+    few = min(entries, PRODUCTS)
+    return (few - 1) * ENTRY_NS + (entries - few) * MEMBER_NS
 
 
 @helper

@@ -13,15 +13,16 @@ import numpy as np
 from whimbrel.compiled.jit import kernel
 from whimbrel.engine.access.hash.key_items import (
     CANDIDATE_NS,
-    ENTRY_NS,
     ITEMS,
     KEY_BITS,
-    MEMBERS,
     PROBE_NS,
     KeySource,
+    are_too_many,
+    entry_price,
     key_items,
     no_items,
     place_of,
+    probes_of,
     shape_code,
 )
 
@@ -77,24 +78,26 @@ def _all_options(mine: np.ndarray, equals: np.ndarray, source: KeySource, made: 
         for x in range(n):
             there = present[attr[item[x]]]
             codes[o], probe[o] = part[x], there
-            cost[o] = share[x] * candidate + (entries[x] - 1) * ENTRY_NS
+            cost[o] = share[x] * candidate + entry_price(entries[x])
             o += 1
             for y in range(x):
                 pair, width = entries[x] * entries[y], bits[x] + bits[y]
-                if attr[item[x]] == attr[item[y]] or pair > MEMBERS or width > KEY_BITS:
+                probes = probes_of(part[x], part[y], 0)
+                if probes == 0.0 or are_too_many(entries[x], entries[y]) or width > KEY_BITS:
                     continue
                 hit, chance = share[x] * share[y], there * present[attr[item[y]]]
-                codes[o], probe[o] = shape_code(part[x], part[y], 0), chance
-                cost[o] = hit * candidate + (pair - 1) * ENTRY_NS
+                codes[o], probe[o] = shape_code(part[x], part[y], 0), chance * probes
+                cost[o] = hit * candidate + entry_price(pair)
                 o += 1
                 for z in range(y):  # three only of the four most selective
-                    if x >= 4 or pair * entries[z] > MEMBERS or width + bits[z] > KEY_BITS:
+                    if x >= 4 or are_too_many(pair, entries[z]) or width + bits[z] > KEY_BITS:
                         break
-                    a = attr[item[z]]
-                    if a == attr[item[x]] or a == attr[item[y]]:
+                    probes = probes_of(part[x], part[y], part[z])
+                    if probes == 0.0:
                         continue
-                    codes[o], probe[o] = shape_code(part[x], part[y], part[z]), chance * present[a]
-                    cost[o] = hit * share[z] * candidate + (pair * entries[z] - 1) * ENTRY_NS
+                    codes[o] = shape_code(part[x], part[y], part[z])
+                    probe[o] = chance * present[attr[item[z]]] * probes
+                    cost[o] = hit * share[z] * candidate + entry_price(pair * entries[z])
                     o += 1
         counts[i] = o
         for option in range(o):
@@ -130,7 +133,8 @@ def paying_shapes(options: Options, scale: float) -> np.ndarray:
         weak = np.flatnonzero(kept & (gain < price))
         if not len(weak):
             break
-        drop = np.argsort(gain[weak] / price[weak] + 1e-3 * alone[weak], kind="stable")
+        worth = gain[weak] / price[weak] + 1e-3 * alone[weak] - (price[weak] > PROBE_NS)  # first those of many probes
+        drop = np.argsort(worth, kind="stable")
         kept[weak[drop[: len(weak) if turn == _ROUNDS - 1 else (len(weak) + 1) // 2]]] = False
     return kept
 

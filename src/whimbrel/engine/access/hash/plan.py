@@ -14,11 +14,11 @@ import numpy as np
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.access.hash.key_items import (
     CANDIDATE_NS,
-    ENTRY_NS,
     KEY_BITS,
-    MEMBERS,
     PROBE_NS,
     KeySource,
+    are_too_many,
+    entry_price,
     key_items,
     key_source,
     no_items,
@@ -152,7 +152,6 @@ def _assign(
     """Find the best key of every conjunction: write its items, what it costs, and its shape."""
     found = no_items()
     item, share, entries, part, bits = found
-    attr = source.attr
     for i in range(mine.size):
         c = mine[i]
         n = key_items(c, source, found)
@@ -163,24 +162,21 @@ def _assign(
         for x in range(n):
             if x > 1 and share[0] * share[1] * share[x] * candidate >= best:
                 break
-            cost = share[x] * candidate + (entries[x] - 1) * ENTRY_NS
+            cost = share[x] * candidate + entry_price(entries[x])
             if cost < best and not refused[part[x]]:
                 best, code, one, two, three = cost, part[x], x, -1, -1
             for y in range(x):
                 pair, width = entries[x] * entries[y], bits[x] + bits[y]
-                if attr[item[x]] == attr[item[y]] or pair > MEMBERS or width > KEY_BITS:
+                if are_too_many(entries[x], entries[y]) or width > KEY_BITS:
                     continue
                 hit = share[x] * share[y]
-                cost = hit * candidate + (pair - 1) * ENTRY_NS
+                cost = hit * candidate + entry_price(pair)
                 if _is_better(cost, best, shape_code(part[x], part[y], 0), table, known):
                     best, code, one, two, three = cost, shape_code(part[x], part[y], 0), y, x, -1
                 for z in range(y):
-                    if x >= 4 or pair * entries[z] > MEMBERS or width + bits[z] > KEY_BITS:
+                    if x >= 4 or are_too_many(pair, entries[z]) or width + bits[z] > KEY_BITS:
                         break
-                    a = attr[item[z]]
-                    if a == attr[item[x]] or a == attr[item[y]]:
-                        continue
-                    cost = hit * share[z] * candidate + (pair * entries[z] - 1) * ENTRY_NS
+                    cost = hit * share[z] * candidate + entry_price(pair * entries[z])
                     if _is_better(cost, best, shape_code(part[x], part[y], part[z]), table, known):
                         best, code, one, two, three = cost, shape_code(part[x], part[y], part[z]), z, y, x
         if one < 0:
