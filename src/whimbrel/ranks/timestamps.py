@@ -18,7 +18,7 @@ _LAST_SECOND = 9_223_372_035 - 86_400
 @helper
 def _digits(data: np.ndarray, start: int, end: int) -> Integer:  # pragma: no cover
     """The number that ASCII digits spell, or a negative one if some byte is no digit."""
-    number = 0
+    number: Integer = 0
     for at in range(start, end):
         digit = np.int64(data[at]) - 48
         if digit < 0 or digit > 9:
@@ -81,7 +81,8 @@ def parse_time(data: np.ndarray, start: int, end: int) -> Integer:  # pragma: no
     hour, minute = _digits(data, start + 11, start + 13), _digits(data, start + 14, start + 16)
     if (data[start + 10] | 32 != 116 and data[start + 10] != 32) or data[start + 13] != 58:
         return ODD_TIME
-    second = fraction = 0
+    second: Integer = 0
+    fraction: Integer = 0
     at = start + 16
     if at + 3 <= end and data[at] == 58:
         second = _digits(data, at + 1, at + 3)
