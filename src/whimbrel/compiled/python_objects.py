@@ -28,7 +28,7 @@ from whimbrel.compiled.plain import is_plain
 TYPE_AT, STATE_AT = 8, 32
 """Byte offsets in an object: of its type, and, in a text, of the bits that say how it is stored."""
 
-TEXT, INTEGER, FLOAT, LIST, NONE, TRUE, FALSE, ASCII, DICT = range(9)
+TEXT, INTEGER, FLOAT, LIST, NONE, TRUE, FALSE, ASCII, DICT, TUPLE = range(10)
 """Places in `KINDS`: the address of each type and constant, and the bit of an ASCII text."""
 
 _NAMES: list[str] = []
@@ -47,6 +47,8 @@ set_item = _function("PyDict_SetItem", _status, _address, _address, _address)
 dict_size = _function("PyDict_Size", types.int64, _address)
 list_size = _function("PyList_Size", types.int64, _address)
 list_member = _function("PyList_GetItem", _address, _address, types.int64)
+tuple_size = _function("PyTuple_Size", types.int64, _address)
+tuple_member = _function("PyTuple_GetItem", _address, _address, types.int64)
 integer = _function("PyLong_AsLongLongAndOverflow", types.int64, _address, _address)
 float_number = _function("PyFloat_AsDouble", types.float64, _address)
 ascii_bytes = _function("PyUnicode_AsUTF8AndSize", _address, _address, _address)
@@ -130,7 +132,5 @@ def _is_readable() -> bool:
 
 
 READABLE = not is_plain() and _is_readable()
-KINDS = np.array(
-    [id(str), id(int), id(float), id(list), id(None), id(True), id(False), _ascii_bit() if READABLE else 0, id(dict)],
-    np.int64,
-)
+_PLAIN = str, int, float, list, None, True, False
+KINDS = np.array([*map(id, _PLAIN), _ascii_bit() if READABLE else 0, id(dict), id(tuple)], np.int64)

@@ -33,6 +33,9 @@ class Reading(NamedTuple):
     table_first: np.ndarray  # int64[A + 1]: the hash table of an attribute
     table: np.ndarray  # int32
     ordered: np.ndarray  # uint8[A]: whether the order of strings matters
+    longest: np.ndarray  # int32[A]: the bytes of the longest string
+    time_first: np.ndarray  # int64[A + 1]: the timestamps of an attribute
+    times: np.ndarray  # int64
 
 
 class Entries(NamedTuple):
@@ -41,7 +44,10 @@ class Entries(NamedTuple):
     attrs: np.ndarray  # int32[n]
     cells: np.ndarray  # float64[n]
     bits: np.ndarray  # int64[n]: the same memory as `cells`, read as integers
-    items: np.ndarray  # int64[m]: what is known of a dict while it is read
+    items: np.ndarray  # int64[m]: results (see RESULTS), then what is known of a dict while it is read
+    text_entries: np.ndarray  # int64[t]: the entry of each text from which an attribute is derived
+    text_ends: np.ndarray  # int64[t + 1]: where the bytes of a text end; those of the first begin at 0
+    text_data: np.ndarray  # uint8
 
 
 NUMBERS = tuple_of_arrays(
@@ -68,9 +74,42 @@ READING = tuple_of_arrays(
         "data": ("uint8", 1),
         "table_first": ("int64", 1),
         "ordered": ("uint8", 1),
+        "time_first": ("int64", 1),
+        "times": ("int64", 1),
     },
 )
-ENTRIES = tuple_of_arrays(Entries, True, {"cells": ("float64", 1), "bits": ("int64", 1), "items": ("int64", 1)})
+ENTRIES = tuple_of_arrays(
+    Entries,
+    True,
+    {
+        "cells": ("float64", 1),
+        "bits": ("int64", 1),
+        "items": ("int64", 1),
+        "text_entries": ("int64", 1),
+        "text_ends": ("int64", 1),
+        "text_data": ("uint8", 1),
+    },
+)
+ARRAYS, TEXTS = 0, 1
+"""Results in `Entries.items`: the bits of names (`name_table`) that are arrays of objects, and the number of texts."""
+RESULTS = 4
+"""Words of `Entries.items` that are for results."""
+
+
+def make_entries(size: int, items: int) -> Entries:
+    """Memory for `size` entries and texts, and for the items of one object."""
+    cells = np.empty(size, np.float64)
+    return Entries(
+        np.empty(size, np.int32),
+        cells,
+        cells.view(np.int64),
+        np.zeros(items, np.int64),
+        np.empty(size, np.int64),
+        np.zeros(size + 1, np.int64),
+        np.empty(16 * size, np.uint8),
+    )
+
+
 ENTRIES_AT = 0
 NUMBERS_AT = ENTRIES_AT + ENTRIES.words
 READING_AT = NUMBERS_AT + NUMBERS.words

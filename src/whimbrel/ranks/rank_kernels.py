@@ -181,6 +181,26 @@ def mask_nulls(bitmap: np.ndarray, offset: int, missing: int, out: np.ndarray) -
 
 
 @kernel
+def append_runs(
+    starts: np.ndarray,
+    ends: np.ndarray,
+    attrs: np.ndarray,
+    ranks: np.ndarray,
+    fill: np.ndarray,
+    out_attrs: np.ndarray,
+    out_ranks: np.ndarray,
+) -> None:  # pragma: no cover
+    """Copy the entries starts[e]:ends[e] of each event to place fill[e] of `out_*`, and move `fill` behind them."""
+    for e in range(fill.shape[0]):
+        at = fill[e]
+        for i in range(starts[e], ends[e]):
+            out_attrs[at] = attrs[i]
+            out_ranks[at] = ranks[i]
+            at += 1
+        fill[e] = at
+
+
+@kernel
 def pack(
     cells: np.ndarray,
     rows: int,

@@ -46,6 +46,8 @@ class Segment:
         self.meta = meta
         self.dictionary = Dictionary(arrays, meta)
         self.encoder = encoder = EventEncoder(self.dictionary)
+        self.rows_within: dict[str, np.ndarray] = {}
+        """Rows with several attributes below an array of objects, by its name; `matching.array_rows` fills it."""
         self.kernel_arrays = segment_arrays(arrays)
         self.words = [*words_of(NUMBERS, encoder.numbers), *words_of(READING, encoder.reading)]
         for group, its_arrays in zip(GROUPS, self.kernel_arrays, strict=True):

@@ -55,14 +55,15 @@ def match_event(
     found: list[np.ndarray] = []
     is_only = len(snapshot.segments) == 1
     for segment in snapshot.segments:
-        rows, coupled = workspace.match_one(segment, event, timestamps, snapshot.rows)
+        rows, coupled, arrays = workspace.match_one(segment, event, timestamps, snapshot.rows)
         if not is_only:
             rows = rows.copy()  # the buffer is the next segment's
         if snapshot.died is not None or coupled or segment.meta.verified:
             one = np.array([0, len(rows)]), rows
-            mask = np.ones(1, bool) if coupled else None
+            mark = np.array([coupled], np.uint8) if coupled else None
             refused: Refused = {}
-            rows = settled(snapshot, segment, one, mask, lambda _: [Event.of(event, timestamps)], verify, refused)
+            read = lambda _: [Event.of(event, timestamps)]  # noqa: E731
+            rows = settled(snapshot, segment, one, mark, arrays, read, verify, refused)
             if refused:
                 raise refused[0]
         found.append(rows)
@@ -158,7 +159,8 @@ def _match_events(search: Search, unit: EventBatch, workspace: Workspace, refuse
         found = workspace.match_some(segment, encoded, snapshot.rows, count, PAIRS - pairs)
         count = len(found[0]) - 1
         found = found[0].copy(), found[1].copy()
-        parts.append((found[0], settled(snapshot, segment, found, encoded.coupled, events, search.verify, refused)))
+        rows = settled(snapshot, segment, found, encoded.coupled, encoded.arrays, events, search.verify, refused)
+        parts.append((found[0], rows))
         offsets = sum((its[: count + 1] for its, _ in parts), np.zeros(count + 1, np.int64))
         if offsets[-1] > 2 * PAIRS and count > 1:  # fewer events, so that all segments together stay bounded
             count = max(1, int(np.searchsorted(offsets, 2 * PAIRS, "right")) - 1)

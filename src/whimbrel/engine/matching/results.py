@@ -6,7 +6,7 @@ A result is `offsets` and `rows`: event e has rows[offsets[e]:offsets[e + 1]].
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -17,9 +17,11 @@ from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.shared.rows import ROW_MASK, VERIFY_BIT
 from whimbrel.engine.ids.id_table import IdTable
 from whimbrel.engine.live.snapshot import Snapshot
+from whimbrel.engine.matching.array_rows import is_in, rows_within
 from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.event import Event
 from whimbrel.ranks.encoding.object_batches import Refused
+from whimbrel.ranks.patterns.event_fragments import SEVERAL
 
 Result: TypeAlias = tuple[np.ndarray, np.ndarray]
 Verify: TypeAlias = Callable[[int, Event], bool]
@@ -33,13 +35,15 @@ def settled(
     segment: Segment,
     result: Result,
     coupled: np.ndarray | None,
+    arrays: Collection[str] | None,
     events: Callable[[Sequence[int]], Sequence[Event]],
     verify: Verify,
     refused: Refused,
 ) -> np.ndarray:
     """The rows that a segment found, without dead ones, those that fail verification, and flags.
 
-    Rows with the flag VERIFY are verified, and all rows of `coupled` events, given as a mask (None: no event is).
+    Rows with the flag VERIFY are verified, and of `coupled` events (None: no event is) those that must hold for the
+    same element of one of the `arrays` (None: of any array).
     `events` reads the events of some numbers, which ascend. Events for which verifying would take too many steps are
     put into `refused`. Changes the offsets of the result in place, and may change its rows.
     """
@@ -50,7 +54,11 @@ def settled(
         return rows
     doubtful = (rows & np.int32(VERIFY_BIT)) != 0
     if coupled is not None and is_coupled:
-        doubtful |= np.repeat(coupled[: len(offsets) - 1] != 0, np.diff(offsets))
+        marks = np.repeat(coupled[: len(offsets) - 1], np.diff(offsets))
+        doubtful |= marks != 0 if arrays is None else (marks & SEVERAL) != 0
+        if arrays:
+            asked = np.flatnonzero(marks & ~np.uint8(SEVERAL))
+            doubtful[asked] |= is_in(rows[asked] & np.int32(ROW_MASK), rows_within(segment, arrays))
     rows = rows & np.int32(ROW_MASK)
     asked = np.flatnonzero(doubtful)
     if not len(asked):

@@ -14,8 +14,10 @@ from whimbrel.engine.access.kernel import TASK_AT, match
 from whimbrel.engine.access.segment import BLOCK, Segment
 from whimbrel.engine.access.shared.arrays import SCRATCH, TASK, Scratch, Task
 from whimbrel.model.event import Event
+from whimbrel.ranks.encoding.dict_kernels import FULL
 from whimbrel.ranks.encoding.event_encoder import EncodedEvents
-from whimbrel.ranks.kernel_arrays import ENTRIES, Entries
+from whimbrel.ranks.encoding.single_events import ITEMS
+from whimbrel.ranks.kernel_arrays import ENTRIES, make_entries
 
 USUAL_BLOCK, BLOCK_PAIRS = 1_024, 1 << 19
 """Events of a usual block, and pairs of a larger one: beyond, sorting pairs costs more than reading chunks again."""
@@ -108,8 +110,7 @@ class Workspace:
 
     def _make_entries(self, size: int) -> None:
         """Make buffers for a single event of `size` values."""
-        cells = np.empty(size, np.float64)
-        self._entries = Entries(np.empty(size, np.int32), cells, cells.view(np.int64), np.empty(1 << 12, np.int64))
+        self._entries = make_entries(size, ITEMS)
         self._ranked = np.empty((2, size), np.int32)
         self._fitted.clear()
 
@@ -124,25 +125,30 @@ class Workspace:
         self._fitted.clear()
 
     def match_one(
-        self, segment: Segment, event: Event | Mapping[str, object], timestamps: Collection[str], rows: int
-    ) -> tuple[np.ndarray, int]:
-        """The rows that one event matches, a view of the reused buffer, and whether the event is coupled (not 0)."""
+        self, segment: Segment, event: Event | Mapping[str, object], timestamps: frozenset[str], rows: int
+    ) -> tuple[np.ndarray, int, Collection[str] | None]:
+        """The rows that one event matches, a view of the reused buffer, and how the event is coupled.
+
+        That is what `coupled` and `arrays` of `EncodedEvents` are.
+        """
         self._renew_epoch()
         words = self.words(segment, rows).single
         attrs = array("i")
         cells: list[float] = []
-        read, coupled = segment.encoder.single_events.read(event, timestamps, words, attrs, cells)
+        read, coupled, arrays = segment.encoder.single_events.read(
+            event, timestamps, words, self._entries, attrs, cells
+        )
         count = read + len(attrs)
+        if read == FULL or count > len(self._entries.attrs):
+            self._make_entries(2 * max(count, len(self._entries.attrs)))
+            return self.match_one(segment, event, timestamps, rows)
         if attrs:
-            if count > len(self._entries.attrs):
-                self._make_entries(2 * count)
-                return self.match_one(segment, event, timestamps, rows)
             self._entries.attrs[read:count] = attrs
             self._entries.cells[read:count] = cells
         while (found := match(words, 0, count, True)) < 0:
             self._grow(0)
             words = self.words(segment, rows).single
-        return self.out[:found], coupled
+        return self.out[:found], coupled, arrays
 
     def match_some(
         self, segment: Segment, encoded: EncodedEvents, rows: int, stop: int, pairs: int = PAIRS

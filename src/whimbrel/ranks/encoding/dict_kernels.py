@@ -1,8 +1,9 @@
 """Reading a dict in one compiled loop, which gets its items from the interpreter (`compiled.python_objects`).
 
-The loop reads what nearly all values are: texts, integers that a float holds exactly, floats, booleans, None, and lists
-of these, each of exactly that type. It puts every other item, and every item that may be wrong, into a dict that
-`flat_events` reads: the loop itself raises no errors.
+The loop reads what nearly all values are: texts, integers, floats, booleans, None, and lists, tuples and dicts of
+these, each of exactly that type. Everything is looked at, as a bad value is refused wherever it is, but only what
+filters mention (`name_table`) costs more than that. Other items at the top are put into a dict that `flat_events`
+reads. Below it, and where something may be wrong, the loop gives up: it raises no errors itself.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import math
 
 import numpy as np
 
-from whimbrel.compiled.helpers import Integer
+from whimbrel.compiled import python_objects as py
+from whimbrel.compiled.helpers import Integer, lower_bound
 from whimbrel.compiled.intrinsics import prefetch_at
-from whimbrel.compiled.jit import inlined, quick_kernel
+from whimbrel.compiled.jit import helper, inlined, quick_kernel
 from whimbrel.compiled.python_objects import (
     ASCII,
     DICT,
@@ -25,188 +27,371 @@ from whimbrel.compiled.python_objects import (
     STATE_AT,
     TEXT,
     TRUE,
+    TUPLE,
     TYPE_AT,
-    ascii_bytes,
-    bytes_at,
-    bytes_begin,
-    bytes_size,
-    clear_error,
-    dict_size,
-    encoded,
-    find_item,
-    float_number,
-    integer,
-    list_member,
-    list_size,
-    next_item,
-    release,
-    set_item,
     set_word,
-    stack_words,
     word_at,
 )
 from whimbrel.compiled.views import view
-from whimbrel.model.limits import EVENT_ATTRIBUTES
+from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_DEPTH
 from whimbrel.ranks.cells import RANK
-from whimbrel.ranks.kernel_arrays import ENTRIES, ENTRIES_AT, READING, READING_AT, Entries, Reading
-from whimbrel.ranks.lookup import EXACT_FLOAT
+from whimbrel.ranks.encoding.name_table import (
+    ATTR,
+    BELOW,
+    BIT_SHIFT,
+    EXACT_NUMBER,
+    EXACT_TIME,
+    FLAGS,
+    LAST,
+    PATTERN,
+    SEEN,
+    TIME,
+)
+from whimbrel.ranks.kernel_arrays import (
+    ARRAYS,
+    ENTRIES,
+    ENTRIES_AT,
+    NUMBERS,
+    NUMBERS_AT,
+    READING,
+    READING_AT,
+    RESULTS,
+    TEXTS,
+    Entries,
+    Numbers,
+    Reading,
+)
+from whimbrel.ranks.lookup import EXACT_FLOAT, INTEGERS
 from whimbrel.ranks.string_kernels import rank_string
+from whimbrel.ranks.timestamps import ODD_TIME, parse_time
 
-UNMENTIONED, FOR_PYTHON = -1, -2
-"""In place of the number of an attribute: no filter mentions the name; Python must read its values."""
 GIVEN_UP, FULL = -1, -2
-"""In place of a number of entries: Python must read the whole dict; there is no space for its entries."""
+"""In place of a number of entries: Python must read the whole dict; there is no space for its entries or texts."""
+IN_ARRAYS, HAS_TEXTS = 1 << 40, 1 << 41
+"""Added to a number of entries: values are in arrays of objects; there are texts from which attributes are derived."""
 
-_LONG = 256
-"""Longer texts, in bytes, are read by Python: it may have their hash already."""
+_FOR_PYTHON, _FAILED, _NO_SPACE, _NESTED = -1, -2, -3, -4
+"""In place of a rank: Python must read the item; there was an error, so the dict may have changed; FULL; no scalar."""
+_UNMENTIONED = -1
+"""In place of a code: no filter mentions the name."""
+_WORDS = 5
+"""Words of an item in the queue."""
 _MOST = EVENT_ATTRIBUTES.value
 """Dicts with more names and values are read by Python, which checks the limits."""
+_DEEP = EVENT_DEPTH.value - 4
+"""Dicts with deeper lists or objects are read by Python, which checks the limit."""
+_LONG = 1 << 16
+"""Longer texts, in bytes, from which an attribute is derived are read by Python."""
 _OVERFLOW = 0xFFFF_FFFF
 """The half of a word that says whether an integer has more than 64 bits."""
 
-_reading, _entries = view(READING), view(ENTRIES)
+_reading, _entries, _numbers = view(READING), view(ENTRIES), view(NUMBERS)
 
 
 @inlined
-def _rank_text(value: int, attr: int, reading: Reading, words: int) -> Integer:  # pragma: no cover
-    """The rank of a text, FOR_PYTHON, or FOR_PYTHON - 1 after an error, which may have changed the dict."""
-    made = 0
-    if word_at(value + STATE_AT) & reading.kinds[ASCII]:
-        begin = ascii_bytes(value, words)
-        size = word_at(words)
-    else:
-        made = encoded(value)
-        if made == 0:  # it has a lone surrogate, and there is an error to clear
-            return FOR_PYTHON - 1
-        begin, size = bytes_begin(made), bytes_size(made)
+def _rank_bytes(
+    data: np.ndarray, size: int, attr: Integer, flags: Integer, reading: Reading
+) -> Integer:  # pragma: no cover
+    """The rank of a text or, by its flags, of a timestamp; any rank without an attribute."""
     rank: Integer = 0
-    if attr >= 0:
+    if flags & TIME:
+        time = parse_time(data, 0, size)
+        if time == ODD_TIME or flags & EXACT_TIME:
+            rank = _FOR_PYTHON
+        elif attr >= 0:
+            first, last = reading.time_first[attr], reading.time_first[attr + 1]
+            low = lower_bound(reading.times, first, last, time)
+            rank = reading.bases[attr, 3] + 2 * (low - first) + (low < last and reading.times[low] == time)
+    elif attr >= 0:
         first, last = reading.first[attr], reading.first[attr + 1]
-        if size > _LONG and first < last:
-            rank = FOR_PYTHON
+        base, ordered = reading.bases[attr, 2], reading.ordered[attr]
+        if size > reading.longest[attr] and not ordered:  # it is none of the constants
+            rank = base + 2 * (last - first)
         else:
             rank = rank_string(
-                bytes_at(begin, size), size, reading.table, reading.table_first[attr], reading.table_first[attr + 1],
-                first, last, reading.offsets, reading.data, reading.bases[attr, 2], reading.ordered[attr],
+                data, size, reading.table, reading.table_first[attr], reading.table_first[attr + 1], first, last,
+                reading.offsets, reading.data, base, ordered,
             )  # fmt: skip
-    if made:
-        release(made)
     return rank
 
 
 @inlined
-def _items_of(event: int, attributes: int, kinds: np.ndarray, items: np.ndarray, place: int) -> int:  # pragma: no cover
-    """Write attribute, key and value of each item, and prefetch the values; return the number of words written.
-
-    GIVEN_UP if some key is no plain text, or if there are too many.
-    """
-    count = 0
-    set_word(place, 0)
-    while next_item(event, place, place + 8, place + 16):
-        key, value = word_at(place + 8), word_at(place + 16)
-        prefetch_at(value)
-        if word_at(key + TYPE_AT) != kinds[TEXT] or count + 3 > items.size:
-            return GIVEN_UP
-        found = find_item(attributes, key)
-        attr = UNMENTIONED
-        if found:
-            attr = integer(found, place + 24)
-        elif not word_at(key + STATE_AT) & kinds[ASCII]:
-            attr = FOR_PYTHON
-        items[count], items[count + 1], items[count + 2] = attr, key, value
-        count += 3
-    return count
+def _rank_text(
+    value: int, attr: Integer, flags: Integer, reading: Reading, entries: Entries, n: int, spare: int
+) -> Integer:  # pragma: no cover
+    """The rank of a text, or why there is none. Keeps the text, of entry `n`, if an attribute is derived from it."""
+    made = 0
+    if word_at(value + STATE_AT) & reading.kinds[ASCII]:
+        if attr < 0 and not flags:
+            return 0
+        begin = py.ascii_bytes(value, spare)
+        size = word_at(spare)
+    else:
+        made = py.encoded(value)
+        if made == 0:  # it has a lone surrogate, and there is an error to clear
+            return _FAILED
+        begin, size = py.bytes_begin(made), py.bytes_size(made)
+    data = py.bytes_at(begin, size)
+    rank = _rank_bytes(data, size, attr, flags, reading)
+    if flags & PATTERN and rank >= 0 and not flags & TIME:
+        t = entries.items[TEXTS]
+        at = entries.text_ends[t]
+        if size > _LONG:
+            rank = _FOR_PYTHON
+        elif t == entries.text_entries.size or at + size > entries.text_data.size:
+            rank = _NO_SPACE
+        else:
+            for i in range(size):
+                entries.text_data[at + i] = data[i]
+            entries.text_entries[t], entries.text_ends[t + 1] = n, at + size
+            entries.items[TEXTS] = t + 1
+    if made:
+        py.release(made)
+    return rank
 
 
 @inlined
-def _read_items(
-    event: int, attributes: int, rest: int, reading: Reading, entries: Entries, place: int, n: int
+def _push(
+    items: np.ndarray, count: int, code: int, value: int, key: int, depth: int, within: Integer
 ) -> int:  # pragma: no cover
-    """Write the entries of the dict `event` from entry `n` on; return where they end, GIVEN_UP or FULL."""
-    attrs, cells, bits, items = entries
-    kinds = reading.kinds
-    spare = place + 24
-    count = _items_of(event, attributes, kinds, items, place)
-    if count == GIVEN_UP:
+    """Append an item to the queue, which has `count` words; return its new length, or GIVEN_UP without space.
+
+    An item is a code, a value, its key (0 below the top), its depth, and the bits of the arrays that it is in.
+    """
+    if count + _WORDS > items.size:
         return GIVEN_UP
-    values = 0
-    for at in range(0, count, 3):
-        attr, key, value = items[at], items[at + 1], items[at + 2]
-        is_list = word_at(value + TYPE_AT) == kinds[LIST]
-        size = list_size(value) if is_list else 1
-        values += 1 + size
-        if values > _MOST:
+    items[count], items[count + 1], items[count + 2] = code, value, key
+    items[count + 3], items[count + 4] = depth, within
+    return count + _WORDS
+
+
+@helper
+def _push_items(
+    value: int,
+    names: Integer,
+    depth: int,
+    within: Integer,
+    kinds: np.ndarray,
+    items: np.ndarray,
+    count: int,
+    place: int,
+) -> int:  # pragma: no cover
+    """Append the items of a dict to the queue, and prefetch their values; GIVEN_UP if some key is no plain text."""
+    set_word(place, 0)
+    while py.next_item(value, place, place + 8, place + 16):
+        key, member = word_at(place + 8), word_at(place + 16)
+        prefetch_at(member)
+        if word_at(key + TYPE_AT) != kinds[TEXT]:
             return GIVEN_UP
-        if n + size > attrs.size:
-            return FULL
-        begin = n
-        rank = attr if attr == FOR_PYTHON else 0
-        i = 0
-        while i < size and rank >= 0:
-            member = list_member(value, i) if is_list else value
-            i += 1
-            number = math.nan
-            rank = 0
-            kind = word_at(member + TYPE_AT)
-            if kind == kinds[TEXT]:
-                rank = _rank_text(member, attr, reading, spare)
-            elif kind == kinds[INTEGER]:
-                whole = integer(member, spare)
-                number = float(whole)
-                if word_at(spare) & _OVERFLOW or (attr >= 0 and not -EXACT_FLOAT <= whole <= EXACT_FLOAT):
-                    rank = FOR_PYTHON
-            elif kind == kinds[FLOAT]:
-                number = float_number(member)
-            elif member == kinds[TRUE]:
-                rank = 4
-            elif member == kinds[FALSE]:
-                rank = 2
-            elif member != kinds[NONE]:
-                rank = FOR_PYTHON
-            if number != number:  # noqa: PLR0124 - NaN
-                bits[n] = RANK | rank
-            else:
-                cells[n] = number
-            attrs[n] = attr
-            n += attr >= 0
-        if rank < 0:
-            n = begin
-            if rank < FOR_PYTHON or set_item(rest, key, value) < 0:
-                clear_error()
+        found = py.find_item(names, key) if names else 0
+        code = _UNMENTIONED
+        if found:
+            code = py.integer(found, place + 24)
+        elif not word_at(key + STATE_AT) & kinds[ASCII]:
+            made = py.encoded(key)
+            if made == 0:
+                py.clear_error()
                 return GIVEN_UP
+            py.release(made)
+        count = _push(items, count, code, member, key if depth == 1 else 0, depth, within)
+        if count == GIVEN_UP:
+            return GIVEN_UP
+    return count
+
+
+@helper
+def _group(entries: Entries, rows: np.ndarray, first: int, n: int, first_text: int) -> bool:  # pragma: no cover
+    """Bring the entries of each attribute together, from entry `first` on; False if there is no space for that."""
+    attrs, _, bits, items, text_entries, _, _ = entries
+    size = n - first
+    if RESULTS + 5 * size > items.size:
+        return False
+    following, heads = RESULTS, RESULTS + size
+    moved, old_attrs, old_bits = RESULTS + 2 * size, RESULTS + 3 * size, RESULTS + 4 * size
+    mark = -rows[rows.shape[0] - 1, SEEN]
+    count = 0
+    for i in range(size):
+        attr = attrs[first + i]
+        items[old_attrs + i], items[old_bits + i], items[following + i] = attr, bits[first + i], -1
+        if rows[attr, SEEN] == mark:
+            items[following + rows[attr, LAST]] = i
+        else:
+            rows[attr, SEEN] = mark
+            items[heads + count] = i
+            count += 1
+        rows[attr, LAST] = i
+    at = first
+    for head in range(count):
+        i = items[heads + head]
+        while i >= 0:
+            attrs[at], bits[at], items[moved + i] = items[old_attrs + i], items[old_bits + i], at
+            i = items[following + i]
+            at += 1
+    for t in range(first_text, items[TEXTS]):
+        text_entries[t] = items[moved + text_entries[t] - first]
+    return True
+
+
+@helper
+def _rank_large(value: int, attr: Integer, numbers: Numbers) -> Integer:  # pragma: no cover
+    """The rank of an integer that no float holds."""
+    if numbers.kinds[attr] > INTEGERS:
+        return _FOR_PYTHON
+    first, last = numbers.starts[attr], numbers.starts[attr + 1]
+    low = lower_bound(numbers.integers, first, last, value)
+    equal = low < last and numbers.integers[low] == value
+    rank: Integer = numbers.bases[attr, 1] + 2 * (low - first) + equal
+    return rank
+
+
+@inlined
+def _write_cell(
+    value: int, attr: Integer, flags: Integer, reading: Reading, numbers: Numbers, entries: Entries, n: int, spare: int
+) -> Integer:  # pragma: no cover
+    """Write the cell of a scalar to entry `n`; return its rank, if it has one already, or why there is none."""
+    kinds = reading.kinds
+    kind = word_at(value + TYPE_AT)
+    number = math.nan
+    rank: Integer = 0
+    if kind == kinds[TEXT]:
+        rank = _rank_text(value, attr, flags, reading, entries, n, spare)
+    elif kind == kinds[INTEGER]:
+        whole = py.integer(value, spare)
+        number = float(whole)
+        if word_at(spare) & _OVERFLOW or flags & EXACT_NUMBER:
+            return _FOR_PYTHON
+        if attr >= 0 and not -EXACT_FLOAT <= whole <= EXACT_FLOAT:
+            rank = _rank_large(whole, attr, numbers)
+            number = math.nan
+    elif kind == kinds[FLOAT]:
+        number = py.float_number(value)
+        if flags & EXACT_NUMBER:
+            return _FOR_PYTHON
+    elif value == kinds[TRUE]:
+        rank = 4
+    elif value == kinds[FALSE]:
+        rank = 2
+    elif kind == kinds[DICT] or kind == kinds[LIST] or kind == kinds[TUPLE]:
+        return _NESTED
+    elif value != kinds[NONE]:
+        return _FOR_PYTHON
+    if number != number:  # noqa: PLR0124 - NaN
+        entries.bits[n] = RANK | rank
+    else:
+        entries.cells[n] = number
+    return rank
+
+
+@inlined
+def _read(
+    event: int,
+    rows: np.ndarray,
+    rest: int,
+    reading: Reading,
+    numbers: Numbers,
+    entries: Entries,
+    place: int,
+    first: int,
+) -> int:  # pragma: no cover
+    """Write the entries of the dict `event` from entry `first` on; return where they end, GIVEN_UP or FULL."""
+    attrs, _, bits, items, _, _, _ = entries
+    kinds, last, first_text = reading.kinds, rows.shape[0] - 1, items[TEXTS]
+    rows[last, SEEN] += 1
+    arrays, is_scattered = np.int64(0), False
+    n, values, at = first, 0, RESULTS
+    count = _push_items(event, rows[last, BELOW], 1, 0, kinds, items, at, place)
+    while at < count:
+        code, value, key, depth, within = items[at], items[at + 1], items[at + 2], items[at + 3], items[at + 4]
+        at += _WORDS
+        attr, flags, below = np.int64(-1), np.int64(0), np.int64(0)
+        if code >= 0:
+            attr, flags, below = rows[code, ATTR], rows[code, FLAGS], rows[code, BELOW]
+        kind = word_at(value + TYPE_AT)
+        is_list, is_tuple = kind == kinds[LIST], kind == kinds[TUPLE]
+        size = py.list_size(value) if is_list else (py.tuple_size(value) if is_tuple else 1)
+        values += 1 + size
+        if values > _MOST or depth > _DEEP:
+            return GIVEN_UP
+        if n + (size if attr >= 0 else 1) > attrs.size:
+            return FULL
+        begin, queued, text, i = n, count, items[TEXTS], 0
+        if attr >= 0:
+            is_scattered |= rows[code, SEEN] == rows[last, SEEN] and (n == first or attrs[n - 1] != attr)
+            rows[code, SEEN] = rows[last, SEEN]
+        rank: Integer = 0
+        while i < size and rank >= 0:
+            member = py.list_member(value, i) if is_list else (py.tuple_member(value, i) if is_tuple else value)
+            i += 1
+            rank = _write_cell(member, attr, flags, reading, numbers, entries, n, place + 24)
+            if rank >= 0 and attr >= 0:
+                attrs[n] = attr
+                arrays |= within if bits[n] != RANK else 0
+                n += 1
+            elif rank == _NESTED:
+                rank = 0
+                inside = within | np.int64(1) << (flags >> BIT_SHIFT) if is_list or is_tuple else within
+                if word_at(member + TYPE_AT) != kinds[DICT]:
+                    count = _push(items, count, code, member, 0, depth + 1, within)
+                else:
+                    deeper = depth + 1 + (is_list or is_tuple)
+                    count = _push_items(member, below, deeper, inside, kinds, items, count, place)
+                if count == GIVEN_UP or rows[last, FLAGS]:
+                    return GIVEN_UP
+        if rank < 0:
+            if rank == _NO_SPACE:
+                return FULL
+            n, count, items[TEXTS] = begin, queued, text
+            if rank == _FAILED or key == 0 or py.set_item(rest, key, value) < 0:
+                py.clear_error()
+                return GIVEN_UP
+    if is_scattered and (py.dict_size(rest) or not _group(entries, rows, first, n, first_text)):
+        return GIVEN_UP
+    items[ARRAYS] |= arrays
+    return GIVEN_UP if count == GIVEN_UP else n
+
+
+@quick_kernel
+def read_dict(words: np.ndarray, event: int, rows: np.ndarray, rest: int) -> int:  # pragma: no cover
+    """Write the entries of the dict `event`, attribute by attribute; return their number, GIVEN_UP or FULL.
+
+    `event` and `rest` are addresses of dicts, `rows` the table of names. Items that Python must read are put into
+    `rest`. IN_ARRAYS and HAS_TEXTS are added to the number; then `ARRAYS` and `TEXTS` of the items say more.
+    """
+    reading, entries = _reading(words, READING_AT), _entries(words, ENTRIES_AT)
+    items = entries.items
+    items[ARRAYS] = items[TEXTS] = 0
+    n: int = _read(event, rows, rest, reading, _numbers(words, NUMBERS_AT), entries, py.stack_words(), 0)
+    if n >= 0:
+        n += IN_ARRAYS * (items[ARRAYS] != 0) + HAS_TEXTS * (items[TEXTS] != 0)
     return n
 
 
 @quick_kernel
-def read_dict(words: np.ndarray, event: int, attributes: int, rest: int) -> int:  # pragma: no cover
-    """Write the entries of the dict `event`, attribute by attribute; return their number, GIVEN_UP or FULL.
-
-    `event`, `attributes` and `rest` are addresses of dicts. `attributes` has the number of every name that a filter
-    mentions, or FOR_PYTHON. Items that Python must read are put into `rest`.
-    """
-    reading, entries = _reading(words, READING_AT), _entries(words, ENTRIES_AT)
-    return _read_items(event, attributes, rest, reading, entries, stack_words(), 0)
-
-
-@quick_kernel
 def read_dicts(
-    words: np.ndarray, events: int, first: int, ends: np.ndarray, attributes: int, rest: int
+    words: np.ndarray, events: int, first: int, ends: np.ndarray, coupled: np.ndarray, rows: np.ndarray, rest: int
 ) -> tuple[int, int]:  # pragma: no cover
     """Read the dicts of the list `events` from number `first` on, one after another, as `read_dict` does.
 
-    The entries of event e end at ends[e + 1]. Stops at an event of which Python must read something, and after the
-    last place of `ends`; returns the number of the event, and 0, GIVEN_UP or FULL.
+    The entries of event e end at ends[e + 1], and coupled[e] becomes 1 if values that filters mention are in arrays of
+    objects. `ARRAYS` and `TEXTS` of the items go on from what they are. Stops at an event of which Python must read
+    something, and after the last place of `ends`; returns the number of the event, and 0, GIVEN_UP or FULL.
     """
-    reading, entries = _reading(words, READING_AT), _entries(words, ENTRIES_AT)
-    place = stack_words()
+    reading, numbers, entries = _reading(words, READING_AT), _numbers(words, NUMBERS_AT), _entries(words, ENTRIES_AT)
+    items = entries.items
+    place = py.stack_words()
     for e in range(first, ends.size - 1):
-        event = list_member(events, e)
+        event = py.list_member(events, e)
+        text, arrays = items[TEXTS], items[ARRAYS]
+        items[ARRAYS] = 0
         n = GIVEN_UP
         if word_at(event + TYPE_AT) == reading.kinds[DICT]:
-            n = _read_items(event, attributes, rest, reading, entries, place, ends[e])
+            n = _read(event, rows, rest, reading, numbers, entries, place, ends[e])
+        coupled[e] = items[ARRAYS] != 0
+        items[ARRAYS] |= arrays
         ends[e + 1] = ends[e] if n < 0 else n
         if n < 0:
+            items[TEXTS] = text
             return e, n
-        if dict_size(rest):
+        if py.dict_size(rest):
             return e, 0
     return ends.size - 1, 0

@@ -22,12 +22,12 @@ from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_VALUES
 from whimbrel.ranks.column_layout import ColumnLayout, ColumnLeaf, layout, leaf_array
 from whimbrel.ranks.columns import rank_column
 from whimbrel.ranks.dictionary import Dictionary
-from whimbrel.ranks.encoding.object_batches import ObjectBatch, Refused
+from whimbrel.ranks.encoding.object_batches import ObjectBatch, Refused, derived_parts
 from whimbrel.ranks.encoding.single_events import SingleEventEncoder
 from whimbrel.ranks.kernel_arrays import Numbers, Reading
 from whimbrel.ranks.list_columns import ListRanks, rank_lists, rank_map, rank_objects
 from whimbrel.ranks.patterns.event_fragments import EventFragments, SeenValues
-from whimbrel.ranks.rank_kernels import number_buckets, pack, rank_cells
+from whimbrel.ranks.rank_kernels import append_runs, number_buckets, pack, rank_cells
 
 
 @dataclass(slots=True)
@@ -36,6 +36,7 @@ class EncodedEvents:
 
     Null is rank 0; a missing attribute has no entry. `coupled[e]` is not 0 where ranks alone do not decide: 1 if an
     attribute lies in an array of objects, 2 (`SEVERAL`) if several strings of an attribute have fragments of patterns.
+    `arrays` are the names of all arrays of objects in which attributes lie, and perhaps others; None: any array.
     """
 
     count: int
@@ -43,6 +44,7 @@ class EncodedEvents:
     attrs: np.ndarray
     ranks: np.ndarray
     coupled: np.ndarray
+    arrays: Collection[str] | None = ()
 
 
 class EventEncoder:
@@ -81,8 +83,15 @@ class EventEncoder:
     @cached_property
     def reading(self) -> Reading:
         """The strings of all attributes, for kernels that read dicts."""
-        strings = "string_start", "string_offset", "string_bytes", "string_hash_start", "string_hash", "ordered_strings"
-        return Reading(KINDS, *(read_only(self._arrays[name]) for name in ("rank_base", *strings)))
+        start, offset = self._arrays["string_start"], self._arrays["string_offset"]
+        longest = np.zeros(len(start), np.int32)  # one more, as `reduceat` wants
+        if len(offset) > 1:
+            filled = np.flatnonzero(np.diff(start))
+            longest[filled] = np.maximum.reduceat(np.diff(offset), start[filled])
+        names = "rank_base", "string_start", "string_offset", "string_bytes", "string_hash_start", "string_hash"
+        found = [read_only(self._arrays[name]) for name in (*names, "ordered_strings")]
+        times = [read_only(self._arrays[name]) for name in ("time_start", "times")]
+        return Reading._make([KINDS, *found, read_only(longest[:-1]), *times])
 
     @cached_property
     def single_events(self) -> SingleEventEncoder:
@@ -107,9 +116,10 @@ class EventEncoder:
         attrs = np.array([leaf.attr for leaf in found.flat], np.int32)
         coupled = np.zeros(rows, np.uint8)
         parts = self._parts(table, found, coupled, timestamps, seen)
+        arrays = [leaf.name for leaf in found.objects]
         derived = fragments.parts(seen, rows, coupled) if fragments is not None and seen else []
         parts += derived
-        encoded = EncodedEvents(rows, *pack(cells, rows, attrs, *_stacked(parts, attrs, rows)), coupled)
+        encoded = EncodedEvents(rows, *pack(cells, rows, attrs, *_stacked(parts, attrs, rows)), coupled, arrays)
         if found.odd:
             encoded = _united(encoded, self._odd(table, found.odd, timestamps), len(self.numbers.kinds))
         if not found.is_flat:
@@ -174,8 +184,11 @@ class EventEncoder:
         A bad event is raised with its row, or put into `refused` and has no entries.
         """
         batch = ObjectBatch(events)
-        batch.read(self.single_events, self.reading, timestamps, refused)
-        return self._ranked(batch.attrs, batch.cells, batch.ends, batch.coupled)
+        batch.read(self.single_events, self.numbers, self.reading, timestamps, refused)
+        parts = derived_parts(self._fragments, batch) if self._fragments is not None else []
+        encoded = self._ranked(batch.attrs, batch.cells, batch.ends, batch.coupled)
+        encoded.arrays = batch.arrays
+        return with_parts(encoded, parts) if parts else encoded
 
     def encode_event(self, event: Event | Mapping[str, object], timestamps: Collection[str] = ()) -> EncodedEvents:
         """Encode one event."""
@@ -183,7 +196,9 @@ class EventEncoder:
         cells: list[float] = []
         coupled = self.single_events.append(event, timestamps, attrs, cells)
         ends, marks = np.array((0, len(attrs)), np.int64), np.array((coupled,), np.uint8)
-        return self._ranked(np.array(attrs, np.int32), np.array(cells, np.float64), ends, marks)
+        encoded = self._ranked(np.array(attrs, np.int32), np.array(cells, np.float64), ends, marks)
+        encoded.arrays = None
+        return encoded
 
     def _ranked(self, attrs: np.ndarray, cells: np.ndarray, ends: np.ndarray, coupled: np.ndarray) -> EncodedEvents:
         """Rank entries; those of event e end at ends[e + 1], which changes, as some are left out."""
@@ -216,4 +231,19 @@ def _united(one: EncodedEvents, two: EncodedEvents, attributes: int) -> EncodedE
     )
     order = np.argsort(keys, kind="stable")
     attrs, ranks = (np.concatenate(pair)[order] for pair in ((one.attrs, two.attrs), (one.ranks, two.ranks)))
-    return EncodedEvents(one.count, one.offsets + two.offsets, attrs, ranks, one.coupled | two.coupled)
+    arrays = None if one.arrays is None or two.arrays is None else [*one.arrays, *two.arrays]
+    return EncodedEvents(one.count, one.offsets + two.offsets, attrs, ranks, one.coupled | two.coupled, arrays)
+
+
+def with_parts(encoded: EncodedEvents, parts: list[ListRanks]) -> EncodedEvents:
+    """The events with the ranks of other attributes behind their entries."""
+    sizes = np.diff(encoded.offsets) + sum(part.ends - part.starts for part in parts)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    out = np.empty((2, int(offsets[-1])), np.int32)
+    fill = offsets[:-1].copy()
+    starts, ends = encoded.offsets[:-1], encoded.offsets[1:]
+    append_runs(starts, ends, encoded.attrs, encoded.ranks, fill, *out)
+    for part in parts:
+        attrs = np.full(len(part.ranks), part.attr, np.int32)
+        append_runs(part.starts, part.ends, attrs, part.ranks, fill, *out)
+    return EncodedEvents(encoded.count, offsets, out[0], out[1], encoded.coupled, encoded.arrays)

@@ -11,22 +11,36 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from whimbrel.compiled.python_objects import READABLE
 from whimbrel.compiled.views import words_of
 from whimbrel.model.errors import RowError
 from whimbrel.model.event import Event
+from whimbrel.ranks.cells import RANK
 from whimbrel.ranks.encoding.dict_kernels import FULL, GIVEN_UP, read_dicts
-from whimbrel.ranks.encoding.single_events import SingleEventEncoder
-from whimbrel.ranks.kernel_arrays import END_AT, ENTRIES, ENTRIES_AT, NUMBERS_AT, READING, READING_AT, Entries, Reading
+from whimbrel.ranks.encoding.single_events import ITEMS, SingleEventEncoder
+from whimbrel.ranks.kernel_arrays import (
+    ARRAYS,
+    END_AT,
+    ENTRIES,
+    ENTRIES_AT,
+    NUMBERS,
+    NUMBERS_AT,
+    READING,
+    TEXTS,
+    Numbers,
+    Reading,
+    make_entries,
+)
+from whimbrel.ranks.list_columns import ListRanks
+from whimbrel.ranks.patterns.event_fragments import EventFragments, SeenValues
 
 Refused: TypeAlias = dict[int, RowError]
 """The errors of events that were refused, by number of the event."""
 
 _AT_ONCE = 512
 """Dicts that are read without giving up the GIL: some milliseconds."""
-_ITEMS = 1 << 12
-"""Words of memory for the items of one dict."""
 
 
 class ObjectBatch:
@@ -36,68 +50,111 @@ class ObjectBatch:
         self._events = list(events)  # a copy: kernels read it, and nobody else may change it
         self.ends = np.zeros(len(events) + 1, np.int64)
         self.coupled = np.zeros(len(events), np.uint8)
-        self._attrs = np.empty(8 * len(events) + 64, np.int32)
-        self._cells = np.empty(len(self._attrs), np.float64)
+        self.arrays: Collection[str] | None = ()
+        self.is_whole = np.zeros(len(events), bool)
+        """Whether Python has read all of the event, and appended what is derived from its texts."""
+        self._entries = make_entries(8 * len(events) + 64, ITEMS)
 
     @property
     def attrs(self) -> np.ndarray:
         """The attribute of each entry."""
-        return self._attrs[: self.ends[-1]]
+        return self._entries.attrs[: self.ends[-1]]
 
     @property
     def cells(self) -> np.ndarray:
         """The cell of each entry (`ranks.cells`)."""
-        return self._cells[: self.ends[-1]]
+        return self._entries.cells[: self.ends[-1]]
+
+    @property
+    def texts(self) -> tuple[np.ndarray, pa.Array]:
+        """The texts from which other attributes are derived, and the entry of each."""
+        _, _, _, items, of_entry, ends, data = self._entries
+        count = items.item(TEXTS)
+        buffers = pa.py_buffer(ends[: count + 1]), pa.py_buffer(data)
+        return of_entry[:count], pa.LargeStringArray.from_buffers(count, *buffers, null_count=0)
 
     def read(
-        self, encoder: SingleEventEncoder, reading: Reading, timestamps: Collection[str], refused: Refused | None
+        self,
+        encoder: SingleEventEncoder,
+        numbers: Numbers,
+        reading: Reading,
+        timestamps: Collection[str],
+        refused: Refused | None,
     ) -> None:
         """Read all objects. A bad one is raised with its number, or put into `refused` and has no entries."""
-        words, items = np.zeros(END_AT, np.int64), np.empty(_ITEMS, np.int64)
-        words[READING_AT:] = words_of(READING, reading)
-        names = encoder.names_for(timestamps)
-        at_once = 1 if encoder.has_fragments else _AT_ONCE
+        words = np.zeros(END_AT, np.int64)
+        words[NUMBERS_AT:] = [*words_of(NUMBERS, numbers), *words_of(READING, reading)]
+        table = encoder.names_for(timestamps).table
         at, count = 0, len(self._events)
         while at < count:
-            left: dict[str, object] = {}
-            done = False
+            left: dict[str, object] | None = None
             if READABLE and type(self._events[at]) is dict:
-                words[ENTRIES_AT:NUMBERS_AT] = words_of(ENTRIES, self._entries(items))
-                ends = self.ends[: min(count, at + at_once) + 1]
-                at, why = read_dicts(words, id(self._events), at, ends, id(names.attributes), id(left))
+                left = {}
+                words[ENTRIES_AT:NUMBERS_AT] = words_of(ENTRIES, self._entries)
+                ends = self.ends[: min(count, at + _AT_ONCE) + 1]
+                at, why = read_dicts(words, id(self._events), at, ends, self.coupled, table.rows, id(left))
+                if at == len(ends) - 1:
+                    continue
                 if why == FULL:
                     self._grow()
                     continue
-                done = why != GIVEN_UP
-                if at == len(ends) - 1 and not encoder.has_fragments:
-                    continue
-                at -= at == len(ends) - 1
+                left = None if why == GIVEN_UP else left
             attrs, cells = array("i"), list[float]()
             try:
-                rest = left if done else None
-                self.coupled[at], is_whole = encoder.append_rest(self._events[at], rest, timestamps, attrs, cells)
+                mark, self.is_whole[at] = encoder.append_rest(self._events[at], left, timestamps, attrs, cells)
             except RowError as error:
                 if refused is None:
                     raise error.at_row(at) from error
                 refused.setdefault(at, error)
-                is_whole = True
-            self._append(at, attrs, cells, is_whole)
+                mark, self.is_whole[at] = 0, True
+            self._append(at, attrs, cells, mark)
             at += 1
+        if self.arrays is not None:
+            self.arrays = table.arrays(self._entries.items.item(ARRAYS))
 
-    def _append(self, event: int, attrs: array[int], cells: list[float], is_whole: bool) -> None:
-        """Append entries to an event; if `is_whole`, they are all that it has."""
-        begin = self.ends.item(event) if is_whole else self.ends.item(event + 1)
+    def _append(self, event: int, attrs: array[int], cells: list[float], mark: int) -> None:
+        """Append entries to an event; if it `is_whole`, they are all that it has."""
+        begin = self.ends.item(event + 1)
+        if self.is_whole[event]:
+            begin = self.ends.item(event)
+            self.coupled[event] = mark
+            self.arrays = None if mark else self.arrays
+            entries = self._entries
+            kept = np.searchsorted(entries.text_entries[: entries.items[TEXTS]], begin)
+            entries.items[TEXTS] = kept
         end = begin + len(attrs)
-        while end > len(self._attrs):
+        while end > len(self._entries.attrs):
             self._grow()
         if attrs:
-            self._attrs[begin:end] = attrs
-            self._cells[begin:end] = cells
+            self._entries.attrs[begin:end] = attrs
+            self._entries.cells[begin:end] = cells
         self.ends[event + 1] = end
 
-    def _entries(self, items: np.ndarray) -> Entries:
-        return Entries(self._attrs, self._cells, self._cells.view(np.int64), items)
-
     def _grow(self) -> None:
-        self._attrs = np.concatenate([self._attrs, np.empty_like(self._attrs)])
-        self._cells = np.concatenate([self._cells, np.empty_like(self._cells)])
+        old = self._entries
+        size = len(old.attrs)
+        self._entries = make_entries(2 * size, 0)._replace(items=old.items)
+        for name in ("attrs", "cells", "text_entries", "text_ends", "text_data"):
+            array = getattr(old, name)
+            getattr(self._entries, name)[: len(array)] = array
+
+
+def derived_parts(fragments: EventFragments, batch: ObjectBatch) -> list[ListRanks]:
+    """The ranks of attributes that are derived from the texts of a batch. Marks its events that must be verified."""
+    of_entry, texts = batch.texts
+    if not len(of_entry):
+        return []
+    rows, attrs = len(batch.coupled), batch.attrs
+    event_of = np.repeat(np.arange(rows), np.diff(batch.ends))
+    is_null = batch.cells.view(np.int64) == RANK
+    text_of = np.full(len(attrs), -1, np.int64)
+    text_of[of_entry] = np.arange(len(of_entry))
+    seen: list[SeenValues] = []
+    for attr in np.unique(attrs[of_entry]).tolist():
+        own = np.flatnonzero((attrs == attr) & ~is_null & ~batch.is_whole[event_of])
+        is_text = text_of[own] >= 0
+        for entries, values in ((own[is_text], texts.take(pa.array(text_of[own[is_text]]))), (own[~is_text], None)):
+            events, every = event_of[entries], np.arange(rows)
+            cuts = np.searchsorted(events, every), np.searchsorted(events, every, "right")
+            seen.append(SeenValues(attr, values, np.ones(len(entries), np.int32), *cuts))
+    return fragments.parts(seen, rows, batch.coupled)

@@ -14,52 +14,71 @@ import numpy as np
 
 from whimbrel.compiled.python_objects import READABLE
 from whimbrel.model.event import Event
+from whimbrel.ranks.cells import RANK
 from whimbrel.ranks.dictionary import Dictionary
-from whimbrel.ranks.encoding.dict_kernels import FOR_PYTHON, read_dict
+from whimbrel.ranks.encoding.dict_kernels import FULL, HAS_TEXTS, IN_ARRAYS, read_dict
 from whimbrel.ranks.encoding.flat_events import Lanes, NotFlat
+from whimbrel.ranks.encoding.name_table import EXACT_NUMBER, EXACT_TIME, PATTERN, TIME, NameTable
+from whimbrel.ranks.kernel_arrays import ARRAYS, TEXTS, Entries
 from whimbrel.ranks.lookup import Lookup
 from whimbrel.ranks.patterns.event_fragments import EventFragments
+
+ITEMS = 1 << 15
+"""Words of memory for the items of one dict: some 6,500 of them. Larger dicts are read by Python."""
 
 
 class _Names(NamedTuple):
     """What names of events mean, given the attributes whose texts are timestamps."""
 
     lanes: Lanes
-    attributes: dict[str, int]
-    """By name, for `read_dict`: the number of the attribute, or FOR_PYTHON."""
+    table: NameTable
 
 
 class SingleEventEncoder:
     """Reads single events for one dictionary. Safe to use from many threads."""
 
     def __init__(self, dictionary: Dictionary, fragments: EventFragments | None) -> None:
+        self._dictionary = dictionary
         self._ids = dictionary.sources
         self._lookup = dictionary.lookup
-        self._exact = [dictionary.names[int(attr)] for attr in dictionary.meta.exact_numbers]
         self._fragments = fragments
-        self._names = self._named(frozenset())
+        self._names: _Names | None = None
 
     def read(
         self,
         event: Event | Mapping[str, object],
-        timestamps: Collection[str],
+        timestamps: frozenset[str],
         words: np.ndarray,
+        entries: Entries,
         attrs: array[int],
         cells: list[float],
-    ) -> tuple[int, int]:
-        """Read an event: write entries to the arrays of `words`, and append the others to `attrs` and `cells`.
+    ) -> tuple[int, int, Collection[str] | None]:
+        """Read an event: write to `entries`, which are among the `words`, and append the rest to `attrs` and `cells`.
 
-        Returns the number of entries written, and how the event is coupled, or 0.
+        Returns the number of entries written, or FULL; how the event is coupled, or 0; and the arrays of objects that
+        it has, as in `EncodedEvents`.
         """
-        if type(event) is dict and READABLE:
-            left: dict[str, object] = {}
-            count: int = read_dict(words, id(event), id(self.names_for(timestamps).attributes), id(left))
-            if count >= 0:
-                if not left and self._fragments is None:
-                    return count, 0
-                coupled, is_whole = self.append_rest(event, left, timestamps, attrs, cells)
-                return 0 if is_whole else count, coupled
-        return 0, self.append(event, timestamps, attrs, cells)
+        if type(event) is not dict or not READABLE:
+            return 0, self.append(event, timestamps, attrs, cells), None
+        names = self._names
+        if names is None or names.lanes.timestamps != timestamps:
+            names = self.names_for(timestamps)
+        left: dict[str, object] = {}
+        count: int = read_dict(words, id(event), names.table.rows, id(left))
+        if 0 <= count < IN_ARRAYS and not left:
+            return count, 0, ()
+        if count == FULL:
+            return FULL, 0, None
+        if count < 0:
+            return 0, self.append(event, timestamps, attrs, cells), None
+        arrays = names.table.arrays(entries.items.item(ARRAYS)) if count & IN_ARRAYS else ()
+        written = count & (IN_ARRAYS - 1)
+        mark, is_whole = self.append_rest(event, left, timestamps, attrs, cells)
+        if is_whole:
+            return 0, mark, None
+        if count & HAS_TEXTS:
+            mark |= self._append_derived(entries, written, attrs, cells)
+        return written, mark | bool(arrays), arrays
 
     def append_rest(
         self,
@@ -73,17 +92,33 @@ class SingleEventEncoder:
 
         Returns how the event is coupled, or 0, and whether what is appended is all that it has.
         """
-        if left is None or (left and not _append_flat(left, self.names_for(timestamps).lanes, attrs, cells)):
-            return self.append(event, timestamps, attrs, cells), True
-        assert isinstance(event, dict)
-        if self._fragments is None:
+        if left is not None and not left:
             return 0, False
-        return self._fragments.append_flat(event, timestamps, attrs, cells), False
+        derived = () if self._fragments is None else self._fragments.names
+        if (
+            left is None
+            or any(name in derived for name in left)
+            or not _append_flat(left, self.names_for(timestamps).lanes, attrs, cells)
+        ):
+            return self.append(event, timestamps, attrs, cells), True
+        return 0, False
 
-    @property
-    def has_fragments(self) -> bool:
-        """Whether some attribute is derived from the texts of another one."""
-        return self._fragments is not None
+    def _append_derived(self, entries: Entries, count: int, attrs: array[int], cells: list[float]) -> int:
+        """Append what is derived from the texts that a kernel has kept; return how the event is coupled."""
+        assert self._fragments is not None
+        own, is_null = entries.attrs[:count].tolist(), (entries.bits[:count] == RANK).tolist()
+        texts: dict[int, list[str]] = {}
+        begin = 0
+        for text in range(entries.items.item(TEXTS)):
+            end = entries.text_ends.item(text + 1)
+            attr = own[entries.text_entries.item(text)]
+            texts.setdefault(attr, []).append(entries.text_data[begin:end].tobytes().decode())
+            begin = end
+        mark = 0
+        for attr, its in texts.items():
+            values = sum(other == attr and not null for other, null in zip(own, is_null, strict=True))
+            mark |= self._fragments.append_texts(attr, its, values, attrs, cells)
+        return mark
 
     def append(
         self, event: Event | Mapping[str, object], timestamps: Collection[str], attrs: array[int], cells: list[float]
@@ -118,14 +153,20 @@ class SingleEventEncoder:
 
     def names_for(self, timestamps: Collection[str]) -> _Names:
         """What names mean, given the attributes whose texts are timestamps."""
-        names = self._names
-        if (timestamps or names.lanes.timestamps) and names.lanes.timestamps != frozenset(timestamps):
-            names = self._names = self._named(frozenset(timestamps))
+        names, wanted = self._names, frozenset(timestamps)
+        if names is None or names.lanes.timestamps != wanted:
+            names = self._names = _Names(Lanes(self._find, wanted), self._table(wanted))
         return names
 
-    def _named(self, timestamps: frozenset[str]) -> _Names:
-        left = dict.fromkeys([*self._exact, *timestamps], FOR_PYTHON)
-        return _Names(Lanes(self._find, timestamps), self._ids | left if left else self._ids)
+    def _table(self, timestamps: frozenset[str]) -> NameTable:
+        meta, names = self._dictionary.meta, self._dictionary.names
+        flags: dict[str, int] = dict.fromkeys(timestamps, TIME)
+        exact = [(names[int(attr)], EXACT_NUMBER) for attr in meta.exact_numbers]
+        exact += [(names[int(attr)], EXACT_TIME) for attr in meta.exact_times]
+        derived = () if self._fragments is None else self._fragments.names
+        for name, flag in (*exact, *((name, PATTERN) for name in derived)):
+            flags[name] = flags.get(name, 0) | flag
+        return NameTable(self._ids, len(names), flags)
 
 
 def _append_flat(event: dict[str, Any], lanes: Lanes, attrs: array[int], cells: list[float]) -> bool:

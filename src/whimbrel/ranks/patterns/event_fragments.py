@@ -166,6 +166,11 @@ class EventFragments:
     def __contains__(self, attr: object) -> bool:
         return attr in self._by_attr
 
+    @property
+    def names(self) -> Collection[str]:
+        """The names of attributes from whose strings others are derived."""
+        return self._by_name.keys()
+
     def are_below(self, leaves: Sequence[ColumnLeaf]) -> bool:
         """Whether some leaf, or an attribute below it, has patterns."""
         return any(name == leaf.name or name.startswith(f"{leaf.name}.") for leaf in leaves for name in self._by_name)
@@ -193,6 +198,10 @@ class EventFragments:
                 mark |= _append_all(derived, [one for one in values if one is not None], attrs, cells)
         return mark
 
+    def append_texts(self, attr: int, texts: Sequence[str], values: int, attrs: array[int], cells: list[float]) -> int:
+        """Append the fragments of an attribute with `values` values that are not null, of which `texts` are strings."""
+        return _append_texts(self._by_attr[attr], texts, values, attrs, cells)
+
     def append(self, attr: int, keys: Collection[SortKey], attrs: array[int], cells: list[float]) -> int:
         """Append the fragments of an attribute that has these values; return the mark of the event."""
         derived = self._by_attr.get(attr)
@@ -203,11 +212,16 @@ class EventFragments:
 
 def _append_all(derived: DerivedAttribute, values: Sequence[object], attrs: array[int], cells: list[float]) -> int:
     """Append the fragments of values that are not null; return the mark of the event."""
-    texts = [value for value in values if isinstance(value, str)]
-    if len(values) == 1 and texts:
+    return _append_texts(derived, [one for one in values if isinstance(one, str)], len(values), attrs, cells)
+
+
+def _append_texts(
+    derived: DerivedAttribute, texts: Sequence[str], values: int, attrs: array[int], cells: list[float]
+) -> int:
+    if values == 1 and texts:
         _append(derived.attr, derived.ranks_of(texts[0]), attrs, cells)
         return 0
-    ranks, mark = derived.ranks_of_several(texts, len(values))
+    ranks, mark = derived.ranks_of_several(texts, values)
     _append(derived.attr, ranks, attrs, cells)
     return mark
 

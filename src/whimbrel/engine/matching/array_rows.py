@@ -1,0 +1,69 @@
+"""Which rows must hold for one element of an array of objects: those with two constraints on attributes below it.
+
+The ranks of an event decide every other row: one attribute below an array may take its value from any element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from whimbrel.compiled.jit import kernel
+from whimbrel.engine.access.decoding import packed_parts
+from whimbrel.engine.access.segment import Segment
+from whimbrel.engine.access.shared.items import ATTR_MASK
+from whimbrel.engine.access.shared.rows import ROW_MASK
+
+
+def rows_within(segment: Segment, arrays: Collection[str]) -> np.ndarray:
+    """The rows of a segment, sorted, with several attributes below one of the arrays.
+
+    The first call for an array reads all conjunctions; its rows are kept with the segment.
+    """
+    for name in arrays:
+        if name not in segment.rows_within:
+            segment.rows_within[name] = _rows_below(segment, name)
+    found = [segment.rows_within[name] for name in arrays]
+    return found[0] if len(found) == 1 else np.unique(np.concatenate([np.empty(0, np.int32), *found]))
+
+
+def is_in(rows: np.ndarray, sorted_rows: np.ndarray) -> np.ndarray:
+    """Which rows are among the others, as a mask."""
+    if not len(sorted_rows):
+        return np.zeros(len(rows), bool)
+    places = np.minimum(np.searchsorted(sorted_rows, rows), len(sorted_rows) - 1)
+    mask: np.ndarray = sorted_rows[places] == rows
+    return mask
+
+
+def _rows_below(segment: Segment, name: str) -> np.ndarray:
+    below = np.array([other.startswith(f"{name}.") for other in segment.attributes], bool)
+    source = np.arange(len(below), dtype=np.int32)
+    for derived, (its_source, _) in segment.derived.items():
+        source[derived] = its_source
+    if np.count_nonzero(below & (source == np.arange(len(below)))) < 2:
+        return np.empty(0, np.int32)
+    found = [_with_several(packed, counts, attr, below, source) for packed, counts, attr, _, _ in packed_parts(segment)]
+    return np.unique(np.concatenate([np.empty(0, np.int32), *found]))
+
+
+@kernel
+def _with_several(
+    packed: np.ndarray, counts: np.ndarray, attr: np.ndarray, below: np.ndarray, source: np.ndarray
+) -> np.ndarray:
+    """The rows of conjunctions that have items of two attributes of the mask `below`; derived ones are their source."""
+    out = np.empty(packed.size, np.int32)
+    n = k = 0
+    for c in range(packed.size):
+        seen = -1
+        several = False
+        for i in range(k, k + counts[c]):
+            a = source[attr[i] & ATTR_MASK]
+            if below[a]:
+                several |= seen >= 0 and seen != a
+                seen = a
+        k += counts[c]
+        out[n] = packed[c] & ROW_MASK
+        n += several
+    return out[:n]
