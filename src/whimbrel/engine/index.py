@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -21,7 +21,7 @@ from whimbrel.engine.matching.event_forms import open_source, sample_of
 from whimbrel.engine.matching.results import pairs_table
 from whimbrel.engine.matching.units import FIRST_UNIT, Units
 from whimbrel.engine.matching.workspace import Workspaces
-from whimbrel.model.event import Event, attribute_names
+from whimbrel.model.event import AnyEvent, Event, attribute_names
 from whimbrel.model.matcher import Errors, Matcher
 from whimbrel.model.subscription import Id, Subscription, plain_id
 
@@ -105,7 +105,7 @@ class Index(Matcher):
         """Give a subscription another filter, atomically; it keeps its place in the order of results."""
         self._subscriptions.replace(id, admit(filter, dialect, self.schema))
 
-    def match(self, event: Event | Mapping[str, object]) -> list[Id]:
+    def match(self, event: AnyEvent) -> list[Id]:
         """The ids of the subscriptions that the event matches, each once, in order of addition."""
         held = self._subscriptions
         if held.schema is not None:
@@ -152,13 +152,13 @@ class Index(Matcher):
         """The ids of rows that `match_blocks` gave: int64, or an Arrow array of strings."""
         return self._subscriptions.ids.names(rows)
 
-    def explain(self, id: Id, event: Event | Mapping[str, object]) -> Explanation:
+    def explain(self, id: Id, event: AnyEvent) -> Explanation:
         """Why a subscription matches an event or not: each constraint, held or not, and the values seen."""
         from whimbrel.model.explain import explain
 
         return explain(self[id].filter, self._read(event))
 
-    def near_misses(self, event: Event | Mapping[str, object], limit: int = 10) -> list[NearMiss]:
+    def near_misses(self, event: AnyEvent, limit: int = 10) -> list[NearMiss]:
         """The subscriptions that almost match: fewest failed constraints first, then order of addition."""
         from whimbrel.engine.matching.near_misses import nearest
 
@@ -254,7 +254,7 @@ class Index(Matcher):
     def __iter__(self) -> Iterator[Id]:
         return iter(self._subscriptions)
 
-    def _read(self, event: Event | Mapping[str, object]) -> Event:
+    def _read(self, event: AnyEvent) -> Event:
         return Event.of(event, self._timestamps) if self.schema is None else self.schema.read(event)
 
     def _check(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
@@ -21,7 +21,7 @@ from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.matchers.papers import Paper
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.errors import DuplicateId, FilterError, IdKindError, RowError, UnknownId
-from whimbrel.model.event import Event, attribute_names
+from whimbrel.model.event import AnyEvent, Event, attribute_names
 from whimbrel.model.event_tables import as_arrow, read_events, read_good_events, read_typed_events
 from whimbrel.model.explain import Explanation, explain
 from whimbrel.model.filter import Filter
@@ -108,7 +108,7 @@ class BaseMatcher(Matcher, ABC):
             self._put(place, Subscription(plain_id(id), new))
             self._release(place, set(old.conjunctions).difference(new.conjunctions))
 
-    def match(self, event: Event | Mapping[str, object]) -> list[Id]:
+    def match(self, event: AnyEvent) -> list[Id]:
         """The ids of the subscriptions that the event matches, each once, in order of addition."""
         return self.ids(sorted(self._match_places(event)))
 
@@ -141,11 +141,11 @@ class BaseMatcher(Matcher, ABC):
         column = pa.DictionaryArray.from_arrays(pa.array(places), names) if is_text else names.take(pa.array(places))
         return pa.table({"event": rows, "subscription": column})
 
-    def explain(self, id: Id, event: Event | Mapping[str, object]) -> Explanation:
+    def explain(self, id: Id, event: AnyEvent) -> Explanation:
         """Why a subscription matches an event or not: each constraint, held or not, and the values seen."""
         return explain(self[id].filter, self._read(event))
 
-    def near_misses(self, event: Event | Mapping[str, object], limit: int = 10) -> list[NearMiss]:
+    def near_misses(self, event: AnyEvent, limit: int = 10) -> list[NearMiss]:
         """The subscriptions that almost match: fewest failed constraints first, then order of addition."""
         return near_misses(map(self.__getitem__, self), self._read(event), limit)
 
@@ -176,7 +176,7 @@ class BaseMatcher(Matcher, ABC):
     def __iter__(self) -> Iterator[Id]:
         return iter(self.ids(sorted(self._places.values())))
 
-    def _match_places(self, event: Event | Mapping[str, object]) -> set[int]:
+    def _match_places(self, event: AnyEvent) -> set[int]:
         event = self._read(event)
         self.capabilities.check_event(self.name, event, self._mentioned)
         places = set(self._always)
@@ -187,7 +187,7 @@ class BaseMatcher(Matcher, ABC):
     def _mentioned(self, attribute: str) -> bool:
         return attribute in self._uses
 
-    def _read(self, event: Event | Mapping[str, object]) -> Event:
+    def _read(self, event: AnyEvent) -> Event:
         """One event, in codes if there is a schema."""
         return Event.of(event, self.timestamps) if self.schema is None else self.schema.read(event)
 

@@ -10,7 +10,7 @@ Python work per event or per match.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ from whimbrel.matchers.constant_ranks import event_ranks
 from whimbrel.matchers.event_grid import MISSING, EventGrid, event_grid
 from whimbrel.matchers.runs import Int32s, Int64s, offsets, take_runs
 from whimbrel.model.conjunction import Conjunction
-from whimbrel.model.event import Event
+from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.event_tables import as_arrow, rows_of
 from whimbrel.ranks.encoding.event_encoder import EventEncoder
 
@@ -99,7 +99,7 @@ class FrozenMatcher(BulkMatcher):
     def _stored(self) -> int:
         return len(self._numbers) + self._bulk.conjunctions - len(self._bulk.removed)
 
-    def _match_places(self, event: Event | Mapping[str, object]) -> set[int]:
+    def _match_places(self, event: AnyEvent) -> set[int]:
         event = self._read(event)
         self.capabilities.check_event(self.name, event, self._mentioned)
         self._settle()

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from whimbrel.model.constraint import NULL_KEY
 from whimbrel.model.errors import EventError, NamesError
+from whimbrel.model.json_text import parse_json
 from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_DEPTH, EVENT_VALUES
 from whimbrel.model.values import SortKey, Timestamp, Value, from_key, sort_key, to_value
 
@@ -47,9 +49,11 @@ class Event:
         self._occurrences = reader.found if self.has_elements else None
 
     @staticmethod
-    def of(event: Event | Mapping[str, object], timestamps: Iterable[str] = ()) -> Event:
-        """The event itself, or a new one of a mapping."""
-        return event if isinstance(event, Event) else Event(event, timestamps)
+    def of(event: AnyEvent, timestamps: Iterable[str] = ()) -> Event:
+        """The event itself, or a new one of a mapping or of a JSON text."""
+        if isinstance(event, Event):
+            return event
+        return Event(parse_json(event) if isinstance(event, bytes | str) else event, timestamps)
 
     @property
     def plain(self) -> Event:
@@ -82,6 +86,10 @@ class Event:
 
     def __repr__(self) -> str:
         return f"Event({ {name: list(self.values(name)) for name in self._keys} })"
+
+
+AnyEvent: TypeAlias = Event | Mapping[str, object] | bytes | str
+"""An event as users have it: itself, an object, or a JSON text."""
 
 
 class _Reader:

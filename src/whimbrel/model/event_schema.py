@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from whimbrel.model.conjunction import Conjunction
-from whimbrel.model.event import Event
+from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.expression import Comparison, Expression
 from whimbrel.model.intervals import IntervalSet
 from whimbrel.model.values import SortKey
@@ -44,7 +44,7 @@ class EventSchema(Protocol):
     def refined(self, conjunction: Conjunction) -> Conjunction | None:
         """The conjunction with each set of values in its canonical form; None if nothing satisfies it."""
 
-    def read(self, event: Event | Mapping[str, object], row: int | None = None) -> Event:
+    def read(self, event: AnyEvent, row: int | None = None) -> Event:
         """The event with its values coded for matching; InvalidEvent with every violation if it is not valid."""
 
     def domain_of(self, name: str) -> object | None:

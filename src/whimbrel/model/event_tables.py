@@ -1,4 +1,4 @@
-"""Events from any collection that users have: dicts, Arrow tables and batches, pandas and polars frames.
+"""Events from any collection that users have: dicts, JSON texts, Arrow tables and batches, pandas and polars frames.
 
 A null cell of a column, or of a struct's field, is missing (and so is a NaN, which is read as null); a null inside
 a list or a map is a value. A column of a type that has no values (binary, time, duration) is refused only where a
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import count
 from math import isnan
+from mmap import mmap
 from typing import TYPE_CHECKING, Any
 
 from whimbrel.model.errors import EventError, LimitExceeded
@@ -25,10 +26,13 @@ if TYPE_CHECKING:
 _ROWS = 4_096
 _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _DAY = 86_400_000_000_000
+BOM = b"\xef\xbb\xbf"
+"""The byte order mark that some files of UTF-8 begin with."""
 
 
 def read_events(events: object, attributes: Collection[str], timestamps: Collection[str] = ()) -> Iterator[Event]:
     """The events of any supported shape; of a table, only the columns that `attributes` need are read."""
+    events = _texts_of(events)
     table = as_arrow(events)
     if table is not None:
         yield from _table_events(table, attributes, timestamps)
@@ -50,6 +54,7 @@ def read_good_events(
     events: object, attributes: Collection[str], timestamps: Collection[str], errors: Errors
 ) -> Iterator[tuple[int, Event]]:
     """The events that `read_events` gives, with their rows; the row and the error of each bad one go to `errors`."""
+    events = _texts_of(events)
     table = as_arrow(events)
     if table is None:
         if isinstance(events, Mapping) or not isinstance(events, Iterable):
@@ -78,9 +83,30 @@ def read_good_events(
             yield from enumerate(found, first)
 
 
+def _texts_of(events: object) -> object:
+    """The lines of JSON lines, or the texts of an Arrow array, where null is an empty object; else what was given."""
+    if isinstance(events, str):
+        events = events.encode("utf-8", "surrogatepass")
+    if isinstance(events, bytes | bytearray | memoryview | mmap):
+        lines = bytes(events).removeprefix(BOM).split(b"\n")
+        return [line for line in lines if line.strip(b" \t\r" + BOM)]
+    if _is_column(events):
+        return ["{}" if text is None else text for text in events.to_pylist()]  # type: ignore[attr-defined]
+    return events
+
+
+def _is_column(events: object) -> bool:
+    """Whether this is an Arrow array of texts or binary values, chunked or not."""
+    kind = type(events)
+    if kind.__module__ != "pyarrow.lib" or not kind.__name__.endswith("Array"):
+        return False
+    values = str(events.type).removeprefix("dictionary<values=").removeprefix("large_")  # type: ignore[attr-defined]
+    return values.startswith(("string", "binary"))
+
+
 def as_arrow(events: object) -> pa.Table | None:
     """The Arrow table of an Arrow, pandas or polars object without copying where types allow; None for others."""
-    if isinstance(events, list | tuple):
+    if isinstance(events, list | tuple) or _is_column(events):
         return None
     module = type(events).__module__.partition(".")[0]
     if module not in ("pyarrow", "pandas", "polars") and not hasattr(events, "__arrow_c_stream__"):

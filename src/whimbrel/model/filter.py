@@ -6,13 +6,13 @@ matcher is tested against it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from whimbrel.model import dialects
 from whimbrel.model.conjunction import Conjunction
-from whimbrel.model.event import Event
+from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.expression import Expression
 from whimbrel.model.normal_form import is_surely_small, normal_form
 
@@ -63,7 +63,7 @@ class Filter:
         """The attributes that the normal form mentions."""
         return frozenset().union(*(c.attributes for c in self.conjunctions))
 
-    def matches(self, event: Event | Mapping[str, object], timestamps: Iterable[str] = ()) -> bool:
+    def matches(self, event: AnyEvent, timestamps: Iterable[str] = ()) -> bool:
         """Whether the event satisfies the filter: whether it is true under some binding."""
         event = Event.of(event, timestamps).plain if self.schema is None else self.schema.read(event)
         return any(c.matches(event) for c in self.conjunctions)

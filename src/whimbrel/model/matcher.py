@@ -6,14 +6,14 @@ checks every signature.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from whimbrel.model.errors import RowError
-    from whimbrel.model.event import Event
+    from whimbrel.model.event import AnyEvent
     from whimbrel.model.explain import Explanation
     from whimbrel.model.near_misses import NearMiss
     from whimbrel.model.subscription import Id, Subscription
@@ -42,7 +42,7 @@ class Matcher(Protocol):
     def replace(self, id: Id, filter: object, dialect: str = "sql") -> None:
         """Give a subscription another filter; it keeps its place in the order of results."""
 
-    def match(self, event: Event | Mapping[str, object]) -> list[Id]:
+    def match(self, event: AnyEvent) -> list[Id]:
         """The ids of the subscriptions that the event matches, each once, in order of addition."""
 
     def match_batch(self, events: object, *, errors: Errors | None = None) -> pa.Table:
@@ -52,10 +52,10 @@ class Matcher(Protocol):
         matches.
         """
 
-    def explain(self, id: Id, event: Event | Mapping[str, object]) -> Explanation:
+    def explain(self, id: Id, event: AnyEvent) -> Explanation:
         """Why a subscription matches an event or not: each constraint, held or not, and the values seen."""
 
-    def near_misses(self, event: Event | Mapping[str, object], limit: int = 10) -> list[NearMiss]:
+    def near_misses(self, event: AnyEvent, limit: int = 10) -> list[NearMiss]:
         """The subscriptions that almost match: fewest failed constraints first, then order of addition."""
 
     def attributes(self) -> frozenset[str]:

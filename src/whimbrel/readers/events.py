@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, cast
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.event import Event
 from whimbrel.model.event_tables import read_events as event_rows
+from whimbrel.model.json_text import JsonObject
 from whimbrel.model.limits import EVENT_BYTES
 from whimbrel.readers.csv_table import read_csv
 from whimbrel.readers.errors import FileEmpty, InputError, InputPlace, RefusedInput
-from whimbrel.readers.json_lines import JsonObject, parse_object, read_json_lines
+from whimbrel.readers.json_lines import parse_object, read_json_lines
 from whimbrel.readers.parquet_table import read_parquet
 from whimbrel.readers.source import Format, InputFile, open_source
 

@@ -6,14 +6,14 @@ pipe is answered at once.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator
 from io import BufferedReader
 from typing import NamedTuple
 
 from whimbrel.model.errors import LimitExceeded
-from whimbrel.model.limits import EVENT_DEPTH, INTEGER_DIGITS, Limit
+from whimbrel.model.event_tables import BOM
+from whimbrel.model.json_text import JsonError, JsonObject, JsonProblem, parse_text
+from whimbrel.model.limits import Limit
 from whimbrel.readers.errors import (
     DuplicateKey,
     FileEmpty,
@@ -27,13 +27,11 @@ from whimbrel.readers.errors import (
     WrongFormat,
 )
 
-JsonObject = dict[str, object]
 Line = tuple[InputPlace, JsonObject | InputError]
 
 _CHUNK = 1 << 20
 _SHOWN = 64
-_BOM = b"\xef\xbb\xbf"
-_BLANK = b" \t\r" + _BOM
+_BLANK = b" \t\r" + BOM
 _PER_LINE = "Expected a JSON object per line"
 _WHOLE_FILES = {
     b"[": "an array over several lines (jq -c '.[]' writes its members as lines)",
@@ -96,7 +94,7 @@ def _batches(stream: BufferedReader, longest: int) -> Iterator[list[RawLine]]:
 
 
 def _read_line(line: RawLine, place: InputPlace, limit: Limit, longest: int) -> JsonObject | InputError:
-    raw = line.content.removeprefix(_BOM) if line.number == 1 else line.content
+    raw = line.content.removeprefix(BOM) if line.number == 1 else line.content
     if line.size > longest:
         cause = LimitExceeded(limit.name, line.size, limit.value, limit.unit)
         return RefusedInput(place, cause, raw[:_SHOWN].decode(errors="replace"))
@@ -112,84 +110,27 @@ def _read_line(line: RawLine, place: InputPlace, limit: Limit, longest: int) -> 
 def parse_object(text: str, place: InputPlace, is_last: bool = False) -> JsonObject | InputError:
     """Parse a JSON object; `is_last` if the file ends with this text, perhaps too early."""
     try:
-        item = _DECODER.decode(text)
-    except json.JSONDecodeError as error:
-        at = InputPlace(place.file, (place.line or 1) + error.lineno - 1, error.colno, place.row)
-        if is_last and (error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated")):
-            return FileTruncated(at, "Expected a whole JSON object, but the file ends within it", text)
-        return NotJson(at, f"Expected JSON, but got: {error.msg}", text)
-    except _KeyTwice:
-        path, key = _find_duplicate(json.loads(text, object_pairs_hook=_Pairs))
-        at = InputPlace(place.file, place.line, None, place.row, path)
-        return DuplicateKey(at, f"Expected each key once, but got {key!r} twice - at {path}", text)
-    except _NotANumber as error:
-        return NotJson(place, f"Expected JSON, but got {error}, which JSON has no number for", text)
-    except RecursionError:
-        return RefusedInput(
-            place, LimitExceeded(EVENT_DEPTH.name, _depth(text), EVENT_DEPTH.value, EVENT_DEPTH.unit), text
-        )
-    except ValueError:  # the interpreter's own limit on digits
-        digits = max(map(len, re.findall(r"[0-9]+", text)))
-        return RefusedInput(
-            place, LimitExceeded(INTEGER_DIGITS.name, digits, INTEGER_DIGITS.value, INTEGER_DIGITS.unit), text
-        )
-    if not isinstance(item, dict):
-        found = _NAMES.get(type(item), "null")
-        hint = "; each object stands on a line of its own" if isinstance(item, list) and place.line == 1 else ""
-        return NotAnObject(place, f"Expected a JSON object, but got {found}{hint}", text)
-    return item
+        return parse_text(text)
+    except LimitExceeded as error:
+        return RefusedInput(place, error, text)
+    except JsonError as error:
+        return json_problem(error, text, place, is_last)
 
 
-class _KeyTwice(Exception):
-    pass
-
-
-class _NotANumber(Exception):
-    pass
-
-
-class _Pairs(list[tuple[str, object]]):
-    """The members of an object, duplicates included."""
-
-
-_NAMES = {list: "an array", str: "a string", int: "a number", float: "a number", bool: "a boolean"}
-
-
-def _unique(pairs: list[tuple[str, object]]) -> JsonObject:
-    item = dict(pairs)
-    if len(item) != len(pairs):
-        raise _KeyTwice
-    return item
-
-
-def _refuse_constant(name: str) -> float:
-    raise _NotANumber(name)
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse_constant)
-
-
-def _find_duplicate(item: object, path: str = "$") -> tuple[str, str]:
-    """The path of the first object with a key twice, and that key."""
-    pending = [(item, path)]
-    while pending:
-        item, path = pending.pop(0)
-        if isinstance(item, _Pairs):
-            seen: set[str] = set()
-            for key, value in item:
-                if key in seen:
-                    return path, key
-                seen.add(key)
-                pending.append((value, f"{path}.{key}"))
-        elif isinstance(item, list):
-            pending += ((member, f"{path}[{index}]") for index, member in enumerate(item))
-    raise AssertionError("no object has a key twice")
-
-
-def _depth(text: str) -> int:
-    """How deep brackets nest in a text; brackets inside strings count, too."""
-    depth = deepest = 0
-    for character in text:
-        depth += (character in "[{") - (character in "]}")
-        deepest = max(deepest, depth)
-    return deepest
+def json_problem(error: JsonError, text: str, place: InputPlace, is_last: bool = False) -> InputError:
+    """What is wrong with a text that is no JSON object."""
+    if error.problem is JsonProblem.DUPLICATE:
+        at = InputPlace(place.file, place.line, None, place.row, error.path)
+        return DuplicateKey(at, f"Expected each key once, but got {error.found} - at {error.path}", text)
+    if error.problem is JsonProblem.NOT_AN_OBJECT:
+        hint = "; each object stands on a line of its own" if error.found == "an array" and place.line == 1 else ""
+        return NotAnObject(place, f"Expected a JSON object, but got {error.found}{hint}", text)
+    if error.place is None:
+        return NotJson(place, f"Expected JSON, but got {error.found}", text)
+    at = InputPlace(place.file, (place.line or 1) + error.place.line - 1, error.place.column, place.row)
+    if error.problem is JsonProblem.ENCODING:
+        return WrongEncoding(at, f"Expected text in UTF-8, but got {error.message}", text)
+    ends_there = error.place.byte >= len(text.rstrip().encode("utf-8", "surrogatepass"))
+    if is_last and (ends_there or error.message.startswith("Unterminated")):
+        return FileTruncated(at, "Expected a whole JSON object, but the file ends within it", text)
+    return NotJson(at, f"Expected JSON, but got: {error.message}", text)

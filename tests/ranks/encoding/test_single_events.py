@@ -433,7 +433,7 @@ def test_an_event_of_many_values_has_all_of_them(readable: bool) -> None:
     assert len(index.match({"t": [0] * 300, "b": Decimal(1)})) == 197_001
 
 
-@pytest.mark.parametrize("event", [{1: 2}, {"a": "\ud800"}, {"\ud800": 1}, {"a": b"x"}, {"a": 10**1001}, [1], "a"])
+@pytest.mark.parametrize("event", [{1: 2}, {"a": "\ud800"}, {"\ud800": 1}, {"a": b"x"}, {"a": 10**1001}, [1], 7])
 def test_what_is_wrong_is_told_as_ever(readable: bool, event: Any) -> None:
     index = Index()
     index.add_many([(1, "a = 1"), (2, "b = 'x'")])

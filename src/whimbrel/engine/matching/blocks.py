@@ -8,7 +8,7 @@ events, and the rest of it becomes a unit again.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from whimbrel.engine.matching.results import Result, Verify, merged, settled, wi
 from whimbrel.engine.matching.units import Unit, Units
 from whimbrel.engine.matching.workspace import PAIRS, Workspace, Workspaces
 from whimbrel.model.errors import RowError
-from whimbrel.model.event import Event
+from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.matcher import Errors
 from whimbrel.ranks.encoding.object_batches import Refused
 
@@ -46,7 +46,7 @@ class Matched(NamedTuple):
 
 def match_event(
     snapshot: Snapshot,
-    event: Event | Mapping[str, object],
+    event: AnyEvent,
     timestamps: frozenset[str],
     verify: Verify,
     workspace: Workspace,

@@ -1,4 +1,4 @@
-"""The forms in which many events come: tables, lists and streams of objects, and events of an index with a schema.
+"""The forms in which many events come: tables, objects, JSON texts, and any of them for an index with a schema.
 
 A source gives its events batch by batch. A batch can be cut, encoded for a segment, and read as `Event`s where a filter
 itself must look at them. A form is a class for each; nothing else in the engine knows which form events have.
@@ -8,19 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Protocol
+from mmap import mmap
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
 
 from whimbrel.model.errors import EventError, RowError
-from whimbrel.model.event import Event
+from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.event_tables import as_arrow, read_events, rows_of
+from whimbrel.model.json_text import parse_json
 from whimbrel.ranks.encoding.event_encoder import EncodedEvents, EventEncoder
+from whimbrel.ranks.encoding.json_events import JsonEvents, JsonLines, json_column, json_texts
 from whimbrel.ranks.encoding.object_batches import Refused
 
 if TYPE_CHECKING:
     from whimbrel.model.schema import Schema
+
+UNIT_BYTES = 4 << 20
+"""Bytes of JSON that are read at once, about."""
 
 
 class EventBatch(Protocol):
@@ -94,7 +100,7 @@ class TableEvents:
 class ObjectEvents:
     """A list of objects: dicts, other mappings, `Event`s."""
 
-    def __init__(self, objects: Sequence[Event | Mapping[str, object]]) -> None:
+    def __init__(self, objects: Sequence[AnyEvent]) -> None:
         self._objects = objects
 
     def __len__(self) -> int:
@@ -115,6 +121,34 @@ class ObjectEvents:
     def _read_one(self, number: int, timestamps: Collection[str]) -> Event:
         try:
             return Event.of(self._objects[number], timestamps)
+        except RowError as error:
+            raise error.at_row(number) from error
+
+
+class JsonTexts:
+    """JSON texts."""
+
+    def __init__(self, events: JsonEvents) -> None:
+        self._events = events
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def part(self, first: int, end: int) -> JsonTexts:
+        """The texts from number `first` to `end`."""
+        return JsonTexts(self._events.slice(first, end))
+
+    def encode(self, encoder: EventEncoder, timestamps: Collection[str], refused: Refused | None) -> EncodedEvents:
+        """Encode texts by a compiled reader, and those that it leaves one by one."""
+        return encoder.encode_json(self._events, timestamps, refused)
+
+    def read(self, numbers: Sequence[int], attributes: Collection[str], timestamps: Collection[str]) -> Sequence[Event]:
+        """Parse texts."""
+        return [self._read_one(number, timestamps) for number in numbers]
+
+    def _read_one(self, number: int, timestamps: Collection[str]) -> Event:
+        try:
+            return Event(parse_json(self._events.text(number)), timestamps)
         except RowError as error:
             raise error.at_row(number) from error
 
@@ -195,13 +229,41 @@ class TableSource:
 class ObjectSource:
     """Objects of any iterable, which is read no further than is asked for."""
 
-    def __init__(self, objects: Iterable[Event | Mapping[str, object]]) -> None:
-        self._objects: Iterator[Event | Mapping[str, object]] = iter(objects)
+    def __init__(self, objects: Iterable[AnyEvent]) -> None:
+        self._objects: Iterator[AnyEvent] = iter(objects)
 
-    def take(self, count: int) -> ObjectEvents | None:
-        """The next objects."""
+    def take(self, count: int) -> ObjectEvents | JsonTexts | None:
+        """The next objects; JSON texts, where all of them are."""
         taken = list(islice(self._objects, count))
+        if taken and set(map(type, taken)) <= {bytes, str}:
+            return JsonTexts(json_texts(cast("list[bytes | str]", taken)))
         return ObjectEvents(taken) if taken else None
+
+
+class JsonSource:
+    """JSON texts in one piece of memory."""
+
+    def __init__(self, events: JsonEvents) -> None:
+        self._events = events
+        self._next = 0
+
+    def take(self, count: int) -> JsonTexts | None:
+        """The next texts."""
+        first = self._next
+        self._next = self._events.within(first, count, UNIT_BYTES)
+        return JsonTexts(self._events.slice(first, self._next)) if self._next > first else None
+
+
+class LineSource:
+    """JSON lines in one piece of memory, which is read no further than is asked for."""
+
+    def __init__(self, lines: JsonLines) -> None:
+        self._lines = lines
+
+    def take(self, count: int) -> JsonTexts | None:
+        """The next lines."""
+        taken = self._lines.take(count, UNIT_BYTES)
+        return None if taken is None else JsonTexts(taken)
 
 
 class TypedSource:
@@ -220,6 +282,9 @@ class TypedSource:
 
 def open_source(events: object, schema: Schema | None = None) -> EventSource:
     """The source of events of any form; EventError if they have none."""
+    texts = _open_texts(events)
+    if texts is not None:
+        return texts if schema is None else TypedSource(schema, texts, ())
     table = as_arrow(events)
     if table is not None and schema is not None:
         from whimbrel.engine.matching.typed_events import coded_table
@@ -231,6 +296,16 @@ def open_source(events: object, schema: Schema | None = None) -> EventSource:
     if isinstance(events, Mapping) or not isinstance(events, Iterable):
         raise EventError("a list of objects, an Arrow table or a data frame", type(events).__name__)
     return ObjectSource(events) if schema is None else TypedSource(schema, ObjectSource(events), ())
+
+
+def _open_texts(events: object) -> JsonSource | LineSource | None:
+    """The source of JSON texts; None if the events are something else, or a list, whose members are looked at later."""
+    if isinstance(events, str):
+        events = events.encode("utf-8", "surrogatepass")
+    if isinstance(events, bytes | bytearray | memoryview | mmap):
+        return LineSource(JsonLines(events))
+    column = json_column(events) if isinstance(events, pa.Array | pa.ChunkedArray) else None
+    return None if column is None else JsonSource(column)
 
 
 def sample_of(source: EventSource, count: int, timestamps: Collection[str]) -> pa.Table | list[Event] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import NamedTuple
 from weakref import ref
 
@@ -13,7 +13,7 @@ from whimbrel.compiled.views import words_of
 from whimbrel.engine.access.kernel import TASK_AT, match
 from whimbrel.engine.access.segment import BLOCK, Segment
 from whimbrel.engine.access.shared.arrays import SCRATCH, TASK, Scratch, Task
-from whimbrel.model.event import Event
+from whimbrel.model.event import AnyEvent
 from whimbrel.ranks.encoding.dict_kernels import FULL
 from whimbrel.ranks.encoding.event_encoder import EncodedEvents
 from whimbrel.ranks.encoding.single_events import ITEMS
@@ -125,7 +125,7 @@ class Workspace:
         self._fitted.clear()
 
     def match_one(
-        self, segment: Segment, event: Event | Mapping[str, object], timestamps: frozenset[str], rows: int
+        self, segment: Segment, event: AnyEvent, timestamps: frozenset[str], rows: int
     ) -> tuple[np.ndarray, int, Collection[str] | None]:
         """The rows that one event matches, a view of the reused buffer, and how the event is coupled.
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from whimbrel.model.conjunction import Conjunction
-from whimbrel.model.event import Event
+from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.filter import Filter
 from whimbrel.model.schema import documents, filter_check, filter_codes
 from whimbrel.model.schema.definitions import SchemaDefinitions, Use, Uses, merge
@@ -145,7 +145,7 @@ class Schema:
         """Every reason why the event is invalid; none if it is valid."""
         return check_event(self, Event.of(event).plain)[0]
 
-    def read(self, event: Event | Mapping[str, object], row: int | None = None) -> Event:
+    def read(self, event: AnyEvent, row: int | None = None) -> Event:
         """The event with its values coded for matching; InvalidEvent with every violation if it is not valid."""
         if isinstance(event, TypedEvent) and event.schema is self:
             return event

@@ -7,7 +7,7 @@ ranks up in the same dictionary. Attributes that no filter mentions are left out
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,12 +16,17 @@ import pyarrow as pa
 
 from whimbrel.compiled.python_objects import KINDS
 from whimbrel.compiled.views import read_only
-from whimbrel.model.event import Event
+from whimbrel.model.errors import RowError
+from whimbrel.model.event import AnyEvent
 from whimbrel.model.event_tables import read_events
+from whimbrel.model.json_text import JsonObject, parse_json
 from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_VALUES
+from whimbrel.ranks.arrow import numbers
 from whimbrel.ranks.column_layout import ColumnLayout, ColumnLeaf, layout, leaf_array
 from whimbrel.ranks.columns import rank_column
 from whimbrel.ranks.dictionary import Dictionary
+from whimbrel.ranks.encoding.json_events import JsonEvents
+from whimbrel.ranks.encoding.json_reader import JsonNotes, JsonReader
 from whimbrel.ranks.encoding.object_batches import ObjectBatch, Refused, derived_parts
 from whimbrel.ranks.encoding.single_events import SingleEventEncoder
 from whimbrel.ranks.kernel_arrays import Numbers, Reading
@@ -63,6 +68,7 @@ class EventEncoder:
         self._fragments = EventFragments(dictionary) if dictionary.meta.derived else None
         self._lookup = dictionary.lookup
         self._ids = dictionary.sources
+        self._json: JsonReader | None = None
         self._layout: tuple[pa.Schema, frozenset[str], ColumnLayout] | None = None
 
     @cached_property
@@ -175,7 +181,7 @@ class EventEncoder:
 
     def encode_events(
         self,
-        events: Sequence[Event | Mapping[str, object]],
+        events: Sequence[AnyEvent],
         timestamps: Collection[str] = (),
         refused: Refused | None = None,
     ) -> EncodedEvents:
@@ -190,7 +196,7 @@ class EventEncoder:
         encoded.arrays = batch.arrays
         return with_parts(encoded, parts) if parts else encoded
 
-    def encode_event(self, event: Event | Mapping[str, object], timestamps: Collection[str] = ()) -> EncodedEvents:
+    def encode_event(self, event: AnyEvent, timestamps: Collection[str] = ()) -> EncodedEvents:
         """Encode one event."""
         attrs = array("i")
         cells: list[float] = []
@@ -200,12 +206,86 @@ class EventEncoder:
         encoded.arrays = None
         return encoded
 
+    def encode_json(
+        self, events: JsonEvents, timestamps: Collection[str] = (), refused: Refused | None = None
+    ) -> EncodedEvents:
+        """Encode JSON texts. A bad event is raised with its row, or put into `refused` and has no entries."""
+        reader, rows = self._json_reader(frozenset(timestamps)), len(events)
+        coupled = np.zeros(rows, np.uint8)
+        if not reader.is_able:
+            nothing = np.empty(0, np.int32)
+            found = EncodedEvents(rows, np.zeros(rows + 1, np.int64), nothing, nothing, coupled)
+            return self._with_left(found, events, range(rows), timestamps, refused)
+        buffers = reader.take()
+        try:
+            read = buffers.read(events)
+            found = self._ranked(read.attrs, read.cells, read.offsets, coupled)
+        finally:
+            reader.give_back(buffers)
+        if self._fragments is not None and read.notes is not None:
+            parts = self._fragments.parts(_seen(found, read.notes), rows, coupled)
+            found = with_parts(found, parts)
+        return self._with_left(found, events, read.left.tolist(), timestamps, refused) if len(read.left) else found
+
+    def _with_left(
+        self,
+        found: EncodedEvents,
+        events: JsonEvents,
+        numbers: Sequence[int],
+        timestamps: Collection[str],
+        refused: Refused | None,
+    ) -> EncodedEvents:
+        """Add the entries of events that have none yet, because Python must read them."""
+        objects: dict[int, JsonObject] = {}
+        bad: Refused = {}
+        for number in numbers:
+            try:
+                objects[number] = parse_json(events.text(number))
+            except RowError as error:
+                bad[number] = error
+        left: Refused = {}
+        own = np.array(list(objects), np.int64)
+        more = self.encode_events(list(objects.values()), timestamps, left)
+        bad |= {int(own[place]): error for place, error in left.items()}
+        if bad and refused is None:
+            raise bad[min(bad)].at_row(min(bad))
+        if refused is not None:
+            refused |= {number: error for number, error in bad.items() if number not in refused}
+        sizes = np.diff(found.offsets)
+        sizes[own] = np.diff(more.offsets)
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        out = np.empty((2, int(offsets[-1])), np.int32)
+        append_runs(found.offsets[:-1], found.offsets[1:], found.attrs, found.ranks, offsets[:-1].copy(), *out)
+        append_runs(more.offsets[:-1], more.offsets[1:], more.attrs, more.ranks, offsets[own], *out)
+        found.coupled[own] = more.coupled
+        return EncodedEvents(found.count, offsets, out[0], out[1], found.coupled, more.arrays)
+
+    def _json_reader(self, timestamps: frozenset[str]) -> JsonReader:
+        reader = self._json
+        if reader is None or reader.timestamps != timestamps:
+            noted = () if self._fragments is None else tuple(self._fragments)
+            reader = self._json = JsonReader(self.dictionary, timestamps, noted, self.numbers, self.reading)
+        return reader
+
     def _ranked(self, attrs: np.ndarray, cells: np.ndarray, ends: np.ndarray, coupled: np.ndarray) -> EncodedEvents:
         """Rank entries; those of event e end at ends[e + 1], which changes, as some are left out."""
         out = np.empty((2, len(attrs)), np.int32)
         if len(attrs):
             rank_cells(attrs, cells, cells.view(np.int64), self.numbers, ends, *out)
         return EncodedEvents(len(coupled), ends, out[0, : ends[-1]], out[1, : ends[-1]], coupled)
+
+
+def _seen(found: EncodedEvents, notes: JsonNotes) -> list[SeenValues]:
+    """The values that patterns look at, attribute by attribute."""
+    seen: list[SeenValues] = []
+    attrs = found.attrs[notes.entries]
+    rows = np.searchsorted(found.offsets, notes.entries, "right") - 1
+    for attr in np.unique(attrs).tolist():
+        own = np.flatnonzero(attrs == attr)
+        cuts = np.searchsorted(rows[own], np.arange(found.count + 1))
+        values = notes.texts.take(numbers(own))
+        seen.append(SeenValues(attr, values, found.ranks[notes.entries[own]], cuts[:-1], cuts[1:]))
+    return seen
 
 
 def _stacked(

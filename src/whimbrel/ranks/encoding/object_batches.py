@@ -7,7 +7,7 @@ which Python must read something, and goes on behind it.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -16,7 +16,7 @@ import pyarrow as pa
 from whimbrel.compiled.python_objects import READABLE
 from whimbrel.compiled.views import words_of
 from whimbrel.model.errors import RowError
-from whimbrel.model.event import Event
+from whimbrel.model.event import AnyEvent
 from whimbrel.ranks.cells import RANK
 from whimbrel.ranks.encoding.dict_kernels import FULL, GIVEN_UP, read_dicts
 from whimbrel.ranks.encoding.single_events import ITEMS, SingleEventEncoder
@@ -46,7 +46,7 @@ _AT_ONCE = 512
 class ObjectBatch:
     """The entries of some objects: event e has the entries ends[e]:ends[e + 1] of `attrs` and `cells`."""
 
-    def __init__(self, events: Sequence[Event | Mapping[str, object]]) -> None:
+    def __init__(self, events: Sequence[AnyEvent]) -> None:
         self._events = list(events)  # a copy: kernels read it, and nobody else may change it
         self.ends = np.zeros(len(events) + 1, np.int64)
         self.coupled = np.zeros(len(events), np.uint8)

@@ -7,13 +7,13 @@ There are three readers, and each passes on what it cannot read: a compiled loop
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from whimbrel.compiled.python_objects import READABLE
-from whimbrel.model.event import Event
+from whimbrel.model.event import AnyEvent, Event
 from whimbrel.ranks.cells import RANK
 from whimbrel.ranks.dictionary import Dictionary
 from whimbrel.ranks.encoding.dict_kernels import FULL, HAS_TEXTS, IN_ARRAYS, read_dict
@@ -46,7 +46,7 @@ class SingleEventEncoder:
 
     def read(
         self,
-        event: Event | Mapping[str, object],
+        event: AnyEvent,
         timestamps: frozenset[str],
         words: np.ndarray,
         entries: Entries,
@@ -82,7 +82,7 @@ class SingleEventEncoder:
 
     def append_rest(
         self,
-        event: Event | Mapping[str, object],
+        event: AnyEvent,
         left: dict[str, object] | None,
         timestamps: Collection[str],
         attrs: array[int],
@@ -120,9 +120,7 @@ class SingleEventEncoder:
             mark |= self._fragments.append_texts(attr, its, values, attrs, cells)
         return mark
 
-    def append(
-        self, event: Event | Mapping[str, object], timestamps: Collection[str], attrs: array[int], cells: list[float]
-    ) -> int:
+    def append(self, event: AnyEvent, timestamps: Collection[str], attrs: array[int], cells: list[float]) -> int:
         """Append the entries of one event; return how it is coupled, or 0."""
         if type(event) is dict and _append_flat(event, self.names_for(timestamps).lanes, attrs, cells):
             if self._fragments is None:
@@ -130,9 +128,7 @@ class SingleEventEncoder:
             return self._fragments.append_flat(event, timestamps, attrs, cells)
         return self._append_whole(event, timestamps, attrs, cells)
 
-    def _append_whole(
-        self, event: Event | Mapping[str, object], timestamps: Collection[str], attrs: array[int], cells: list[float]
-    ) -> int:
+    def _append_whole(self, event: AnyEvent, timestamps: Collection[str], attrs: array[int], cells: list[float]) -> int:
         event = Event.of(event, timestamps)
         mark = 0
         names = [name for name in event.attributes if name in self._ids]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -170,6 +170,9 @@ class EventFragments:
     def names(self) -> Collection[str]:
         """The names of attributes from whose strings others are derived."""
         return self._by_name.keys()
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._by_attr)
 
     def are_below(self, leaves: Sequence[ColumnLeaf]) -> bool:
         """Whether some leaf, or an attribute below it, has patterns."""
