@@ -2,31 +2,32 @@
 
 A column whose cells are all numbers as JSON writes them is a column of numbers; all `true` or `false`, of booleans;
 anything else is text. An empty cell is missing, `""` in quotes is the empty string. The file is read twice, because
-a type that fits the beginning of a file need not fit its end.
+a type that fits the beginning of a file need not fit its end. A row above the limit of an event's bytes is refused
+alone: Arrow, which gives up at a row longer than a block, then reads a copy of the file without such rows.
 """
 
 from __future__ import annotations
 
 import codecs
+import re
+import tempfile
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
-from whimbrel.readers.errors import (
-    DuplicateKey,
-    FileTruncated,
-    InputError,
-    InputPlace,
-    WrongColumns,
-    WrongEncoding,
-    WrongFormat,
-)
+from whimbrel.model.errors import LimitExceeded
+from whimbrel.model.limits import EVENT_BYTES
+from whimbrel.readers import errors
+from whimbrel.readers.errors import InputError, InputPlace
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.csv
 
-_CHUNK = 1 << 20
+_CHUNK = EVENT_BYTES.value  # no row that is allowed is longer than a block
+_SPOOLED = 64 << 20  # bytes of a copy that are kept in memory
+_TO_CLOSING_QUOTE = re.compile(rb'(?:[^"]+|"")*+"')
 _INTEGER = r"^-?(0|[1-9][0-9]*)$"
 _NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$"
 _BOOLEAN = r"^(true|false|True|False|TRUE|FALSE)$"
@@ -35,27 +36,34 @@ _WIDER = {("integer", "number"): "number", ("number", "integer"): "number"}
 
 
 def read_csv(stream: IO[bytes], file: str) -> Iterator[tuple[list[int], pa.RecordBatch] | InputError]:
-    """Read batches with the numbers of their rows; an error stands where a row has the wrong number of cells."""
+    """Read batches with the numbers of their rows; an error stands where a row was refused."""
     import pyarrow as pa
 
-    try:
-        _check_encoding(stream, file)
-        names = _open(stream, {}, []).schema.names
-        twice = [name for name, count in Counter(names).items() if count > 1]
-        if twice:
-            yield DuplicateKey(InputPlace(file, 1), f"Expected each column once, but got {twice[0]!r} twice")
-            return
-        types = _infer(stream, names)
-        yield from _read(stream, file, types)
-    except WrongEncoding as error:
-        yield error
-    except pa.ArrowInvalid as error:
-        yield WrongFormat(InputPlace(file), f"Expected a CSV file, but got: {str(error).splitlines()[0]}")
+    with tempfile.SpooledTemporaryFile(max_size=_SPOOLED) as copy:
+        try:
+            _check_encoding(stream, file)
+            refused: dict[int, int] = {}
+            try:
+                types = _types(stream, file)
+            except pa.ArrowInvalid:
+                refused = _copy_short_rows(stream, copy, file)
+                stream = cast("IO[bytes]", copy)
+                types = _types(stream, file)
+            for row, size in refused.items():
+                limit = LimitExceeded(EVENT_BYTES.name, size, EVENT_BYTES.value, EVENT_BYTES.unit)
+                yield errors.RefusedInput(InputPlace(file, row=row), limit)
+            yield from _read(stream, file, types, sorted(refused))
+        except InputError as error:
+            yield error
+        except pa.ArrowInvalid as error:
+            yield errors.WrongFormat(InputPlace(file), f"Expected a CSV file, but got: {str(error).splitlines()[0]}")
 
 
 def _read(
-    stream: IO[bytes], file: str, types: dict[str, pa.DataType]
+    stream: IO[bytes], file: str, types: dict[str, pa.DataType], refused: list[int]
 ) -> Iterator[tuple[list[int], pa.RecordBatch] | InputError]:
+    """Read the rows that are left of a file without those that were `refused`; numbers are those of the whole file."""
+    before = [row - place for place, row in enumerate(refused)]
     invalid: list[pyarrow.csv.InvalidRow] = []
     skipped: set[int] = set()
     row = 0
@@ -64,25 +72,27 @@ def _read(
         rows: list[int] = []
         while len(rows) < batch.num_rows:
             if row not in skipped:
-                rows.append(row)
+                rows.append(row + bisect_right(before, row))
             row += 1
         skipped = {number for number in skipped if number >= row}  # Arrow reads ahead
-        yield from (_wrong_columns(file, found) for found in invalid)
+        yield from (_wrong_columns(file, found, before) for found in invalid)
         invalid.clear()
         yield rows, batch
-    yield from (_wrong_columns(file, found) for found in invalid)
+    yield from (_wrong_columns(file, found, before) for found in invalid)
 
 
 def _row(found: pyarrow.csv.InvalidRow) -> int:
     return int(found.number) - 2  # numbers count from 1, the header included
 
 
-def _wrong_columns(file: str, found: pyarrow.csv.InvalidRow) -> InputError:
-    place = InputPlace(file, row=_row(found))
+def _wrong_columns(file: str, found: pyarrow.csv.InvalidRow, before: list[int]) -> InputError:
+    place = InputPlace(file, row=_row(found) + bisect_right(before, _row(found)))
     if found.text.count('"') % 2:
-        return FileTruncated(place, "Expected a closing quote, but the file ends without one", found.text[:1_000])
+        return errors.FileTruncated(
+            place, "Expected a closing quote, but the file ends without one", found.text[:1_000]
+        )
     problem = f"Expected {found.expected_columns} cells, but got {found.actual_columns}"
-    return WrongColumns(place, problem, found.text)
+    return errors.WrongColumns(place, problem, found.text)
 
 
 def _open(
@@ -124,9 +134,66 @@ class _Unclosed:
         """Leave the stream open for the next pass."""
 
 
-def _infer(stream: IO[bytes], names: list[str]) -> dict[str, pa.DataType]:
+def _copy_short_rows(stream: IO[bytes], copy: IO[bytes], file: str) -> dict[int, int]:
+    """Copy the file without rows above the limit. Return the numbers of these rows, with their sizes in bytes."""
+    most = EVENT_BYTES.value
+    refused: dict[int, int] = {}
+    kept: list[bytes] = []
+    row, size, is_open, begins_line = -1, 0, False, True
+    stream.seek(0)
+    while piece := _piece(stream):
+        is_open = _ends_in_quotes(piece, is_open, begins_line)
+        begins_line = piece.endswith(b"\n")
+        size += len(piece)
+        if size <= most:
+            kept.append(piece)
+        else:
+            refused[row] = size
+            kept.clear()
+        if begins_line and not is_open:
+            copy.writelines(kept)
+            row += row in refused or bool(b"".join(kept).strip(b"\r\n"))  # Arrow does not count empty lines
+            size = 0
+            kept.clear()
+    copy.writelines(kept)
+    if -1 in refused:
+        raise errors.WrongFormat(InputPlace(file, 1), f"Expected a header of at most {most:,} bytes")
+    return refused
+
+
+def _piece(stream: IO[bytes]) -> bytes:
+    """The next line, or a part of one that is above the limit; marks that belong together stay together."""
+    piece = stream.readline(EVENT_BYTES.value + 1)
+    while piece.endswith((b'"', b",")) and len(piece) < EVENT_BYTES.value + 1_000 and (more := stream.read(1)):
+        piece += more
+    return piece
+
+
+def _ends_in_quotes(piece: bytes, is_open: bool, begins_line: bool) -> bool:
+    """Whether a cell in quotes goes on behind a piece; `is_open` says whether one goes on before it."""
+    place = 0
+    if begins_line and not is_open and piece.startswith(b'"'):
+        place, is_open = 1, True
+    while True:
+        if is_open:
+            closed = _TO_CLOSING_QUOTE.match(piece, place)
+            if closed is None:
+                return True
+            place = closed.end()
+        place = piece.find(b',"', place) + 2
+        if place < 2:
+            return False
+        is_open = True
+
+
+def _types(stream: IO[bytes], file: str) -> dict[str, pa.DataType]:
+    """The type of each column, from all of its cells."""
     import pyarrow as pa
 
+    names = _open(stream, {}, []).schema.names
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise errors.DuplicateKey(InputPlace(file, 1), f"Expected each column once, but got {twice[0]!r} twice")
     kinds: dict[str, str] = {}
     wide: set[str] = set()
     for batch in _open(stream, dict.fromkeys(names, pa.string()), []):
@@ -163,7 +230,7 @@ def _fits_int64(cells: pa.Array) -> bool:
 
 
 def _check_encoding(stream: IO[bytes], file: str) -> None:
-    """Raise WrongEncoding at the first byte that is not UTF-8."""
+    """Raise errors.WrongEncoding at the first byte that is not UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     stream.seek(0)
     lines, line_start, offset = 1, 0, 0
@@ -178,9 +245,11 @@ def _check_encoding(stream: IO[bytes], file: str) -> None:
             line_start = offset + before.rfind(b"\n") + 1 if b"\n" in before else line_start
             byte = error.object[error.start]
             place = InputPlace(file, lines, at - line_start + 1)
-            raise WrongEncoding(place, f"Expected text in UTF-8, but got the byte 0x{byte:02x}") from None
+            raise errors.WrongEncoding(place, f"Expected text in UTF-8, but got the byte 0x{byte:02x}") from None
         lines += chunk.count(b"\n")
         line_start = offset + chunk.rfind(b"\n") + 1 if b"\n" in chunk else line_start
         offset += len(chunk)
     if decoder.getstate()[0]:
-        raise WrongEncoding(InputPlace(file, lines), "Expected text in UTF-8, but the file ends within a character")
+        raise errors.WrongEncoding(
+            InputPlace(file, lines), "Expected text in UTF-8, but the file ends within a character"
+        )

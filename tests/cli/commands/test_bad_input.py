@@ -135,6 +135,13 @@ def test_bad_rows_of_csv_subscriptions(program: Program) -> None:
     ]
 
 
+def test_a_huge_cell_of_csv_events_is_refused_alone(program: Program) -> None:
+    program.write("e.csv", "price,x\n100,1\n100," + "z" * 3_000_000 + "\n100,2\n")
+    result = program("match", "-s", "subs.jsonl", "e.csv", "--json", status=1)
+    assert {pair["event"] for pair in result.lines} == {0, 2}
+    assert [(error["error"], error["row"]) for error in result.error_lines[:-1]] == [("LimitExceeded", 1)]
+
+
 def test_bad_rows_of_csv_events_keep_their_row_numbers(program: Program) -> None:
     program.write("e.csv", "price,x\n100,1\n7\n100,2\n1,2,3\n100,3\n")
     result = program("match", "-s", "subs.jsonl", "e.csv", "events.jsonl", "--json", status=1)
