@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from whimbrel.lab.measure.matching.flat_filters import HIGHEST, LOWEST, MISSING, POINTS, RANGE, FlatFilters, spans
+from whimbrel.lab.measure.matching.flat_filters import HIGHEST, LOWEST, MISSING, POINTS, RANGE, FlatFilters
 
 FEW_VALUES, OF_FEW_VALUES = 8, 8
 """An attribute of at most FEW_VALUES values is part of keys if it is among the OF_FEW_VALUES most tested ones."""
@@ -136,13 +136,8 @@ def _bits(filters: FlatFilters) -> np.ndarray:
     sizes = (filters.high[item] - filters.low[item]).astype(np.int64)
     if filters.points.max(initial=0) >= MOST_MEMBERS:
         raise ValueError(f"Expected at most {MOST_MEMBERS} constants of an attribute with IN")
-    np.bitwise_or.at(bits, np.repeat(item, sizes), np.uint64(1) << _members(filters, item).astype(np.uint64))
+    np.bitwise_or.at(bits, np.repeat(item, sizes), np.uint64(1) << filters.members(item).astype(np.uint64))
     return bits
-
-
-def _members(filters: FlatFilters, item: np.ndarray) -> np.ndarray:
-    """The points of POINTS items, one item after the other."""
-    return np.asarray(filters.points[spans(filters.low[item], filters.high[item])])
 
 
 def _estimates(filters: FlatFilters) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -156,7 +151,7 @@ def _estimates(filters: FlatFilters) -> tuple[np.ndarray, np.ndarray, np.ndarray
         listed = mine & (filters.kind == POINTS)
         ranged = mine & (filters.kind == RANGE) & ~single
         if single.any() or listed.any():
-            constants = np.concatenate([filters.low[single], _members(filters, np.flatnonzero(listed))])
+            constants = np.concatenate([filters.low[single], filters.members(np.flatnonzero(listed))])
             domain = len(np.unique(constants))
             share[single], share[listed] = 1 / domain, (filters.high - filters.low)[listed] / domain
             continue
@@ -204,7 +199,7 @@ def _spread(
     counts = np.where(listed, filters.high[item] - filters.low[item], 1).astype(np.int64)
     spread = np.repeat(np.arange(len(item)), counts)
     code = filters.low[item][spread]
-    code[listed[spread]] = _members(filters, item[listed])
+    code[listed[spread]] = filters.members(item[listed])
     return spread, code
 
 

@@ -38,7 +38,6 @@ class DuckdbJoin(Rival):
     group = "duckdb"
 
     def load(self, subscriptions: pa.Table, seconds: float) -> None:
-        """Read the filters, file them under their keys, and make tables of them."""
         try:
             import duckdb
         except ImportError:
@@ -58,7 +57,6 @@ class DuckdbJoin(Rival):
             self._queries.append(f"SELECT event, owner FROM events, scanned WHERE {rest}")
 
     def pairs(self, events: pa.Table) -> Iterator[Pairs]:
-        """The pairs by id."""
         for first in range(0, events.num_rows, EVENTS):
             self._prepare(events.slice(first, EVENTS))
             for query in self._queries:
@@ -66,7 +64,6 @@ class DuckdbJoin(Rival):
                     yield batch["event"].to_numpy() + first, self._ids[batch["owner"].to_numpy()]
 
     def run(self, events: pa.Table) -> int:
-        """The same without naming ids."""
         found = 0
         for first in range(0, events.num_rows, EVENTS):
             self._prepare(events.slice(first, EVENTS))
@@ -75,7 +72,6 @@ class DuckdbJoin(Rival):
         return found
 
     def close(self) -> None:
-        """Drops the database."""
         if hasattr(self, "_database"):
             self._database.close()
 

@@ -50,7 +50,6 @@ class Member(Rival):
         self.most = min(case.papers, FEWER.get(member, case.papers if in_bulk else ONE_BY_ONE))
 
     def load(self, subscriptions: pa.Table, seconds: float) -> None:
-        """Add everything, and compile it where the member does that."""
         matcher = self._matcher
         ids, texts = subscriptions["id"].to_pylist(), subscriptions["filter"].to_pylist()
         if isinstance(matcher, FrozenMatcher):
@@ -67,7 +66,6 @@ class Member(Rival):
             matcher.freeze()
 
     def pairs(self, events: pa.Table) -> Iterator[Pairs]:
-        """The pairs by id."""
         matcher = self._matcher
         if isinstance(matcher, FrozenMatcher):
             return pairs_of_blocks(matcher.match_blocks(events), matcher.ids)
@@ -75,17 +73,14 @@ class Member(Rival):
         return iter([(table["event"].to_numpy(), table["subscription"].to_numpy())])
 
     def run(self, events: pa.Table) -> int:
-        """The member's fast lane, or its batch."""
         matcher = self._matcher
         if isinstance(matcher, FrozenMatcher):
             return sum(len(places) for _, places in matcher.match_blocks(events))
         return len(matcher.match_batch(events))
 
     def bytes(self) -> int | None:
-        """What the member says of its structure."""
         size = self._matcher.stats().get("bytes")
         return None if size is None else int(size)
 
     def close(self) -> None:
-        """Drops the matcher."""
         del self._matcher

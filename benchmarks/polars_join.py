@@ -39,7 +39,6 @@ class PolarsJoin(Rival):
     group = "polars"
 
     def load(self, subscriptions: pa.Table, seconds: float) -> None:
-        """Read the filters and file them under their keys."""
         os.environ.setdefault("POLARS_MAX_THREADS", "1")  # is read when polars is imported
         try:
             import polars as pl
@@ -56,12 +55,10 @@ class PolarsJoin(Rival):
         self._scan_checks = _Checks(slots_of(self._filters, keys.proven, keys.scanned), len(self._filters.names))
 
     def pairs(self, events: pa.Table) -> Iterator[Pairs]:
-        """The pairs by id."""
         for frame, owners, first in self._frames(events):
             yield frame["event"].to_numpy() + first, self._ids[owners[frame["row"].to_numpy()]]
 
     def run(self, events: pa.Table) -> int:
-        """The same without naming ids."""
         return sum(frame.height for frame, _, _ in self._frames(events))
 
     def _frames(self, events: pa.Table) -> Iterator[tuple["pl.DataFrame", np.ndarray, int]]:

@@ -71,7 +71,7 @@ def access_of(filters: FlatFilters, sample: pa.Table) -> Access:
         share[mine & single] = _frequency(known, part, filters.low[mine & single])
         listed = np.flatnonzero(mine & (filters.kind == POINTS))
         sizes = (filters.high[listed] - filters.low[listed]).astype(np.int64)
-        members = _frequency(known, part, filters.points[spans(filters.low[listed], filters.high[listed])])
+        members = _frequency(known, part, filters.members(listed))
         share[listed] = np.bincount(np.repeat(np.arange(len(listed)), sizes), members, minlength=len(listed))
         ranged = np.flatnonzero(mine & (filters.kind != POINTS) & ~single)
         if len(ranged) and len(line):
@@ -99,7 +99,7 @@ def _filed(filters: FlatFilters, share: np.ndarray, single: np.ndarray, edges: n
     sizes = (filters.high[lists] - filters.low[lists]).astype(np.int64)
     owner.append(np.repeat(filters.owner[lists], sizes))
     place.append(np.repeat(filters.attribute[lists], sizes))
-    value.append(filters.points[spans(filters.low[lists], filters.high[lists])])
+    value.append(filters.members(lists))
     for attribute in range(len(filters.names)):
         ranged = keyed[(filters.kind[keyed] != POINTS) & ~single[keyed] & (filters.attribute[keyed] == attribute)]
         low, high = _cells(filters, ranged, edges[attribute])

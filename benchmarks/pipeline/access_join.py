@@ -23,7 +23,6 @@ class AccessJoin(SparkRival):
     name = "access-predicate join"
 
     def load(self, subscriptions: pa.Table, sample: pa.Table, folder: Path) -> None:
-        """File the filters under their keys."""
         filters = read_filters(subscriptions["filter"])
         access = access_of(filters, sample)
         ids = subscriptions["id"].combine_chunks()
@@ -49,5 +48,4 @@ class AccessJoin(SparkRival):
             )
 
     def query(self, events: str) -> str:
-        """Both joins."""
         return " UNION ALL ".join(query.format(events=events) for query in self._queries)

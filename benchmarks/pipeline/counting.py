@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.pipeline.values import all_numbers
-from whimbrel.lab.measure.matching.flat_filters import HIGHEST, LOWEST, POINTS, read_filters, spans
+from whimbrel.lab.measure.matching.flat_filters import HIGHEST, LOWEST, POINTS, read_filters
 from whimbrel.lab.measure.pipeline.spark_rival import SparkRival
 
 
@@ -20,19 +20,17 @@ class CountingJoin(SparkRival):
     name = "counting"
 
     def load(self, subscriptions: pa.Table, sample: pa.Table, folder: Path) -> None:
-        """Take the filters apart."""
         filters = read_filters(subscriptions["filter"])
         ids = subscriptions["id"].combine_chunks()
         single = (filters.kind != POINTS) & (filters.low == filters.high)
         ones, lists = np.flatnonzero(single), np.flatnonzero(filters.kind == POINTS)
         ranged = np.flatnonzero((filters.kind != POINTS) & ~single)
         sizes = (filters.high[lists] - filters.low[lists]).astype(np.int64)
-        members = filters.points[spans(filters.low[lists], filters.high[lists])]
         item = np.concatenate([ones, np.repeat(lists, sizes)])
         equal = {
             "id": ids.take(pa.array(filters.owner[item])),
             "attribute": pa.array(filters.attribute[item].astype(np.int32)),
-            "value": pa.array(np.concatenate([filters.low[ones], members])),
+            "value": pa.array(np.concatenate([filters.low[ones], filters.members(lists)])),
         }
         between = {
             "id": ids.take(pa.array(filters.owner[ranged])),
@@ -46,7 +44,6 @@ class CountingJoin(SparkRival):
         self._values = all_numbers(filters)
 
     def query(self, events: str) -> str:
-        """Hits counted per event and subscription, and compared with what is needed."""
         values = (
             f"SELECT event_id, attribute, value FROM {events} "
             f"LATERAL VIEW posexplode({self._values}) AS attribute, value WHERE value IS NOT NULL"

@@ -20,7 +20,6 @@ class NestedLoopJoin(SparkRival):
     name = "nested-loop join"
 
     def load(self, subscriptions: pa.Table, sample: pa.Table, folder: Path) -> None:
-        """Lay out the filters."""
         filters = read_filters(subscriptions["filter"])
         rest = side(filters, np.arange(len(filters)))
         raw = self.table("everyone", {"id": subscriptions["id"].combine_chunks(), **rest.columns}, folder)
@@ -31,5 +30,4 @@ class NestedLoopJoin(SparkRival):
         )
 
     def query(self, events: str) -> str:
-        """The join."""
         return self._query.format(events=events)

@@ -10,19 +10,17 @@ import typer
 
 from whimbrel.cli.bench.group import bench
 from whimbrel.cli.commands.explain import explain
+from whimbrel.cli.commands.installation import print_version, version, warm
 from whimbrel.cli.commands.lab import lab
 from whimbrel.cli.commands.lint import lint
 from whimbrel.cli.commands.match import match
 from whimbrel.cli.commands.schema import schema
 from whimbrel.cli.commands.spaces import spaces
-from whimbrel.cli.commands.version import print_version, version
-from whimbrel.cli.commands.warm import warm
 from whimbrel.cli.demo.command import demo
 from whimbrel.cli.pipeline.backtest import backtest
-from whimbrel.cli.pipeline.compile import compile_
-from whimbrel.cli.pipeline.explain import explain as explain_pipeline
-from whimbrel.cli.pipeline.gc import gc
+from whimbrel.cli.pipeline.run import explain as explain_pipeline
 from whimbrel.cli.pipeline.run import run
+from whimbrel.cli.pipeline.versions import compile_, gc
 from whimbrel.cli.terminal.console import say, say_json
 from whimbrel.model.errors import WhimbrelError
 

@@ -33,8 +33,7 @@ class NothingToAdvise(WhimbrelError, ValueError):
     """No subscriptions or no events: there is nothing to measure."""
 
     def __init__(self, subscriptions: int, events: int) -> None:
-        self.subscriptions = subscriptions
-        self.events = events
+        self.subscriptions, self.events = subscriptions, events
         super().__init__(f"Expected at least one subscription and one event, but got {subscriptions:,} and {events:,}")
 
 
@@ -61,7 +60,6 @@ class Advice:
     measurements: tuple[Measurement, ...]
 
     def to_dict(self) -> dict[str, object]:
-        """The advice as JSON-ready data."""
         return asdict(self)
 
     @property
@@ -122,9 +120,7 @@ class _Trial:
     """One sample, and the answers of the reference to its first events."""
 
     def __init__(self, filters: dict[Id, Filter], events: Sequence[Event], timestamps: tuple[str, ...]) -> None:
-        self.filters = filters
-        self.events = events
-        self.timestamps = timestamps
+        self.filters, self.events, self.timestamps = filters, events, timestamps
         self.expected: list[list[Id]] = []
 
     def matches_per_event(self) -> float | None:

@@ -24,7 +24,6 @@ class CatalogueEntry:
     remark: str = ""
 
     def to_dict(self) -> dict[str, object]:
-        """The entry as JSON-ready data."""
         return asdict(self)
 
     @property

@@ -54,7 +54,6 @@ class StreamTotals:
     checked: int = 0
 
     def to_dict(self) -> dict[str, object]:
-        """The totals as JSON-ready data."""
         return {
             "events": self.events,
             "subscriptions": self.subscriptions,

@@ -53,7 +53,6 @@ class Conjunction:
 
     @cached_property
     def by_attribute(self) -> dict[str, Constraint]:
-        """The constraints as a dict."""
         return dict(self.constraints)
 
     @cached_property

@@ -100,8 +100,8 @@ class Constraint:
             elif len(include) + len(exclude) <= COMPARED_PATTERNS:
                 if any(kept.covers(pattern) for pattern in include for kept in exclude):
                     values = EMPTY
-                include = _strongest(include)
-                exclude = _weakest(exclude)
+                include = tuple(p for p in include if not any(q != p and p.covers(q) for q in include))
+                exclude = tuple(p for p in exclude if not any(q != p and q.covers(p) for q in exclude))
         required = _minimal(self.required)
         forbidden = self.forbidden
         if forbidden:
@@ -242,16 +242,6 @@ def _fits(key: SortKey, include: tuple[Pattern, ...], exclude: tuple[Pattern, ..
         return not include
     assert isinstance(value, str)
     return all(pattern.matches(value) for pattern in include) and not any(pattern.matches(value) for pattern in exclude)
-
-
-def _strongest(patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
-    """Drop the patterns that another one implies."""
-    return tuple(p for p in patterns if not any(q != p and p.covers(q) for q in patterns))
-
-
-def _weakest(patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
-    """Drop the excluded patterns that lie inside another excluded one."""
-    return tuple(p for p in patterns if not any(q != p and q.covers(p) for q in patterns))
 
 
 def _minimal(groups: frozenset[Group]) -> frozenset[Group]:

@@ -111,7 +111,6 @@ class _Reader:
             self.read(text if prefix is None else f"{prefix}.{text}", value, elements, depth + 1)
 
     def read(self, name: str, item: object, elements: Elements, depth: int) -> None:
-        """Read one value, list or object of an attribute."""
         if isinstance(item, Mapping):
             self.read_object(name, item, elements, depth)
         elif isinstance(item, list | tuple):

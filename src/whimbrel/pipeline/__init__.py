@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     from whimbrel.pipeline.stages.conform.conform import conform
     from whimbrel.pipeline.stages.deliver.deliver import deliver
     from whimbrel.pipeline.stages.match.match import explain, match, match_stream
+    from whimbrel.pipeline.stages.match.options import MatchOptions
     from whimbrel.pipeline.stages.transitions.transitions import TransitionOptions, export_publications, transitions
 
 __all__ = [
     "Compiled",
     "IndexStore",
+    "MatchOptions",
     "StreamOptions",
     "TransitionOptions",
     "backtest",
@@ -59,6 +61,7 @@ _MODULES = {
     "stages.conform.conform": ("conform",),
     "stages.deliver.deliver": ("deliver",),
     "stages.match.match": ("explain", "match", "match_stream"),
+    "stages.match.options": ("MatchOptions",),
     "stages.transitions.transitions": ("TransitionOptions", "export_publications", "transitions"),
 }
 """The modules that define the public names."""

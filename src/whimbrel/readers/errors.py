@@ -32,9 +32,7 @@ class InputError(WhimbrelError):
     """Something in a file was refused: its `place`, the `problem`, and the refused `text` if it is known."""
 
     def __init__(self, place: InputPlace, problem: str, text: str | None = None) -> None:
-        self.place = place
-        self.problem = problem
-        self.text = text
+        self.place, self.problem, self.text = place, problem, text
         super().__init__(f"{place}: {problem}")
 
     @property

@@ -111,9 +111,6 @@ class _Linter:
             place, id = self.rows[number]
             assert remark.other is not None
             other_id, other = self.rows[remark.other][1], self.filters[remark.other]
-            message = f"{remark.message} {other_id!r}: {_short(other.text or str(other))}"
+            text = other.text or str(other)
+            message = f"{remark.message} {other_id!r}: {text if len(text) <= _WIDTH else f'{text[: _WIDTH - 3]}...'}"
             self.write(Finding(place, id, remark.rule, message, other_id))
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."

@@ -55,15 +55,13 @@ def read_subscriptions(file: str, fallback: Format | None = None) -> Iterator[It
             yield from _parquet_subscriptions(source.seekable(), source.name)
 
 
-def parse_subscriptions(
-    file: str, fallback: Format | None = None, schema: Schema | None = None
-) -> Iterator[tuple[Id, Filter] | InputError]:
+def parse_subscriptions(file: str, fallback: Format | None = None) -> Iterator[tuple[Id, Filter] | InputError]:
     """Parse and expand the filter of every subscription of a file; an error stands where one was refused."""
     for place, row in read_subscriptions(file, fallback):
         if isinstance(row, InputError):
             yield row
             continue
-        filter = parse_filter(place, row, schema)
+        filter = parse_filter(place, row)
         yield filter if isinstance(filter, InputError) else (row.id, filter)
 
 

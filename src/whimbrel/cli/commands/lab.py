@@ -8,12 +8,10 @@ import typer
 
 from whimbrel.cli.terminal.console import progress, to_json
 from whimbrel.cli.terminal.options import From, Json, Timestamps, names_of
-from whimbrel.cli.terminal.rejects import Kind, RejectReport
+from whimbrel.cli.terminal.rejects import RejectReport
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from whimbrel.readers.errors import InputError
+    from collections.abc import Sequence
 
 T = TypeVar("T")
 
@@ -75,9 +73,9 @@ def advise(
             raise typer.BadParameter(f"Expected a matcher of {', '.join(MATCHERS)}, but got {name!r}")
     names = names_of(timestamps)
     with RejectReport(json) as report:
-        filters = dict(_accepted(parse_subscriptions(subscriptions, from_), "subscription", report))
+        filters = dict(report.accepted("subscription", parse_subscriptions(subscriptions, from_)))
         mentioned = {name for filter in filters.values() for name in filter.attributes}
-        found = list(_accepted(parse_events([events], from_, mentioned, names), "event", report))
+        found = list(report.accepted("event", parse_events([events], from_, mentioned, names)))
         with progress("Measuring", total=1.0, quiet=json) as bar:
             advice = measure(
                 _thinned(list(filters.items()), most),
@@ -90,17 +88,6 @@ def advise(
         typer.echo(to_json(advice.to_dict()) if json else advice.text)
         if report.rejected or advice.recommended is None:
             raise typer.Exit(1)
-
-
-def _accepted(items: Iterable[T | InputError], kind: Kind, report: RejectReport) -> Iterator[T]:
-    """The items that were not refused; the others are reported."""
-    from whimbrel.readers.errors import InputError
-
-    for item in items:
-        if isinstance(item, InputError):
-            report.reject(kind, item)
-        else:
-            yield item
 
 
 def _thinned(items: Sequence[T], most: int) -> list[T]:

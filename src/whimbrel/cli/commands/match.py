@@ -103,10 +103,7 @@ def _match_files(
     try:
         with progress("Matching", total=len(files), quiet=report.json) as bar:
             columns = index.attributes() if index.schema is None else None  # a schema judges all of them
-            for batch in read_events(files, fallback, columns):
-                if isinstance(batch, InputError):
-                    report.reject("event", batch)
-                    continue
+            for batch in report.accepted("event", read_events(files, fallback, columns)):
                 for result in match_events(index, batch):
                     if isinstance(result, InputError):
                         counts.events -= 1

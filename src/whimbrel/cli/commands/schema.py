@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +14,6 @@ from whimbrel.cli.terminal.rejects import OnError, RejectReport, Stopped
 
 if TYPE_CHECKING:
     from whimbrel.model.schema import Schema
-    from whimbrel.readers.events import EventBatch
     from whimbrel.readers.source import Format
 
 schema = typer.Typer(help="Schemas: what events look like.", no_args_is_help=True, rich_markup_mode=None)
@@ -126,10 +124,11 @@ def infer(
 
     from whimbrel.model.schema import Schema
     from whimbrel.model.schema.documents import to_text
+    from whimbrel.readers.events import read_events
 
     check_outputs({"--output": output}, events)
     with RejectReport(json) as report:
-        sample = (event for batch in _batches(events, from_, report) for event in batch.each())
+        sample = (event for batch in report.accepted("event", read_events(events, from_)) for event in batch.each())
         found = Schema.infer(islice(sample, limit), type_attribute, default_type, values)
         text = to_text(found.to_document(), json if output is None else output.name.endswith(".json"))
         if output is None:
@@ -171,10 +170,11 @@ def _check_events(schema: Schema, files: list[str], fallback: Format | None, rep
     """Report the events that are not valid in the schema. Return how many events were read."""
     from whimbrel.model.errors import WhimbrelError
     from whimbrel.readers.errors import RefusedInput
+    from whimbrel.readers.events import read_events
 
     count = 0
     with progress("Checking events", quiet=report.json) as bar:
-        for batch in _batches(files, fallback, report):
+        for batch in report.accepted("event", read_events(files, fallback)):
             for place, event in enumerate(batch.each()):
                 try:
                     schema.read(event)
@@ -183,14 +183,3 @@ def _check_events(schema: Schema, files: list[str], fallback: Format | None, rep
             count += len(batch)
             bar.update(count, f"{count:,}")
     return count
-
-
-def _batches(files: list[str], fallback: Format | None, report: RejectReport) -> Iterator[EventBatch]:
-    from whimbrel.readers.errors import InputError
-    from whimbrel.readers.events import read_events
-
-    for batch in read_events(files, fallback):
-        if isinstance(batch, InputError):
-            report.reject("event", batch)
-        else:
-            yield batch

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from whimbrel.engine.index import Index
-    from whimbrel.model.near_misses import NearMiss
     from whimbrel.model.subscription import Id
 
 _AT_ONCE = 60
@@ -161,7 +160,8 @@ def _explain(console: Console, index: Index, run: _Run) -> None:
     console.print(f"\nWhy it matches {best!r}:", markup=False)
     console.print(str(index.explain(best, event)), markup=False, soft_wrap=True)
     console.print("\nWhat it misses by a little:")
-    measured = (miss for miss in index.near_misses(event, limit=100) if _is_measured(miss))
+    misses = index.near_misses(event, limit=100)
+    measured = (miss for miss in misses if any(one.distance is not None for one in miss.explanation.constraints))
     for miss in islice(measured, 3):
         console.print(str(miss), markup=False, soft_wrap=True)
     console.print()
@@ -173,7 +173,3 @@ def _go_on(console: Console) -> None:
     console.print("  whimbrel match --subscriptions sample/subscriptions.jsonl sample/events.jsonl")
     console.print("  whimbrel lint sample/subscriptions.jsonl")
     console.print("  whimbrel pipeline run --help")
-
-
-def _is_measured(miss: NearMiss) -> bool:
-    return any(constraint.distance is not None for constraint in miss.explanation.constraints)

@@ -54,7 +54,6 @@ class SparkInBackground:
         return self._ready.result()
 
     def close(self) -> None:
-        """Stop the session."""
         self._done.set()
         self._thread.join()
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, NoReturn
+from typing import Literal, NoReturn, TypeVar
 
 import typer
 
@@ -18,6 +19,7 @@ from whimbrel.storage.atomic import named_errors
 
 _SHOWN = 20
 
+T = TypeVar("T")
 Kind = Literal["event", "subscription", "file"]
 _PLURAL = {"event": "events", "subscription": "subscriptions", "file": "files"}
 
@@ -70,6 +72,14 @@ class RejectReport:
             say("whimbrel: further errors are only counted; --rejects FILE writes all of them")
         if self.on_error is OnError.STOP:
             raise Stopped
+
+    def accepted(self, kind: Kind, items: Iterable[T | InputError]) -> Iterator[T]:
+        """The items that were not refused; the others are reported."""
+        for item in items:
+            if isinstance(item, InputError):
+                self.reject(kind, item)
+            else:
+                yield item
 
     def finish(self, summary: dict[str, object], sentence: str) -> NoReturn:
         """Print the summary and end the program: 0 if all was good, 1 if something was refused."""

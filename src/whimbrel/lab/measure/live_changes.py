@@ -7,7 +7,6 @@ and events are those of `lesubscribe`; near misses are searched among `mixed`.
 
 from __future__ import annotations
 
-import shutil
 import statistics
 import tempfile
 import threading
@@ -177,8 +176,8 @@ def _adding(index: Index, sizes: LiveSizes) -> Iterator[None]:
 def _kept(index: Index, events: list[dict[str, Any]], sizes: LiveSizes, progress: Progress) -> dict[str, float]:
     """Seconds to save, to save again after a hundred changes, to open, and of the first match after opening."""
     progress("save and open")
-    folder = Path(tempfile.mkdtemp(prefix="whimbrel-live-"))
-    try:
+    with tempfile.TemporaryDirectory(prefix="whimbrel-live-") as home:
+        folder = Path(home)
         first, again, opened, unverified, matched = (Times() for _ in range(5))
         first.of(lambda: index.save(folder / "index"))
         for number in range(sizes.repeat):
@@ -190,8 +189,6 @@ def _kept(index: Index, events: list[dict[str, Any]], sizes: LiveSizes, progress
             event = events[number % len(events)]
             if matched.of(lambda o=other, e=event: o.match(e)) != index.match(event):  # type: ignore[misc]
                 raise NotVisible("Expected the opened index to match as the saved one does, but it did not")
-    finally:
-        shutil.rmtree(folder)
     parts = {"save": first, "save_again": again, "open": opened, "open_unverified": unverified, "first_match": matched}
     return {name: round(times.median_wall, 4) for name, times in parts.items()}
 

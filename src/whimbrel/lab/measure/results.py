@@ -76,7 +76,6 @@ class Verdict:
         return self.measured >= self.target if self.least else self.measured <= self.target
 
     def to_dict(self) -> dict[str, object]:
-        """The verdict as JSON-ready data."""
         return {**asdict(self), "met": self.met}
 
 

@@ -47,12 +47,10 @@ class Times:
 
     @property
     def median_cpu(self) -> float:
-        """The median of the CPU seconds."""
         return statistics.median(self.cpu)
 
     @property
     def median_wall(self) -> float:
-        """The median of the wall seconds."""
         return statistics.median(self.wall)
 
 
@@ -61,7 +59,6 @@ class ProcessTreeTimes(Times):
     """Times whose CPU seconds count all processes below this one, too: the JVM and the Python workers of Spark."""
 
     def cpu_clock(self) -> float:
-        """The CPU seconds so far of this process and all below it."""
         return time.process_time() + (child_cpu_seconds() or 0.0)
 
 

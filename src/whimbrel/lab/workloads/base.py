@@ -1,6 +1,5 @@
 """What a workload is: subscriptions and events as Arrow tables, with the call that made them."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -74,9 +73,6 @@ def _write(table: pa.Table, path: Path, format: Format) -> None:
         encoder = msgspec.json.Encoder()
         with path.open("wb") as file:
             for batch in table.to_batches(max_chunksize=JSON_ROWS):
-                file.write(encoder.encode_lines(list(_present(batch))))
-
-
-def _present(batch: pa.RecordBatch) -> Iterator[dict[str, object]]:
-    for row in batch.to_pylist():
-        yield {name: value for name, value in row.items() if value is not None}
+                rows = batch.to_pylist()
+                present = [{name: value for name, value in row.items() if value is not None} for row in rows]
+                file.write(encoder.encode_lines(present))

@@ -29,7 +29,9 @@ def gryphon(n: int, events: int = 10_000, seed: int = 0) -> Workload:
     draws = Draws(seed, 0)
     tested = probabilities(decay(n))
     table = subscriptions(n, lambda rows: _filters(draws, rows, tested))
-    return Workload("gryphon", {"n": n, "events": events}, seed, table, _events(Draws(seed, 1), events))
+    others = Draws(seed, 1)
+    made = pa.table({name: others.integers(0, VALUES - 1, events) for name in NAMES})
+    return Workload("gryphon", {"n": n, "events": events}, seed, table, made)
 
 
 def decay(n: int) -> float:
@@ -60,7 +62,3 @@ def _filters(draws: Draws, rows: int, tested: Floats) -> pa.Array:
     value = draws.weighted(zipf(VALUES, 1), attribute.size)
     texts = [f"{name} = {value}" for name in NAMES for value in range(VALUES)]
     return conjunctions(pick(texts, attribute * VALUES + value), held.sum(axis=1))
-
-
-def _events(draws: Draws, rows: int) -> pa.Table:
-    return pa.table({name: draws.integers(0, VALUES - 1, rows) for name in NAMES})

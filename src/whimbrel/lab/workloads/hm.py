@@ -10,6 +10,10 @@ from whimbrel.lab.workloads.base import Workload, check_counts
 from whimbrel.lab.workloads.draws import Draws
 from whimbrel.lab.workloads.text import pick
 
+RULE = (
+    "env = 'prod' AND number = {} AND tags CONTAINS ALL ('tag1', 'tag2')"
+    " AND region != 'moon' AND type IN ('app', 'database')"
+)
 RULES_PER_NUMBER = 10
 REGIONS = ("africa", "america", "asia", "europe")
 TYPES = ("app", "database")
@@ -24,7 +28,7 @@ def hm(n: int, events: int = 10_000, seed: int = 0) -> Workload:
     whole = isinstance(n, int) and n % RULES_PER_NUMBER == 0
     check_counts("hm", (whole, f"expected n to be a multiple of 10, but got {n!r}"), n=n, events=events, seed=seed)
     numbers = n // RULES_PER_NUMBER
-    rules = [_rule(number) for number in range(numbers)]
+    rules = [RULE.format(number) for number in range(numbers)]
     table = pa.table(
         {
             "id": np.arange(n, dtype=np.int64),
@@ -32,13 +36,6 @@ def hm(n: int, events: int = 10_000, seed: int = 0) -> Workload:
         }
     )
     return Workload("hm", {"n": n, "events": events}, seed, table, _events(Draws(seed, 1), events, numbers))
-
-
-def _rule(number: int) -> str:
-    return (
-        f"env = 'prod' AND number = {number} AND tags CONTAINS ALL ('tag1', 'tag2')"
-        " AND region != 'moon' AND type IN ('app', 'database')"
-    )
 
 
 def _events(draws: Draws, rows: int, numbers: int) -> pa.Table:

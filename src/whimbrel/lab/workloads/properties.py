@@ -26,7 +26,8 @@ def properties(n: int, events: int = 10_000, ones: float = 0.06, seed: int = 0) 
     check_counts("properties", (share, f"expected ones in [0, 1], but got {ones!r}"), n=n, events=events, seed=seed)
     draws = Draws(seed, 0)
     table = subscriptions(n, lambda rows: _filters(draws, rows))
-    made = _events(Draws(seed, 1), events, ones)
+    others = Draws(seed, 1)
+    made = pa.table({name: others.chance(ones, events).astype(np.int64) for name in NAMES})
     return Workload("properties", {"n": n, "events": events, "ones": ones}, seed, table, made)
 
 
@@ -35,7 +36,3 @@ def _filters(draws: Draws, rows: int) -> pa.Array:
     tested = np.nonzero(held)[1]
     texts = [f"{name} = {bit}" for name in NAMES for bit in (0, 1)]
     return conjunctions(pick(texts, 2 * tested + draws.integers(0, 1, tested.size)), held.sum(axis=1))
-
-
-def _events(draws: Draws, rows: int, ones: float) -> pa.Table:
-    return pa.table({name: draws.chance(ones, rows).astype(np.int64) for name in NAMES})

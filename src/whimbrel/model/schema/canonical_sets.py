@@ -45,8 +45,10 @@ def runs_of(values: IntervalSet, low: int | None, high: int | None) -> list[Run]
     for start, end in values.pairs():
         if end <= bottom or start >= top:
             continue
-        first = low if start <= bottom else _most(low, _first_after(start))
-        last = high if end >= top else _least(high, _last_before(end))
+        starts = (low, None if start <= bottom else _first_after(start))
+        ends = (high, None if end >= top else _last_before(end))
+        first = max((number for number in starts if number is not None), default=None)
+        last = min((number for number in ends if number is not None), default=None)
         if first is not None and last is not None and first > last:
             continue
         if runs and first is not None and (before_it := runs[-1][1]) is not None and before_it + 1 >= first:
@@ -122,11 +124,3 @@ def _last_before(cut: Cut) -> int | None:
         return None
     floor = math.floor(value)
     return floor if cut[3] or floor != value else floor - 1
-
-
-def _most(one: int | None, two: int | None) -> int | None:
-    return two if one is None else one if two is None else max(one, two)
-
-
-def _least(one: int | None, two: int | None) -> int | None:
-    return two if one is None else one if two is None else min(one, two)

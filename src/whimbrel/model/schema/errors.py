@@ -31,8 +31,7 @@ class SchemaError(WhimbrelError):
     """A definition was refused: the `problem`, and the `path` in the schema that it is at."""
 
     def __init__(self, problem: str, path: str) -> None:
-        self.problem = problem
-        self.path = path
+        self.problem, self.path = problem, path
         super().__init__(f"{problem} - at {path}")
 
 
@@ -51,10 +50,7 @@ class ConflictingExtension(SchemaError):
     """An extension defines something again in another way: the `existing` and the `proposed` definition."""
 
     def __init__(self, kind: str, name: str, existing: str, proposed: str) -> None:
-        self.kind = kind
-        self.name = name
-        self.existing = existing
-        self.proposed = proposed
+        self.kind, self.name, self.existing, self.proposed = kind, name, existing, proposed
         super().__init__(
             f"Expected {kind} {name!r} to stay {existing}, but the extension makes it {proposed}", f"{kind}s.{name}"
         )
@@ -77,8 +73,7 @@ class InvalidEvent(RowError):
     """An event is not valid in its view: every violation, and the `row` if it is one of many."""
 
     def __init__(self, violations: Sequence[Violation], row: int | None = None) -> None:
-        self.violations = tuple(violations)
-        self.row = row
+        self.violations, self.row = tuple(violations), row
         place = "" if row is None else f" {row:,}"
         if len(self.violations) == 1:
             super().__init__(f"Expected a valid event{place}. {self.violations[0]}")
@@ -95,6 +90,5 @@ class FilterTypeError(FilterError):
     """A filter does not fit the schema: the `attribute`, the `reason`, and the place in the text."""
 
     def __init__(self, reason: Reason, attribute: str, problem: str, text: str = "", position: int = 0) -> None:
-        self.reason = reason
-        self.attribute = attribute
+        self.reason, self.attribute = reason, attribute
         super().__init__(problem, text, position)

@@ -51,7 +51,6 @@ class _Reader:
             self.read(inner, below(prefix, str(name)), Use(mandatory, use.multiple), depth + 1)
 
     def read(self, item: object, name: str, use: Use, depth: int) -> None:
-        """Read one property."""
         if not isinstance(item, Mapping):
             self.fields.problem(name, f"Expected a schema, but got {item!r}")
             return

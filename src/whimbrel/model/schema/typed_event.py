@@ -43,7 +43,6 @@ class TypedEvent(Event):
 
     @property
     def plain(self) -> Event:
-        """The event before its values were coded."""
         return self._plain
 
     def values(self, name: str) -> tuple[Value | None, ...]:

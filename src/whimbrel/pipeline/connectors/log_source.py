@@ -52,7 +52,6 @@ class WhimbrelSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name for `format`."""
         return "whimbrel"
 
     def schema(self) -> t.StructType:
@@ -60,11 +59,9 @@ class WhimbrelSource(DataSource):
         return t.StructType([t.StructField(name, kinds[0], name == "matches") for name, kinds in _COLUMNS.items()])
 
     def reader(self, schema: t.StructType) -> DataSourceReader:
-        """The reader of a batch query."""
         return LogBatchReader(_Options.of(self.options), _arrow_schema(schema))
 
     def streamReader(self, schema: t.StructType) -> DataSourceStreamReader:  # noqa: N802
-        """The reader of a streaming query."""
         return LogStreamReader(_Options.of(self.options), _arrow_schema(schema))
 
 
@@ -111,7 +108,6 @@ class _RangeReader:
         self._schema = schema
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The Arrow batches of one range."""
         assert isinstance(partition, Range)
         skip_lost = not self._options.fail_on_loss
         return read_batches(self._options.path, partition.start, partition.end, self._schema, skip_lost)

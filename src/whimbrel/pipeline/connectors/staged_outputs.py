@@ -57,21 +57,21 @@ class StagedOutputs:
         self.staged.append((beside, place))
         frame.write.option("header", True).format(format.value).save(str(beside))
 
-    def commit(self) -> None:
-        """Move everything to its place."""
-        for beside, place in self.staged:
-            old = place.with_name(f".{place.name}.{secrets.token_hex(4)}.old")
-            if place.exists() and self.overwrite:
-                place.rename(old)
-            beside.rename(place)
-            _remove(old)
-        self.staged.clear()
+    def __enter__(self) -> StagedOutputs:
+        return self
 
-    def discard(self) -> None:
-        """Remove all that was not committed."""
-        for beside, _ in self.staged:
-            _remove(beside)
-        self.staged.clear()
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        """Move everything to its place; after an error remove it instead."""
+        try:
+            for beside, place in self.staged if kind is None else ():
+                old = place.with_name(f".{place.name}.{secrets.token_hex(4)}.old")
+                if place.exists() and self.overwrite:
+                    place.rename(old)
+                beside.rename(place)
+                _remove(old)
+        finally:
+            for beside, _ in self.staged:
+                _remove(beside)
 
 
 def _remove(path: Path) -> None:

@@ -16,9 +16,7 @@ class MissingVersion(PipelineError):
     """A version of an index that is not at `path`; `version` is None if there is no version at all."""
 
     def __init__(self, path: str | Path, version: int | None, available: Sequence[int]) -> None:
-        self.path = str(path)
-        self.version = version
-        self.available = tuple(available)
+        self.path, self.version, self.available = str(path), version, tuple(available)
         wanted = "a compiled index" if version is None else f"version {version} of a compiled index"
         if not available:
             there = "there is none"
@@ -32,8 +30,7 @@ class BadManifest(PipelineError):
     """The manifest of an index version is damaged, is something else, or is of a newer Whimbrel."""
 
     def __init__(self, path: str | Path, problem: str) -> None:
-        self.path = str(path)
-        self.problem = problem
+        self.path, self.problem = str(path), problem
         super().__init__(f"Expected the description of an index version, but {problem} - at {path}")
 
 
@@ -41,8 +38,7 @@ class VersionTaken(PipelineError):
     """Another job has published this version."""
 
     def __init__(self, path: str | Path, version: int) -> None:
-        self.path = str(path)
-        self.version = version
+        self.path, self.version = str(path), version
         super().__init__(f"Expected version {version} to be free, but another job has published it - at {path}")
 
 
@@ -58,9 +54,7 @@ class ColumnError(PipelineError):
     """A column that is missing or of a type that cannot be used: what was `expected` and `found` in `column`."""
 
     def __init__(self, column: str, expected: str, found: str) -> None:
-        self.column = column
-        self.expected = expected
-        self.found = found
+        self.column, self.expected, self.found = column, expected, found
         super().__init__(f"Expected {expected}, but got {found} - at column {column}")
 
 
@@ -68,8 +62,7 @@ class KeyMissing(PipelineError):
     """No key column: the names that were `wanted`, and the `columns` that there are."""
 
     def __init__(self, wanted: Sequence[str], columns: Sequence[str]) -> None:
-        self.wanted = tuple(wanted)
-        self.columns = tuple(columns)
+        self.wanted, self.columns = tuple(wanted), tuple(columns)
         names = " or ".join(self.wanted)
         super().__init__(
             f"Expected a key column {names}, but the columns are {', '.join(columns)}; name the key with key="
@@ -80,9 +73,7 @@ class RejectedSubscriptions(PipelineError):
     """Some subscriptions given to `match` directly are bad: how many were rejected, and the `first` message."""
 
     def __init__(self, rejected: int, id: object, first: str) -> None:
-        self.rejected = rejected
-        self.id = id
-        self.first = first
+        self.rejected, self.id, self.first = rejected, id, first
         super().__init__(
             f"Expected good subscriptions only, but {rejected:,} were rejected (compile_index lists them); "
             f"subscription {id!r}: {first}"
@@ -93,9 +84,7 @@ class OptionError(PipelineError):
     """An option with a value that is not allowed."""
 
     def __init__(self, option: str, found: object, expected: str) -> None:
-        self.option = option
-        self.found = found
-        self.expected = expected
+        self.option, self.found, self.expected = option, found, expected
         super().__init__(f"Expected {expected}, but got {found!r} - at {option}")
 
 
@@ -103,9 +92,7 @@ class OtherLog(PipelineError):
     """A checkpoint of another log: the id that it `expected`, and the one `found` at `path`."""
 
     def __init__(self, path: str | Path, expected: str, found: str) -> None:
-        self.path = str(path)
-        self.expected = expected
-        self.found = found
+        self.path, self.expected, self.found = str(path), expected, found
         super().__init__(
             f"Expected the log {expected} that the checkpoint has read from, but got {found} - at {path}; "
             "give the query the log or the checkpoint that it had before, or a new checkpoint"
@@ -116,9 +103,7 @@ class OtherIndex(PipelineError):
     """A checkpoint of another index: `query` is at batch `batch`, but the index at `path` has no record of it."""
 
     def __init__(self, path: str | Path, query: str, batch: int) -> None:
-        self.path = str(path)
-        self.query = query
-        self.batch = batch
+        self.path, self.query, self.batch = str(path), query, batch
         super().__init__(
             f"Expected a checkpoint of this index, but query {query} is at batch {batch} and none of its batches are "
             f"recorded - at {path}; give the query the index or the checkpoint that it had before, a new checkpoint, "
@@ -130,8 +115,7 @@ class BadRecord(PipelineError):
     """The record of the index version of a batch cannot be read; `problem` says why."""
 
     def __init__(self, path: str | Path, problem: str) -> None:
-        self.path = str(path)
-        self.problem = problem
+        self.path, self.problem = str(path), problem
         super().__init__(f"Expected the index version of a batch, but {problem} - at {path}")
 
 

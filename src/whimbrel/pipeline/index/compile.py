@@ -168,7 +168,6 @@ class CompileTask:
     sample: Path | None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Compile the buckets of one task."""
         held = list(batches)
         if not held:
             return

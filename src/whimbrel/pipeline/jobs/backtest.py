@@ -78,7 +78,6 @@ class Backtest:
         return self.hits / self.events if self.events else 0.0
 
     def to_dict(self) -> dict[str, object]:
-        """The result as values of JSON."""
         return {**asdict(self), "share": self.share}
 
 

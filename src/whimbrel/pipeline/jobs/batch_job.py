@@ -1,22 +1,39 @@
-"""Match a batch of events against subscriptions: files in, pairs out."""
+"""Jobs on files: compile subscriptions into a new version of an index; match a batch of events, with pairs as output.
+
+Refused subscriptions and events are reported and kept.
+"""
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from whimbrel.pipeline.connectors.files import InputFormat
+from whimbrel.pipeline.connectors.files import InputFormat, read
 from whimbrel.pipeline.connectors.staged_outputs import OutputFormat, StagedOutputs, format_of
-from whimbrel.pipeline.jobs.compile_job import CompileJob, compile_to
+from whimbrel.pipeline.connectors.subscription_files import read_subscriptions
 from whimbrel.pipeline.jobs.event_source import EventSource, read_events
 from whimbrel.pipeline.jobs.monitor import JobMonitor, RunSummary
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
+
+    from whimbrel.pipeline.index.compile import Compiled
+
+
+@dataclass(frozen=True, slots=True)
+class CompileJob:
+    """The files of subscriptions, the index, an optional sample of events to plan by, and where rejects go."""
+
+    subscriptions: str
+    format: InputFormat | None
+    index: str
+    sample: tuple[str, InputFormat] | None = None
+    shards: int | None = None
+    rejects: str | None = None
+    overwrite: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +54,29 @@ class RunJob:
     overwrite: bool
 
 
+def run_compile(spark: SparkSession, job: CompileJob, monitor: JobMonitor) -> Compiled:
+    """Publish a version of the index. Rejects appear at their place when they are complete."""
+    with StagedOutputs(job.overwrite) as outputs:
+        return _compile(spark, job, outputs, monitor)
+
+
+def _compile(spark: SparkSession, job: CompileJob, outputs: StagedOutputs, monitor: JobMonitor) -> Compiled:
+    """Publish a version of the index, and stage the rejects in `outputs`. Rows of files that were refused count."""
+    from whimbrel.pipeline.index.compile import compile_index
+
+    given = read_subscriptions(spark, job.subscriptions, job.format)
+    with monitor.stages("Compiling"):
+        sample = None if job.sample is None else read(spark, *job.sample)
+        compiled = compile_index(given.rows, job.index, events=sample, shards=job.shards)
+        rejects = compiled.rejects.selectExpr("cast(id as string) as id", "text", "message").union(given.refused)
+        rejected = compiled.rejected + given.refused.count()
+        if job.rejects is not None:
+            outputs.write(rejects, job.rejects, format_of(job.rejects, None))
+    if rejected:
+        monitor.rejected(job.subscriptions, rejects, rejected)
+    return replace(compiled, rejected=rejected, rejects=rejects)
+
+
 def is_index(path: str) -> bool:
     """Whether the path is that of a compiled index."""
     return (Path(path) / "versions").is_dir()
@@ -45,18 +85,14 @@ def is_index(path: str) -> bool:
 def run_batch(spark: SparkSession, job: RunJob, monitor: JobMonitor) -> RunSummary:
     """Match all events that are there. Outputs appear at their places when all of them are complete."""
     summary = RunSummary(output=job.output)
-    outputs = StagedOutputs(job.overwrite)
-    home = None if job.index or is_index(job.subscriptions) else Path(tempfile.mkdtemp(prefix="whimbrel-index-"))
-    try:
-        index = job.subscriptions if is_index(job.subscriptions) else job.index or str(home)
+    with (
+        tempfile.TemporaryDirectory(prefix="whimbrel-index-", ignore_cleanup_errors=True) as home,
+        StagedOutputs(job.overwrite) as outputs,
+    ):
+        index = job.subscriptions if is_index(job.subscriptions) else job.index or home
         if index != job.subscriptions:
             compile_for(spark, job, index, summary, outputs, monitor)
         _match(spark, job, index, summary, outputs, monitor)
-        outputs.commit()
-    finally:
-        outputs.discard()
-        if home is not None:
-            shutil.rmtree(home, ignore_errors=True)
     return summary
 
 
@@ -67,7 +103,7 @@ def compile_for(
     texts, format = job.subscriptions, job.subscriptions_from
     compiling = CompileJob(texts, format, index, rejects=job.rejects, overwrite=job.overwrite)
     started = time.perf_counter()
-    summary.rejected = compile_to(spark, compiling, outputs, monitor).rejected
+    summary.rejected = _compile(spark, compiling, outputs, monitor).rejected
     summary.compile_seconds = time.perf_counter() - started
 
 

@@ -20,8 +20,7 @@ class ForeignCheckpoint(WhimbrelError):
     """A checkpoint of another pipeline: its `path`, and what differs."""
 
     def __init__(self, path: Path, problem: str) -> None:
-        self.path = str(path)
-        self.problem = problem
+        self.path, self.problem = str(path), problem
         super().__init__(f"{path}: Expected a checkpoint of this pipeline, but {problem} (choose another --checkpoint)")
 
 

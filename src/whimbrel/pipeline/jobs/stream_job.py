@@ -36,12 +36,8 @@ def run_stream(spark: SparkSession, job: RunJob, stream: StreamOptions, monitor:
     checkpoint = Path(stream.checkpoint)
     claim(checkpoint, _identity(job, index))
     if index != job.subscriptions:
-        outputs = StagedOutputs(overwrite=True)
-        try:
+        with StagedOutputs(overwrite=True) as outputs:
             compile_for(spark, job, index, summary, outputs, monitor)
-            outputs.commit()
-        finally:
-            outputs.discard()
     IndexStore(index).manifest()  # raises at once if there is no version
     events = read_events(spark, job.source)
     pairs = match_stream(

@@ -22,8 +22,7 @@ class JobFailed(WhimbrelError):
     """A job of Spark failed: the `reason` in its own words, and the `log` with the rest, where one was kept."""
 
     def __init__(self, reason: str, log: str | None = None) -> None:
-        self.reason = reason
-        self.log = log
+        self.reason, self.log = reason, log
         super().__init__(reason + (f" (Spark's log: {log})" if log else ""))
 
 

@@ -81,9 +81,9 @@ def _refusal(java: Path) -> str | None:
     version = _version(java)
     if version is None:
         return "it does not start"
-    if _major(version) < OLDEST:
-        return f"it is Java {version}"
-    return None
+    numbers = [int(number) for number in re.findall(r"\d+", version)]
+    major = numbers[1] if numbers[:1] == [1] and len(numbers) > 1 else numbers[0] if numbers else 0  # 1.8 is Java 8
+    return f"it is Java {version}" if major < OLDEST else None
 
 
 def _version(java: Path) -> str | None:
@@ -98,12 +98,6 @@ def _version(java: Path) -> str | None:
             return None
         said = re.search(r'version "([^"]+)"', done.stderr + done.stdout)
     return said[1] if said else None
-
-
-def _major(version: str) -> int:
-    """17 of `17.0.15`, 8 of `1.8.0_292`."""
-    numbers = [int(number) for number in re.findall(r"\d+", version)]
-    return numbers[1] if numbers[:1] == [1] and len(numbers) > 1 else numbers[0] if numbers else 0
 
 
 def _behind_launcher() -> Path:

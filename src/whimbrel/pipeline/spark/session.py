@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -109,6 +110,22 @@ def session(master: str | None = None, *, name: str = "whimbrel", settings: Sett
         # What goes wrong is raised to the caller; the log repeats it for every attempt of every task.
         spark.sparkContext.setLogLevel("OFF")
     return spark
+
+
+@contextmanager
+def running_session(
+    master: str | None = None, *, name: str = "whimbrel", settings: Settings | None = None
+) -> Iterator[SparkSession]:
+    """The session that the program has, or a new one, which is stopped at the end."""
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    spark = active or session(master, name=name, settings=settings)
+    try:
+        yield spark
+    finally:
+        if active is None:
+            spark.stop()
 
 
 def _ensure_connect() -> None:

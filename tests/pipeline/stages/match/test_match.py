@@ -9,7 +9,7 @@ import pytest
 
 from tests.pipeline.shop import SCHEMA, as_object, expected_pairs, make_events, make_filters
 from whimbrel import Index
-from whimbrel.pipeline import IndexStore, compile_index, explain, match
+from whimbrel.pipeline import IndexStore, MatchOptions, compile_index, explain, match
 from whimbrel.pipeline.errors import (
     ColumnError,
     KeyMissing,
@@ -240,10 +240,10 @@ def test_explain_says_which_plan_and_why(events: Any, store: Path) -> None:
     )
     assert (
         "plan     shard: every (events, group) is a task: 3 groups of shards; above the budget of 1 bytes"
-        in explain(events, store, budget=1)
+        in explain(events, store, MatchOptions(budget=1))
     )
-    assert "2 groups" in explain(events, store, budget=size - 1)
-    assert "plan     shard (forced): " in explain(events, store, plan="shard")
+    assert "2 groups" in explain(events, store, MatchOptions(budget=size - 1))
+    assert "plan     shard (forced): " in explain(events, store, MatchOptions(plan="shard"))
     assert "version 1: 150 subscriptions, 3 shards" in explain(events, store)
 
 

@@ -49,7 +49,6 @@ class MatchCase:
     peer: Peer | None = None
 
     def parameters(self, scale: Scale) -> Parameters:
-        """The parameters of the workload at a scale."""
         return self.full if scale == "full" else {**self.full, **self.small}
 
 

@@ -42,15 +42,12 @@ class Engine(Rival):
         """Do nothing: the index is loaded."""
 
     def pairs(self, events: pa.Table) -> Iterator[Pairs]:
-        """The pairs by id."""
         return pairs_of_blocks(self.index.match_blocks(events, self.threads), self.index.ids)
 
     def run(self, events: pa.Table) -> int:
-        """Match block by block."""
         return sum(len(rows) for _, rows in self.index.match_blocks(events, self.threads))
 
     def bytes(self) -> int | None:
-        """The bytes that match and lookup read."""
         return int(str(self.index.stats()["bytes"]))
 
 

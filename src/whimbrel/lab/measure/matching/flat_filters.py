@@ -21,6 +21,8 @@ RANGE, POINTS = 0, 1
 UNKNOWN, MISSING = -1.0, -np.inf
 LOWEST, HIGHEST = np.finfo(np.float64).min, np.finfo(np.float64).max
 
+_ROWS = 65_536
+"""Filters that are read at a time."""
 _OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "IN", "BETWEEN", "CONTAINS ALL")
 PREDICATE = r"^(?P<name>\w+) (?P<operator>!=|<=|>=|=|<|>|IN|BETWEEN|CONTAINS ALL) (?P<operand>.+)$"
 """A predicate of a frozen workload; `BETWEEN low AND high` is written with ~ in the place of AND."""
@@ -46,6 +48,10 @@ class FlatFilters:
     def __len__(self) -> int:
         return len(self.start) - 1
 
+    def members(self, items: np.ndarray) -> np.ndarray:
+        """The points of POINTS items, one item after the other."""
+        return np.asarray(self.points[spans(self.low[items], self.high[items])])
+
     def values(self, events: pa.Table) -> np.ndarray:
         """The values of events, a row for each attribute."""
         out = np.full((len(self.names), events.num_rows), MISSING)
@@ -66,7 +72,8 @@ class FlatFilters:
 
 def read_filters(texts: pa.ChunkedArray) -> FlatFilters:
     """The filters of a column of texts."""
-    parts = [_Part(chunk, first) for chunk, first in _chunks(texts)]
+    firsts = range(0, len(texts), _ROWS)
+    parts = [_Part(texts.slice(first, _ROWS).combine_chunks(), first) for first in firsts]
     names = sorted({name for part in parts for name in part.names})
     strings: dict[str, list[pa.Array]] = {}
     for part in parts:
@@ -84,11 +91,6 @@ def read_filters(texts: pa.ChunkedArray) -> FlatFilters:
     points = np.concatenate([points for *_, points in items])
     owner, attribute, kind, low, high = (column[order] for column in (owner, attribute, kind, low, high))
     return FlatFilters(names, constants, start, owner, attribute, kind, low, high, points)
-
-
-def _chunks(texts: pa.ChunkedArray, rows: int = 65_536) -> Iterator[tuple[pa.Array, int]]:
-    for first in range(0, len(texts), rows):
-        yield texts.slice(first, rows).combine_chunks(), first
 
 
 def _has(cells: pa.Array, member: str) -> np.ndarray:

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-import pyarrow as pa
-
 from whimbrel.lab.measure import machine
 from whimbrel.lab.measure.matching import cases
 from whimbrel.lab.measure.matching.cases import MatchCase
@@ -68,7 +66,8 @@ def _run_case(
         progress(f"loading {size:,} for rivals that are given no more")
         engines = [Engine(build(table, True, progress)[0])]
         here = [rival for rival in rivals if rival.most == size]
-        races.append(_run_race(case, table, workload, engines, here, settings, progress))
+        time = settings.repeat, settings.seconds
+        races.append(run_race(case.name, table, workload.events, engines, here, *time, progress))
     found = _case_verdicts(case, races, engine) if settings.scale == "full" else []
     gc.collect()
     return {
@@ -102,7 +101,7 @@ def _main_race(
     if (os.cpu_count() or 1) > 1:
         engines.append(Engine(index, os.cpu_count() or 1))
     here = [rival for rival in rivals if not _is_apart(rival, workload)]
-    race = _run_race(case, table, workload, engines, here, settings, progress)
+    race = run_race(case.name, table, events, engines, here, settings.repeat, settings.seconds, progress)
     progress("match_batch")
     batch = batches(index, events, race.matches_per_event, settings.repeat)
     progress("single events")
@@ -125,23 +124,6 @@ def _main_race(
         "stats": stats,
     }
     return race, engine
-
-
-def _run_race(
-    case: MatchCase,
-    table: pa.Table,
-    workload: Workload,
-    engines: Sequence[Engine],
-    rivals: Sequence[Rival],
-    settings: BenchSettings,
-    progress: Progress,
-) -> Race:
-    """Run the race over the subscriptions of a table, and free the rivals."""
-    race = run_race(case.name, table, workload.events, engines, rivals, settings.repeat, settings.seconds, progress)
-    for rival in rivals:
-        rival.close()
-    gc.collect()
-    return race
 
 
 def _case_verdicts(case: MatchCase, races: list[Race], engine: Mapping[str, Any]) -> list[Verdict]:

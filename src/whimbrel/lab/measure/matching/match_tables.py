@@ -28,7 +28,8 @@ def _targets(workloads: Iterable[Result]) -> ResultTable:
     rows = []
     for workload in workloads:
         engine = workload["fields"][0]["competitors"][0]
-        naive = _competitor(workload["fields"][0], "compiled naive")
+        others = workload["fields"][0]["competitors"]
+        naive = next((one for one in others if one["name"] == "compiled naive" and "refused" not in one), None)
         met = {verdict["what"]: verdict["met"] for verdict in workload["verdicts"]}
         target, peer = workload["target"], workload["peer"]
         ratio = None if naive is None else naive["cpu_us"] / engine["cpu_us"]
@@ -134,11 +135,6 @@ def _verdicts(result: Result) -> ResultTable:
     for name, verdicts in [*groups, ("start", (result["start"] or {}).get("verdicts", ()))]:
         rows += [(name, *verdict_cells(verdict)) for verdict in verdicts]
     return ResultTable("All targets", ("workload", "what", "target", "measured", ""), tuple(rows))
-
-
-def _competitor(field: Result, name: str) -> Result | None:
-    found = (one for one in field["competitors"] if one["name"] == name and "refused" not in one)
-    return next(found, None)
 
 
 def _aim(target: float, met: bool | None) -> str:

@@ -42,7 +42,6 @@ class NaiveLoop(Rival):
         self._once = once
 
     def load(self, subscriptions: pa.Table, seconds: float) -> None:
-        """Read the filters and turn every bound into its rank."""
         texts = subscriptions["filter"].combine_chunks()
         self._ids = subscriptions["id"].to_numpy()
         self._holders: tuple[np.ndarray, np.ndarray] | None = None
@@ -67,15 +66,12 @@ class NaiveLoop(Rival):
         self._out = np.empty(2 * len(filters) + (1 << 16), np.int32)
 
     def pairs(self, events: pa.Table) -> Iterator[Pairs]:
-        """The pairs by id."""
         return pairs_of_blocks(self._blocks(events), lambda rows: self._ids[rows])
 
     def run(self, events: pa.Table) -> int:
-        """Match block by block, as `match_blocks` of the engine does."""
         return sum(len(rows) for _, rows in self._blocks(events))
 
     def bytes(self) -> int | None:
-        """The arrays that the loop reads."""
         return sum(array.nbytes for array in self._arrays)
 
     def _different(self, texts: pa.Array) -> pa.Array:
@@ -107,9 +103,8 @@ def _grid(filters: FlatFilters, number: int) -> np.ndarray:
     """The constants of an attribute, sorted."""
     mine = filters.attribute == number
     listed = mine & (filters.kind == POINTS)
-    points = filters.points[spans(filters.low[listed], filters.high[listed])]
     bounds = mine & (filters.kind == RANGE)
-    return np.unique(np.concatenate([filters.low[bounds], filters.high[bounds], points]))
+    return np.unique(np.concatenate([filters.low[bounds], filters.high[bounds], filters.members(listed)]))
 
 
 def _ranks(grid: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -56,7 +56,6 @@ class Race:
         return next((one for one in self.competitors if one.rival.name == name and one.match.cpu), None)
 
     def to_dict(self) -> dict[str, object]:
-        """The outcome as JSON-ready data."""
         return {
             "subscriptions": self.subscriptions,
             "events": self.events,
@@ -101,7 +100,7 @@ def run_race(
     """Load the rivals, compare what all competitors find, then time them in turns, `repeat` times.
 
     The engine gets all events. A rival gets the first events, as many as it matches in `seconds`, including the check
-    and the repeats. Raises `MatchesDiffer` if a rival does not find what the engine finds.
+    and the repeats. Raises `MatchesDiffer` if a rival does not find what the engine finds. Closes the rivals.
     """
     count = events.num_rows
     progress(f"checking {count:,} events")
@@ -126,6 +125,9 @@ def run_race(
     gc.unfreeze()
     for one in taking_part:
         one.size = one.rival.bytes()
+    for rival in rivals:
+        rival.close()
+    gc.collect()
     return Race(workload, subscriptions.num_rows, count, answers, competitors)
 
 

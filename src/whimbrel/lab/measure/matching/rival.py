@@ -59,13 +59,15 @@ RivalMaker = Callable[[MatchCase], list[Rival]]
 """Makes the new rivals of one group for a workload."""
 
 
-def pairs_of_blocks(blocks: Iterator[tuple[np.ndarray, np.ndarray]], ids: object = None) -> Iterator[Pairs]:
-    """The pairs of blocks (offsets, rows). `ids(rows)` gives the ids of rows; without it rows are ids."""
+def pairs_of_blocks(
+    blocks: Iterator[tuple[np.ndarray, np.ndarray]], ids: Callable[[np.ndarray], object]
+) -> Iterator[Pairs]:
+    """The pairs of blocks (offsets, rows). `ids(rows)` gives the ids of rows."""
     first = 0
     for offsets, rows in blocks:
         count = len(offsets) - 1
         events = np.repeat(np.arange(first, first + count), np.diff(offsets))
-        yield events, np.asarray(ids(rows) if callable(ids) else rows)
+        yield events, np.asarray(ids(rows))
         first += count
 
 

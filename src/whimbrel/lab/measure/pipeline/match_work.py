@@ -36,7 +36,7 @@ class _Entry:
 
 def run_match(work: Work, bench: Workbench) -> dict[str, object]:
     """Warm up all competitors, then time them in turns. `MatchesDiffer` if a rival finds another number of pairs."""
-    parameters = work.parameters(bench.scale)
+    parameters = work.parameters(bench.settings.scale)
     bench.progress("generating or reading the workload")
     workload = bench.workload(work.workload, parameters)
     bench.progress("compiling the index")
@@ -49,9 +49,9 @@ def run_match(work: Work, bench: Workbench) -> dict[str, object]:
     try:
         for name in bench.rivals:
             entries.append(_enter(work, bench, workload, index, name))
-        for turn in range(bench.repeat):
+        for turn in range(bench.settings.repeat):
             for entry in entries:
-                bench.progress(f"repeat {turn + 1} of {bench.repeat}: {entry.name}")
+                bench.progress(f"repeat {turn + 1} of {bench.settings.repeat}: {entry.name}")
                 _time(work, bench, workload, index, entry)
     finally:
         for entry in entries:
@@ -67,7 +67,7 @@ def _enter(work: Work, bench: Workbench, workload: Workload, index: Path, name: 
     folder = bench.scratch / f"{work.name}-{name}"
     rival.load(workload.subscriptions, workload.events.slice(0, SAMPLE), folder)
     bench.progress(f"trying {rival.name}")
-    share = bench.seconds / (bench.repeat + 2)  # the trials take as long as about two more runs
+    share = bench.settings.seconds / (bench.settings.repeat + 2)  # the trials take as long as about two more runs
     count = workload.events.num_rows
     events = affordable(lambda some: rival.count(_view(bench, workload, some)), count, share, few=_FEW, first=_FIRST)
     return _Entry(rival.name, rival, events)

@@ -25,7 +25,7 @@ def run_open(work: Work, bench: Workbench) -> dict[str, object]:
     """Open the index in a task for each core, without its caches, match, and read the memory of each worker."""
     from whimbrel.pipeline import IndexStore
 
-    parameters = work.parameters(bench.scale)
+    parameters = work.parameters(bench.settings.scale)
     bench.progress("compiling the index")
     index, _ = bench.index(work.workload, parameters)
     workload = bench.workload(work.workload, parameters)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gc
-import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,13 +51,15 @@ def run(
 
     After each work, `known` is called with the result so far. Raises `UnknownName` before Spark starts.
     """
+    from whimbrel.pipeline.spark.session import running_session
+
     chosen = works.chosen_works(settings.names)
     check_names("rivals", settings.rivals, rivals)
     makers = {name: rivals[name] for name in settings.rivals}
     card, done = machine.card(), list[Found]()
     result: Found = {}
     progress("starting Spark")
-    with _session(settings.master) as spark:
+    with running_session(settings.master, name="whimbrel bench", settings=SETTINGS) as spark:
         for work in chosen:
             done.append(_run_work(work, settings, makers, spark, progress))
             result = {
@@ -78,23 +78,13 @@ def _run_work(
     spark: SparkSession,
     progress: Progress,
 ) -> Found:
-    scratch = Path(tempfile.mkdtemp(prefix="whimbrel-bench-"))
-    bench = Workbench(
-        spark,
-        settings.cache,
-        scratch,
-        settings.scale,
-        settings.repeat,
-        settings.seconds,
-        rivals,
-        lambda text: progress(f"{work.name}: {text}"),
-    )
-    try:
-        found = KINDS[work.kind](work, bench)
-    finally:
-        spark.catalog.clearCache()
-        shutil.rmtree(scratch, ignore_errors=True)
-        gc.collect()
+    with tempfile.TemporaryDirectory(prefix="whimbrel-bench-", ignore_cleanup_errors=True) as scratch:
+        bench = Workbench(spark, Path(scratch), settings, rivals, lambda text: progress(f"{work.name}: {text}"))
+        try:
+            found = KINDS[work.kind](work, bench)
+        finally:
+            spark.catalog.clearCache()
+    gc.collect()
     judged = work.verdicts(found["figures"]) if settings.scale == "full" else []  # type: ignore[arg-type]
     return {
         "name": work.name,
@@ -105,21 +95,3 @@ def _run_work(
         **found,
         "verdicts": [verdict.to_dict() for verdict in judged],
     }
-
-
-@contextmanager
-def _session(master: str | None) -> Iterator[SparkSession]:
-    """A new session that is stopped at the end. If the program has one already, that one is used and left running."""
-    from pyspark.sql import SparkSession
-
-    from whimbrel.pipeline import session
-
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        yield active
-        return
-    spark = session(master, name="whimbrel bench", settings=SETTINGS)
-    try:
-        yield spark
-    finally:
-        spark.stop()

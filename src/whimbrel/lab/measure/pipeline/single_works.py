@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def run_curve(work: Work, bench: Workbench) -> dict[str, object]:
     """Time per event and per pair at each number of subscriptions, without the fixed cost of a query."""
     points = []
-    for size in work.sizes_at(bench.scale):
-        parameters = {"n": size, **work.parameters(bench.scale)}
+    for size in work.sizes_at(bench.settings.scale):
+        parameters = {"n": size, **work.parameters(bench.settings.scale)}
         bench.progress(f"{size:,} subscriptions: generating or reading")
         workload = bench.workload(work.workload, parameters)
         bench.progress(f"{size:,} subscriptions: compiling")
@@ -29,8 +29,8 @@ def run_curve(work: Work, bench: Workbench) -> dict[str, object]:
         folder, few = bench.events(workload, workload.events.num_rows), bench.few(workload)
         pairs = bench.match(folder, index)
         spent, always = [], []
-        for turn in range(bench.repeat):
-            bench.progress(f"{size:,} subscriptions: repeat {turn + 1} of {bench.repeat}")
+        for turn in range(bench.settings.repeat):
+            bench.progress(f"{size:,} subscriptions: repeat {turn + 1} of {bench.settings.repeat}")
             spent.append(seconds_of(lambda: bench.match(folder, index)))  # noqa: B023 - called at once
             always.append(seconds_of(lambda: bench.match(few, index)))  # noqa: B023
         seconds = max(statistics.median(spent) - statistics.median(always), 1e-9)
@@ -54,13 +54,13 @@ def run_compile(work: Work, bench: Workbench) -> dict[str, object]:
     """Seconds from a file of texts to a published version. A first compile, of a part, starts the workers."""
     from whimbrel.pipeline import compile_index
 
-    parameters = work.parameters(bench.scale)
+    parameters = work.parameters(bench.settings.scale)
     bench.progress("generating or reading the workload")
     count = bench.workload(work.workload, parameters).subscriptions.num_rows
     table = bench.spark.read.parquet(bench.subscriptions(work.workload, parameters))
     spent = []
-    for turn in range(bench.repeat + 1):
-        bench.progress("warming up" if turn == 0 else f"repeat {turn} of {bench.repeat}")
+    for turn in range(bench.settings.repeat + 1):
+        bench.progress("warming up" if turn == 0 else f"repeat {turn} of {bench.settings.repeat}")
         path = bench.scratch / f"compiled-{turn}"
         some = table.where("id < 10000") if turn == 0 else table
         seconds = seconds_of(lambda: compile_index(some, path))  # noqa: B023 - called at once
@@ -78,16 +78,16 @@ def run_compile(work: Work, bench: Workbench) -> dict[str, object]:
 
 def run_handover(work: Work, bench: Workbench) -> dict[str, object]:
     """Rows per second that a worker gets in each form, if it only counts them."""
-    parameters = work.parameters(bench.scale)
+    parameters = work.parameters(bench.settings.scale)
     bench.progress("generating or reading the workload")
     workload = bench.workload(work.workload, parameters)
     count = workload.events.num_rows
     events = bench.spark.read.parquet(bench.events(workload, count))
     forms = _forms(events)
     spent: dict[str, list[float]] = {name: [] for name in forms}
-    for turn in range(bench.repeat + 1):
+    for turn in range(bench.settings.repeat + 1):
         for name, form in forms.items():
-            bench.progress(f"{'warming up' if turn == 0 else f'repeat {turn} of {bench.repeat}'}: {name}")
+            bench.progress(f"{'warming up' if turn == 0 else f'repeat {turn} of {bench.settings.repeat}'}: {name}")
             seconds = seconds_of(lambda: _count(form))  # noqa: B023 - called at once
             if turn:
                 spent[name].append(seconds)

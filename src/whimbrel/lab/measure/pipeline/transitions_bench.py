@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
 import statistics
 import tempfile
 import time
@@ -80,21 +79,18 @@ class BatchTimes:
     notifications: int
 
 
-def run(sizes: TransitionSizes, spark: SparkSession | None = None, progress: Progress = no_progress) -> dict[str, Any]:
-    """Measure, and return JSON-ready data with the machine card. Without a session one is started and stopped."""
-    from whimbrel.pipeline import session
+def run(sizes: TransitionSizes, progress: Progress = no_progress) -> dict[str, Any]:
+    """Measure, and return JSON-ready data with the machine card. If the program has a session, that one is used."""
+    from whimbrel.pipeline.spark.session import running_session
 
     machine = card()
     cores = os.cpu_count() or 1
-    own = spark is None
-    active = spark or session(f"local[{cores}]", settings={**_SETTINGS, "spark.sql.shuffle.partitions": str(cores)})
-    folder = Path(tempfile.mkdtemp(prefix="whimbrel-transitions-"))
-    try:
-        rows = _measure(sizes, active, folder, cores, progress)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        if own:
-            active.stop()
+    settings = {**_SETTINGS, "spark.sql.shuffle.partitions": str(cores)}
+    with (
+        running_session(f"local[{cores}]", settings=settings) as spark,
+        tempfile.TemporaryDirectory(prefix="whimbrel-transitions-", ignore_cleanup_errors=True) as folder,
+    ):
+        rows = _measure(sizes, spark, Path(folder), cores, progress)
     rates = [row.rows_per_second for row in rows]
     verdicts = [Verdict(f"transitions: rows/s, batches of {sizes.large:,}", _TARGET, rates[0])]
     return report(machine, verdicts, sizes=asdict(sizes), transitions=[asdict(row) for row in rows])

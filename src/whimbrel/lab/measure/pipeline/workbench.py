@@ -17,8 +17,8 @@ import pyarrow.parquet
 
 import whimbrel
 from whimbrel.lab.measure.pipeline.spark_rival import SparkRivalMaker
-from whimbrel.lab.measure.results import Progress
-from whimbrel.lab.measure.workload_cache import Parameters, Scale, place_of, workload_of
+from whimbrel.lab.measure.results import BenchSettings, Progress
+from whimbrel.lab.measure.workload_cache import Parameters, place_of, workload_of
 from whimbrel.lab.workloads import Workload
 
 if TYPE_CHECKING:
@@ -34,25 +34,22 @@ _FEW = 2
 
 @dataclass(slots=True)
 class Workbench:
-    """Where works run. `seconds` is the time that one rival may take on one work, repeats included."""
+    """Where works run."""
 
     spark: SparkSession
-    cache: Path
     scratch: Path
-    scale: Scale
-    repeat: int
-    seconds: float
+    settings: BenchSettings
     rivals: Mapping[str, SparkRivalMaker]
     progress: Progress
     _folders: dict[tuple[str, int], Path] = field(default_factory=dict)
 
     def workload(self, name: str, parameters: Parameters) -> Workload:
         """The workload, generated or read from the cache."""
-        return workload_of(name, _only(parameters), self.cache)
+        return workload_of(name, _only(parameters), self.settings.cache)
 
     def subscriptions(self, name: str, parameters: Parameters) -> str:
         """The file of the subscriptions of a workload that has been read."""
-        return str(place_of(name, _only(parameters), self.cache) / "subscriptions.parquet")
+        return str(place_of(name, _only(parameters), self.settings.cache) / "subscriptions.parquet")
 
     def index(self, name: str, parameters: Parameters) -> tuple[Path, float | None]:
         """The compiled index of a workload, and the seconds of compiling it; None if another run had compiled it.
@@ -63,7 +60,7 @@ class Workbench:
         from whimbrel.pipeline import IndexStore, compile_index
 
         workload = {key: value for key, value in _only(parameters).items() if key != "events"}
-        path = place_of(name, workload, self.cache / f"indexes-{_code()}")
+        path = place_of(name, workload, self.settings.cache / f"indexes-{_code()}")
         if IndexStore(path).latest() is not None:
             return path, None
         sample = self.spark.read.parquet(self.events(self.workload(name, parameters), SAMPLE)).drop(KEY)

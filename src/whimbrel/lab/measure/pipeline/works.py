@@ -45,7 +45,6 @@ class Work:
     """A figure of plain Spark that was measured once and is only quoted."""
 
     def parameters(self, scale: Scale) -> Parameters:
-        """The parameters at a scale."""
         return self.full if scale == "full" else {**self.full, **self.small}
 
     def sizes_at(self, scale: Scale) -> tuple[int, ...]:

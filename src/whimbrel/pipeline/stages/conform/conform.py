@@ -111,7 +111,8 @@ def _by_rules(events: DataFrame, schema: Schema, unknown: Unknown, json: str | N
 
 def _places(events: DataFrame, schema: Schema, unknown: Unknown) -> list[int]:
     """The numbers of the columns that are part of the event."""
-    roots = {part for attribute in (*schema.attributes, schema.type_attribute) for part in _roots(attribute)}
+    names = (*schema.attributes, schema.type_attribute)  # of `d.e.x`, the columns may be `d`, `d.e` and `d.e.x`
+    roots = {name[:end] for name in names for end, mark in enumerate(f"{name}.") if mark == "."}
     known = [place for place, column in enumerate(events.columns) if column in roots]
     if not known:
         raise ConformError(f"Expected columns with attributes of the schema, but got {', '.join(events.columns)}")
@@ -127,12 +128,6 @@ def _judged(events: DataFrame, value: str, reasons: str, columns: dict[str, str]
     return Conformed(
         events.select(sf.expr(value).alias(CONFORMED), sf.expr(reasons).alias(REASONS), sf.expr(row).alias(ORIGINAL))
     )
-
-
-def _roots(attribute: str) -> list[str]:
-    """The names of the columns in which an attribute may lie: `d`, `d.e` and `d.e.x` for `d.e.x`."""
-    parts = attribute.split(".")
-    return [".".join(parts[: count + 1]) for count in range(len(parts))]
 
 
 def _parsed(events: DataFrame, schema: StructType, json: str) -> DataFrame:

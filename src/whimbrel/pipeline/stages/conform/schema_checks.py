@@ -43,7 +43,6 @@ class SchemaCheck:
     json: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Check the batches of one task."""
         for batch in batches:
             columns = [batch.column(place) for place in self.places]
             found = (

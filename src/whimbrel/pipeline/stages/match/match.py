@@ -19,7 +19,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
-from whimbrel.model.event import attribute_names
 from whimbrel.pipeline.errors import OptionError, RejectedSubscriptions
 from whimbrel.pipeline.index.batches import BatchVersion
 from whimbrel.pipeline.index.compile import compile_index
@@ -58,7 +57,7 @@ def match(
     default the newest one. `plan` is `replicate`, `shard`, or by size (see above); `budget` is the bytes of index that
     a worker may hold, by default half of the memory of the driver's host.
     """
-    options = MatchOptions(key, form, plan, version, json, attribute_names(timestamps, "timestamps"), budget)
+    options = MatchOptions(key, form, plan, version, json, timestamps, budget)
     job, _, chosen = _plan(events, subscriptions, options)
     if chosen.name == "replicate":
         return _match_everywhere(events, job)
@@ -88,7 +87,7 @@ def match_stream(
     """
     if not events.isStreaming:
         raise OptionError("events", "a DataFrame at rest", "a streaming DataFrame (match takes the others)")
-    options = MatchOptions(key=key, form=form, json=json, timestamps=attribute_names(timestamps, "timestamps"))
+    options = MatchOptions(key=key, form=form, json=json, timestamps=timestamps)
     keys = options.key_columns(events.columns)
     store = IndexStore(index)
     transfer = options.transfer(events.schema, None)
@@ -97,19 +96,10 @@ def match_stream(
 
 
 def explain(
-    events: DataFrame,
-    subscriptions: DataFrame | str | os.PathLike[str],
-    *,
-    key: str | Sequence[str] | None = None,
-    form: str = "pairs",
-    plan: str = "auto",
-    version: int | None = None,
-    json: str | None = None,
-    timestamps: Collection[str] = (),
-    budget: int | None = None,
+    events: DataFrame, subscriptions: DataFrame | str | os.PathLike[str], options: MatchOptions | None = None
 ) -> str:
-    """What `match` would do with these arguments: the version, the plan and why, and the columns sent to workers."""
-    options = MatchOptions(key, form, plan, version, json, attribute_names(timestamps, "timestamps"), budget)
+    """What `match` would do with these options: the version, the plan and why, and the columns sent to workers."""
+    options = options or MatchOptions()
     job, manifest, chosen = _plan(events, subscriptions, options)
     relation = "within" if chosen.bytes <= chosen.budget else "above"
     tasks = (
@@ -122,11 +112,11 @@ def explain(
         [
             f"index    {job.index}, version {manifest.version}: {manifest.count:,} subscriptions, "
             f"{len(manifest.shards)} shards, {chosen.bytes:,} bytes",
-            f"plan     {chosen.name}{' (forced)' if plan != 'auto' else ''}: {tasks}; "
+            f"plan     {chosen.name}{' (forced)' if options.plan != 'auto' else ''}: {tasks}; "
             f"{relation} the budget of {chosen.budget:,} bytes",
             f"key      {', '.join(events.columns[number] for number in job.keys)}",
-            f"columns  {columns}{' (JSON)' if json is not None else ''}",
-            f"form     {form}",
+            f"columns  {columns}{' (JSON)' if options.json is not None else ''}",
+            f"form     {options.form}",
         ]
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from whimbrel.model.event import attribute_names
 from whimbrel.pipeline.connectors.files import DEFAULT_KEYS
 from whimbrel.pipeline.errors import ColumnError, KeyMissing, OptionError
 from whimbrel.pipeline.spark.transfer import ColumnTransfer, FieldPath, plan_transfer
@@ -30,6 +31,9 @@ class MatchOptions:
     json: str | None = None
     timestamps: Collection[str] = ()
     budget: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "timestamps", attribute_names(self.timestamps, "timestamps"))
 
     def key_columns(self, columns: Sequence[str]) -> tuple[int, ...]:
         """The numbers of the key columns; an error if the options and columns do not go together."""

@@ -32,7 +32,6 @@ class MatchTask:
     groups: tuple[tuple[int, ...], ...] | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Match the batches of one task."""
         job = self.job
         version = job.version if isinstance(job.version, int) else job.version()
         manifest, shards = open_version(job.index, version, job.options.timestamps)

@@ -52,7 +52,6 @@ class CellWriter:
     has_unset: bool
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The cells of one task."""
         held: list[pa.RecordBatch] = []
         for batch in batches:
             held.append(batch)

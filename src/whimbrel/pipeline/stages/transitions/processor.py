@@ -82,7 +82,6 @@ class TransitionsProcessor(StatefulProcessor):
         self._job = job
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Open the state variables."""
         self._handle = handle
         self._meta = handle.getValueState("meta", "content binary")
         self._base = handle.getValueState("base", "content binary")
@@ -108,7 +107,9 @@ class TransitionsProcessor(StatefulProcessor):
             found.append(publications.change_version(control))
         if cells:
             updates = read_cells(cells, self._job.format.updates)
-            found.append(publications.apply(updates, self._now(timerValues)))
+            by_clock = self._job.has_timers and not self._job.has_time
+            now = timerValues.getCurrentProcessingTimeInMs() / 1_000 if by_clock else 0.0
+            found.append(publications.apply(updates, now))
         self._write(number, bucket, timer)
         if found:
             yield _frame(pa.concat_tables(found), publications.version)
@@ -218,10 +219,6 @@ class TransitionsProcessor(StatefulProcessor):
             if wanted is not None:
                 self._handle.registerTimer(wanted)
         return wanted
-
-    def _now(self, timers: TimerValues) -> float:
-        by_clock = self._job.has_timers and not self._job.has_time
-        return timers.getCurrentProcessingTimeInMs() / 1_000 if by_clock else 0.0
 
     def _new(self) -> CachedBucket:
         return CachedBucket(Publications(self._job.format, self._job.rules, self._open_version), "", [])

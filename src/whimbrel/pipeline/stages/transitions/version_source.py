@@ -25,15 +25,12 @@ class VersionSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name for `format`."""
         return FORMAT
 
     def schema(self) -> StructType:
-        """A bucket and a version."""
         return StructType([StructField("bucket", IntegerType(), False), StructField("version", LongType(), False)])
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """The reader of a streaming query."""
         return _Reader(self.options["path"], int(self.options["buckets"]))
 
 
@@ -51,7 +48,6 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: int | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Before the first version."""
         return {"version": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -59,15 +55,12 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Stop at the version that is the newest now."""
         self._target = self._store.newest()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """The newest version."""
         return {"version": self._store.newest() if self._target is None else max(self._target, start["version"])}
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
-        """The newest version, for the query's progress."""
         return {"version": self._store.newest()}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -75,7 +68,6 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [_Version(end["version"])] if end["version"] > start["version"] else []
 
     def read(self, partition: InputPartition) -> Iterator[tuple[int, int]]:
-        """One row for each bucket."""
         assert isinstance(partition, _Version)
         return iter([(bucket, partition.version) for bucket in bucket_numbers(self._buckets).tolist()])
 

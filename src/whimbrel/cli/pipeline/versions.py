@@ -1,4 +1,4 @@
-"""`whimbrel pipeline compile`: subscriptions to a new version of an index."""
+"""`whimbrel pipeline compile` and `gc`: a new version of an index, and the end of those that nothing needs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from whimbrel.cli.pipeline import options
 from whimbrel.cli.terminal.console import print_table, to_json
-from whimbrel.cli.terminal.options import Json
+from whimbrel.cli.terminal.options import Json, names_of
 from whimbrel.cli.terminal.outputs import check_outputs
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def compile_(
     from whimbrel.cli.pipeline.job_display import JobDisplay
     from whimbrel.cli.pipeline.session import check_output, running_spark, settings_of
     from whimbrel.pipeline.connectors.files import recognise
-    from whimbrel.pipeline.jobs.compile_job import CompileJob, run_compile
+    from whimbrel.pipeline.jobs.batch_job import CompileJob, run_compile
 
     spark_settings = settings_of(settings)
     recognise(subscriptions, subscriptions_from)
@@ -70,3 +70,35 @@ def _finish(done: Compiled, index: str, seconds: float, json: bool) -> NoReturn:
         rows = [(name, f"{value:,}") for name, value in {**fields, "rejected": done.rejected}.items()]
         print_table([*rows, ("seconds", f"{seconds:.1f}"), ("index", index)])
     raise typer.Exit(1 if done.rejected else 0)
+
+
+def gc(
+    index: options.IndexFolder,
+    config: options.Config = None,
+    keep: Annotated[int, typer.Option("--keep", metavar="N", min=1, help="Newest versions to keep.")] = 1,
+    batches: Annotated[
+        int,
+        typer.Option("--batches", metavar="N", min=1, help="Newest micro-batches of each stream to be able to redo."),
+    ] = 2,
+    forget: Annotated[str, typer.Option("--forget", metavar="A,B", help="Ids of streams that are gone for good.")] = "",
+    json: Json = False,
+) -> None:
+    """Delete versions of an index that nothing needs any more; streams may run meanwhile.
+
+    A version that an uncommitted micro-batch names is never deleted.
+    """
+    from whimbrel.pipeline.index.batches import gc as collect
+
+    done = collect(index, keep=keep, batches=batches, forget=names_of(forget))
+    if json:
+        typer.echo(to_json({"deleted": done.deleted, "kept": done.kept, "named": done.named}))
+        return
+    typer.echo(f"deleted {_listed(done.deleted)}, kept {_listed(done.kept)}")
+    for query, versions in done.named.items():
+        typer.echo(f"stream {query} holds {_listed(versions)}")
+
+
+def _listed(versions: tuple[int, ...]) -> str:
+    if not versions:
+        return "no version"
+    return f"version{'s' if len(versions) > 1 else ''} {', '.join(map(str, versions))}"

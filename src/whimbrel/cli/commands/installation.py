@@ -1,13 +1,14 @@
-"""`whimbrel version`: which version this is, and on what it runs."""
+"""`whimbrel version` and `whimbrel warm`: what is installed, and compiling all of it now."""
 
 from __future__ import annotations
 
 import platform
+import time
 from importlib.metadata import version as version_of
 
 import typer
 
-from whimbrel.cli.terminal.console import to_json
+from whimbrel.cli.terminal.console import say, to_json
 from whimbrel.cli.terminal.options import Json
 
 _PARTS = ("pyarrow", "numba", "numpy")
@@ -29,3 +30,15 @@ def version(json: Json = False) -> None:
         return
     typer.echo(f"whimbrel {versions.pop('whimbrel')}")
     typer.echo(", ".join(f"{name} {number}" for name, number in versions.items()))
+
+
+def warm() -> None:
+    """Compile every kernel now, so that no first use waits: for images, and before a service starts.
+
+    Compiled code is kept in NUMBA_CACHE_DIR if that is set, else beside the library or in the user's cache.
+    """
+    from whimbrel.lab.warm_up import warm_up
+
+    started = time.perf_counter()
+    warm_up(say)
+    say(f"all kernels are compiled ({time.perf_counter() - started:.0f} s)")
