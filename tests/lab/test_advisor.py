@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import pytest
 
@@ -113,7 +114,7 @@ def test_progress_names_every_member_and_ends_at_one() -> None:
 
 def test_advice_is_json() -> None:
     advice = advise([(1, Filter.parse("a = 1"))], [{"a": 1}], seconds=1, members=["naive"])
-    assert json.loads(json.dumps(advice.to_dict()))["recommended"] == "naive"
+    assert json.loads(json.dumps(asdict(advice)))["recommended"] == "naive"
 
 
 def test_features_tell_constructs_lists_and_matches() -> None:

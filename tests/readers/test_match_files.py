@@ -10,7 +10,7 @@ import pytest
 
 from whimbrel import Filter, Index
 from whimbrel.readers.errors import InputError
-from whimbrel.readers.events import EventBatch, parse_events, read_events
+from whimbrel.readers.events import FileBatch, parse_events, read_events
 from whimbrel.readers.match_files import add_rows, match_events, read_rows
 from whimbrel.readers.subscriptions import parse_subscriptions
 
@@ -39,7 +39,7 @@ def test_good_subscriptions_are_added_whatever_stands_beside_them(tmp_path: Path
 
 def test_a_batch_is_halved_until_the_refused_event_stands_alone(tmp_path: Path) -> None:
     index, _ = loaded(written(tmp_path, "s.jsonl", {"id": 1, "filter": "a = 1"}))
-    batch = EventBatch([{"a": 1}, {"a": "\ud800"}, {"a": 1}, {"a": 2}], [3, 4, 5, 6], "e.jsonl", [1, 2, 3, 4])
+    batch = FileBatch([{"a": 1}, {"a": "\ud800"}, {"a": 1}, {"a": 2}], [3, 4, 5, 6], "e.jsonl", [1, 2, 3, 4])
     found = list(match_events(index, batch))
     pairs = [row for part in found if isinstance(part, pa.Table) for row in part["event"].to_pylist()]
     (refused,) = (part for part in found if isinstance(part, InputError))
@@ -59,6 +59,6 @@ def test_filters_and_events_are_parsed_one_by_one_with_their_errors(tmp_path: Pa
 def test_rows_count_through_all_files(tmp_path: Path) -> None:
     first = written(tmp_path, "a.jsonl", {"b": 1}, {"b": 2})
     second = written(tmp_path, "b.jsonl", {"b": 3})
-    batches = [batch for batch in read_events([first, second]) if isinstance(batch, EventBatch)]
+    batches = [batch for batch in read_events([first, second]) if isinstance(batch, FileBatch)]
     assert [list(batch.rows) for batch in batches] == [[0, 1], [2]]
     assert [list(batch.each()) for batch in batches] == [[{"b": 1}, {"b": 2}], [{"b": 3}]]

@@ -12,7 +12,7 @@ import statistics
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from whimbrel.lab.sample_features import Features, features_of
 from whimbrel.matchers import MATCHERS, BaseMatcher, make
@@ -58,9 +58,6 @@ class Advice:
     why: tuple[str, ...]
     features: Features
     measurements: tuple[Measurement, ...]
-
-    def to_dict(self) -> dict[str, object]:
-        return asdict(self)
 
     @property
     def text(self) -> str:

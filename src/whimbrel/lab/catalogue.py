@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 
 from whimbrel.matchers import MATCHERS, BaseMatcher, Capabilities
 
@@ -22,9 +22,6 @@ class CatalogueEntry:
     supports: tuple[str, ...]
     refuses: tuple[str, ...]
     remark: str = ""
-
-    def to_dict(self) -> dict[str, object]:
-        return asdict(self)
 
     @property
     def scope(self) -> str:

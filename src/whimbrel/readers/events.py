@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class EventBatch:
+class FileBatch:
     """Some events of a file, with the row number of each, and its line if the file has lines.
 
     `share` is the part of the file that has been read, for progress.
@@ -59,16 +59,16 @@ class EventBatch:
             return iter(self.events)
         return event_rows(self.events, self.events.schema.names)
 
-    def slice(self, start: int, stop: int) -> EventBatch:
+    def slice(self, start: int, stop: int) -> FileBatch:
         """The events from `start` to `stop`."""
         events = self.events[start:stop] if isinstance(self.events, list) else self.events.slice(start, stop - start)
         lines = None if self.lines is None else self.lines[start:stop]
-        return EventBatch(events, self.rows[start:stop], self.file, lines, self.share)
+        return FileBatch(events, self.rows[start:stop], self.file, lines, self.share)
 
 
 def read_events(
     files: Sequence[str], fallback: Format | None = None, attributes: Collection[str] | None = None
-) -> Iterator[EventBatch | InputError]:
+) -> Iterator[FileBatch | InputError]:
     """Read the events of all files. Of Parquet only the columns of these attributes are read, all if it is None."""
     base = 0
     for file in files:
@@ -153,7 +153,7 @@ def _checked(item: JsonObject | InputError, place: InputPlace, timestamps: Colle
         raise RefusedInput(place, error) from None
 
 
-def _read_source(source: InputFile, attributes: Collection[str] | None) -> Iterator[EventBatch | InputError]:
+def _read_source(source: InputFile, attributes: Collection[str] | None) -> Iterator[FileBatch | InputError]:
     """Read the events of one open file; rows count from 0."""
     with source.stream:
         if source.format is Format.JSONL:
@@ -164,7 +164,7 @@ def _read_source(source: InputFile, attributes: Collection[str] | None) -> Itera
             yield from _parquet_events(source, attributes)
 
 
-def _json_events(source: InputFile) -> Iterator[EventBatch | InputError]:
+def _json_events(source: InputFile) -> Iterator[FileBatch | InputError]:
     for batch in read_json_lines(source.stream, source.name, EVENT_BYTES, EVENT_BYTES.value):
         events: list[JsonObject] = []
         rows, lines = [], []
@@ -176,26 +176,26 @@ def _json_events(source: InputFile) -> Iterator[EventBatch | InputError]:
             rows.append(place.row or 0)
             lines.append(place.line or 0)
         share = source.stream.tell() / source.size if source.size else 0.0
-        yield EventBatch(events, rows, source.name, lines, share)
+        yield FileBatch(events, rows, source.name, lines, share)
 
 
-def _csv_events(source: InputFile) -> Iterator[EventBatch | InputError]:
+def _csv_events(source: InputFile) -> Iterator[FileBatch | InputError]:
     stream = source.seekable()
     for item in read_csv(stream, source.name):
         if isinstance(item, InputError):
             yield item
         else:
             share = stream.tell() / source.size if source.size else 0.0
-            yield EventBatch(item[1], item[0], source.name, None, share)
+            yield FileBatch(item[1], item[0], source.name, None, share)
 
 
-def _parquet_events(source: InputFile, attributes: Collection[str] | None) -> Iterator[EventBatch | InputError]:
+def _parquet_events(source: InputFile, attributes: Collection[str] | None) -> Iterator[FileBatch | InputError]:
     for item in read_parquet(source.seekable(), source.name, attributes):
         if isinstance(item, InputError):
             yield item
         else:
             rows, total, batch = item
-            yield EventBatch(batch, rows, source.name, None, rows.stop / max(total, 1))
+            yield FileBatch(batch, rows, source.name, None, rows.stop / max(total, 1))
 
 
 def _shifted_error(error: InputError, base: int) -> InputError:

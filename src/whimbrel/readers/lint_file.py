@@ -12,7 +12,7 @@ from whimbrel.model.schema import Schema
 from whimbrel.model.subscription import Id, id_kind
 from whimbrel.readers.errors import InputError, InputPlace, RefusedInput
 from whimbrel.readers.source import Format
-from whimbrel.readers.subscriptions import SubscriptionRow, parse_filter, read_subscriptions
+from whimbrel.readers.subscriptions import parse_filter, read_subscriptions
 
 _WIDTH = 100
 """Characters of another filter that a finding shows."""
@@ -61,7 +61,8 @@ def find(
     With a schema, filters mean what they mean in it, and those that do not fit are errors. Remarks on
     single filters come first, in the order of the file, then those on filters beside others.
     """
-    linter = _Linter(write, schema)
+    kind: str | None = None
+    known: dict[Id, tuple[InputPlace, Filter]] = {}
     count = 0
     for place, item in read_subscriptions(file, fallback):
         if isinstance(item, InputError):
@@ -69,48 +70,34 @@ def find(
             write(Finding(item.place, None, "error", item.problem, error=item))
             continue
         count += 1
-        linter.check(place, item)
         if count % 1_000 == 0:
             tick(count, "read")
-    linter.check_together(tick)
+        kind = kind or id_kind(item.id)
+        found: Filter | RefusedInput
+        if id_kind(item.id) != kind:
+            found = RefusedInput(place, IdKindError(item.id, kind), str(item.filter))
+        elif item.id in known:
+            found = RefusedInput(place, DuplicateId(item.id), str(item.filter))
+        else:
+            found = parse_filter(place, item, schema)
+        if isinstance(found, RefusedInput):
+            write(Finding(place, item.id, "error", found.problem, error=found))
+            continue
+        known[item.id] = place, found
+        for remark in lint_filter(found):
+            write(Finding(place, item.id, remark.rule, remark.message))
+    _compare(known, write, lambda done: tick(done, "compared"))
     return count
 
 
-class _Linter:
-    def __init__(self, write: Callable[[Finding], None], schema: Schema | None) -> None:
-        self.write = write
-        self.schema = schema
-        self.kind: str | None = None
-        self.known: set[Id] = set()
-        self.rows: list[tuple[InputPlace, Id]] = []
-        self.filters: list[Filter] = []
-
-    def check(self, place: InputPlace, row: SubscriptionRow) -> None:
-        """Apply the rules about single filters to one subscription."""
-        filter = self._accept(place, row)
-        if isinstance(filter, RefusedInput):
-            self.write(Finding(place, row.id, "error", filter.problem, error=filter))
-            return
-        self.known.add(row.id)
-        self.rows.append((place, row.id))
-        self.filters.append(filter)
-        for remark in lint_filter(filter):
-            self.write(Finding(place, row.id, remark.rule, remark.message))
-
-    def _accept(self, place: InputPlace, row: SubscriptionRow) -> Filter | RefusedInput:
-        if self.kind not in (None, id_kind(row.id)):
-            return RefusedInput(place, IdKindError(row.id, str(self.kind)), str(row.filter))
-        self.kind = id_kind(row.id)
-        if row.id in self.known:
-            return RefusedInput(place, DuplicateId(row.id), str(row.filter))
-        return parse_filter(place, row, self.schema)
-
-    def check_together(self, tick: Callable[[int, str], None]) -> None:
-        """Apply the rules about equal and covered filters to all subscriptions."""
-        for number, remark in lint_together(self.filters, lambda count: tick(count, "compared")):
-            place, id = self.rows[number]
-            assert remark.other is not None
-            other_id, other = self.rows[remark.other][1], self.filters[remark.other]
-            text = other.text or str(other)
-            message = f"{remark.message} {other_id!r}: {text if len(text) <= _WIDTH else f'{text[: _WIDTH - 3]}...'}"
-            self.write(Finding(place, id, remark.rule, message, other_id))
+def _compare(
+    known: dict[Id, tuple[InputPlace, Filter]], write: Callable[[Finding], None], tick: Callable[[int], None]
+) -> None:
+    """Write the findings on equal and covered filters."""
+    ids = list(known)
+    for number, remark in lint_together([filter for _, filter in known.values()], tick):
+        assert remark.other is not None
+        other = ids[remark.other]
+        text = known[other][1].text or str(known[other][1])
+        message = f"{remark.message} {other!r}: {text if len(text) <= _WIDTH else f'{text[: _WIDTH - 3]}...'}"
+        write(Finding(known[ids[number]][0], ids[number], remark.rule, message, other))

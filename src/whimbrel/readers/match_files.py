@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from whimbrel.model.errors import EventError, LimitExceeded, WhimbrelError
 from whimbrel.model.schema import InvalidEvent
 from whimbrel.readers.errors import InputError, InputPlace, RefusedInput
-from whimbrel.readers.events import EventBatch
+from whimbrel.readers.events import FileBatch
 from whimbrel.readers.source import Format
 from whimbrel.readers.subscriptions import SubscriptionRow, read_subscriptions
 
@@ -70,7 +70,7 @@ def _add_at_once(index: Index, rows: list[PlacedRow], refuse: Refuse, tick: Tick
     return []
 
 
-def match_events(index: Index, batch: EventBatch) -> Iterator[pa.Table | InputError]:
+def match_events(index: Index, batch: FileBatch) -> Iterator[pa.Table | InputError]:
     """The pairs of a batch, by row number. A batch with a refused event is halved until that event stands alone."""
     if not len(batch):
         return
@@ -96,7 +96,7 @@ def _alone(error: WhimbrelError) -> WhimbrelError:
     return error
 
 
-def _with_rows(pairs: pa.Table, batch: EventBatch) -> pa.Table:
+def _with_rows(pairs: pa.Table, batch: FileBatch) -> pa.Table:
     """The pairs with the row numbers of the file instead of those of the batch."""
     import numpy as np
     import pyarrow as pa

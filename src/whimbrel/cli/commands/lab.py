@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -26,7 +27,7 @@ def matchers(json: Json = False) -> None:
     entries = catalogue()
     if json:
         for entry in entries:
-            typer.echo(to_json(entry.to_dict()))
+            typer.echo(to_json(asdict(entry)))
         return
     rows = [("matcher", "papers", "section", "supports")]
     rows += [(entry.name, ", ".join(entry.papers), entry.section, entry.scope) for entry in entries]
@@ -85,7 +86,7 @@ def advise(
                 names,
                 lambda name, share: bar.update(share, name),
             )
-        typer.echo(to_json(advice.to_dict()) if json else advice.text)
+        typer.echo(to_json(asdict(advice)) if json else advice.text)
         if report.rejected or advice.recommended is None:
             raise typer.Exit(1)
 

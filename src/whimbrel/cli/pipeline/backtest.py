@@ -53,12 +53,12 @@ def backtest(
     """
     from whimbrel.cli.pipeline.session import running_spark, settings_of
     from whimbrel.pipeline.connectors.files import recognise
-    from whimbrel.pipeline.jobs.event_source import EventSource, read_events
+    from whimbrel.pipeline.jobs.event_source import EventInput, read_events
 
     if subscriptions is not None and index is not None:
         raise typer.BadParameter("Expected either --subscriptions or --index, but got both")
     Filter.parse(filter, dialect)  # a mistake is shown before Spark is started
-    source = EventSource(events, recognise(events, from_), [], schema)
+    source = EventInput(events, recognise(events, from_), [], schema)
     with running_spark(master, settings_of(settings), "whimbrel backtest", json) as spark:
         from whimbrel.pipeline import backtest as run
 

@@ -68,13 +68,13 @@ def run(
     from whimbrel.pipeline.connectors.files import recognise
     from whimbrel.pipeline.connectors.sinks import StreamOptions
     from whimbrel.pipeline.jobs.batch_job import RunJob, is_index, run_batch
-    from whimbrel.pipeline.jobs.event_source import EventSource
+    from whimbrel.pipeline.jobs.event_source import EventInput
     from whimbrel.pipeline.jobs.stream_job import run_stream
 
     spark_settings = settings_of(settings)
     if not is_index(subscriptions):
         recognise(subscriptions, subscriptions_from)
-    source = EventSource(
+    source = EventInput(
         events,
         recognise(events, from_, waiting=stream),
         list(names_of(key)) or None,
@@ -123,9 +123,9 @@ def explain(
     """Show how `run` would match: the index version, the plan and why, and the columns that are read."""
     from whimbrel.cli.pipeline.session import running_spark, settings_of
     from whimbrel.pipeline.connectors.files import recognise
-    from whimbrel.pipeline.jobs.event_source import EventSource, read_events
+    from whimbrel.pipeline.jobs.event_source import EventInput, read_events
 
-    source = EventSource(events, recognise(events, from_), list(names_of(key)) or None, schema)
+    source = EventInput(events, recognise(events, from_), list(names_of(key)) or None, schema)
     with running_spark(master, settings_of(settings), "whimbrel pipeline explain") as spark:
         from whimbrel.pipeline import MatchOptions
         from whimbrel.pipeline import explain as explain_match
@@ -162,7 +162,7 @@ def _finish(summary: RunSummary, json: bool) -> NoReturn:
         typer.echo(to_json(_fields(summary)))
     else:
         print_table(_rows(summary))
-    raise typer.Exit(0 if summary.is_good() else 1)
+    raise typer.Exit(1 if summary.rejected or summary.dead_letters else 0)
 
 
 def _fields(summary: RunSummary) -> dict[str, object]:

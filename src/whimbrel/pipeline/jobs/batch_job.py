@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from whimbrel.pipeline.connectors.files import InputFormat, read
 from whimbrel.pipeline.connectors.staged_outputs import OutputFormat, StagedOutputs, format_of
 from whimbrel.pipeline.connectors.subscription_files import read_subscriptions
-from whimbrel.pipeline.jobs.event_source import EventSource, read_events
+from whimbrel.pipeline.jobs.event_source import EventInput, read_events
 from whimbrel.pipeline.jobs.monitor import JobMonitor, RunSummary
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class CompileJob:
 class RunJob:
     """What to match, how, and where everything goes. `subscriptions` are files, or a compiled index."""
 
-    source: EventSource
+    source: EventInput
     subscriptions: str
     subscriptions_from: InputFormat | None
     output: str

@@ -22,7 +22,7 @@ class BadSchemaText(PipelineError):
 
 
 @dataclass(frozen=True, slots=True)
-class EventSource:
+class EventInput:
     """Where events come from, their key, and the schema they must have."""
 
     path: str
@@ -65,7 +65,7 @@ class SourceEvents:
         return Conformed(self.frame).dead_letters if self.is_checked else None
 
 
-def read_events(spark: SparkSession, source: EventSource) -> SourceEvents:
+def read_events(spark: SparkSession, source: EventInput) -> SourceEvents:
     """Read the events of a source, as a batch or a stream. JSON and events with a schema are checked."""
     if source.format is InputFormat.LOG:
         from whimbrel.pipeline.connectors.log_source import WhimbrelSource

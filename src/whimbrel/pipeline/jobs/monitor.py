@@ -48,10 +48,6 @@ class RunSummary:
     match_seconds: float = 0.0
     output: str = ""
 
-    def is_good(self) -> bool:
-        """Whether nothing was refused."""
-        return not self.rejected and not self.dead_letters
-
 
 class JobMonitor(Protocol):
     """The role that receives the progress of a job."""
