@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from whimbrel.engine.index import Index
 from whimbrel.lab.measure.cliff_forms import LOAD_FORMS, MATCH_FORMS, Fields, LoadForm, MatchForm
-from whimbrel.lab.measure.machine import card, load
-from whimbrel.lab.measure.results import Progress, Verdict, no_progress
+from whimbrel.lab.measure.machine import card
+from whimbrel.lab.measure.results import Progress, Verdict, no_progress, report
 from whimbrel.lab.measure.timing import Times, affordable, interleaved
 
 HIGHEST_RATIO = 4.0
@@ -68,12 +68,8 @@ def run(sizes: CliffSizes, only: Sequence[str] = (), progress: Progress = no_pro
     machine = card()
     rows = [*_loading(sizes, only, progress), *_matching(sizes, only, progress)]
     cliffs = [Verdict(f"forms above {HIGHEST_RATIO:g} x", 0, sum(row.is_cliff for row in rows), least=False)]
-    return {
-        "machine": {**machine, "load_at_end": load()},
-        "sizes": asdict(sizes),
-        "rows": [{**asdict(row), "is_cliff": row.is_cliff} for row in rows],
-        "verdicts": [verdict.to_dict() for verdict in cliffs],
-    }
+    figures = [{**asdict(row), "is_cliff": row.is_cliff} for row in rows]
+    return report(machine, cliffs, sizes=asdict(sizes), rows=figures)
 
 
 def _chosen(kind: str, names: Iterable[str], only: Sequence[str]) -> set[str]:
