@@ -23,9 +23,7 @@ class FilterError(WhimbrelError):
     """A filter was refused: `text`, the `position` (code point) of the trouble, and what was wrong."""
 
     def __init__(self, problem: str, text: str = "", position: int = 0) -> None:
-        self.problem = problem
-        self.text = text
-        self.position = position
+        self.problem, self.text, self.position = problem, text, position
         super().__init__(f"{problem}{self._pointer()}")
 
     @property
@@ -55,8 +53,7 @@ class FilterSyntaxError(FilterError):
     """The text is not a filter: what was `expected` there, and what was `found`."""
 
     def __init__(self, expected: str, found: str, text: str, position: int) -> None:
-        self.expected = expected
-        self.found = found
+        self.expected, self.found = expected, found
         super().__init__(f"Expected {expected}, but got {found}", text, position)
 
 
@@ -74,12 +71,7 @@ class LimitExceeded(RowError):
     """Something is larger than its limit in `whimbrel.model.limits`; `row`: in which event, if it is one of many."""
 
     def __init__(self, limit: str, size: int, maximum: int, unit: str, where: str = "", row: int | None = None) -> None:
-        self.limit = limit
-        self.size = size
-        self.maximum = maximum
-        self.unit = unit
-        self.where = where
-        self.row = row
+        self.limit, self.size, self.maximum, self.unit, self.where, self.row = limit, size, maximum, unit, where, row
         place = _place(where, row)
         at = f" - at {place}" if place else ""
         super().__init__(f"Expected at most {maximum:,} {unit}, but got {size:,} (limit: {limit}){at}")
@@ -93,10 +85,7 @@ class EventError(RowError):
     """An event was refused: what was `expected` at `path`, what was `found`, and the `row` if it is one of many."""
 
     def __init__(self, expected: str, found: str, path: str = "$", row: int | None = None) -> None:
-        self.expected = expected
-        self.found = found
-        self.path = path
-        self.row = row
+        self.expected, self.found, self.path, self.row = expected, found, path, row
         super().__init__(f"Expected {expected}, but got {found} - at {_place(path, row)}")
 
     def at_row(self, row: int | None) -> EventError:
@@ -115,8 +104,7 @@ class NamesError(WhimbrelError, TypeError):
     """An option that takes names of attributes, such as `timestamps`, got something else."""
 
     def __init__(self, option: str, found: str) -> None:
-        self.option = option
-        self.found = found
+        self.option, self.found = option, found
         super().__init__(f"Expected a list of attribute names, but got {found} - at {option}")
 
 
@@ -124,9 +112,7 @@ class MalformedSubscription(WhimbrelError, ValueError):
     """One of many subscriptions is no id with a filter: what was `expected`, what was `found`, and its `row`."""
 
     def __init__(self, expected: str, found: str, row: int | None = None) -> None:
-        self.expected = expected
-        self.found = found
-        self.row = row
+        self.expected, self.found, self.row = expected, found, row
         super().__init__(f"Expected {expected}, but got {found}" + ("" if row is None else f" - at row {row:,}"))
 
 
@@ -134,8 +120,7 @@ class UnknownDialect(WhimbrelError):
     """There is no dialect of this name; `available` lists the names there are."""
 
     def __init__(self, dialect: str, available: Sequence[str]) -> None:
-        self.dialect = dialect
-        self.available = tuple(available)
+        self.dialect, self.available = dialect, tuple(available)
         super().__init__(f"Expected a dialect of {', '.join(self.available)}, but got {dialect!r}")
 
 
@@ -162,8 +147,7 @@ class IdKindError(WhimbrelError, TypeError):
     """A subscription id of another kind than the index holds (`expected`: int64 or string)."""
 
     def __init__(self, id: object, expected: str) -> None:
-        self.id = id
-        self.expected = expected
+        self.id, self.expected = id, expected
         super().__init__(f"Expected a subscription id of kind {expected}, but got {type(id).__name__} {id!r}")
 
 
@@ -171,9 +155,7 @@ class UnsupportedFilter(WhimbrelError):
     """A filter outside the capabilities of a matcher; `alternatives` name members that support it."""
 
     def __init__(self, matcher: str, construct: str, alternatives: Sequence[str] = ()) -> None:
-        self.matcher = matcher
-        self.construct = construct
-        self.alternatives = tuple(alternatives)
+        self.matcher, self.construct, self.alternatives = matcher, construct, tuple(alternatives)
         others = f"; supported by {', '.join(self.alternatives)}" if self.alternatives else ""
         super().__init__(f"Matcher {matcher!r} does not support {construct}{others}")
 
@@ -182,9 +164,7 @@ class UnsupportedEvent(WhimbrelError):
     """An event outside the capabilities of a matcher."""
 
     def __init__(self, matcher: str, construct: str, attribute: str) -> None:
-        self.matcher = matcher
-        self.construct = construct
-        self.attribute = attribute
+        self.matcher, self.construct, self.attribute = matcher, construct, attribute
         super().__init__(f"Matcher {matcher!r} does not support {construct} - at {attribute}")
 
 
@@ -192,6 +172,5 @@ class MissingExtra(WhimbrelError, ImportError):
     """An optional dependency is not installed; `extra` brings it."""
 
     def __init__(self, package: str, extra: str) -> None:
-        self.package = package
-        self.extra = extra
+        self.package, self.extra = package, extra
         super().__init__(f"{package} is not installed; run: pip install 'whimbrel[{extra}]'")

@@ -26,6 +26,7 @@ from whimbrel.lab.measure.timing import Times
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.spaces import Columns, SubjectSpaces
 from whimbrel.spaces.index.region_arrays import HIGH, LOW, Regions
+from whimbrel.spaces.notifications import ENTER
 
 DIMENSIONS = 50
 
@@ -120,9 +121,10 @@ class _Bench:
         times, found = Times(), []
         for key, region in changes:
             if added:
-                found.append(len(times.of(lambda k=key, r=region: self.spaces.publish(k, [r]))))  # type: ignore[misc]
+                told = times.of(lambda k=key, r=region: self.spaces.publish(k, [r]))  # type: ignore[misc]
             else:
-                found.append(len(times.of(lambda k=key, r=region: self.spaces.update_publication(k, r))))  # type: ignore[misc]
+                told = times.of(lambda k=key, r=region: self.spaces.update_publication(k, r))  # type: ignore[misc]
+            found.append(int(np.count_nonzero(told.kinds == ENTER)))
         news = self.read(keys)
         rival, few = Times(), min(len(keys), 20)
         self.scan(olds.part(0, 1), news.part(0, 1))
@@ -249,13 +251,7 @@ def _geofences(sizes: SpacesSizes, progress: Progress) -> tuple[list[OperationTi
     singles = []
     for key in rng.choice(count, sizes.singles, replace=False).tolist():
         singles.append((key, {"x": float(min(at[0, key] + side / 10, 1)), "y": float(at[1, key])}))
-    before, after = bench.read([key for key, _ in singles]), Times()
-    for key, change in singles:
-        after.of(lambda k=key, c=change: spaces.update_publication(k, c))  # type: ignore[misc]
-    news, rival = bench.read([key for key, _ in singles]), Times()
-    for place in range(min(5, len(singles))):
-        rival.of(lambda p=place: bench.scan(before.part(p, p + 1), news.part(p, p + 1)))  # type: ignore[misc]
-    rows.append(_row("move by a tenth of a side, single", after, 0.0, 1, rival.median_cpu * 1e6))
+    rows.append(bench.singles("move by a tenth of a side, single", singles))
     slowest = max(row.us for row in rows[:3])
     verdicts = [
         Verdict("geofences: matches per point", 9.0, round(matched, 2)),
