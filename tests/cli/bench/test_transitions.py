@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from whimbrel.cli.bench.group import spaces
 from whimbrel.cli.bench.output import ScaleChoice
-from whimbrel.cli.bench.parts import spaces
 from whimbrel.lab.measure.pipeline import transitions_bench as bench
 
 pytestmark = pytest.mark.spark

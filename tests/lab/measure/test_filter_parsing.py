@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from whimbrel.cli.bench.group import figures_table
 from whimbrel.cli.bench.output import show
-from whimbrel.cli.bench.parts import figures_table
 from whimbrel.lab.measure import filter_parsing
 from whimbrel.language.columnar import parse_many
 

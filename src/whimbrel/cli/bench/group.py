@@ -1,12 +1,140 @@
-"""The group `whimbrel bench`. Without the name of a benchmark, the main ones run one after the other."""
+"""The group `whimbrel bench`, and its benchmarks of reading filters, a changing index and subject spaces."""
 
 from __future__ import annotations
+
+import platform
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from whimbrel.cli.bench.cliffs import cliffs
-from whimbrel.cli.bench.parts import language, live, spaces
+from whimbrel.cli.bench.output import ScaleChoice, show, show_with_verdicts
 from whimbrel.cli.bench.races import match, pipeline
+from whimbrel.cli.terminal.console import say, to_json
+from whimbrel.cli.terminal.options import Json
+
+if TYPE_CHECKING:
+    from whimbrel.lab.measure.filter_parsing import Figure
+    from whimbrel.lab.measure.results import Result, ResultTable
+
+PartScale = Annotated[ScaleChoice, typer.Option("--scale", help="A minute, or the sizes that targets are for.")]
+
+
+def language(
+    count: Annotated[int, typer.Option("--count", min=1_000, help="How many filters to read at once.")] = 1_000_000,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="How often; the median is shown.")] = 3,
+    json: Json = False,
+) -> None:
+    """Filters per second from SQL text, with shapes that are known and shapes that are new."""
+    from whimbrel.lab.measure.filter_parsing import SHAPES, run
+
+    figures = run(count, repeats)
+    if json:
+        facts = {"count": count, "shapes": SHAPES, "python": platform.python_version()}
+        sys.stdout.write(to_json({**facts, "figures": [figure._asdict() for figure in figures]}) + "\n")
+    else:
+        show([figures_table(figures)])
+
+
+def figures_table(figures: list[Figure]) -> ResultTable:
+    """The figures with their spread."""
+    from whimbrel.lab.measure.results import ResultTable
+
+    rows = tuple((name, unit, aim, *(f"{number:,.0f}" for number in numbers)) for name, unit, aim, *numbers in figures)
+    return ResultTable("Reading filters", ("what", "unit", "aim", "median", "lowest", "highest"), rows)
+
+
+def live(
+    scale: PartScale = ScaleChoice.SMALL,
+    output: Annotated[Path | None, typer.Option("--output", metavar="DIR", help="Write live.json there.")] = None,
+    json: Json = False,
+) -> None:
+    """Microseconds to change a large index and to match meanwhile, seconds to save and open it; near misses."""
+    from whimbrel.lab.measure.live_changes import FULL, SMALL, run
+    from whimbrel.lab.measure.results import no_progress
+
+    result = run(FULL if scale is ScaleChoice.FULL else SMALL, no_progress if json else say)
+    show_with_verdicts(result, [_live_table(result)], None if output is None else output / "live.json", json)
+
+
+def _live_table(result: Result) -> ResultTable:
+    from whimbrel.lab.measure.results import ResultTable
+
+    sizes = result["sizes"]
+    title = f"An index of {sizes['subscriptions']:,} (near misses: {sizes['missed']:,}), us per call"
+    columns = ("call", "calls", "median", "highest", "mean, merges included")
+    rows = tuple(
+        (row["what"], f"{row['calls']:,}", *(f"{row[key]:,.1f}" for key in ("median", "highest", "mean")))
+        for row in result["calls"]
+    )
+    kept = ", ".join(f"{name.replace('_', ' ')} {seconds:g}" for name, seconds in result["seconds"].items())
+    note = f"Seconds: {kept}. Load average at the end: {result['machine']['load_at_end']}."
+    return ResultTable(title, columns, rows, (note,))
+
+
+def spaces(
+    scale: PartScale = ScaleChoice.SMALL,
+    transitions: Annotated[
+        bool, typer.Option("--transitions", help="Keyed publications on Spark instead; needs the extra spark.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="DIR", help="Write spaces.json or transitions.json there.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Transitions per second in subject spaces: the paper's workload and geofences, beside a compiled scan."""
+    from whimbrel.lab.measure.results import no_progress
+
+    progress = no_progress if json else say
+    full = scale is ScaleChoice.FULL
+    if transitions:
+        from whimbrel.lab.measure.pipeline import transitions_bench
+
+        sizes = transitions_bench.FULL if full else transitions_bench.SMALL
+        result: Result = transitions_bench.run(sizes, progress=progress)
+        tables, name = [_transitions_table(result)], "transitions.json"
+    else:
+        from whimbrel.lab.measure import spaces_bench
+
+        result = spaces_bench.run(spaces_bench.FULL if full else spaces_bench.SMALL, progress)
+        tables, name = _spaces_tables(result), "spaces.json"
+    show_with_verdicts(result, tables, None if output is None else output / name, json)
+
+
+def _transitions_table(result: Result) -> ResultTable:
+    from whimbrel.lab.measure.results import ResultTable
+
+    sizes = result["sizes"]
+    title = f"Transitions on Spark: {sizes['keys']:,} keys, {sizes['filters']:,} filters, medians of micro-batches"
+    columns = ("rows", "batches", "notifications", "ms", "CPU ms", "lowest", "highest", "rows/s")
+    keys = ("rows", "batches", "notifications", "ms", "cpu_ms", "lowest_ms", "highest_ms", "rows_per_second")
+    rows = (tuple("" if row[key] is None else f"{row[key]:,.0f}" for key in keys) for row in result["transitions"])
+    return ResultTable(title, columns, tuple(rows))
+
+
+def _spaces_tables(result: Result) -> list[ResultTable]:
+    from whimbrel.lab.measure.results import ResultTable
+
+    columns = ("operation", "notifications", "us", "lowest", "highest", "scan us", "x scan")
+    linear = result["linear"]
+    note = (
+        f"Time by transitions: {linear['us_fixed']:,} us + {linear['us_per_transition']} us each, "
+        f"correlation {linear['correlation']}. Load average at the end: {result['machine']['load_at_end']}."
+    )
+    return [
+        ResultTable("Workload of the paper", columns, tuple(map(_cells, result["paper"])), (note,)),
+        ResultTable("Geofences", columns, tuple(map(_cells, result["geofences"]))),
+    ]
+
+
+def _cells(row: Result) -> tuple[str, ...]:
+    scan = row["scan_us"]
+    ratio = ("", "") if scan is None else (f"{scan:,.0f}", f"{scan / row['us']:.1f}")
+    times = (f"{row[key]:,.1f}" for key in ("us", "lowest", "highest"))
+    return row["what"], f"{row['notifications']:,}", *times, *ratio
+
 
 bench = typer.Typer(help="Measure how fast Whimbrel is on this machine.", rich_markup_mode=None)
 

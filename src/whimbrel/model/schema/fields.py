@@ -7,14 +7,10 @@ domain is a problem; all problems are raised together. `ignore` leaves attribute
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from whimbrel.model.schema.definitions import SchemaDefinitions, Use
 from whimbrel.model.schema.domains import Domain
 from whimbrel.model.schema.errors import InvalidSchema, SchemaError
-
-if TYPE_CHECKING:
-    from whimbrel.model.schema.schema import Schema
 
 
 class Fields:
@@ -41,10 +37,8 @@ class Fields:
         if name not in self.ignore:
             self.problems.append(SchemaError(problem, name))
 
-    def schema(self, type: str) -> Schema:
-        """The schema with one event type, which is the default one."""
-        from whimbrel.model.schema.schema import Schema
-
+    def definitions(self, type: str) -> SchemaDefinitions:
+        """The definitions of a schema with one event type, which is the default one."""
         if self.problems:
             raise InvalidSchema(self.problems)
         state = SchemaDefinitions(default_type=type)
@@ -53,7 +47,7 @@ class Fields:
             raise InvalidSchema([SchemaError(f"Expected another name, because {name!r} holds the types", name)])
         for name, domain in self.domains.items():
             state = state.with_attribute_of(name, domain)
-        return Schema._of(state.with_type(type, self.uses))
+        return state.with_type(type, self.uses)
 
 
 def below(prefix: str, name: str) -> str:

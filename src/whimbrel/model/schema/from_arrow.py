@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from whimbrel.model.schema.definitions import Use
+from whimbrel.model.schema.definitions import SchemaDefinitions, Use
 from whimbrel.model.schema.domains import Boolean, Domain, Instant, Number, String
 from whimbrel.model.schema.fields import Fields, below
 
-if TYPE_CHECKING:
-    from whimbrel.model.schema.schema import Schema
 
-
-def read_arrow(schema: Any, type: str, ignore: Collection[str]) -> Schema:
-    """The schema with one event type for the rows of tables with this Arrow schema."""
+def read_arrow(schema: Any, type: str, ignore: Collection[str]) -> SchemaDefinitions:
+    """The definitions of a schema with one event type for the rows of tables with this Arrow schema."""
     fields = Fields(ignore)
     _read(schema, "", Use(mandatory=True), fields)
-    return fields.schema(type)
+    return fields.definitions(type)
 
 
 def _read(columns: Iterable[Any], prefix: str, use: Use, fields: Fields) -> None:

@@ -9,22 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
 
 from whimbrel.model.limits import EVENT_DEPTH
-from whimbrel.model.schema.definitions import Use
+from whimbrel.model.schema.definitions import SchemaDefinitions, Use
 from whimbrel.model.schema.domains import Boolean, Domain, Enumeration, Instant, Number, String
 from whimbrel.model.schema.errors import SchemaError
 from whimbrel.model.schema.fields import Fields, below
 
-if TYPE_CHECKING:
-    from whimbrel.model.schema.schema import Schema
-
 _EITHER = ("anyOf", "oneOf", "allOf", "not", "if", "patternProperties")
 
 
-def read_json_schema(document: object, type: str, ignore: Collection[str]) -> Schema:
-    """The schema with one event type for the objects that a JSON Schema describes."""
+def read_json_schema(document: object, type: str, ignore: Collection[str]) -> SchemaDefinitions:
+    """The definitions of a schema with one event type for the objects that a JSON Schema describes."""
     if not isinstance(document, Mapping):
         raise SchemaError(f"Expected a JSON Schema, but got {document!r}", "$")
     reader = _Reader(document, Fields(ignore))
@@ -32,7 +28,7 @@ def read_json_schema(document: object, type: str, ignore: Collection[str]) -> Sc
     if not isinstance(root.get("properties"), Mapping):
         raise SchemaError("Expected the schema of an object with properties", "$")
     reader.read_object(root, "", Use(mandatory=True), 0)
-    return reader.fields.schema(type)
+    return reader.fields.definitions(type)
 
 
 class _Reader:

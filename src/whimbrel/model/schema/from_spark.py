@@ -5,15 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
 
-from whimbrel.model.schema.definitions import Use
+from whimbrel.model.schema.definitions import SchemaDefinitions, Use
 from whimbrel.model.schema.domains import Boolean, Domain, Instant, Number, String
 from whimbrel.model.schema.errors import SchemaError
 from whimbrel.model.schema.fields import Fields, below
-
-if TYPE_CHECKING:
-    from whimbrel.model.schema.schema import Schema
 
 _DECIMAL = re.compile(r"decimal\(\s*\d+\s*,\s*(-?\d+)\s*\)")
 _DOMAINS: Mapping[str, Domain] = {
@@ -25,8 +21,8 @@ _DOMAINS: Mapping[str, Domain] = {
 }
 
 
-def read_spark(schema: object, type: str, ignore: Collection[str]) -> Schema:
-    """The schema with one event type for the rows of data frames with this StructType, or its JSON form."""
+def read_spark(schema: object, type: str, ignore: Collection[str]) -> SchemaDefinitions:
+    """The definitions of a schema with one event type for data frames with this StructType, or its JSON form."""
     as_json = getattr(schema, "json", None)
     if callable(as_json):
         schema = as_json()
@@ -39,7 +35,7 @@ def read_spark(schema: object, type: str, ignore: Collection[str]) -> Schema:
         raise SchemaError(f"Expected a StructType or its JSON form, but got {schema!r}", "$")
     fields = Fields(ignore)
     _read(schema, "", Use(mandatory=True), fields)
-    return fields.schema(type)
+    return fields.definitions(type)
 
 
 def _read(struct: Mapping[str, object], prefix: str, use: Use, fields: Fields) -> None:

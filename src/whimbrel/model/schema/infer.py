@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from whimbrel.model.constraint import NULL_KEY
 from whimbrel.model.event import Event
@@ -12,9 +11,6 @@ from whimbrel.model.schema.definitions import SchemaDefinitions, Use
 from whimbrel.model.schema.domains import Boolean, Domain, Enumeration, Instant, Number, String
 from whimbrel.model.schema.errors import InvalidSchema, SchemaError
 from whimbrel.model.values import BOOLEAN, NUMBER, STRING, TIMESTAMP, TYPE_NAMES, SortKey
-
-if TYPE_CHECKING:
-    from whimbrel.model.schema.schema import Schema
 
 
 class _Seen:
@@ -54,10 +50,8 @@ class _Seen:
 
 def inferred(
     events: Iterable[Event | Mapping[str, object]], type_attribute: str, default_type: str, values: int
-) -> Schema:
+) -> SchemaDefinitions:
     """The schema of a sample; InvalidSchema if an attribute has values of several types, or there are no events."""
-    from whimbrel.model.schema.schema import Schema
-
     seen: dict[str, _Seen] = {}
     counts: Counter[str] = Counter()
     present: dict[str, Counter[str]] = {}
@@ -87,7 +81,7 @@ def inferred(
             for name, count in present.get(type, Counter()).items()
         }
         state = state.with_type(type, uses)
-    return Schema._of(state)
+    return state
 
 
 def _with_attributes(state: SchemaDefinitions, seen: Mapping[str, _Seen]) -> SchemaDefinitions:

@@ -18,6 +18,10 @@ from whimbrel.model.schema.definitions import SchemaDefinitions, Use, Uses, merg
 from whimbrel.model.schema.diff import Change, changes
 from whimbrel.model.schema.domains import Domain
 from whimbrel.model.schema.errors import InvalidEvent, SchemaError, Violation, did_you_mean
+from whimbrel.model.schema.from_arrow import read_arrow
+from whimbrel.model.schema.from_json_schema import read_json_schema
+from whimbrel.model.schema.from_spark import read_spark
+from whimbrel.model.schema.infer import inferred
 from whimbrel.model.schema.ordered import Ordered
 from whimbrel.model.schema.typed_event import TypedEvent, check_event
 
@@ -191,23 +195,17 @@ class Schema:
     @staticmethod
     def from_arrow(schema: object, type: str = "event", ignore: Collection[str] = ()) -> Schema:
         """The schema with one event type, the default one, for tables with an Arrow schema."""
-        from whimbrel.model.schema.from_arrow import read_arrow
-
-        return read_arrow(schema, type, ignore)
+        return Schema._of(read_arrow(schema, type, ignore))
 
     @staticmethod
     def from_spark(schema: object, type: str = "event", ignore: Collection[str] = ()) -> Schema:
         """The schema with one event type, the default one, for data frames with a StructType, or its JSON form."""
-        from whimbrel.model.schema.from_spark import read_spark
-
-        return read_spark(schema, type, ignore)
+        return Schema._of(read_spark(schema, type, ignore))
 
     @staticmethod
     def from_json_schema(document: object, type: str = "event", ignore: Collection[str] = ()) -> Schema:
         """The schema with one event type, the default one, for the objects that a JSON Schema describes."""
-        from whimbrel.model.schema.from_json_schema import read_json_schema
-
-        return read_json_schema(document, type, ignore)
+        return Schema._of(read_json_schema(document, type, ignore))
 
     @staticmethod
     def infer(
@@ -221,9 +219,7 @@ class Schema:
         >>> Schema.infer([{"price": 3}, {"price": 2.5, "tags": ["new", "sale"]}]).to_document()["types"]
         {'event': {'price': 'mandatory', 'tags': 'optional multiple'}}
         """
-        from whimbrel.model.schema.infer import inferred
-
-        return inferred(events, type_attribute, default_type, values)
+        return Schema._of(inferred(events, type_attribute, default_type, values))
 
     def diff(self, newer: Schema) -> list[Change]:
         """What is added, removed or changed from this schema to a newer one."""
