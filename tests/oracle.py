@@ -127,6 +127,10 @@ def _leaf(e: x.Predicate, binding: dict[str, Any], whole: dict[str, list[Any]]) 
 def _text(e: x.Predicate, value: str) -> bool:
     if isinstance(e, x.Like):
         return re.fullmatch(like_regex(e.pattern, e.escape), value, re.DOTALL) is not None
+    if isinstance(e, x.ILike):
+        lower = "".join(letter.lower()[0] for letter in value)
+        pattern = "".join(letter if letter == e.escape else letter.lower()[0] for letter in e.pattern)
+        return re.fullmatch(like_regex(pattern, e.escape), lower, re.DOTALL) is not None
     if isinstance(e, x.StartsWith):
         return value[: len(e.text)] == e.text
     if isinstance(e, x.EndsWith):

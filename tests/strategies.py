@@ -25,6 +25,7 @@ NUMBERS = [
 ]
 STRINGS = [
     *("", "a", "ab", "abc", "b", "ba", "z", "\0", "a\0", "a\0\0", "%", "_"),
+    *("AB", "aBc", "ΑΣ", "ας", "İ", "É"),
     *("\ud7ff", "\ue000", "\U0001f600", "\U0010ffff", "a\U0010ffff", "10.1.2.3", "10.9.0.1", "1"),
 ]
 TIMESTAMPS = [
@@ -70,6 +71,7 @@ predicates = st.one_of(
     st.builds(x.CompareAttributes, names, comparisons, names),
     st.builds(x.In, names, st.lists(literals, min_size=1, max_size=3).map(tuple)),
     st.builds(x.Like, names, patterns),
+    st.builds(x.ILike, names, st.text(alphabet="aAbB%_ΣİÉ", max_size=4)),
     st.builds(x.StartsWith, names, st.sampled_from(["", "a", "ab", "\ud7ff", "\U0010ffff"])),
     st.builds(x.EndsWith, names, st.sampled_from(["", "a", "b", "bc"])),
     st.builds(x.RLike, names, st.sampled_from(["", "a", "^a", "b$", "a.c", "[0-9]+"])),

@@ -9,7 +9,21 @@ from whimbrel.language.sql.literals import string_text
 
 WORDS = [
     *("AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "ESCAPE", "IS", "NULL", "MISSING", "TRUE", "FALSE", "CONTAINS"),
-    *("ALL", "ANY", "NONE", "STARTS", "ENDS", "WITH", "RLIKE", "CIDR", "TIMESTAMP"),
+    *(
+        "ALL",
+        "ANY",
+        "NONE",
+        "STARTS",
+        "ENDS",
+        "WITH",
+        "RLIKE",
+        "CIDR",
+        "TIMESTAMP",
+        "DATE",
+        "ILIKE",
+        "lower",
+        "contains",
+    ),
 ]
 ODDITIES = ["'", '"', "`", ".", "..", "5x", "1.2.3", "1e", "\0", "é", "٣", "²", ";", "--", "/*", "a.", ".5.", "=="]
 
@@ -22,10 +36,11 @@ signed = st.builds("{}{}".format, st.sampled_from(["", "", "-", "+", "- "]), num
 contents = st.one_of(st.sampled_from(["", "x", "it's", "5", "a = 5", '"', "`", "%", "ü"]), model.strings)
 strings = contents.map(string_text)
 moments = st.sampled_from(["2026-01-31", "2026-01-31T12:00:00.5Z", "1969-12-31 23:59:59+01:00"])
-timestamps = moments.map(lambda text: f"TIMESTAMP '{text}'")
+timestamps = st.builds("{} '{}'".format, st.sampled_from(["TIMESTAMP", "TIMESTAMP", "DATE"]), moments)
 ordinary = st.one_of(signed, strings, timestamps)
 literals = st.one_of(ordinary, ordinary, st.sampled_from(["TRUE", "false", "NULL"]))
-comparisons = st.sampled_from(["=", "!=", "<>", "<", "<=", ">", ">="])
+comparisons = st.sampled_from(["=", "==", "<=>", "!=", "<>", "<", "<=", ">", ">="])
+cases = st.sampled_from(["lower", "UPPER"])
 lists = st.lists(literals, min_size=1, max_size=4).map(lambda items: f"({', '.join(items)})")
 nots = st.sampled_from(["", "NOT "])
 likes = st.one_of(st.just("LIKE 'a%'"), st.just("LIKE 'x!%' ESCAPE '!'"), strings.map("LIKE {}".format))
@@ -47,10 +62,16 @@ predicates = st.one_of(
     st.builds("{} BETWEEN {} AND {}".format, literals, st.one_of(names, literals), literals),
     st.builds("{} {}{}".format, names, nots, likes),
     st.builds("{} {}ENDS WITH {}".format, names, nots, strings),
+    st.builds("{} {}I{}".format, names, nots, likes),
+    st.builds("{}({}) {} {}".format, cases, names, st.sampled_from(["=", "!=", "LIKE", "<=>", "<"]), strings),
+    st.builds("{}({}) {}IN ({})".format, cases, names, nots, strings),
+    st.builds("{}({}, {})".format, st.sampled_from(["startswith", "endswith", "contains"]), names, strings),
+    st.builds("{}array_contains({}, {})".format, nots, names, literals),
+    st.builds("!{}".format, names),
     st.builds("{} {}RLIKE 'a[0-9]+'".format, names, nots),
     st.builds("{} {}IN CIDR '{}'".format, names, nots, st.sampled_from(["10.0.0.0/8", "::1", "10.0.0.0/99"])),
     st.builds("{} {}CONTAINS {} {}".format, names, nots, st.sampled_from(["ALL", "any", "NONE"]), lists),
-    st.builds("{} IS {}{}".format, names, nots, st.sampled_from(["NULL", "missing"])),
+    st.builds("{} IS {}{}".format, names, nots, st.sampled_from(["NULL", "missing", "TRUE", "false"])),
     st.sampled_from(["TRUE", "FALSE", "NULL"]),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import itertools
 import re
+import sys
 from typing import Any
 
 import pytest
@@ -15,7 +16,21 @@ from tests import oracle
 from whimbrel.model import patterns
 from whimbrel.model.errors import FilterError, LimitExceeded, MissingExtra
 from whimbrel.model.intervals import STRINGS, IntervalSet
-from whimbrel.model.patterns import Cidr, LikePattern, Pattern, Regex, Substring, Suffix, parse_like, pattern_key
+from whimbrel.model.patterns import (
+    Cidr,
+    LikePattern,
+    Pattern,
+    Regex,
+    Substring,
+    Suffix,
+    is_lower_case,
+    is_upper_case,
+    lower_case,
+    parse_ilike,
+    parse_like,
+    pattern_key,
+    plain_like,
+)
 from whimbrel.model.values import STRING
 
 texts = st.text(alphabet="ab%_\\\n\U0001f600", max_size=7)
@@ -220,3 +235,30 @@ def test_a_regular_expression_needs_the_linear_time_engine(monkeypatch: pytest.M
 def test_patterns_of_all_kinds_have_one_order() -> None:
     kinds: list[Pattern] = [Suffix("a"), Regex("a"), Cidr("::/0"), LikePattern((("a",), ("b",))), Substring("a")]
     assert sorted(kinds, key=pattern_key) == [kinds[i] for i in (2, 3, 1, 4, 0)]
+
+
+def test_lower_case_maps_code_points_one_by_one_and_once() -> None:
+    letters = [chr(point) for point in range(sys.maxunicode + 1) if not 0xD800 <= point < 0xE000]
+    lower = [lower_case(letter) for letter in letters]
+    assert all(len(letter) == 1 for letter in lower)
+    assert lower_case("".join(letters)) == "".join(lower) == lower_case("".join(lower))
+    assert not set("ABCXYZ") & set(lower)
+    assert all(is_lower_case(letter) for letter in lower)
+    assert not any(is_upper_case(letter) for letter in "aßéσж" if len(letter.upper()) == 1)
+
+
+@given(st.text(alphabet="aAbΣİÉ%_\\", max_size=7), st.lists(st.text(alphabet="aAbBΣσςİiÉé%", max_size=6)))
+def test_ilike_is_like_in_lower_case(pattern: str, found: list[str]) -> None:
+    try:
+        values, rest = parse_ilike(pattern)
+    except FilterError:
+        return
+    for value in found:
+        ok = (STRING, value) in values and (rest is None or rest.matches(value))
+        assert ok == accepts(lower_case(pattern), lower_case(value))
+
+
+@given(st.text(alphabet="ab%_\\", max_size=7), texts)
+def test_a_plain_pattern_is_met_by_its_text_alone(text: str, other: str) -> None:
+    assert accepts(plain_like(text), text)
+    assert accepts(plain_like(text), other) == (text == other)

@@ -61,6 +61,15 @@ class Like:
 
 
 @dataclass(frozen=True, slots=True)
+class ILike:
+    """`attribute ILIKE pattern`: LIKE in which case does not count."""
+
+    attribute: str
+    pattern: str
+    escape: str = "\\"
+
+
+@dataclass(frozen=True, slots=True)
 class StartsWith:
     """`attribute STARTS WITH text`."""
 
@@ -142,6 +151,7 @@ Predicate: TypeAlias = (
     | CompareAttributes
     | In
     | Like
+    | ILike
     | StartsWith
     | EndsWith
     | RLike

@@ -16,7 +16,7 @@ from whimbrel.model.constraint import NULL_KEY, Constraint, Group, unite
 from whimbrel.model.expression import NEGATED, Expression
 from whimbrel.model.intervals import ALL, EMPTY, ORDERED, STRINGS, IntervalSet, compare_set
 from whimbrel.model.limits import EXPRESSION_DEPTH, FILTER_CONJUNCTIONS, FILTER_CONSTRAINTS, FILTER_PREDICATES
-from whimbrel.model.patterns import Cidr, Pattern, Regex, Suffix, parse_like
+from whimbrel.model.patterns import Cidr, Pattern, Regex, Suffix, parse_ilike, parse_like
 from whimbrel.model.values import SortKey, Value, canonical_number, sort_key
 
 Refine: TypeAlias = Callable[[Conjunction], Conjunction | None]
@@ -241,6 +241,8 @@ def _predicate(node: ex.Predicate, positive: bool) -> list[Conjunction]:
             return _one(name, Constraint.of(points))
         case ex.Like(name, pattern, escape):
             return _one(name, _pattern(*parse_like(pattern, escape), positive))
+        case ex.ILike(name, pattern, escape):
+            return _one(name, _pattern(*parse_ilike(pattern, escape), positive))
         case ex.StartsWith(name, text):
             return _one(name, _pattern(IntervalSet.prefix(text), None, positive))
         case ex.EndsWith(name, text):

@@ -1,4 +1,4 @@
-"""String patterns that are not intervals: suffix, substring, LIKE, regular expression, CIDR.
+"""String patterns that are not intervals: suffix, substring, LIKE, ILIKE, regular expression, CIDR.
 
 A LIKE pattern is reduced first (`parse_like`): without wildcards it is a point, with one % at the end a prefix,
 which is an interval. Matching searches literal segments from left to right, so it never backtracks.
@@ -130,7 +130,41 @@ class Cidr(StringPattern):
         return outer.network_address <= inner.network_address and inner.broadcast_address <= outer.broadcast_address  # type: ignore[operator]
 
 
-Pattern: TypeAlias = Suffix | Substring | LikePattern | Regex | Cidr
+@dataclass(frozen=True, slots=True, order=True)
+class CaseFolded(StringPattern):
+    """Strings whose lower case matches a LIKE pattern with these segments, which are in lower case."""
+
+    segments: tuple[tuple[str, ...], ...]
+
+    def matches(self, value: str) -> bool:
+        return LikePattern(self.segments).matches(lower_case(value))
+
+
+Pattern: TypeAlias = Suffix | Substring | LikePattern | CaseFolded | Regex | Cidr
+
+
+def lower_case(text: str) -> str:
+    """The text in lower case, code point by code point, so that what a text contains its lower case contains too.
+
+    This is the simple mapping of Unicode. `str.lower` looks at what is around a sigma, and makes two of one capital I
+    with a dot.
+
+    >>> lower_case("ΟΔΟΣ İ"), "ΟΔΟΣ İ".lower()
+    ('οδοσ i', 'οδος i̇')
+    """
+    if text.isascii() or not ("Σ" in text or "İ" in text):
+        return text.lower()
+    return "".join("i" if letter == "İ" else letter.lower() for letter in text)
+
+
+def is_lower_case(text: str) -> bool:
+    """Whether no letter has another one as its lower case."""
+    return lower_case(text) == text
+
+
+def is_upper_case(text: str) -> bool:
+    """Whether no letter has another single letter as its upper case."""
+    return all(letter.upper() == letter or len(letter.upper()) > 1 for letter in text)
 
 
 def pattern_key(pattern: Pattern) -> tuple[str, str]:
@@ -144,6 +178,22 @@ def parse_like(pattern: str, escape: str = "\\") -> tuple[IntervalSet, Pattern |
     >>> parse_like("%.txt")[1]
     Suffix(text='.txt')
     """
+    return _reduce(_like_segments(pattern, escape))
+
+
+def parse_ilike(pattern: str, escape: str = "\\") -> tuple[IntervalSet, Pattern | None]:
+    """As `parse_like`, of the strings that ILIKE accepts.
+
+    >>> parse_ilike("%.TXT")[1]
+    CaseFolded(segments=(('',), ('.txt',)))
+    """
+    segments = _like_segments(pattern, escape)
+    if not any(text for segment in segments for text in segment):
+        return _reduce(segments)
+    return IntervalSet.prefix(""), CaseFolded(tuple(tuple(map(lower_case, segment)) for segment in segments))
+
+
+def _like_segments(pattern: str, escape: str) -> tuple[tuple[str, ...], ...]:
     LIKE_BYTES.check(len(pattern.encode()))
     segments: list[list[str]] = [[""]]
     wildcards, characters = 0, iter(pattern)
@@ -162,7 +212,16 @@ def parse_like(pattern: str, escape: str = "\\") -> tuple[IntervalSet, Pattern |
         else:
             segments[-1][-1] += character
     LIKE_WILDCARDS.check(wildcards)
-    return _reduce(_canonical(segments))
+    return _canonical(segments)
+
+
+def plain_like(text: str) -> str:
+    """The LIKE pattern of exactly this text.
+
+    >>> plain_like("5%")
+    '5\\\\%'
+    """
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
 def _canonical(segments: list[list[str]]) -> tuple[tuple[str, ...], ...]:

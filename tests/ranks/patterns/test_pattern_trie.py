@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import numpy as np
@@ -11,14 +12,17 @@ from hypothesis import strategies as st
 
 from tests.ranks.reference import dictionary_of
 from whimbrel.compiled.views import read_only
+from whimbrel.model.patterns import lower_case
 from whimbrel.ranks.patterns import pattern_trie as tries
 from whimbrel.ranks.patterns.pattern_trie import (
     EVERY_END,
     EVERY_INSIDE,
+    FOLDED_START,
     SOME_END,
     SOME_INSIDE,
     PatternTrie,
     build_tries,
+    folded_texts,
     open_tries,
 )
 from whimbrel.ranks.patterns.trie_search_kernels import DEPTH, LENGTH
@@ -82,7 +86,7 @@ def test_a_long_piece_is_compared_where_it_is_alone() -> None:
     long = "".join(rng.choices("abc", k=500))
     fragments = [long + SOME_INSIDE, long[:400] + "!" + SOME_INSIDE, long + SOME_END, "x" + SOME_INSIDE]
     check(fragments, [long, "y" + long + "y", long[1:], long[:400] + "!", long[:-1] + "!", "x"])
-    trie = next(trie for trie in Tries(fragments).tries if trie.is_inside)
+    trie = next(trie for trie in Tries(fragments).tries if trie.kind == 1)
     tails = trie.arrays.fragments[:, LENGTH] - trie.arrays.fragments[:, DEPTH]
     assert tails.max() == tries._TAIL and len(trie.arrays.nodes) < 1_000, "a tail is bounded, and has no nodes"
 
@@ -117,3 +121,12 @@ def test_many_pieces_take_few_nodes() -> None:
 def test_a_text_with_many_pieces_is_followed_by_others() -> None:
     words = [f"{n:04d}" for n in range(3_000)]
     check([word + SOME_INSIDE for word in words], [" ".join(words), " ".join(words[:20]), words[7], "", words[8] * 9])
+
+
+@given(st.lists(st.text(alphabet="aAzZ\0éÉΣİ\U0001f600", max_size=6), max_size=8), st.integers(0, 3))
+def test_the_lower_case_of_texts_stands_behind_a_start_that_no_text_has(texts: list[str], skipped: int) -> None:
+    data = [text.encode() for text in texts]
+    offsets = np.cumsum([0, *map(len, data)], dtype=np.int64)[min(skipped, len(texts)) :]
+    cuts, folded = folded_texts(offsets, np.frombuffer(b"".join(data), np.uint8))
+    found = [bytes(folded[start:end]).decode() for start, end in itertools.pairwise(cuts.tolist())]
+    assert found == [FOLDED_START + lower_case(text) for text in texts[skipped:]]

@@ -33,6 +33,7 @@ from whimbrel.ranks.patterns.pattern_fragments import PatternFragments, fragment
 
 LETTERS = "ab%_\\é\0"
 TEXTS = ["", "a", "b", "ab", "ba", "aba", "bab", "aab", "abab", "%", "_", "a%b", "é", "aéb", "\0", "a\0", "\U0001f600"]
+TEXTS += ["A", "aB", "BAB", "É", "AÉB", "Aa"]
 
 names = st.sampled_from(["x", "x", "d.x"])
 likes = st.text(alphabet=LETTERS, max_size=6).map(lambda text: re.sub(r"\\(?=$|[^%_\\])", "", text))
@@ -47,6 +48,9 @@ wanted = st.one_of(
 tests = st.one_of(
     st.builds(x.Like, names, wanted),
     st.builds(x.Like, names, wanted),
+    st.builds(x.ILike, names, wanted.map(str.upper)),
+    st.builds(x.ILike, names, wanted),
+    st.builds(x.ILike, names, fragments.map(str.title)),
     st.builds(x.EndsWith, names, fragments),
     st.builds(x.RLike, names, st.sampled_from(["ab+a", "^a.b", "a(b|c)", "(?i)B", r"a\%b", "é?b", "a{2}b|b", "ab|é"])),
     st.builds(x.StartsWith, names, fragments),
@@ -63,7 +67,9 @@ def nested(inner: st.SearchStrategy[x.Expression]) -> st.SearchStrategy[x.Expres
 
 
 filters = st.recursive(tests, nested, max_leaves=4).map(Filter)
-scalars = st.one_of(st.sampled_from(TEXTS), st.text(alphabet="abé", max_size=6), st.sampled_from([None, 1, True, 0.5]))
+scalars = st.one_of(
+    st.sampled_from(TEXTS), st.text(alphabet="abéAÉ", max_size=6), st.sampled_from([None, 1, True, 0.5])
+)
 values = st.one_of(scalars, scalars, st.lists(scalars, max_size=3), st.lists(st.lists(scalars, max_size=2), max_size=2))
 inner = st.one_of(
     st.fixed_dictionaries({}, optional={"x": values, "y": scalars}),

@@ -22,7 +22,7 @@ _MALFORMED = r"\.?[0-9][\w.]*+"
 # What is frequent and known by its first character comes first, which halves the time. Space is skipped after a token,
 # never before one, so that a text that ends in much space is not searched from every place in it.
 _PLAIN_NAME = r"[A-Za-z_]\w*+(?:\.\w++)*+(?!\.)"
-_TOKEN = re.compile(rf"({_PLAIN_NAME}|{_STRING}|[(),=]|[<>!]=|<>|{_NUMBER}|{_MALFORMED}|{_NAME}|\S)\s*+")
+_TOKEN = re.compile(rf"({_PLAIN_NAME}|{_STRING}|[(),]|<=>|[<>!=]=|<>|=|{_NUMBER}|{_MALFORMED}|{_NAME}|\S)\s*+")
 _PART = re.compile(rf"{_QUOTED}|\w++")
 _IS_NUMBER = re.compile(_NUMBER).fullmatch
 _STARTS_NAME = re.compile(r"[^\W\d]|[\"`][\s\S]").match

@@ -7,7 +7,7 @@ import re
 
 from whimbrel.language.sql.lexer import RESERVED
 from whimbrel.model.limits import LIKE_BYTES
-from whimbrel.model.patterns import Cidr, Pattern, Regex, Substring, Suffix
+from whimbrel.model.patterns import CaseFolded, Cidr, Pattern, Regex, Substring, Suffix
 from whimbrel.model.values import Timestamp, Value
 
 _BARE = re.compile(r"[^\W\d]\w*+(?:\.\w++)*+").fullmatch
@@ -58,6 +58,8 @@ def pattern_text(pattern: Pattern) -> str:
         return f"ENDS WITH {string_text(pattern.text)}"
     if isinstance(pattern, Regex):
         return f"RLIKE {string_text(pattern.regex)}"
+    if isinstance(pattern, CaseFolded):
+        return f"I{_like_text(pattern.segments)}"
     if isinstance(pattern, Cidr):
         return f"IN CIDR {string_text(pattern.network)}"
     segments = (("",), (pattern.text,), ("",)) if isinstance(pattern, Substring) else pattern.segments

@@ -48,6 +48,13 @@ class _LocatingParser(SqlParser):
             self._remember(node, _PredicateTokens(term.token, term.token, term.token))
         return node
 
+    def _call(self) -> OperandToken | TemplateNode:
+        at = self.at
+        found = super()._call()
+        if not isinstance(found, OperandToken):
+            self._remember(found, _PredicateTokens(at + 2, at + 2, at))
+        return found
+
     def _predicate(self, left: OperandToken) -> OperandToken | TemplateNode:
         at = self.operator_at = self.at
         found = super()._predicate(left)

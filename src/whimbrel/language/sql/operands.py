@@ -15,7 +15,7 @@ from whimbrel.language.sql.lexer import (
     position_of,
     tokens,
 )
-from whimbrel.language.sql.template import FALSE, FIRST_NUMBER, NULL, TRUE, StringType
+from whimbrel.language.sql.template import FALSE, FIRST_NUMBER, NULL, TRUE, Case, StringType
 from whimbrel.model.errors import FilterSyntaxError, LimitExceeded
 from whimbrel.model.limits import IN_MEMBERS, Limit
 
@@ -23,24 +23,29 @@ OPERAND = "an attribute or a literal"
 _KINDS = dict.fromkeys(string.ascii_letters + "_", "name")
 _KINDS |= dict.fromkeys(NUMBER_STARTS, "number")
 _KINDS |= {"'": "string", "+": "sign", "-": "sign", "": "end"}
+_TIMES = ("TIMESTAMP", "DATE")
 _CONSTANTS = {"TRUE": TRUE, "FALSE": FALSE, "NULL": NULL}
 
 
 class OperandToken:
-    """An attribute (`name`) or a literal (`slot`) that no operator has taken yet; `token` is where it stands."""
+    """An attribute (`name`) or a literal (`slot`) that no operator has taken yet; `token` is where it stands.
 
-    __slots__ = ("name", "slot", "token")
+    `case` is that of `lower(...)` or `upper(...)` around it.
+    """
 
-    def __init__(self, name: str | None, slot: int, token: int) -> None:
+    __slots__ = ("case", "name", "slot", "token")
+
+    def __init__(self, name: str | None, slot: int, token: int, case: Case | None = None) -> None:
         self.name = name
         self.slot = slot
         self.token = token
+        self.case = case
 
 
 class OperandReader:
     """Reads operands from a list of tokens; `at` is the next token. Counts the literals that it has read."""
 
-    __slots__ = ("at", "negatives", "numbers", "strings", "text", "tokens", "words")
+    __slots__ = ("at", "dates", "negatives", "numbers", "strings", "text", "tokens", "words")
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -50,6 +55,7 @@ class OperandReader:
         self.strings: list[StringType] = []
         self.numbers = 0
         self.negatives: list[int] = []
+        self.dates: list[int] = []
 
     def operand(self, expected: str = OPERAND) -> OperandToken:
         """The attribute or literal that starts here."""
@@ -79,9 +85,12 @@ class OperandReader:
             if slot is None:
                 raise self.error(OPERAND, at)
             return OperandToken(None, slot, at)
-        if word == "TIMESTAMP" and len(self.tokens[at + 1]) > 1 and self.tokens[at + 1][0] == "'":
+        if word in _TIMES and len(self.tokens[at + 1]) > 1 and self.tokens[at + 1][0] == "'":
             self.at = at + 2
-            return OperandToken(None, self._string("timestamp"), at)
+            slot = self._string("timestamp")
+            if word == "DATE":
+                self.dates.append(slot)
+            return OperandToken(None, slot, at)
         return OperandToken(name_of(token), 0, at)
 
     def _signed(self, sign: str) -> int:
@@ -128,19 +137,31 @@ class OperandReader:
         operand = self.operand(expected)
         if operand.name is not None:
             raise self._not_literal(operand, expected)
+        if operand.case is not None:
+            raise self.error(expected, operand.token)
         return operand
 
     def text_literal(self, operator: str) -> int:
         """The slot of the text that an operator takes; NULL may stand for it."""
         expected = f"text after {operator}"
         operand = self.literal(expected)
+        self.check_text(operand, expected)
+        return operand.slot
+
+    def check_text(self, operand: OperandToken, expected: str) -> None:
+        """Raise an error unless the literal is text or NULL."""
         if operand.slot != NULL and (operand.slot < 0 or self.strings[operand.slot] != "string"):
             raise self.error(expected, operand.token)
-        return operand.slot
+
+    def expect(self, sign: str) -> None:
+        """Read a sign that must stand here."""
+        if self.tokens[self.at] != sign:
+            raise self.error(repr(sign))
+        self.at += 1
 
     def attribute(self, operand: OperandToken, operator: str) -> str:
         """The name of the operand before an operator that takes attributes only."""
-        if operand.name is None:
+        if operand.name is None or operand.case is not None:
             raise self.error(f"an attribute before {operator}", operand.token)
         return operand.name
 

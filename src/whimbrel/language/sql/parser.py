@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from whimbrel.language.sql.functions import is_call, read_call
 from whimbrel.language.sql.lexer import position_of
 from whimbrel.language.sql.operands import OPERAND, OperandReader, OperandToken
 from whimbrel.language.sql.template import (
@@ -17,9 +18,11 @@ from whimbrel.language.sql.template import (
     TRUE,
     AllOf,
     AnyOf,
+    Case,
     CompareSlot,
     CompareSlots,
     ContainsSlots,
+    FoldedSlot,
     InSlots,
     Negation,
     Ready,
@@ -40,7 +43,16 @@ from whimbrel.model.expression import (
 )
 from whimbrel.model.limits import FILTER_DEPTH, FILTER_PREDICATES
 
-_COMPARISONS: dict[str, Comparison] = {"=": "=", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_COMPARISONS: dict[str, Comparison] = {
+    "=": "=",
+    "==": "=",
+    "!=": "!=",
+    "<>": "!=",
+    "<": "<",
+    "<=": "<=",
+    ">": ">",
+    ">=": ">=",
+}
 _QUANTIFIERS: dict[str, Quantifier] = {"ALL": "ALL", "ANY": "ANY", "NONE": "NONE"}
 _JOINS: dict[str, tuple[int, type[AllOf] | type[AnyOf]]] = {"OR": (1, AnyOf), "AND": (2, AllOf)}
 _NOT = 3
@@ -62,15 +74,17 @@ class SqlParser(OperandReader):
         root = self.condition(self.expression(0))
         if self.tokens[self.at]:
             raise self.error("AND, OR or the end of the filter")
-        return Template(root, tuple(self.strings), self.numbers, tuple(self.negatives))
+        return Template(root, tuple(self.strings), self.numbers, tuple(self.negatives), tuple(self.dates))
 
     def expression(self, power: int) -> OperandToken | TemplateNode:
         """The longest expression whose joins bind tighter than `power`."""
         word = self.words[self.at]
         if word == "(":
             left = self._parenthesised()
-        elif word == "NOT":
+        elif word in ("NOT", "!"):
             left = self._negation()
+        elif is_call(self):
+            left = self._call()
         else:
             left = self.bare_operand("an attribute, a literal, NOT or '('")
         if isinstance(left, OperandToken):
@@ -85,7 +99,9 @@ class SqlParser(OperandReader):
         """The term as something that holds or not: a bare attribute means that it is TRUE."""
         if not isinstance(term, OperandToken):
             return term
-        self._count()
+        self.count()
+        if term.case is not None:
+            raise self.error(f"a condition such as {term.case}(a) = 'x'", term.token)
         if term.name is not None:
             return CompareSlot(term.name, "=", TRUE)
         constant = _CONSTANTS.get(term.slot)
@@ -94,13 +110,13 @@ class SqlParser(OperandReader):
         return constant
 
     def _negation(self) -> TemplateNode:
-        self._deeper()
+        self.deeper()
         term = self.condition(self.expression(_NOT))
         self.depth -= 1
         return Negation(term)
 
     def _parenthesised(self) -> OperandToken | TemplateNode:
-        self._deeper()
+        self.deeper()
         inside = self.expression(0)
         if self.tokens[self.at] != ")":
             raise self.error("an operator or ')'" if isinstance(inside, OperandToken) else "AND, OR or ')'")
@@ -122,13 +138,15 @@ class SqlParser(OperandReader):
             self.at += 1
             term = self.condition(self.expression(power))
 
-    def _deeper(self) -> None:
+    def deeper(self) -> None:
+        """Read the token that starts a nested part; LimitExceeded if too many are nested."""
         self.depth += 1
         if self.depth > FILTER_DEPTH.value:
             raise self.too_large(FILTER_DEPTH, self.depth)
         self.at += 1
 
-    def _count(self) -> None:
+    def count(self) -> None:
+        """Count one more predicate; LimitExceeded if there are too many."""
         self.predicates += 1
         if self.predicates > FILTER_PREDICATES.value:
             raise self.too_large(FILTER_PREDICATES, self.predicates)
@@ -136,12 +154,15 @@ class SqlParser(OperandReader):
     def operand(self, expected: str = OPERAND) -> OperandToken:
         """An operand, which may stand in parentheses."""
         at = self.at
-        if self.tokens[at] != "(":
+        if self.tokens[at] != "(" and not is_call(self):
             return self.bare_operand(expected)
-        inside = self._parenthesised()
+        inside = self._parenthesised() if self.tokens[at] == "(" else self._call()
         if not isinstance(inside, OperandToken):
             raise FilterSyntaxError(expected, "a condition", self.text, position_of(self.text, at))
         return inside
+
+    def _call(self) -> OperandToken | TemplateNode:
+        return read_call(self)
 
     def _predicate(self, left: OperandToken) -> OperandToken | TemplateNode:
         """The predicate that starts with this operand, or the operand itself when no operator follows."""
@@ -149,6 +170,9 @@ class SqlParser(OperandReader):
         if op is not None:
             self.at += 1
             return self._compare(left, op, self.operand())
+        if self.tokens[self.at] == "<=>":
+            self.at += 1
+            return self._same(left, self.operand())
         rule = _RULES.get(self.words[self.at])
         if rule is None:
             return left
@@ -156,7 +180,9 @@ class SqlParser(OperandReader):
         return rule(self, left)
 
     def _compare(self, left: OperandToken, op: Comparison, right: OperandToken) -> TemplateNode:
-        self._count()
+        self.count()
+        if left.case is not None or right.case is not None:
+            return self._compare_folded(left, op, right)
         if left.name is not None:
             if right.name is not None:
                 return Ready(CompareAttributes(left.name, op, right.name))
@@ -165,11 +191,36 @@ class SqlParser(OperandReader):
             return CompareSlot(right.name, FLIPPED[op], left.slot)
         return CompareSlots(left.slot, op, right.slot)
 
+    def _compare_folded(self, left: OperandToken, op: Comparison, right: OperandToken) -> TemplateNode:
+        """A comparison with `lower(a)` or `upper(a)`; the text beside it may be in such a function, too."""
+        if left.name is None:
+            left, right = right, left
+        if left.name is None or left.case is None or right.name is not None or op not in ("=", "!="):
+            raise self.error("lower(a) or upper(a) with =, !=, IN, LIKE, STARTS WITH or ENDS WITH and text", left.token)
+        self.check_text(right, f"text beside {left.case}(...)")
+        test = FoldedSlot("EQUAL", left.name, right.slot, left.case if right.case is None else "any")
+        return test if op == "=" else Negation(test)
+
+    def _same(self, left: OperandToken, right: OperandToken) -> TemplateNode:
+        """`<=>`: equal, or both without a value; never unknown."""
+        if left.name is None:
+            left, right = right, left
+        if left.name is None:  # two literals
+            if NULL in (left.slot, right.slot):
+                return _CONSTANTS[TRUE if left.slot == right.slot else FALSE]
+            return self._compare(left, "=", right)
+        equal, is_null = self._compare(left, "=", right), Ready(IsNull(left.name))
+        if right.name is not None:
+            other = Ready(IsNull(right.name))
+            both = AllOf((equal, Negation(is_null), Negation(other)))
+            return AnyOf((both, AllOf((is_null, other))))
+        return is_null if right.slot == NULL else AllOf((equal, Negation(is_null)))
+
     def _negated(self, left: OperandToken) -> TemplateNode:
         word = self.words[self.at]
         rule = _RULES.get(word)
         if rule is None or word in ("NOT", "IS"):
-            raise self.error("IN, BETWEEN, LIKE, RLIKE, CONTAINS, STARTS WITH or ENDS WITH after NOT")
+            raise self.error("IN, BETWEEN, LIKE, ILIKE, RLIKE, CONTAINS, STARTS WITH or ENDS WITH after NOT")
         self.at += 1
         return Negation(rule(self, left))
 
@@ -185,12 +236,23 @@ class SqlParser(OperandReader):
         if self.words[self.at] == "CIDR":
             self.at += 1
             return self._text(left, "CIDR", "IN CIDR")
+        if left.name is not None and left.case is not None:
+            return self._in_folded(left.name, left.case)
         attribute = self.attribute(left, "IN")
         return InSlots(attribute, self._list("IN"))
 
+    def _in_folded(self, name: str, case: Case) -> TemplateNode:
+        at = self.at
+        slots = self._list("IN")
+        for slot in slots:
+            self.check_text(OperandToken(None, slot, at), f"texts in the list after {case}(...)")
+        self.predicates += len(slots) - 1
+        tests = tuple([FoldedSlot("EQUAL", name, slot, case) for slot in slots])
+        return tests[0] if len(tests) == 1 else AnyOf(tests)
+
     def _list(self, operator: str) -> tuple[int, ...]:
         """The slots of a parenthesised list of literals."""
-        self._count()
+        self.count()
         if self.tokens[self.at] != "(":
             raise self.error(f"'(' after {operator}")
         self.at += 1
@@ -200,32 +262,40 @@ class SqlParser(OperandReader):
         attribute = self.attribute(left, "CONTAINS")
         quantifier = _QUANTIFIERS.get(self.words[self.at])
         if quantifier is None:
-            self._count()
+            self.count()
             return ContainsSlots(attribute, "ALL", (self.literal("a literal, ALL, ANY or NONE").slot,))
         self.at += 1
         return ContainsSlots(attribute, quantifier, self._list(f"CONTAINS {quantifier}"))
 
     def _is(self, left: OperandToken) -> TemplateNode:
         attribute = self.attribute(left, "IS")
-        self._count()
+        self.count()
         negated = self.words[self.at] == "NOT"
         self.at += negated
         word = self.words[self.at]
-        if word not in {"NULL", "MISSING"}:
-            raise self.error("NULL or MISSING" if negated else "NULL, MISSING or NOT")
+        test: TemplateNode
+        if word in ("TRUE", "FALSE"):
+            is_null = Ready(IsNull(attribute))
+            test = AllOf((CompareSlot(attribute, "=", TRUE if word == "TRUE" else FALSE), Negation(is_null)))
+        elif word in ("NULL", "MISSING"):
+            test = Ready(IsNull(attribute) if word == "NULL" else IsMissing(attribute))
+        else:
+            raise self.error("NULL, MISSING, TRUE or FALSE" if negated else "NULL, MISSING, TRUE, FALSE or NOT")
         self.at += 1
-        test = Ready(IsNull(attribute) if word == "NULL" else IsMissing(attribute))
         return Negation(test) if negated else test
 
-    def _like(self, left: OperandToken) -> TemplateNode:
-        test = self._text(left, "LIKE", "LIKE")
+    def _like(self, left: OperandToken, words: str = "LIKE") -> TemplateNode:
+        test = self._text(left, "LIKE", words)
+        if words == "ILIKE":
+            test = FoldedSlot("LIKE", test.attribute, test.slot, "any")
         if self.words[self.at] != "ESCAPE":
             return test
         self.at += 1
         at, escape = self.at, self.text_literal("ESCAPE")
         if escape == NULL:
             raise self.error("text after ESCAPE", at)
-        return TextSlot("LIKE", test.attribute, test.slot, escape)
+        test.escape = escape
+        return test
 
     def _with(self, left: OperandToken, operator: TextOperator) -> TemplateNode:
         if self.words[self.at] != "WITH":
@@ -233,8 +303,10 @@ class SqlParser(OperandReader):
         self.at += 1
         return self._text(left, operator, f"{operator} WITH")
 
-    def _text(self, left: OperandToken, operator: TextOperator, words: str) -> TextSlot:
-        self._count()
+    def _text(self, left: OperandToken, operator: TextOperator, words: str) -> TextSlot | FoldedSlot:
+        self.count()
+        if left.name is not None and left.case is not None and operator not in ("RLIKE", "CIDR"):
+            return FoldedSlot(operator, left.name, self.text_literal(words), left.case)
         return TextSlot(operator, self.attribute(left, words), self.text_literal(words))
 
 
@@ -243,6 +315,7 @@ _RULES: dict[str, Callable[[SqlParser, OperandToken], TemplateNode]] = {
     "IN": SqlParser._in,
     "BETWEEN": SqlParser._between,
     "LIKE": SqlParser._like,
+    "ILIKE": lambda parser, left: parser._like(left, "ILIKE"),
     "IS": SqlParser._is,
     "CONTAINS": SqlParser._contains,
     "STARTS": lambda parser, left: parser._with(left, "STARTS"),

@@ -22,6 +22,7 @@ from whimbrel.model.expression import (
     Contains,
     EndsWith,
     Expression,
+    ILike,
     In,
     InCidr,
     IsMissing,
@@ -169,8 +170,10 @@ def _predicate_text(node: Predicate) -> str:
             return f"{name} IN {_literals(values)}"
         case Contains(_, quantifier, values):
             return f"{name} CONTAINS {quantifier} {_literals(values)}"
-        case Like(_, pattern, escape):
-            return f"{name} LIKE {string_text(pattern)}" + ("" if escape == "\\" else f" ESCAPE {string_text(escape)}")
+        case Like(_, pattern, escape) | ILike(_, pattern, escape):
+            word = "LIKE" if isinstance(node, Like) else "ILIKE"
+            escaped = "" if escape == "\\" else f" ESCAPE {string_text(escape)}"
+            return f"{name} {word} {string_text(pattern)}{escaped}"
         case StartsWith(_, text):
             return f"{name} STARTS WITH {string_text(text)}"
         case EndsWith(_, text):

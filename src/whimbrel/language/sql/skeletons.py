@@ -131,6 +131,8 @@ def _narrow(column: np.ndarray, negative: bool) -> np.ndarray:
 def columnar_shape(template: Template) -> ColumnarShape | None:
     """The columnar form of a template, or None if it has none."""
     root = template.root
+    if template.dates:  # their texts are checked one by one
+        return None
     types: list[SlotType] = [*template.strings]
     types += ["number"] * template.numbers
     if root == Ready(Constant(True)):

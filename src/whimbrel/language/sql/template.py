@@ -24,11 +24,13 @@ from whimbrel.model.errors import FilterError, LimitExceeded
 from whimbrel.model.expression import (
     And,
     Compare,
+    CompareAttributes,
     Comparison,
     Constant,
     Contains,
     EndsWith,
     Expression,
+    ILike,
     In,
     InCidr,
     Like,
@@ -38,11 +40,12 @@ from whimbrel.model.expression import (
     RLike,
     StartsWith,
 )
-from whimbrel.model.patterns import Cidr, Regex, parse_like
+from whimbrel.model.patterns import Cidr, Regex, is_lower_case, is_upper_case, parse_ilike, parse_like, plain_like
 from whimbrel.model.values import Timestamp, Value, canonical_number, sort_key, type_of
 
 StringType: TypeAlias = Literal["string", "timestamp"]
-TextOperator: TypeAlias = Literal["LIKE", "STARTS", "ENDS", "RLIKE", "CIDR"]
+TextOperator: TypeAlias = Literal["LIKE", "STARTS", "ENDS", "INSIDE", "EQUAL", "RLIKE", "CIDR"]
+Case: TypeAlias = Literal["lower", "upper", "any"]
 Values: TypeAlias = Sequence[Value | None]
 
 CONSTANTS: tuple[Value | None, ...] = (None, False, True)
@@ -117,7 +120,7 @@ class ContainsSlots:
 
 @dataclass(slots=True)
 class TextSlot:
-    """A test of a string against a text: LIKE, STARTS WITH, ENDS WITH, RLIKE or IN CIDR."""
+    """A test of a string against a text: LIKE, STARTS WITH, ENDS WITH, contains(), RLIKE or IN CIDR."""
 
     operator: TextOperator
     attribute: str
@@ -144,12 +147,51 @@ class TextSlot:
             return RLike(self.attribute, Regex(text).regex)
         if self.operator == "CIDR":
             return InCidr(self.attribute, Cidr(text).network)
-        escape = "\\" if self.escape is None else values[self.escape]
-        assert isinstance(escape, str)
-        if len(escape) > 1 and self.escape is not None:
-            raise BadLiteral(self.escape, FilterError(f"Expected one character after ESCAPE, but got {escape!r}"))
+        if self.operator == "INSIDE":
+            text = f"%{plain_like(text)}%"
+        escape = escape_of(self.escape, values)
         parse_like(text, escape)
         return Like(self.attribute, text, escape)
+
+
+@dataclass(slots=True)
+class FoldedSlot:
+    """A test in which case does not count: of `lower(attribute)`, of `upper(attribute)`, or ILIKE, which has any case.
+
+    A text that is not in the case of the function is never met.
+    """
+
+    operator: TextOperator
+    attribute: str
+    slot: int
+    case: Case
+    escape: int | None = None
+
+    def bind(self, values: Values) -> Expression:
+        """The test with the text in place, or unknown for NULL; BadLiteral when the text is not such a pattern."""
+        text = values[self.slot]
+        if text is None:
+            return Constant(None)
+        assert isinstance(text, str)
+        if (self.case == "lower" and not is_lower_case(text)) or (self.case == "upper" and not is_upper_case(text)):
+            return CompareAttributes(self.attribute, "!=", self.attribute)
+        escape = escape_of(self.escape, values)
+        plain = plain_like(text)
+        patterns = {"LIKE": text, "STARTS": f"{plain}%", "ENDS": f"%{plain}", "INSIDE": f"%{plain}%", "EQUAL": plain}
+        try:
+            parse_ilike(patterns[self.operator], escape)
+        except (FilterError, LimitExceeded) as error:
+            raise BadLiteral(self.slot, error) from None
+        return ILike(self.attribute, patterns[self.operator], escape)
+
+
+def escape_of(slot: int | None, values: Values) -> str:
+    """The escape character of LIKE; BadLiteral if the text is longer."""
+    escape = "\\" if slot is None else values[slot]
+    assert isinstance(escape, str)
+    if slot is not None and len(escape) > 1:
+        raise BadLiteral(slot, FilterError(f"Expected one character after ESCAPE, but got {escape!r}"))
+    return escape
 
 
 @dataclass(slots=True)
@@ -183,7 +225,7 @@ class AnyOf:
 
 
 TemplateNode: TypeAlias = (
-    Ready | CompareSlot | CompareSlots | InSlots | ContainsSlots | TextSlot | Negation | AllOf | AnyOf
+    Ready | CompareSlot | CompareSlots | InSlots | ContainsSlots | TextSlot | FoldedSlot | Negation | AllOf | AnyOf
 )
 
 
@@ -202,12 +244,16 @@ def fold(left: Value | None, op: Comparison, right: Value | None) -> bool | None
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A parsed shape: the tree with slots, the types of its strings, and the slots with a minus before them."""
+    """A parsed shape: the tree with slots, the types of its strings, and the slots with a minus before them.
+
+    `dates` are the slots of timestamps that are written as DATE, without a time.
+    """
 
     root: TemplateNode
     strings: tuple[StringType, ...]
     numbers: int
     negatives: tuple[int, ...]
+    dates: tuple[int, ...] = ()
 
     def bind(self, strings: Sequence[str], numbers: Sequence[str], text: str) -> Expression:
         """The expression with these literals in the slots; `text` gives errors their position."""
@@ -233,8 +279,11 @@ class Template:
     def _read_timestamps(self, values: list[Value | None]) -> None:
         for slot, kind in enumerate(self.strings):
             if kind == "timestamp":
+                text = str(values[slot])
                 try:
-                    values[slot] = Timestamp.parse(str(values[slot]))
+                    if slot in self.dates and len(text) != 10:
+                        raise ValueError(f"Expected a date such as 2026-01-31, but got {text!r}")
+                    values[slot] = Timestamp.parse(text)
                 except ValueError as error:
                     raise BadLiteral(slot, FilterError(str(error))) from None
 

@@ -23,7 +23,7 @@ Operators: TypeAlias = frozenset[str]
 
 EQUAL: Operators = frozenset({"=", "!=", "IN", "CONTAINS"})
 ORDER: Operators = frozenset({"<", "<=", ">", ">="})
-TEXT: Operators = frozenset({"LIKE", "STARTS WITH", "ENDS WITH", "RLIKE", "IN CIDR"})
+TEXT: Operators = frozenset({"LIKE", "ILIKE", "STARTS WITH", "ENDS WITH", "RLIKE", "IN CIDR"})
 
 _SHOWN = 400
 """Characters of a definition that an error shows."""

@@ -27,6 +27,7 @@ _WORDS: dict[type[ex.Predicate], str] = {
     ex.In: "IN",
     ex.Contains: "CONTAINS",
     ex.Like: "LIKE",
+    ex.ILike: "ILIKE",
     ex.StartsWith: "STARTS WITH",
     ex.EndsWith: "ENDS WITH",
     ex.RLike: "RLIKE",

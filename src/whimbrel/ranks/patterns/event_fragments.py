@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyarrow import lib
 
 from whimbrel.compiled.views import read_only
+from whimbrel.model.patterns import lower_case
 from whimbrel.model.values import STRING, SortKey, to_value
 from whimbrel.ranks.arrow import values_of
 from whimbrel.ranks.cells import RANK
@@ -27,7 +28,14 @@ from whimbrel.ranks.columns import is_text, text_buffers
 from whimbrel.ranks.dictionary import Dictionary
 from whimbrel.ranks.list_columns import ListRanks
 from whimbrel.ranks.patterns.networks import Networks4, Networks6, open_networks
-from whimbrel.ranks.patterns.pattern_trie import PatternTrie, is_every, open_tries
+from whimbrel.ranks.patterns.pattern_trie import (
+    FOLDED_START,
+    PatternTrie,
+    folded_texts,
+    is_every,
+    one_text,
+    open_tries,
+)
 
 SEVERAL = 2
 """The mark of an event with several values whose patterns the filter itself must verify."""
@@ -65,11 +73,12 @@ class DerivedAttribute:
         self.is_joined = is_joined
         """Whether some filter has several tests of the source that must hold for the same value."""
         self._arrays = arrays
-        self._suffix_tries = tries
+        self._plain_tries = [trie for trie in tries if not trie.is_folded]
+        self._folded_tries = [trie for trie in tries if trie.is_folded]
 
     @cached_property
     def _tries(self) -> list[PatternTrie | Networks4 | Networks6]:
-        return [*self._suffix_tries, *open_networks(self._arrays, self.attr)]
+        return [*self._plain_tries, *open_networks(self._arrays, self.attr)]
 
     @cached_property
     def _is_every(self) -> np.ndarray:
@@ -86,10 +95,11 @@ class DerivedAttribute:
 
     def ranks_of(self, text: str) -> list[int]:
         """The ranks of the fragments of one text."""
-        data = np.frombuffer(text.encode(), np.uint8)
-        cuts = np.array([0, len(data)], np.int64)
-        cuts.flags.writeable = False
-        return [rank for trie in self._tries for rank in trie.find(cuts, data)[1].tolist()]
+        found = [rank for trie in self._tries for rank in trie.find(*one_text(text))[1].tolist()]
+        if self._folded_tries:
+            folded = one_text(FOLDED_START + lower_case(text))
+            found += [rank for trie in self._folded_tries for rank in trie.find(*folded)[1].tolist()]
+        return found
 
     def ranks_of_several(self, texts: Sequence[str], values: int) -> tuple[list[int], int]:
         """The ranks, and the mark, of an event with `values` values that are not null, of which `texts` are strings."""
@@ -116,6 +126,9 @@ class DerivedAttribute:
             return FragmentHits(np.empty(0, np.int32), nothing, nothing)
         offsets, data = map(read_only, text_buffers(values, self.name))
         found = [trie.find(offsets, data) for trie in self._tries]
+        if self._folded_tries:
+            folded = folded_texts(offsets, data)
+            found += [trie.find(*folded) for trie in self._folded_tries]
         if len(found) == 1:
             ends, ranks = found[0]
             return FragmentHits(ranks, ends[:-1], ends[1:])

@@ -11,9 +11,17 @@ from typing import NamedTuple
 
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.intervals import ALL, STRINGS, IntervalSet
-from whimbrel.model.patterns import Cidr, LikePattern, Pattern, Substring, Suffix
+from whimbrel.model.patterns import CaseFolded, Cidr, LikePattern, Pattern, Substring, Suffix
 from whimbrel.ranks.patterns.networks import EVERY_NETWORK, SOME_NETWORK, network_fragment
-from whimbrel.ranks.patterns.pattern_trie import EVERY_END, EVERY_INSIDE, SOME_END, SOME_INSIDE
+from whimbrel.ranks.patterns.pattern_trie import (
+    EVERY_END,
+    EVERY_INSIDE,
+    FOLDED_START,
+    SOME_END,
+    SOME_FOLDED_END,
+    SOME_FOLDED_INSIDE,
+    SOME_INSIDE,
+)
 
 MOST = 4
 """Most fragments of a pattern where they are only necessary: the longest ones are used."""
@@ -57,6 +65,8 @@ def _wanted(pattern: Pattern, values: IntervalSet) -> tuple[list[tuple[str, ...]
         return [(network_fragment(pattern) + SOME_NETWORK,)], True
     if isinstance(pattern, LikePattern):
         return _of_like(pattern, values)
+    if isinstance(pattern, CaseFolded):
+        return _of_folded(pattern)
     return _of_regex(pattern.regex), False
 
 
@@ -67,6 +77,9 @@ def _unwanted(pattern: Pattern) -> list[str]:
         return [pattern.text + EVERY_INSIDE]
     if isinstance(pattern, Cidr):
         return [network_fragment(pattern) + EVERY_NETWORK]
+    if isinstance(pattern, CaseFolded):
+        groups, is_exact = _of_folded(pattern)
+        return [groups[0][0][:-1] + groups[0][0][-1].upper()] if is_exact and len(groups) == 1 else []
     return []
 
 
@@ -75,11 +88,31 @@ def _of_like(pattern: LikePattern, values: IntervalSet) -> tuple[list[tuple[str,
     texts = [text for segment in pattern.segments for text in segment]
     head, last = texts[0], texts[-1]
     if len(texts) == 2 and len(pattern.segments) == 2 and last and IntervalSet.prefix(head).covers(values):
-        overlap = any(head.endswith(last[:size]) for size in range(1, min(len(head), len(last)) + 1))
-        return [(last + SOME_END,)], not overlap
+        return [(last + SOME_END,)], not _overlap(head, last)
     inside = _longest(texts[1:-1])
     end: list[tuple[str, ...]] = [(last + SOME_END,)] if last else []
     return end + [(text + SOME_INSIDE,) for text in inside], False
+
+
+def _overlap(head: str, last: str) -> bool:
+    """Whether a text may begin with `head` and end with `last` without room for both."""
+    return any(head.endswith(last[:size]) for size in range(1, min(len(head), len(last)) + 1))
+
+
+def _of_folded(pattern: CaseFolded) -> tuple[list[tuple[str, ...]], bool]:
+    """What begins a text is looked for behind its start. One fragment decides a pattern that has no other text."""
+    texts = [text for segment in pattern.segments for text in segment]
+    if len(texts) == 1:
+        return [(FOLDED_START + texts[0] + SOME_FOLDED_END,)], True
+    first, last = texts[0], texts[-1]
+    inside = ([FOLDED_START + first] if first else []) + _longest(texts[1:-1])
+    end = [last + SOME_FOLDED_END] if last else []
+    fragments = end + [text + SOME_FOLDED_INSIDE for text in inside]
+    is_plain = all(len(segment) == 1 for segment in pattern.segments)
+    is_exact = is_plain and len(fragments) == 1 == sum(map(bool, texts))
+    if is_plain and len(texts) == 2 and not _overlap(first, last):
+        is_exact = True
+    return [(fragment,) for fragment in fragments], is_exact
 
 
 def _of_regex(regex: str) -> list[tuple[str, ...]]:

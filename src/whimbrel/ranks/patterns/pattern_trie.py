@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.compiled.views import read_only, words_of
+from whimbrel.model.patterns import lower_case
 from whimbrel.model.values import STRING
 from whimbrel.ranks.arrow import numbers, string_buffers, values_of
 from whimbrel.ranks.distinct import distinct_strings
@@ -26,6 +27,18 @@ from whimbrel.ranks.patterns.trie_search_kernels import DEPTH, LENGTH, SOME, STA
 
 SOME_END, SOME_INSIDE, EVERY_END, EVERY_INSIDE = "e", "i", "E", "I"
 """The last letter of a fragment: where it is looked for, in some value (small) or in every one (capital)."""
+SOME_FOLDED_END, SOME_FOLDED_INSIDE, EVERY_FOLDED_END, EVERY_FOLDED_INSIDE = "f", "g", "F", "G"
+"""The same for fragments that are looked for in the lower case of values, behind `FOLDED_START`."""
+FOLDED_START = "A"
+"""What the lower case of a text is searched behind, so that a fragment may begin where the text does: it is in none."""
+
+_KINDS = (
+    (SOME_END, EVERY_END),
+    (SOME_INSIDE, EVERY_INSIDE),
+    (SOME_FOLDED_END, EVERY_FOLDED_END),
+    (SOME_FOLDED_INSIDE, EVERY_FOLDED_INSIDE),
+)
+"""The kinds of tries by number, of which the lowest bit says `is_inside`: the last letters of their fragments."""
 
 _TAIL = 64
 """Longest tail, in bytes, of a fragment inside: it is compared with the text wherever the path of the fragment ends."""
@@ -39,21 +52,22 @@ _ANY_TAIL = np.iinfo(np.int32).max
 
 
 class PatternTrie:
-    """A trie of the fragments that strings end with, or of those that they contain (`is_inside`)."""
+    """A trie of the fragments that strings end with, or contain; or that their lower case does (`is_folded`)."""
 
-    def __init__(self, arrays: TrieArrays, is_inside: bool) -> None:
+    def __init__(self, arrays: TrieArrays, kind: int) -> None:
         self.arrays = arrays
-        self.is_inside = is_inside
+        self.kind = kind
+        self.is_folded = kind > 1
         self._words = np.array(words_of(TRIE, arrays), np.int64)
 
     def find(self, offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Find the fragments of texts (`read_only` arrays). Returns where the ranks of each begin, and the ranks."""
-        return find_fragments(self._words, self.is_inside, offsets, data)
+        return find_fragments(self._words, bool(self.kind & 1), offsets, data)
 
 
 def build_tries(dictionary: Mapping[str, np.ndarray], derived: list[int]) -> dict[str, np.ndarray]:
     """Build the tries of the derived attributes: flat arrays, one trie after the other; none without fragments."""
-    made = [(attr, _build(dictionary, attr, is_inside)) for attr in derived for is_inside in (False, True)]
+    made = [(attr, _build(dictionary, attr, kind)) for attr in derived for kind in range(len(_KINDS))]
     made = [(attr, trie) for attr, trie in made if len(trie.arrays.fragments)]
     if not made:
         return {}
@@ -61,7 +75,7 @@ def build_tries(dictionary: Mapping[str, np.ndarray], derived: list[int]) -> dic
     starts = np.zeros((len(tries) + 1, 3), np.int64)
     starts[1:] = np.cumsum([(len(trie.nodes), len(trie.fragments), trie.dense.size) for trie in tries], axis=0)
     return {
-        "book_attr": np.array([(attr, trie.is_inside, trie.arrays.dense.shape[1]) for attr, trie in made], np.int32),
+        "book_attr": np.array([(attr, trie.kind, trie.arrays.dense.shape[1]) for attr, trie in made], np.int32),
         "book_start": starts,
         "book_nodes": np.concatenate([trie.nodes for trie in tries]),
         "book_labels": np.concatenate([trie.labels for trie in tries]),
@@ -75,7 +89,7 @@ def build_tries(dictionary: Mapping[str, np.ndarray], derived: list[int]) -> dic
 def open_tries(arrays: Mapping[str, np.ndarray]) -> dict[int, list[PatternTrie]]:
     """The tries of each derived attribute."""
     found: dict[int, list[PatternTrie]] = {}
-    for number, (attr, is_inside, width) in enumerate(arrays["book_attr"].tolist() if "book_attr" in arrays else ()):
+    for number, (attr, kind, width) in enumerate(arrays["book_attr"].tolist() if "book_attr" in arrays else ()):
         cuts = [slice(*pair) for pair in arrays["book_start"][number : number + 2].T.tolist()]
         trie = TrieArrays(
             nodes=read_only(arrays["book_nodes"][cuts[0]]),
@@ -86,21 +100,51 @@ def open_tries(arrays: Mapping[str, np.ndarray]) -> dict[int, list[PatternTrie]]
             fragments=read_only(arrays["book_pieces"][cuts[1]]),
             known=read_only(arrays["string_bytes"]),
         )
-        found.setdefault(attr, []).append(PatternTrie(trie, bool(is_inside)))
+        found.setdefault(attr, []).append(PatternTrie(trie, kind))
     return found
+
+
+def one_text(text: str) -> tuple[np.ndarray, np.ndarray]:
+    """The offsets and bytes of one text, for `PatternTrie.find`."""
+    data = np.frombuffer(text.encode(), np.uint8)
+    return read_only(np.array([0, len(data)], np.int64)), data
+
+
+def folded_texts(offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The offsets and bytes of the lower case of texts, each behind `FOLDED_START`. Python reads what is not ASCII."""
+    first, last = int(offsets[0]), int(offsets[-1])
+    own, lengths = data[first:last], np.diff(offsets)
+    lower = own + ((own - np.uint8(ord("A"))) < 26) * np.uint8(32)
+    odd = np.unique(np.searchsorted(offsets, np.flatnonzero(own > 127) + first, "right") - 1)
+    sizes, is_odd = lengths + 1, np.zeros(len(lengths), bool)
+    is_odd[odd] = True
+    texts: list[bytes] = []
+    for row in odd.tolist():
+        text = bytes(data[offsets[row] : offsets[row + 1]]).decode(errors="replace")  # a null may hold anything
+        texts.append(lower_case(text).encode())
+        sizes[row] = len(texts[-1]) + 1
+    cuts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    out = np.empty(cuts[-1], np.uint8)
+    out[cuts[:-1]] = ord(FOLDED_START)
+    plain = ~np.repeat(is_odd, lengths)
+    out[(np.arange(first, last) + np.repeat(cuts[:-1] + 1 - offsets[:-1], lengths))[plain]] = lower[plain]
+    for row, folded in zip(odd.tolist(), texts, strict=True):
+        out[cuts[row] + 1 : cuts[row + 1]] = np.frombuffer(folded, np.uint8)
+    return read_only(cuts), read_only(out)
 
 
 def is_every(arrays: Mapping[str, np.ndarray], attr: int) -> np.ndarray:
     """For each constant of a derived attribute, whether the fragment is looked for in every value."""
     first, last = arrays["string_start"][attr : attr + 2].tolist()
     kinds = arrays["string_bytes"][arrays["string_offset"][first + 1 : last + 1] - 1]
-    mask: np.ndarray = np.isin(kinds, [ord(letter) for letter in (EVERY_END, EVERY_INSIDE, EVERY_NETWORK)])
+    mask: np.ndarray = np.isin(kinds, [ord(letter) for letter in (*(every for _, every in _KINDS), EVERY_NETWORK)])
     return mask
 
 
-def _build(dictionary: Mapping[str, np.ndarray], attr: int, is_inside: bool) -> PatternTrie:
+def _build(dictionary: Mapping[str, np.ndarray], attr: int, kind: int) -> PatternTrie:
     """One trie; its table of fragments may be empty."""
-    (offsets, data), fragments = _gather(dictionary, attr, is_inside)
+    is_inside = bool(kind & 1)
+    (offsets, data), fragments = _gather(dictionary, attr, kind)
     depth = np.empty(len(fragments), np.int64)
     tail, more = (_TAIL, _MORE) if is_inside else (_ANY_TAIL, 0)
     levels = measure(read_only(offsets), read_only(data), tail, more, depth)
@@ -117,19 +161,18 @@ def _build(dictionary: Mapping[str, np.ndarray], attr: int, is_inside: bool) -> 
     dense = np.zeros((rows, width), np.int32)
     connect(nodes, labels, fragment, classes, dense, depth == np.diff(offsets), is_inside)
     fragments[:, DEPTH] = depth
-    return PatternTrie(
-        TrieArrays(nodes, labels, fragment, classes, dense, fragments, dictionary["string_bytes"]), is_inside
-    )
+    return PatternTrie(TrieArrays(nodes, labels, fragment, classes, dense, fragments, dictionary["string_bytes"]), kind)
 
 
 def _gather(
-    dictionary: Mapping[str, np.ndarray], attr: int, is_inside: bool
+    dictionary: Mapping[str, np.ndarray], attr: int, kind: int
 ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
     """The sorted distinct texts of a trie, reversed if strings end with them, and its table of fragments."""
     first, last = dictionary["string_start"][attr : attr + 2].tolist()
     starts, ends = dictionary["string_offset"][first:last], dictionary["string_offset"][first + 1 : last + 1] - 1
     data = dictionary["string_bytes"]
-    some, every = (SOME_INSIDE, EVERY_INSIDE) if is_inside else (SOME_END, EVERY_END)
+    is_inside = bool(kind & 1)
+    some, every = _KINDS[kind]
     own = np.flatnonzero((data[ends] == ord(some)) | (data[ends] == ord(every)))
     starts, ends = starts[own], ends[own]
     lengths = ends - starts
