@@ -48,9 +48,9 @@ class _LocatingParser(SqlParser):
             self._remember(node, _PredicateTokens(term.token, term.token, term.token))
         return node
 
-    def _call(self) -> OperandToken | TemplateNode:
+    def call(self) -> OperandToken | TemplateNode:
         at = self.at
-        found = super()._call()
+        found = super().call()
         if not isinstance(found, OperandToken):
             self._remember(found, _PredicateTokens(at + 2, at + 2, at))
         return found

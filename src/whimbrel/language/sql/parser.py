@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from whimbrel.language.sql.functions import is_call, read_call
+from whimbrel.language.sql.functions import CallReader
 from whimbrel.language.sql.lexer import position_of
-from whimbrel.language.sql.operands import OPERAND, OperandReader, OperandToken
+from whimbrel.language.sql.operands import OPERAND, OperandToken
 from whimbrel.language.sql.template import (
     FALSE,
     NULL,
@@ -41,33 +41,18 @@ from whimbrel.model.expression import (
     IsNull,
     Quantifier,
 )
-from whimbrel.model.limits import FILTER_DEPTH, FILTER_PREDICATES
 
-_COMPARISONS: dict[str, Comparison] = {
-    "=": "=",
-    "==": "=",
-    "!=": "!=",
-    "<>": "!=",
-    "<": "<",
-    "<=": "<=",
-    ">": ">",
-    ">=": ">=",
-}
+_COMPARISONS: dict[str, Comparison] = dict(zip(FLIPPED, FLIPPED, strict=True)) | {"==": "=", "<>": "!="}
 _QUANTIFIERS: dict[str, Quantifier] = {"ALL": "ALL", "ANY": "ANY", "NONE": "NONE"}
 _JOINS: dict[str, tuple[int, type[AllOf] | type[AnyOf]]] = {"OR": (1, AnyOf), "AND": (2, AllOf)}
 _NOT = 3
 _CONSTANTS = {TRUE: Ready(Constant(True)), FALSE: Ready(Constant(False)), NULL: Ready(Constant(None))}
 
 
-class SqlParser(OperandReader):
+class SqlParser(CallReader):
     """Parses operators: first predicates, then NOT, AND and OR of them."""
 
-    __slots__ = ("depth", "predicates")
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.depth = 0
-        self.predicates = 0
+    __slots__ = ()
 
     def template(self) -> Template:
         """The template of the whole text; FilterSyntaxError or LimitExceeded with the place."""
@@ -83,8 +68,8 @@ class SqlParser(OperandReader):
             left = self._parenthesised()
         elif word in ("NOT", "!"):
             left = self._negation()
-        elif is_call(self):
-            left = self._call()
+        elif self.is_call():
+            left = self.call()
         else:
             left = self.bare_operand("an attribute, a literal, NOT or '('")
         if isinstance(left, OperandToken):
@@ -138,31 +123,15 @@ class SqlParser(OperandReader):
             self.at += 1
             term = self.condition(self.expression(power))
 
-    def deeper(self) -> None:
-        """Read the token that starts a nested part; LimitExceeded if too many are nested."""
-        self.depth += 1
-        if self.depth > FILTER_DEPTH.value:
-            raise self.too_large(FILTER_DEPTH, self.depth)
-        self.at += 1
-
-    def count(self) -> None:
-        """Count one more predicate; LimitExceeded if there are too many."""
-        self.predicates += 1
-        if self.predicates > FILTER_PREDICATES.value:
-            raise self.too_large(FILTER_PREDICATES, self.predicates)
-
     def operand(self, expected: str = OPERAND) -> OperandToken:
         """An operand, which may stand in parentheses."""
         at = self.at
-        if self.tokens[at] != "(" and not is_call(self):
+        if self.tokens[at] != "(" and not self.is_call():
             return self.bare_operand(expected)
-        inside = self._parenthesised() if self.tokens[at] == "(" else self._call()
+        inside = self._parenthesised() if self.tokens[at] == "(" else self.call()
         if not isinstance(inside, OperandToken):
             raise FilterSyntaxError(expected, "a condition", self.text, position_of(self.text, at))
         return inside
-
-    def _call(self) -> OperandToken | TemplateNode:
-        return read_call(self)
 
     def _predicate(self, left: OperandToken) -> OperandToken | TemplateNode:
         """The predicate that starts with this operand, or the operand itself when no operator follows."""
