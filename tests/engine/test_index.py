@@ -351,19 +351,21 @@ def test_filters_that_need_verifying_match_columns_that_cannot_be_taken_from() -
         assert pairs(index.match_batch(pa.table({"a": column}))) == [(0, 1), (3, 1)]
 
 
-def test_the_head_is_checked_one_by_one_until_that_has_cost_a_segment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "HEAD_CHECKED", 30)
+def test_the_head_is_checked_until_that_has_cost_a_segment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "HEAD_CHECKED", 60)
     index = Index()
     for id in range(10):
         index.add(id, f"x >= {id}")
-    for matches in range(3):
-        assert index.match({"x": matches}) == list(range(matches + 1))
+    for x in (0, 1, 2, 3):  # 15, 19, 23 and 27 checks
         assert index.segments == 0
+        assert index.match({"x": x}) == list(range(x + 1))
     assert index.match({"x": 3}) == [0, 1, 2, 3]
     assert index.segments == 1
-    index.add(10, "x = 3")
-    for _ in range(30):
-        assert index.match({"x": 3}) == [0, 1, 2, 3, 10]
-    assert index.segments == 1  # the count begins anew with each head
-    assert index.match({"x": 3}) == [0, 1, 2, 3, 10]
+    index.add(10, "x = 77")
+    for _ in range(200):
+        assert index.match({"x": 3}) == [0, 1, 2, 3]
+    assert index.segments == 1  # what is found by its value is not checked
+    index.add(11, "x > 2")
+    for _ in range(20):
+        assert index.match({"x": 3}) == [0, 1, 2, 3, 11]
     assert index.segments == 2

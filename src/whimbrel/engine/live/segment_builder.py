@@ -9,7 +9,7 @@ import numpy as np
 from whimbrel.engine.access.decoding import SegmentSource
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.intake.filter_columns import filter_columns
-from whimbrel.engine.live.snapshot import HeadEntry
+from whimbrel.engine.live.head import HeadEntry
 from whimbrel.language.columnar import ParsedMany
 from whimbrel.ranks.clauses.column_source import PredicateSource, column_sources
 from whimbrel.ranks.clauses.compiler import FilterSource, Source, compile_clauses

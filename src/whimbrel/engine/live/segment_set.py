@@ -16,8 +16,9 @@ import numpy as np
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.warm_up import WARM_UP
 from whimbrel.engine.live import segment_builder
+from whimbrel.engine.live.head import Head, HeadEntry
 from whimbrel.engine.live.merge_policy import is_time_to_count, like_sized, mostly_dead
-from whimbrel.engine.live.snapshot import HeadEntry, Snapshot
+from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.model.event import Event
 
 if TYPE_CHECKING:
@@ -28,9 +29,11 @@ if TYPE_CHECKING:
 HEAD = 1_024
 """Subscriptions that the head holds before it becomes a segment."""
 HEAD_CHECKED = 1_024
-"""Head entries that matches may check one by one, counted over all matches, before the head becomes a segment.
+"""Constraints of the head that matches may check one by one, over all matches, before it becomes a segment.
 
-Compiling the head costs about as much as checking so many."""
+Compiling the head costs about as much as checking so many. What a lookup finds or leaves out costs next to nothing."""
+HEAD_READ = 128
+"""Events of a batch that may be read as objects to search the head: as costly as compiling it."""
 FANOUT = 4
 """Segments of like size that are merged into one."""
 
@@ -43,19 +46,27 @@ class SegmentSet:
         self.lock = threading.RLock()
         self.sample: pa.Table | list[Event] | None = None
         self._merger: threading.Thread | None = None
-        self._checked = 0  # head entries that matches have checked since the last flush
         self._deaths = 0  # since the dead of each segment were last counted
 
     def ready(self) -> Snapshot:
-        """A snapshot for one event, whose head must be checked entry by entry.
+        """A snapshot whose head must be searched event by event.
 
-        Once such checks have cost as much as a segment, the head becomes one, unless another thread holds the lock.
+        Once searching has cost as much as a segment, the head becomes one, unless another thread holds the lock.
         """
         snapshot = self.snapshot
-        if not snapshot.head_size:
+        if not snapshot.head_size or snapshot.head.checked <= HEAD_CHECKED:
             return snapshot
-        self._checked += snapshot.head_size
-        return snapshot if self._checked <= HEAD_CHECKED else self._flushed() or snapshot
+        return self._flushed() or snapshot
+
+    def ready_for_batch(self, read: int) -> Snapshot:
+        """A snapshot for a batch of which `read` events must be made objects to search the head.
+
+        It has no head if that would cost more than a segment. Where it has one, segments check that events are valid.
+        """
+        snapshot = self.ready()
+        if snapshot.head_size and (read > HEAD_READ or not snapshot.segments):
+            return self.compiled()
+        return snapshot
 
     def compiled(self) -> Snapshot:
         """A snapshot without a head. While another thread holds the lock, the head is compiled for this caller only."""
@@ -66,7 +77,7 @@ class SegmentSet:
         if flushed is not None:
             return flushed
         own = segment_builder.build_from_head(list(snapshot.head_entries()), self.sample)
-        return replace(snapshot, segments=(*snapshot.segments, own), head=[], head_size=0)
+        return replace(snapshot, segments=(*snapshot.segments, own), head=Head(), head_size=0)
 
     def _flushed(self) -> Snapshot | None:
         """Flush and return the snapshot; None while another thread holds the lock."""
@@ -83,11 +94,12 @@ class SegmentSet:
         old, rows = self.snapshot, row + 1
         if died is not None:
             old = self._with_death(_with_place(old, row, died), died, rows)
-        old.head.append(HeadEntry(row, filter))
+        entries = old.head.entries
+        entries.append(HeadEntry(row, filter))
         self.snapshot = Snapshot(  # not `replace`, which takes twice as long
-            old.segments, old.head, len(old.head), rows, old.version, _grown(old.died, rows), _grown(old.moved, rows)
+            old.segments, old.head, len(entries), rows, old.version, _grown(old.died, rows), _grown(old.moved, rows)
         )
-        if len(old.head) >= HEAD:
+        if len(entries) >= HEAD:
             self.flush()
 
     def install(self, segment: Segment, rows: int) -> None:
@@ -111,8 +123,7 @@ class SegmentSet:
         if entries:
             WARM_UP.begin()
             segments = (*segments, segment_builder.build_from_head(entries, self.sample))
-        self.snapshot = replace(old, segments=segments, head=[], head_size=0)
-        self._checked = 0
+        self.snapshot = replace(old, segments=segments, head=Head(), head_size=0)
         self._merge_soon()
 
     def plan_anew(self, sample: pa.Table | list[Event]) -> None:

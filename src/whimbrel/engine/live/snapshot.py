@@ -2,28 +2,21 @@
 
 A row names one filter of one subscription and is never used again: replacing a filter kills its row and takes a new
 one. Segments are immutable. Deaths are written in place with the version at which they happen (`died`), so a
-snapshot sees exactly those up to its own version. The head is a list that only grows; a snapshot knows how much of it
-is its own. How far a row is moved never changes once the row is visible.
+snapshot sees exactly those up to its own version. The head only grows; a snapshot knows how much of it is its own. How
+far a row is moved never changes once the row is visible.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.shared.rows import leave_out_dead
-from whimbrel.model.filter import Filter
-
-
-@dataclass(frozen=True, slots=True)
-class HeadEntry:
-    """A subscription that no segment holds yet."""
-
-    row: int
-    filter: Filter
+from whimbrel.engine.live.head import Head, HeadEntry
+from whimbrel.model.event import AnyEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +24,7 @@ class Snapshot:
     """Segments, the first `head_size` entries of the head, and the deaths up to `version`."""
 
     segments: tuple[Segment, ...] = ()
-    head: list[HeadEntry] = field(default_factory=list)
+    head: Head = field(default_factory=Head)
     head_size: int = 0
     rows: int = 0  # all rows are below this number
     version: int = 0
@@ -75,9 +68,14 @@ class Snapshot:
         names = {name for segment in self.segments for name in segment.attributes}
         return frozenset(names.union(*(entry.filter.attributes for entry in self.head_entries())))
 
+    def search_head(self, event: AnyEvent, timestamps: Collection[str]) -> list[int]:
+        """The living rows of the head that match an event, which must be valid."""
+        found = self.head.search(self.head_size, event, timestamps)
+        return [entry.row for entry in found if not self.is_dead(entry.row)]
+
     def head_entries(self) -> Iterator[HeadEntry]:
         """The living entries of the head."""
         for place in range(self.head_size):
-            entry = self.head[place]
+            entry = self.head.entries[place]
             if not self.is_dead(entry.row):
                 yield entry

@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from whimbrel.engine.live.snapshot import Snapshot
-from whimbrel.engine.matching.event_forms import EventBatch
+from whimbrel.engine.matching.event_forms import EventBatch, ObjectEvents
 from whimbrel.engine.matching.results import Result, Verify, merged, settled, without
 from whimbrel.engine.matching.units import Unit, Units
 from whimbrel.engine.matching.workspace import PAIRS, Workspace, Workspaces
-from whimbrel.model.errors import RowError
+from whimbrel.model.errors import LimitExceeded, RowError
 from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.matcher import Errors
 from whimbrel.ranks.encoding.object_batches import Refused
@@ -68,9 +68,8 @@ def match_event(
                 raise refused[0]
         found.append(rows)
     if snapshot.head_size:
-        whole = Event.of(event, timestamps)
-        in_head = [entry.row for entry in snapshot.head_entries() if entry.filter.matches(whole)]
-        found.append(np.array(in_head, np.int32))
+        valid = event if snapshot.segments else Event.of(event, timestamps)  # segments have read all of it
+        found.append(np.array(snapshot.search_head(valid, timestamps), np.int32))
     return snapshot.in_order(found[0] if len(found) == 1 else np.concatenate([np.empty(0, np.int32), *found]))
 
 
@@ -143,11 +142,12 @@ def _match_events(search: Search, unit: EventBatch, workspace: Workspace, refuse
     in_reading = refused if search.collects else None
     count = len(unit)
     offsets = np.zeros(count + 1, np.int64)
-    if len(snapshot.segments) == 1 and snapshot.died is None and not snapshot.segments[0].meta.verified:
+    is_simple = len(snapshot.segments) == 1 and snapshot.died is None and not snapshot.head_size
+    if is_simple and not snapshot.segments[0].meta.verified:
         encoded = unit.encode(snapshot.segments[0].encoder, timestamps, in_reading)
         if not encoded.coupled.any():
             return workspace.match_some(snapshot.segments[0], encoded, snapshot.rows, count)
-    attributes = frozenset(name for segment in snapshot.segments for name in segment.attributes)
+    attributes = snapshot.attributes()
 
     def events(numbers: Sequence[int]) -> Sequence[Event]:
         return unit.read(numbers, attributes, timestamps)
@@ -167,4 +167,26 @@ def _match_events(search: Search, unit: EventBatch, workspace: Workspace, refuse
             offsets = offsets[: count + 1]
             parts = [(its[: count + 1], rows[: its[count]]) for its, rows in parts]
         pairs = int(offsets[-1])
+    if snapshot.head_size:
+        parts.append(_match_head(search, unit, count, attributes, refused))
+        offsets = offsets + parts[-1][0]
     return merged(parts, offsets) if parts else (offsets, np.empty(0, np.int32))
+
+
+def _match_head(search: Search, unit: EventBatch, count: int, attributes: frozenset[str], refused: Refused) -> Result:
+    """The rows of the head that the first `count` events match, without those that are refused already."""
+    good = [number for number in range(count) if number not in refused]
+    objects: Sequence[AnyEvent]
+    if isinstance(unit, ObjectEvents):
+        objects = [unit.objects[number] for number in good]
+    else:
+        objects = unit.read(good, attributes, search.timestamps)
+    found: dict[int, list[int]] = {}
+    for number, event in zip(good, objects, strict=True):
+        try:
+            found[number] = search.snapshot.search_head(event, search.timestamps)
+        except LimitExceeded as error:  # of the steps of bindings
+            refused.setdefault(number, error)
+    sizes = [len(found.get(number, ())) for number in range(count)]
+    rows = np.array([row for of_event in found.values() for row in of_event], np.int32)
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)]), rows

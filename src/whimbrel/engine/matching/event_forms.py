@@ -6,7 +6,7 @@ itself must look at them. A form is a class for each; nothing else in the engine
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from itertools import islice
 from mmap import mmap
 from typing import TYPE_CHECKING, Protocol, cast
@@ -101,18 +101,18 @@ class ObjectEvents:
     """A list of objects: dicts, other mappings, `Event`s."""
 
     def __init__(self, objects: Sequence[AnyEvent]) -> None:
-        self._objects = objects
+        self.objects = objects
 
     def __len__(self) -> int:
-        return len(self._objects)
+        return len(self.objects)
 
     def part(self, first: int, end: int) -> ObjectEvents:
         """The objects from number `first` to `end`."""
-        return ObjectEvents(self._objects[first:end])
+        return ObjectEvents(self.objects[first:end])
 
     def encode(self, encoder: EventEncoder, timestamps: Collection[str], refused: Refused | None) -> EncodedEvents:
         """Encode dicts by a compiled reader, and others one by one."""
-        return encoder.encode_events(self._objects, timestamps, refused)
+        return encoder.encode_events(self.objects, timestamps, refused)
 
     def read(self, numbers: Sequence[int], attributes: Collection[str], timestamps: Collection[str]) -> Sequence[Event]:
         """Make events of the objects."""
@@ -120,7 +120,7 @@ class ObjectEvents:
 
     def _read_one(self, number: int, timestamps: Collection[str]) -> Event:
         try:
-            return Event.of(self._objects[number], timestamps)
+            return Event.of(self.objects[number], timestamps)
         except RowError as error:
             raise error.at_row(number) from error
 
@@ -306,6 +306,16 @@ def _open_texts(events: object) -> JsonSource | LineSource | None:
         return LineSource(JsonLines(events))
     column = json_column(events) if isinstance(events, pa.Array | pa.ChunkedArray) else None
     return None if column is None else JsonSource(column)
+
+
+def objects_to_read(events: object) -> int:
+    """About how many events must be read as objects to search the head for all of them; many if nobody knows.
+
+    Those that are objects already count little.
+    """
+    if isinstance(events, list | tuple):
+        return len(events) if events and isinstance(events[0], str | bytes) else len(events) // 64
+    return len(events) if isinstance(events, Sized) else 1 << 30
 
 
 def sample_of(source: EventSource, count: int, timestamps: Collection[str]) -> pa.Table | list[Event] | None:
