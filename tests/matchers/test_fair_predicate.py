@@ -63,7 +63,7 @@ def test_counts_start_anew_when_the_stamps_run_out() -> None:
     matcher.add("x", "a = 1 AND b IN (1, 2)")
     assert matcher.match({"a": 1, "b": [1, 2]}) == ["x"]
     matcher._stamp = LAST_STAMP - 4
-    matcher._state[:, 0] = LAST_STAMP
+    matcher._hits[:] = LAST_STAMP
     matcher._seen[:] = LAST_STAMP
     for _ in range(3):
         assert matcher.match({"a": 1, "b": [1, 2]}) == ["x"]

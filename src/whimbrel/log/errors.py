@@ -34,8 +34,7 @@ class NewerLog(LogError):
     """A log of a format `version` above the one `supported` here."""
 
     def __init__(self, path: str | Path, version: int, supported: int) -> None:
-        self.version = version
-        self.supported = supported
+        self.version, self.supported = version, supported
         super().__init__(path, f"Expected a log of format version {supported} or older, but got {version}")
 
 
@@ -78,8 +77,7 @@ class BelowFloor(LogError):
     """The entry at `offset` was deleted: the log now starts at `floor`."""
 
     def __init__(self, path: str | Path, offset: int, floor: int) -> None:
-        self.offset = offset
-        self.floor = floor
+        self.offset, self.floor = offset, floor
         super().__init__(path, f"Expected an offset of at least {floor}, the floor of the log, but got {offset}")
 
 
@@ -87,6 +85,5 @@ class BeyondEnd(LogError):
     """There is no entry at `offset` yet: the next one will get `end`."""
 
     def __init__(self, path: str | Path, offset: int, end: int) -> None:
-        self.offset = offset
-        self.end = end
+        self.offset, self.end = offset, end
         super().__init__(path, f"Expected an offset of at most {end}, the end of the log, but got {offset}")

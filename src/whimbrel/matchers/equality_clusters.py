@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whimbrel.compiled.jit import helper, inlined, kernel
-from whimbrel.matchers.conjunction_rows import ATTR, EQUAL, KIND, LOW, ConjunctionRows
+from whimbrel.matchers.conjunction_rows import ATTR, LOW, ConjunctionRows
 from whimbrel.matchers.event_grid import EventGrid
 from whimbrel.matchers.runs import Int32s, Int64s, offsets, take_runs, unique_runs
 
@@ -44,9 +44,8 @@ class Clusters(NamedTuple):
         return {"key_shapes": shapes, "buckets": buckets, "without_equality": rows - self.clustered}
 
 
-def build_clusters(rows: ConjunctionRows) -> tuple[Clusters, Int64s]:
-    """The clusters, and the order of rows that they number."""
-    is_equal = rows.items[:, KIND] == EQUAL
+def build_clusters(rows: ConjunctionRows, is_equal: npt.NDArray[np.bool_]) -> tuple[Clusters, Int64s]:
+    """The clusters by the items that `is_equal` marks, which are equalities, and the order of rows that they number."""
     counts = np.bincount(rows.item_rows()[is_equal], minlength=len(rows))
     keyed = np.flatnonzero(counts)
     start = offsets(counts[keyed])
@@ -100,8 +99,8 @@ def _fill(table: Int32s, bucket_start: Int64s, key_start: Int64s, keys: Int32s) 
 
 
 @inlined
-def _probe(c: Clusters, shape: int, mixed: np.uint64, ranks: Int32s, out: Int32s, found: int) -> int:
-    """Adds the buckets of a shape whose constants are `ranks`."""
+def _probe(c: Clusters, shape: int, mixed: np.uint64, ranks: Int32s, width: int, out: Int32s, found: int) -> int:
+    """Adds the buckets of a shape whose constants are ranks[:width]."""
     last = np.uint64(c.table.size - 1)
     slot = mixed & last
     low, high = c.bucket_start[shape], c.bucket_start[shape + 1]
@@ -110,9 +109,9 @@ def _probe(c: Clusters, shape: int, mixed: np.uint64, ranks: Int32s, out: Int32s
         if low <= bucket < high:
             start = c.key_start[bucket]
             place = 0
-            while place < ranks.size and c.key[start + place] == ranks[place]:
+            while place < width and c.key[start + place] == ranks[place]:
                 place += 1
-            if place == ranks.size:  # the search goes on: equal keys may lie in two buckets
+            if place == width:  # the search goes on: equal keys may lie in two buckets
                 out[found] = bucket
                 found += 1
         slot = (slot + np.uint64(1)) & last
@@ -159,7 +158,7 @@ def find_buckets(c: Clusters, grid: EventGrid, event: int, ranks: Int32s, out: I
         if lists:
             found = _combine(c, shape, grid, event, ranks, out, found)
         else:
-            found = _probe(c, shape, mixed, ranks[:width], out, found)
+            found = _probe(c, shape, mixed, ranks, width, out, found)
     return found
 
 
@@ -196,7 +195,7 @@ def _combine(c: Clusters, shape: int, grid: EventGrid, event: int, ranks: Int32s
             attr = c.attr[begin + place]
             ranks[place] = values[attr] if turn[place] == 0 else more[starts[cells + attr] + turn[place] - 1]
             mixed = _mix(mixed, ranks[place])
-        found = _probe(c, shape, mixed, ranks[:width], out, found)
+        found = _probe(c, shape, mixed, ranks, width, out, found)
         place = 0
         while place < width:
             attr = c.attr[begin + place]

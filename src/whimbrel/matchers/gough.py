@@ -76,8 +76,8 @@ class Dag:
         leaf_rows = [row for members in sets for row in sorted(members)]
         parts = (levels, start, cuts, children, absent, leaf_start, leaf_rows)
         self.arrays = DagArrays(*(np.array(part, np.int32) for part in parts))
-        self._stamps = np.zeros(len(rows), np.int32)
-        self._seen = np.zeros(self.nodes, np.int32)
+        self._stamps = np.zeros(len(rows), np.int64)
+        self._seen = np.zeros(self.nodes, np.int64)
         self._epoch = 0
         self._frontier = np.empty((2, max(1, self.nodes)), np.int32)
 
@@ -96,13 +96,8 @@ class Dag:
 
     def run(self, block: EventGrid, event: int, out: Int32s, ends: Int64s, counters: Int64s | None) -> int:
         """Follow events from `event` on, while `out` has capacity for all rows; where it stopped."""
-        count = len(block.first)
-        if self._epoch > np.iinfo(np.int32).max - count:
-            self._epoch = 0
-            self._stamps[:] = 0
-            self._seen[:] = 0
         marks = self._stamps, self._seen, self._epoch, self._frontier
-        self._epoch += count
+        self._epoch += len(block.first)
         return _follow(self.arrays, block, event, *marks, out, ends, counters)
 
 
@@ -253,8 +248,8 @@ def _follow(
     dag: DagArrays,
     grid: EventGrid,
     event: int,
-    stamps: Int32s,
-    seen: Int32s,
+    stamps: Int64s,
+    seen: Int64s,
     epoch: int,
     frontier: Int32s,
     out: Int32s,

@@ -74,7 +74,7 @@ class Quarantine(FrozenMatcher):
     counted = ("probes", "predicate_evaluations", "candidates", "false_candidates", "quarantine_scanned")
 
     def _build(self, rows: ConjunctionRows) -> Int64s:
-        self._clusters, order = build_clusters(rows)
+        self._clusters, order = build_clusters(rows, rows.items[:, KIND] == EQUAL)
         clustered = self._clusters.clustered
         self._groups, inner = _build_groups(rows, order[clustered:])
         order = np.concatenate([order[:clustered], order[clustered:][inner]])

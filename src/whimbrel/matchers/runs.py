@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from whimbrel.compiled.jit import kernel
+from whimbrel.compiled.jit import helper, kernel
 
 Int32s: TypeAlias = npt.NDArray[np.int32]
 Int64s: TypeAlias = npt.NDArray[np.int64]
@@ -50,6 +50,19 @@ def take_runs(start: Int64s, cells: Cells, keep: Int64s) -> tuple[Int64s, Cells]
     fresh = offsets(lengths)
     index = np.repeat(start[keep] - fresh[:-1], lengths) + np.arange(fresh[-1])
     return fresh, cells[index]
+
+
+@helper
+def find_edge(edges: Int32s, low: int, high: int, label: int) -> int:
+    """The child by the edge of this label among edges[low:high], which are sorted (label, child); -1 if none."""
+    end = high
+    while low < high:
+        middle = (low + high) >> 1
+        if edges[middle, 0] < label:
+            low = middle + 1
+        else:
+            high = middle
+    return int(edges[low, 1]) if low < end and edges[low, 0] == label else -1
 
 
 @kernel

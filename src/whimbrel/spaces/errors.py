@@ -19,8 +19,7 @@ class UnknownSpace(SpacesError, KeyError):
     """A space that is not defined; `available` lists those that are."""
 
     def __init__(self, space: str, available: Sequence[str]) -> None:
-        self.space = space
-        self.available = tuple(available)
+        self.space, self.available = space, tuple(available)
         super().__init__(f"Expected a space of {', '.join(self.available) or 'those defined'}, but got {space!r}")
 
 
@@ -28,8 +27,7 @@ class SpaceConflict(SpacesError):
     """A definition that does not fit the existing ones; `problem` says why."""
 
     def __init__(self, space: str, problem: str) -> None:
-        self.space = space
-        self.problem = problem
+        self.space, self.problem = space, problem
         super().__init__(f"Expected a definition of space {space!r} that fits the others, but {problem}")
 
 
@@ -37,9 +35,7 @@ class RegionError(SpacesError):
     """A region was refused: what was `expected` at `path`, and what was `found`."""
 
     def __init__(self, expected: str, found: str, path: str) -> None:
-        self.expected = expected
-        self.found = found
-        self.path = path
+        self.expected, self.found, self.path = expected, found, path
         super().__init__(f"Expected {expected}, but got {found} - at {path}")
 
 
@@ -47,8 +43,7 @@ class UnknownDimension(RegionError):
     """A constraint on a dimension that no space has."""
 
     def __init__(self, dimension: object, available: Sequence[str], path: str) -> None:
-        self.dimension = dimension
-        self.available = tuple(available)
+        self.dimension, self.available = dimension, tuple(available)
         super().__init__(f"a dimension of {', '.join(self.available) or 'a space'}", repr(dimension), path)
 
 
@@ -60,8 +55,7 @@ class KeyExists(SpacesError):
     """A new publication or subscription (`role`) has a key that is in use."""
 
     def __init__(self, role: str, key: int | str) -> None:
-        self.role = role
-        self.key = key
+        self.role, self.key = role, key
         super().__init__(f"Expected a new key of a {role}, but {key!r} is already there (use update_{role})")
 
 
@@ -69,8 +63,7 @@ class UnknownKey(SpacesError, KeyError):
     """A key that no publication or subscription (`role`) has."""
 
     def __init__(self, role: str, key: object) -> None:
-        self.role = role
-        self.key = key
+        self.role, self.key = role, key
         super().__init__(f"Expected the key of a {role}, but {key!r} is not there")
 
 
@@ -86,9 +79,7 @@ class SpaceOptionError(SpacesError, ValueError):
     """An option of a subscription or publication has an invalid value."""
 
     def __init__(self, option: str, expected: str, found: object) -> None:
-        self.option = option
-        self.expected = expected
-        self.found = found
+        self.option, self.expected, self.found = option, expected, found
         super().__init__(f"Expected {expected}, but got {found!r} - at {option}")
 
 
@@ -96,6 +87,5 @@ class JournalError(SpacesError):
     """A journal that cannot be used; `problem` says why."""
 
     def __init__(self, path: str | Path, problem: str) -> None:
-        self.path = str(path)
-        self.problem = problem
+        self.path, self.problem = str(path), problem
         super().__init__(f"Expected a journal of subject spaces, but {problem} - at {path}")

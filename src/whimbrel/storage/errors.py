@@ -48,8 +48,7 @@ class NewerFormat(SavedIndexError):
     """A file of a format `version` above the one `supported` here."""
 
     def __init__(self, path: str | Path, version: int, supported: int) -> None:
-        self.version = version
-        self.supported = supported
+        self.version, self.supported = version, supported
         super().__init__(path, f"Expected format version {supported} or older, but got {version} - at {path}")
 
 
@@ -57,8 +56,7 @@ class OlderFormat(SavedIndexError):
     """An index of a format `version` that Whimbrel no longer reads."""
 
     def __init__(self, path: str | Path, version: int, supported: int) -> None:
-        self.version = version
-        self.supported = supported
+        self.version, self.supported = version, supported
         super().__init__(
             path,
             f"Expected format version {supported}, but got {version} - at {path}; "
@@ -70,8 +68,7 @@ class Locked(WhimbrelError):
     """Another process, or another object of this one, holds the lock on `path`; `owner` is its process id if known."""
 
     def __init__(self, path: str | Path, owner: int | None) -> None:
-        self.path = str(path)
-        self.owner = owner
+        self.path, self.owner = str(path), owner
         process = f"process {owner}" if owner is not None else "another process"
         super().__init__(f"Expected to be the only owner, but {process} holds the lock - at {path}")
 

@@ -202,13 +202,13 @@ def test_adds_after_a_batch_are_answered_from_the_overlay_until_it_is_worth_a_re
     for id in range(1_000, 1_005):
         tree.add(id, f"a = 1 AND c = {id}")
         assert tree.match({"a": 1, "c": id}) == [id]
-    assert len(tree._overlay.tests) == 5
+    assert len(tree._overlay.leaves) == 5
     tree.remove(1_003)
     tree._check()
     for id in range(2_000, 2_100):
         tree.add(id, f"f = {id}")
     assert tree.match({"f": 2_050}) == [2_050]
-    assert len(tree._overlay.tests) == 0
+    assert len(tree._overlay.leaves) == 0
     tree._check()
 
 
@@ -237,7 +237,7 @@ def test_removal_leaves_no_garbage() -> None:
     assert tree.match(dict.fromkeys(NAMES, 1)) == []
     stats = tree.stats()
     assert [stats[name] for name in ("nodes", "edges", "successor_entries", "subtrees")] == [0, 0, 0, 0]
-    assert stats["overlay_nodes"] == 1
+    assert stats["overlay_nodes"] == 0
     tree._check()
 
 

@@ -1,8 +1,8 @@
 """The equality tree of Gryphon.
 
 Compiled loops (`level_kernels`) search flat arrays that are built in batches (`level_tree`). Subscriptions that were
-added since the last batch are in a small tree of Python objects that is searched as well (`overlay_tree`). A removed
-subscription stays as a leaf that nobody holds until the next batch.
+added since the last batch are in a small tree of Python objects that is searched as well, the general tree of the same
+paper. A removed subscription stays as a leaf that nobody holds until the next batch.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from whimbrel.matchers.conjunction_rows import ATTR, LOW, ConjunctionRows
 from whimbrel.matchers.equality_tree.factoring import COPIES, Factoring, copies
 from whimbrel.matchers.equality_tree.level_kernels import STAR
 from whimbrel.matchers.equality_tree.level_tree import FrozenTree, check_tree
-from whimbrel.matchers.equality_tree.overlay_tree import Overlay, Tests
 from whimbrel.matchers.event_grid import EventGrid
 from whimbrel.matchers.frozen import FrozenMatcher
+from whimbrel.matchers.gryphon_tree.general_tree import GeneralTree
 from whimbrel.matchers.options import check_names
 from whimbrel.matchers.papers import Paper
 from whimbrel.matchers.runs import Int32s, Int64s
@@ -75,8 +75,6 @@ class EqualityTree(FrozenMatcher):
         self._options = (collapse, successors, aggressive)
         self._order = check_names(self.name, "order", order)
         self.index_attributes = check_names(self.name, "index_attributes", index_attributes)
-        self._overlay = Overlay()
-        self._late: dict[int, Tests] = {}  # of what is not compiled, that which is not yet in the overlay
         super().__init__(timestamps, count)
 
     @property
@@ -87,8 +85,8 @@ class EqualityTree(FrozenMatcher):
     def freeze(self) -> None:
         """Compile everything that is stored."""
         super().freeze()
-        self._overlay = Overlay()
-        self._late = {}
+        self._overlay = GeneralTree()
+        self._late: dict[int, Conjunction] = {}  # of what is not compiled, that which is not yet in the overlay
 
     def _build(self, rows: ConjunctionRows) -> None:
         table, numbers = _table(rows), {name: number for number, name in enumerate(rows.dictionary.names)}
@@ -108,14 +106,12 @@ class EqualityTree(FrozenMatcher):
 
     def _insert(self, number: int, conjunction: Conjunction) -> None:
         super()._insert(number, conjunction)
-        self._late[number] = tuple(
-            (name, (constraint.values.as_points() or [])[0]) for name, constraint in conjunction.constraints
-        )
+        self._late[number] = conjunction
 
     def _delete(self, number: int, conjunction: Conjunction) -> None:
         super()._delete(number, conjunction)
-        if self._late.pop(number, None) is None and number in self._overlay.tests:
-            self._overlay.remove(number)
+        if self._late.pop(number, None) is None and number in self._overlay.leaves:
+            self._overlay.delete(number)
 
     def _settle(self) -> None:
         """Put what is new into the overlay, or everything into a new tree where that is worth it."""
@@ -124,12 +120,10 @@ class EqualityTree(FrozenMatcher):
         if self._loaded or len(self._fresh) >= batch or len(self._owners) > 2 * stored:
             self.freeze()
         while self._late:
-            self._overlay.add(*self._late.popitem())
+            self._overlay.insert(*self._late.popitem())
 
     def _search(self, event: Event) -> Iterable[int]:
-        if not self._overlay.tests:
-            return []
-        found, visited = self._overlay.search(event)
+        found, visited, _ = self._overlay.search(event)
         if self._counters is not None:
             self._counters[0] += visited
         return found
@@ -144,14 +138,13 @@ class EqualityTree(FrozenMatcher):
             "edges": len(tree.nodes) - len(tree.roots),
             "successor_entries": len(tree.lists) if tree.successors else 0,
             "bytes": tree.nbytes,
-            "overlay_nodes": self._overlay.nodes(),
+            "overlay_nodes": self._overlay.nodes,
         }
 
     def _check_structure(self) -> None:
         check_tree(self._tree, _table(self._rows))
-        self._overlay.check()
-        assert not self._late.keys() & set(self._overlay.tests)
-        assert self._late.keys() | set(self._overlay.tests) == self._fresh.keys()
+        self._overlay.check({number: held for number, held in self._fresh.items() if number not in self._late})
+        assert self._late.keys() <= self._fresh.keys()
 
 
 def _table(rows: ConjunctionRows) -> Int32s:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.jit import helper, inlined, kernel
-from whimbrel.matchers.runs import Int32s, Int64s
+from whimbrel.matchers.runs import Int32s, Int64s, find_edge
 
 STAR = -1
 NONE = -1
@@ -108,21 +108,6 @@ def grow(
 
 
 @helper
-def find(nodes: Int32s, edges: Int32s, node: int, rank: int) -> int:
-    """The child of a node by the edge of this rank, or NONE."""
-    low, high = nodes[node, EDGES], nodes[node, EDGES_END]
-    while low < high:
-        middle = (low + high) >> 1
-        if edges[middle, 0] < rank:
-            low = middle + 1
-        else:
-            high = middle
-    if low < nodes[node, EDGES_END] and edges[low, 0] == rank:
-        return int(edges[low, 1])
-    return NONE
-
-
-@helper
 def _push(work: Int32s, top: int, found: Int32s, low: int, high: int) -> int:
     """Push found[low:high]; the new top, or -1 if the buffer is full."""
     if top + high - low > work.size:
@@ -155,7 +140,7 @@ def relate(nodes: Int32s, edges: Int32s, start: Int32s, found: Int32s, work: Int
                 other = work[top]
                 item = other
                 if nodes[other, LEVEL] == nodes[parent, LEVEL]:
-                    item = find(nodes, edges, other, rank)
+                    item = find_edge(edges, nodes[other, EDGES], nodes[other, EDGES_END], rank)
                     if item == NONE:
                         top = _push(work, top, found, start[other], start[other + 1])
                         item = nodes[other, STAR_CHILD]

@@ -7,7 +7,7 @@ before c, or just after it. Where a test says nothing, because a is missing or o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from whimbrel.model.conjunction import Conjunction
@@ -130,21 +130,27 @@ class GeneralLeaf:
 
 
 class GeneralTree:
-    """Conjunctions of at least one equality or range; `nodes` counts inner nodes and leaves."""
+    """Conjunctions of at least one equality or range; `nodes` counts inner nodes and leaves.
 
-    def __init__(self) -> None:
+    The attributes of `order` are tested first; the others follow as they come.
+    """
+
+    def __init__(self, order: Iterable[str] = ()) -> None:
+        self._places = {name: place for place, name in enumerate(order)}
         self.root: GeneralNode | None = None
         self.leaves: dict[int, GeneralLeaf] = {}
         self.nodes = 0
 
-    def insert(self, number: int, conjunction: Conjunction, places: dict[str, int]) -> None:
-        """Add a conjunction that is not there; tests are made in the order of their attributes' places.
+    def insert(self, number: int, conjunction: Conjunction) -> None:
+        """Add a conjunction that is not there.
 
         At a node whose test is one of the subscription's own, the walk takes the edge of its result; where the
         subscription implies a result, that edge; else the `*` edge. The last two prove nothing that is asked for, so
         the predicate stays to be made.
         """
-        left = predicates_of(conjunction, places)
+        for name, _ in conjunction.constraints:
+            self._places.setdefault(name, len(self._places))
+        left = predicates_of(conjunction, self._places)
         intervals = {name: interval_of(constraint) for name, constraint in conjunction.constraints}
         leaf = self.leaves[number] = GeneralLeaf(number)
         self.nodes += 1
@@ -162,7 +168,7 @@ class GeneralTree:
                 del left[at.test]
                 at = at.edges[result]
                 continue
-            way = at.edges.get(_implied(at.test, intervals), at.star)
+            way = at.edges.get(_implied(at.test, intervals)) or at.edges.get(STAR)
             if way is None:
                 way = self._new(next(iter(left)))
                 at.hang(STAR, way)
@@ -208,8 +214,9 @@ class GeneralTree:
                 found += at.numbers
                 continue
             tests += 1
-            if at.star is not None:
-                stack.append(at.star)
+            star = at.edges.get(STAR)
+            if star is not None:
+                stack.append(star)
             keys = event.keys(at.test.attribute)
             result = at.test.result(keys[0]) if keys else ABSENT
             if result is not ABSENT and result in at.edges:

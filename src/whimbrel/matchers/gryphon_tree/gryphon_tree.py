@@ -18,7 +18,7 @@ from whimbrel.matchers.event_grid import MISSING
 from whimbrel.matchers.gryphon_tree.general_tree import STAR, GeneralLeaf, GeneralNode, GeneralTree
 from whimbrel.matchers.options import check_names
 from whimbrel.matchers.papers import Paper
-from whimbrel.matchers.runs import Int32s, Int64s
+from whimbrel.matchers.runs import Int32s, Int64s, find_edge
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event
 from whimbrel.model.intervals import IntervalSet
@@ -67,8 +67,7 @@ class GryphonTree(BaseMatcher):
 
     def _restart(self) -> None:
         """An empty tree, in which no attribute has its place but those of the option."""
-        self._tree = GeneralTree()
-        self._ranks = {name: rank for rank, name in enumerate(self._order)}  # the order of tests is that of attributes
+        self._tree = GeneralTree(self._order)
         self._thaw()
 
     def _thaw(self) -> None:
@@ -80,9 +79,7 @@ class GryphonTree(BaseMatcher):
         self._frozen = FrozenGeneralTree(self._tree)
 
     def _insert(self, number: int, conjunction: Conjunction) -> None:
-        for name, _ in conjunction.constraints:
-            self._ranks.setdefault(name, len(self._ranks))
-        self._tree.insert(number, conjunction, self._ranks)
+        self._tree.insert(number, conjunction)
         self._thaw()
 
     def _delete(self, number: int, conjunction: Conjunction) -> None:
@@ -213,14 +210,9 @@ def _search(
         if nodes[node, STAR_CHILD] != NONE:
             stack[top] = nodes[node, STAR_CHILD]
             top += 1
-        while low < high:
-            middle = (low + high) >> 1
-            if edges[middle, 0] < label:
-                low = middle + 1
-            else:
-                high = middle
-        if low < nodes[node, END] and edges[low, 0] == label:
-            stack[top] = edges[low, 1]
+        child = find_edge(edges, low, high, label)
+        if child != NONE:
+            stack[top] = child
             top += 1
     if counters is not None:
         counters[0] += visited

@@ -8,7 +8,7 @@ at the next match.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,7 +25,6 @@ from whimbrel.matchers.runs import Int32s, Int64s, bytes_of, joined
 from whimbrel.matchers.sgim.predicate_groups import Predicate, PredicateTable
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event
-from whimbrel.model.values import SortKey
 from whimbrel.ranks.lookup import Lookup
 
 _HIGHEST = np.iinfo(np.int32).max
@@ -97,8 +96,7 @@ class Sgim(BaseMatcher):
 
     def _search(self, event: Event) -> Iterable[int]:
         frozen = self._freeze()
-        held = {name: event.keys(name) for name in event.attributes if name in frozen.attributes}
-        found = frozen.search(held, self._gone, self._counters)
+        found = frozen.search(event, self._gone, self._counters)
         if event.has_elements:  # values from one element: more than one attribute at a time can say
             return [number for number in found if self._conjunctions[number].matches(event)]
         return found
@@ -199,13 +197,14 @@ class FrozenGroups:
         )
         self._found = np.empty(0, np.int32)
 
-    def search(self, values: Mapping[str, Iterable[SortKey]], gone: np.ndarray, counters: Int64s | None) -> list[int]:
+    def search(self, event: Event, gone: np.ndarray, counters: Int64s | None) -> list[int]:
         """The rows that no predicate rules out; `gone` marks the rows that stand for nothing."""
         found: list[list[int]] = [[] for _ in self.ranks]
-        for name, keys in values.items():
-            place = self.attributes[name]
-            rank = self.ranks[place].rank
-            found[place] = [rank(key) for key in keys if key[0] >= 0]
+        for name in event.attributes:
+            place = self.attributes.get(name)
+            if place is not None:
+                rank = self.ranks[place].rank
+                found[place] = [rank(key) for key in event.keys(name) if key[0] >= 0]
         if len(self._found) < len(gone):
             self._found = np.empty(len(gone), np.int32)
         matched = sweep(*joined(found), self.arrays, gone.copy(), self._found, counters)

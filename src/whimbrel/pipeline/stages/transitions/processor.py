@@ -156,8 +156,8 @@ class TransitionsProcessor(StatefulProcessor):
 
     def _brought_up_to(self, cached: CachedBucket | None, meta: BucketMeta) -> CachedBucket:
         """The stored bucket: what the cache has of it, then parts from the disk; else all from the state store."""
-        bucket = cached or self._new()
-        if bucket.publications.version != meta.version or bucket.parts != meta.parts[: len(bucket.parts)]:
+        bucket, parts = cached, meta.parts
+        if bucket is None or bucket.publications.version != meta.version or bucket.parts != parts[: len(bucket.parts)]:
             bucket = self._new()
         bound = len(self._open_version(meta.version))
         found = [worker_cache.read_part(self._folder, token, bound) for token in meta.parts[len(bucket.parts) :]]
