@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from io import TextIOWrapper
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from whimbrel import Filter, Index
+from whimbrel.model.limits import EVENT_BYTES
 from whimbrel.readers.errors import InputError
 from whimbrel.readers.events import FileBatch, parse_events, read_events
-from whimbrel.readers.match_files import add_rows, match_events, read_rows
+from whimbrel.readers.match_files import PairBlock, add_rows, match_files, read_rows
 from whimbrel.readers.subscriptions import parse_subscriptions
 
 
@@ -37,14 +38,32 @@ def test_good_subscriptions_are_added_whatever_stands_beside_them(tmp_path: Path
     assert list(index) == ([1] if again else [1, 4])
 
 
-def test_a_batch_is_halved_until_the_refused_event_stands_alone(tmp_path: Path) -> None:
-    index, _ = loaded(written(tmp_path, "s.jsonl", {"id": 1, "filter": "a = 1"}))
-    batch = FileBatch([{"a": 1}, {"a": "\ud800"}, {"a": 1}, {"a": 2}], [3, 4, 5, 6], "e.jsonl", [1, 2, 3, 4])
-    found = list(match_events(index, batch))
-    pairs = [row for part in found if isinstance(part, pa.Table) for row in part["event"].to_pylist()]
-    (refused,) = (part for part in found if isinstance(part, InputError))
-    assert pairs == [3, 5]
-    assert (refused.place.line, refused.place.row, refused.kind) == (2, 4, "EventError")
+@pytest.mark.parametrize("name", ["e.jsonl", "-"])
+def test_refused_lines_are_reported_and_others_counted(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, _ = loaded(written(tmp_path, "s.jsonl", {"id": 1, "filter": "a = 1"}, {"id": 2, "filter": "TRUE"}))
+    lines = [b'{"a": 1}', b"", b'{"a": "\\ud800"}', b'{"a": 1, "a": 1}', b'{"a": \xff}', b"[1]", b'{"a": nan}']
+    lines += [b'{"a": 1}', b'{"b": 1}'.ljust(EVENT_BYTES.value + 1), b'{"a": [']
+    file, first = tmp_path / "e.jsonl", written(tmp_path, "first.jsonl", {"a": 2}, {"a": 1})
+    file.write_bytes(b"\n".join(lines))
+    with TextIOWrapper(file.open("rb")) as stream:
+        monkeypatch.setattr("sys.stdin", stream)
+        found = list(match_files(index, [first, str(file) if name == "e.jsonl" else name], None))
+    tables = [one.pairs.to_pydict() for one in found if isinstance(one, PairBlock)]
+    pairs = [pair for one in tables for pair in zip(one["event"], one["subscription"], strict=True)]
+    assert sorted(pairs) == [(0, 2), (1, 1), (1, 2), (2, 1), (2, 2), (8, 1), (8, 2)]
+    assert sum(one.events for one in found if isinstance(one, PairBlock)) == 4
+    refused = [(one.place.row, one.place.line, one.kind) for one in found if isinstance(one, InputError)]
+    assert sorted(refused) == [
+        (3, 3, "EventError"),
+        (4, 4, "DuplicateKey"),
+        (5, 5, "WrongEncoding"),
+        (6, 6, "NotAnObject"),
+        (7, 7, "NotJson"),
+        (9, 9, "LimitExceeded"),
+        (10, 10, "FileTruncated"),
+    ]
 
 
 def test_filters_and_events_are_parsed_one_by_one_with_their_errors(tmp_path: Path) -> None:

@@ -78,11 +78,11 @@ def read_events(
         except InputError as error:
             yield error
             continue
-        for item in _read_source(source, attributes):
+        for item in read_source(source, attributes):
             if isinstance(item, InputError):
                 if item.place.row is not None:
                     following = max(following, base + item.place.row + 1)
-                yield _shifted_error(item, base)
+                yield shifted_error(item, base)
             else:
                 if item.rows:
                     following = max(following, base + item.rows[-1] + 1)
@@ -129,7 +129,7 @@ def read_event(text: str, row: int, fallback: Format | None, timestamps: Collect
 
 
 def _row_event(source: InputFile, row: int, timestamps: Collection[str]) -> Event:
-    for item in _read_source(source, None):
+    for item in read_source(source, None):
         if isinstance(item, InputError):
             if item.place.row in (None, row):
                 raise item
@@ -153,7 +153,7 @@ def _checked(item: JsonObject | InputError, place: InputPlace, timestamps: Colle
         raise RefusedInput(place, error) from None
 
 
-def _read_source(source: InputFile, attributes: Collection[str] | None) -> Iterator[FileBatch | InputError]:
+def read_source(source: InputFile, attributes: Collection[str] | None) -> Iterator[FileBatch | InputError]:
     """Read the events of one open file; rows count from 0."""
     with source.stream:
         if source.format is Format.JSONL:
@@ -198,7 +198,8 @@ def _parquet_events(source: InputFile, attributes: Collection[str] | None) -> It
             yield FileBatch(batch, rows, source.name, None, rows.stop / max(total, 1))
 
 
-def _shifted_error(error: InputError, base: int) -> InputError:
+def shifted_error(error: InputError, base: int) -> InputError:
+    """The error of a file whose first row is `base`."""
     place = error.place
     if base and place.row is not None:
         error.place = replace(place, row=base + place.row)

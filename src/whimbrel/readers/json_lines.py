@@ -30,7 +30,8 @@ from whimbrel.readers.errors import (
 Line = tuple[InputPlace, JsonObject | InputError]
 
 _CHUNK = 1 << 20
-_SHOWN = 64
+SHOWN = 64
+"""Bytes that are shown of a line that is too long."""
 _BLANK = b" \t\r" + BOM
 _PER_LINE = "Expected a JSON object per line"
 _WHOLE_FILES = {
@@ -61,15 +62,26 @@ def read_json_lines(stream: BufferedReader, file: str, limit: Limit, longest: in
             if not line.content.strip(_BLANK):
                 continue
             place = InputPlace(file, line.number, row=row)
-            if row == 0 and (found := _WHOLE_FILES.get(line.content.strip(_BLANK))):
-                lines.append((InputPlace(file), WrongFormat(InputPlace(file), f"{_PER_LINE}, but got {found}")))
+            if row == 0 and (problem := check_first_line(line.content, file)) is not None:
+                lines.append((problem.place, problem))
                 yield lines
                 return
             row += 1
             lines.append((place, _read_line(line, place, limit, longest)))
         yield lines
     if not row:
-        yield [(InputPlace(file), FileEmpty(InputPlace(file), f"{_PER_LINE}, but the file is blank"))]
+        yield [(InputPlace(file), blank_file(file))]
+
+
+def check_first_line(line: bytes, file: str) -> InputError | None:
+    """What is wrong with a file whose first line is this; None if that is a JSON text, or a broken one."""
+    found = _WHOLE_FILES.get(line.strip(_BLANK))
+    return None if found is None else WrongFormat(InputPlace(file), f"{_PER_LINE}, but got {found}")
+
+
+def blank_file(file: str) -> InputError:
+    """The error of a file that has no lines, or blank ones only."""
+    return FileEmpty(InputPlace(file), f"{_PER_LINE}, but the file is blank")
 
 
 def _batches(stream: BufferedReader, longest: int) -> Iterator[list[RawLine]]:
@@ -85,8 +97,8 @@ def _batches(stream: BufferedReader, longest: int) -> Iterator[list[RawLine]]:
             batch.append(RawLine(number, piece, len(piece) + dropped, False))
             dropped = 0
         if len(rest) > longest:
-            dropped += len(rest) - _SHOWN
-            rest = rest[:_SHOWN]
+            dropped += len(rest) - SHOWN
+            rest = rest[:SHOWN]
         if batch:
             yield batch
     if rest:
@@ -97,7 +109,7 @@ def _read_line(line: RawLine, place: InputPlace, limit: Limit, longest: int) -> 
     raw = line.content.removeprefix(BOM) if line.number == 1 else line.content
     if line.size > longest:
         cause = LimitExceeded(limit.name, line.size, limit.value, limit.unit)
-        return RefusedInput(place, cause, raw[:_SHOWN].decode(errors="replace"))
+        return RefusedInput(place, cause, raw[:SHOWN].decode(errors="replace"))
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from dataclasses import replace
+from mmap import ACCESS_READ, mmap
+from typing import TYPE_CHECKING, NamedTuple
 
-from whimbrel.model.errors import EventError, LimitExceeded, WhimbrelError
-from whimbrel.model.schema import InvalidEvent
+import numpy as np
+import pyarrow as pa
+
+from whimbrel.model.errors import LimitExceeded, RowError, WhimbrelError
+from whimbrel.model.json_text import JsonError
+from whimbrel.model.limits import EVENT_BYTES
+from whimbrel.model.matcher import Errors
+from whimbrel.ranks.arrow import numbers
+from whimbrel.ranks.encoding.json_events import JsonEvents, JsonLines
 from whimbrel.readers.errors import InputError, InputPlace, RefusedInput
-from whimbrel.readers.events import FileBatch
-from whimbrel.readers.source import Format
+from whimbrel.readers.events import read_source, shifted_error
+from whimbrel.readers.json_lines import SHOWN, blank_file, check_first_line, json_problem
+from whimbrel.readers.source import Format, InputFile, open_source
 from whimbrel.readers.subscriptions import SubscriptionRow, read_subscriptions
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from whimbrel.engine.index import Index
 
 PlacedRow = tuple[InputPlace, SubscriptionRow]
@@ -24,6 +32,7 @@ Tick = Callable[[int], None]
 """Is told how many are done, now and then."""
 
 _TICK = 1_000
+_COLUMNS = ["event", "subscription"]
 
 
 def read_rows(file: str, fallback: Format | None, refuse: Refuse, tick: Tick) -> list[PlacedRow]:
@@ -70,37 +79,94 @@ def _add_at_once(index: Index, rows: list[PlacedRow], refuse: Refuse, tick: Tick
     return []
 
 
-def match_events(index: Index, batch: FileBatch) -> Iterator[pa.Table | InputError]:
-    """The pairs of a batch, by row number. A batch with a refused event is halved until that event stands alone."""
-    if not len(batch):
-        return
-    try:
-        pairs = index.match_batch(batch.events)
-    except WhimbrelError as error:
-        if len(batch) == 1:
-            yield RefusedInput(batch.place(0), _alone(error), batch.text(0))
-            return
-        middle = len(batch) // 2
-        yield from match_events(index, batch.slice(0, middle))
-        yield from match_events(index, batch.slice(middle, len(batch)))
-        return
-    yield _with_rows(pairs, batch)
+class PairBlock(NamedTuple):
+    """The pairs of some events, by row number; `share` is the part of the file that has been matched."""
+
+    pairs: pa.Table
+    events: int
+    file: str
+    share: float
 
 
-def _alone(error: WhimbrelError) -> WhimbrelError:
-    """The error without the number that the event had in its batch of one."""
-    if isinstance(error, EventError | LimitExceeded):
-        return error.at_row(None)
-    if isinstance(error, InvalidEvent):
-        return InvalidEvent(error.violations)
-    return error
+def match_files(index: Index, files: Sequence[str], fallback: Format | None) -> Iterator[PairBlock | InputError]:
+    """Match the events of all files, whose rows count from 0 through all of them; an error stands for a refused event.
+
+    JSON lines are matched on all cores, from a memory map of the file.
+    """
+    base = 0
+    columns = index.attributes() if index.schema is None else None  # a schema judges all of them
+    for file in files:
+        try:
+            source = open_source(file, fallback)
+        except InputError as error:
+            yield error
+            continue
+        if source.format is Format.JSONL and source.size:
+            base += yield from _match_lines(index, source, base)
+        else:
+            base += yield from _match_batches(index, source, columns, base)
 
 
-def _with_rows(pairs: pa.Table, batch: FileBatch) -> pa.Table:
-    """The pairs with the row numbers of the file instead of those of the batch."""
-    import numpy as np
-    import pyarrow as pa
-    from pyarrow import compute
+def _match_lines(index: Index, source: InputFile, base: int) -> Generator[PairBlock | InputError, None, int]:
+    """Match the lines of a file whose first row is `base`; returns the number of rows."""
+    with source.stream:
+        lines = JsonLines(mmap(source.stream.fileno(), 0, access=ACCESS_READ))
+    errors: Errors = []
+    done = 0
+    for offsets, rows in index.match_blocks(lines, errors=errors):
+        if not done and (problem := check_first_line(lines.find(0).text(0), source.name)) is not None:
+            yield problem
+            return 0
+        for row, error in errors:
+            yield _refused_line(lines.find(row), error, InputPlace(source.name, row=base + row))
+        count = len(offsets) - 1
+        events = np.repeat(np.arange(base + done, base + done + count, dtype=np.int64), np.diff(offsets))
+        ids = index.ids(rows)
+        pairs = pa.table([numbers(events), numbers(ids) if isinstance(ids, np.ndarray) else ids], _COLUMNS)
+        yield PairBlock(pairs, count - len(errors), source.name, lines.done / len(lines.data))
+        errors.clear()
+        done += count
+        lines.forget(done)
+    if not done:
+        yield blank_file(source.name)
+    return done
 
-    rows = pa.array(np.array(batch.rows, np.int64))  # from a list, Arrow would import pandas, which takes a while
-    return pairs.set_column(0, "event", compute.take(rows, pairs["event"]))
+
+def _refused_line(line: JsonEvents, error: RowError, place: InputPlace) -> InputError:
+    """The error of a line, given as a batch of one, at its place in the file."""
+    place = replace(place, line=line.lines.item(0))
+    if isinstance(error, LimitExceeded) and error.limit == EVENT_BYTES.name:
+        begin = line.begins.item(0)
+        return RefusedInput(place, _alone(error), line.data[begin : begin + SHOWN].tobytes().decode(errors="replace"))
+    text = line.text(0).decode(errors="replace")
+    if isinstance(error, JsonError):
+        return json_problem(error, text, place, line.ends.item(0) == len(line.data))
+    return RefusedInput(place, _alone(error), text)
+
+
+def _match_batches(
+    index: Index, source: InputFile, columns: Collection[str] | None, base: int
+) -> Generator[PairBlock | InputError, None, int]:
+    """Match the batches of a file whose first row is `base`; returns the number of rows."""
+    rows = 0
+    for batch in read_source(source, columns):
+        if isinstance(batch, InputError):
+            rows = rows if batch.place.row is None else max(rows, batch.place.row + 1)
+            yield shifted_error(batch, base)
+            continue
+        if batch.rows:
+            rows = max(rows, batch.rows[-1] + 1)
+        errors: Errors = []
+        pairs = index.match_batch(batch.events, errors=errors)
+        for row, error in errors:
+            yield shifted_error(RefusedInput(batch.place(row), _alone(error), batch.text(row)), base)
+        events = numbers(np.array(batch.rows, np.int64) + base).take(pairs["event"])
+        yield PairBlock(pairs.set_column(0, "event", events), len(batch) - len(errors), batch.file, batch.share)
+    return rows
+
+
+def _alone(error: RowError) -> RowError:
+    """The error without the number that the event had in its batch."""
+    if isinstance(error, LimitExceeded) and error.where == "$":
+        return LimitExceeded(error.limit, error.size, error.maximum, error.unit)
+    return error.at_row(None)

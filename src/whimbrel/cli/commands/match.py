@@ -94,27 +94,19 @@ def _match_files(
     counts: _Counts,
     writer: PairWriter,
 ) -> None:
-    from whimbrel.readers.errors import InputError
-    from whimbrel.readers.events import read_events
-    from whimbrel.readers.match_files import match_events
+    from whimbrel.readers.match_files import match_files
 
     started = time.perf_counter()
     seen: list[str] = []
     try:
         with progress("Matching", total=len(files), quiet=report.json) as bar:
-            columns = index.attributes() if index.schema is None else None  # a schema judges all of them
-            for batch in report.accepted("event", read_events(files, fallback, columns)):
-                for result in match_events(index, batch):
-                    if isinstance(result, InputError):
-                        counts.events -= 1
-                        report.reject("event", result)
-                    else:
-                        writer.write(result)
-                        counts.pairs += result.num_rows
-                counts.events += len(batch)
-                if batch.file not in seen[-1:]:
-                    seen.append(batch.file)
-                bar.update(len(seen) - 1 + batch.share, f"{counts.events:,} events, {counts.pairs:,} pairs")
+            for block in report.accepted("event", match_files(index, files, fallback)):
+                writer.write(block.pairs)
+                counts.pairs += block.pairs.num_rows
+                counts.events += block.events
+                if block.file not in seen[-1:]:
+                    seen.append(block.file)
+                bar.update(len(seen) - 1 + block.share, f"{counts.events:,} events, {counts.pairs:,} pairs")
     except Stopped:
         pass
     counts.seconds = time.perf_counter() - started

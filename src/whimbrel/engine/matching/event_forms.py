@@ -17,7 +17,6 @@ import pyarrow as pa
 from whimbrel.model.errors import EventError, RowError
 from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.event_tables import as_arrow, read_events, rows_of
-from whimbrel.model.json_text import parse_json
 from whimbrel.ranks.encoding.event_encoder import EncodedEvents, EventEncoder
 from whimbrel.ranks.encoding.json_events import JsonEvents, JsonLines, json_column, json_texts
 from whimbrel.ranks.encoding.object_batches import Refused
@@ -148,7 +147,7 @@ class JsonTexts:
 
     def _read_one(self, number: int, timestamps: Collection[str]) -> Event:
         try:
-            return Event(parse_json(self._events.text(number)), timestamps)
+            return Event(self._events.parse(number), timestamps)
         except RowError as error:
             raise error.at_row(number) from error
 
@@ -303,7 +302,9 @@ def _open_texts(events: object) -> JsonSource | LineSource | None:
     if isinstance(events, str):
         events = events.encode("utf-8", "surrogatepass")
     if isinstance(events, bytes | bytearray | memoryview | mmap):
-        return LineSource(JsonLines(events))
+        events = JsonLines(events)
+    if isinstance(events, JsonLines):
+        return LineSource(events)
     column = json_column(events) if isinstance(events, pa.Array | pa.ChunkedArray) else None
     return None if column is None else JsonSource(column)
 

@@ -19,7 +19,7 @@ from whimbrel.compiled.views import read_only
 from whimbrel.model.errors import RowError
 from whimbrel.model.event import AnyEvent
 from whimbrel.model.event_tables import read_events
-from whimbrel.model.json_text import JsonObject, parse_json
+from whimbrel.model.json_text import JsonObject
 from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_VALUES
 from whimbrel.ranks.arrow import numbers
 from whimbrel.ranks.column_layout import ColumnLayout, ColumnLeaf, layout, leaf_array
@@ -240,7 +240,7 @@ class EventEncoder:
         bad: Refused = {}
         for number in numbers:
             try:
-                objects[number] = parse_json(events.text(number))
+                objects[number] = events.parse(number)
             except RowError as error:
                 bad[number] = error
         left: Refused = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from mmap import mmap
@@ -13,6 +14,8 @@ from whimbrel.compiled.helpers import load_word
 from whimbrel.compiled.jit import kernel
 from whimbrel.compiled.views import read_only
 from whimbrel.model.event_tables import BOM
+from whimbrel.model.json_text import JsonObject, parse_json
+from whimbrel.model.limits import EVENT_BYTES
 from whimbrel.ranks.arrow import string_buffers
 from whimbrel.ranks.encoding.json_scan_kernels import first_byte
 
@@ -52,6 +55,11 @@ class JsonEvents:
         begin = int(self.begins[number])
         return b"{}" if begin < 0 else self.data[begin : int(self.ends[number])].tobytes()
 
+    def parse(self, number: int) -> JsonObject:
+        """The object of an event; JsonError or LimitExceeded if its text is none."""
+        EVENT_BYTES.check(int(self.ends[number] - self.begins[number]))  # before the text is copied
+        return parse_json(self.text(number))
+
     def within(self, first: int, count: int, size: int) -> int:
         """The end of the events from `first` on, at most `count` and at most `size` bytes of them, but at least one."""
         stop = min(first + count, len(self))
@@ -75,6 +83,8 @@ class JsonLines:
         self.data = read_only(np.frombuffer(text, np.uint8))
         start = len(BOM) if self.data[: len(BOM)].tobytes() == BOM else 0
         self._place = np.array([start, 1], np.int64)  # of the next line, and its number
+        self._taken: deque[tuple[int, JsonEvents]] = deque()  # with the number of the first event
+        self._count = 0
 
     @property
     def done(self) -> int:
@@ -85,7 +95,22 @@ class JsonLines:
         """The next lines: at most `count`, and no more after `size` bytes; None at the end."""
         begins, ends, lines = np.empty((3, count), np.int64)
         found = _split_lines(self.data, self._place, size, begins, ends, lines)
-        return JsonEvents(self.data, begins[:found], ends[:found], lines[:found]) if found else None
+        if not found:
+            return None
+        taken = JsonEvents(self.data, begins[:found], ends[:found], lines[:found])
+        self._taken.append((self._count, taken))
+        self._count += found
+        return taken
+
+    def find(self, number: int) -> JsonEvents:
+        """The event of a number, counted from the first line taken, as a batch of one."""
+        first, taken = next(one for one in reversed(self._taken) if one[0] <= number)
+        return taken.slice(number - first, number - first + 1)
+
+    def forget(self, number: int) -> None:
+        """Forget where the events before a number are."""
+        while self._taken and self._taken[0][0] + len(self._taken[0][1]) <= number:
+            self._taken.popleft()
 
 
 def json_texts(texts: Sequence[bytes | str]) -> JsonEvents:
