@@ -18,7 +18,7 @@ from whimbrel.lab.workloads import Workload, make
 from whimbrel.model.errors import WhimbrelError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from whimbrel.pipeline import Compiled
@@ -92,19 +92,18 @@ class QuoteStream:
 
     def compile(self, spark: SparkSession) -> Compiled:
         """Compile the alerts to the first version of the index."""
-        from whimbrel.pipeline import compile_index
-
-        return compile_index(self._alerts(spark), self.home / "index")
+        return self._compile(spark, [])
 
     def add_alert(self, spark: SparkSession) -> Compiled:
         """Compile a version of the index with one more alert, which most quotes match."""
+        return self._compile(spark, [self.added])
+
+    def _compile(self, spark: SparkSession, added: list[tuple[int, str]]) -> Compiled:
         from whimbrel.pipeline import compile_index
 
-        more = spark.createDataFrame([self.added], "id bigint, filter string")
-        return compile_index(self._alerts(spark).union(more), self.home / "index")
-
-    def _alerts(self, spark: SparkSession) -> DataFrame:
-        return spark.read.parquet(str(self.home / "subscriptions.parquet"))
+        alerts = spark.read.parquet(str(self.home / "subscriptions.parquet"))
+        more = spark.createDataFrame(added, "id bigint, filter string")
+        return compile_index(alerts.union(more), self.home / "index")
 
     def feed(self) -> QuoteFeed:
         """A thread that appends the quotes to the log."""

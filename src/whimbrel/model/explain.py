@@ -10,18 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from whimbrel.model import dialects
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.event import Event
+from whimbrel.model.event_schema import EventSchema
 from whimbrel.model.expression import Comparison
 from whimbrel.model.filter import Filter
 from whimbrel.model.values import NUMBER, TIMESTAMP, SortKey, Timestamp, Value
-
-if TYPE_CHECKING:
-    from whimbrel.model.event_schema import EventSchema
 
 Seen = tuple[Value | None, ...]
 

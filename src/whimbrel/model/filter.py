@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from whimbrel.model import dialects
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import AnyEvent, Event
+from whimbrel.model.event_schema import EventSchema
 from whimbrel.model.expression import Expression
 from whimbrel.model.normal_form import is_surely_small, normal_form
-
-if TYPE_CHECKING:
-    from whimbrel.model.event_schema import EventSchema
 
 
 class Filter:

@@ -18,9 +18,9 @@ from whimbrel.lab.measure.matching.engine import Engine, build
 from whimbrel.lab.measure.matching.match_tables import FILES, tables_of
 from whimbrel.lab.measure.matching.race import run_race
 from whimbrel.lab.measure.matching.rival import Answers, CannotTakePart, MatchesDiffer, Pairs, Rival
-from whimbrel.lab.measure.results import NoMarks, Verdict, no_progress
+from whimbrel.lab.measure.results import NoMarks, Verdict, default_folder, no_progress
 from whimbrel.lab.measure.timing import affordable
-from whimbrel.lab.measure.workload_cache import default_folder, workload_of
+from whimbrel.lab.measure.workload_cache import workload_of
 from whimbrel.lab.workloads import make
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from whimbrel.cli.bench.output import ScaleChoice, show_with_verdicts
 from whimbrel.cli.terminal.console import say
 from whimbrel.cli.terminal.options import Json
-
-if TYPE_CHECKING:
-    from whimbrel.lab.measure.results import Result, ResultTable
+from whimbrel.lab.measure.results import Result, ResultTable, no_progress, number
 
 
 def cliffs(
@@ -28,15 +26,12 @@ def cliffs(
 ) -> None:
     """Microseconds of every form of filter, event and index beside its plain neighbour, and which cost above 4 x."""
     from whimbrel.lab.measure.cliffs import FULL, SMALL, run
-    from whimbrel.lab.measure.results import no_progress
 
     result = run(FULL if scale is ScaleChoice.FULL else SMALL, form or (), no_progress if json else say)
     show_with_verdicts(result, _tables(result), None if output is None else output / "cliffs.json", json)
 
 
 def _tables(result: Result) -> list[ResultTable]:
-    from whimbrel.lab.measure.results import ResultTable, number
-
     note = f"Load average at the end: {result['machine']['load_at_end']}."
     loading = tuple(
         (row["form"], number(row["us"]), row["neighbour"], number(row["neighbour_us"]), *_ratio(row))

@@ -14,10 +14,10 @@ from whimbrel.cli.bench.output import ScaleChoice, show, show_with_verdicts
 from whimbrel.cli.bench.races import match, pipeline
 from whimbrel.cli.terminal.console import say, to_json
 from whimbrel.cli.terminal.options import Json
+from whimbrel.lab.measure.results import Result, ResultTable, no_progress
 
 if TYPE_CHECKING:
     from whimbrel.lab.measure.filter_parsing import Figure
-    from whimbrel.lab.measure.results import Result, ResultTable
 
 PartScale = Annotated[ScaleChoice, typer.Option("--scale", help="A minute, or the sizes that targets are for.")]
 
@@ -40,8 +40,6 @@ def language(
 
 def figures_table(figures: list[Figure]) -> ResultTable:
     """The figures with their spread."""
-    from whimbrel.lab.measure.results import ResultTable
-
     rows = tuple((name, unit, aim, *(f"{number:,.0f}" for number in numbers)) for name, unit, aim, *numbers in figures)
     return ResultTable("Reading filters", ("what", "unit", "aim", "median", "lowest", "highest"), rows)
 
@@ -53,15 +51,12 @@ def live(
 ) -> None:
     """Microseconds to change a large index and to match meanwhile, seconds to save and open it; near misses."""
     from whimbrel.lab.measure.live_changes import FULL, SMALL, run
-    from whimbrel.lab.measure.results import no_progress
 
     result = run(FULL if scale is ScaleChoice.FULL else SMALL, no_progress if json else say)
     show_with_verdicts(result, [_live_table(result)], None if output is None else output / "live.json", json)
 
 
 def _live_table(result: Result) -> ResultTable:
-    from whimbrel.lab.measure.results import ResultTable
-
     sizes = result["sizes"]
     title = f"An index of {sizes['subscriptions']:,} (near misses: {sizes['missed']:,}), us per call"
     columns = ("call", "calls", "median", "highest", "mean, merges included")
@@ -85,8 +80,6 @@ def spaces(
     json: Json = False,
 ) -> None:
     """Transitions per second in subject spaces: the paper's workload and geofences, beside a compiled scan."""
-    from whimbrel.lab.measure.results import no_progress
-
     progress = no_progress if json else say
     full = scale is ScaleChoice.FULL
     if transitions:
@@ -104,8 +97,6 @@ def spaces(
 
 
 def _transitions_table(result: Result) -> ResultTable:
-    from whimbrel.lab.measure.results import ResultTable
-
     sizes = result["sizes"]
     title = f"Transitions on Spark: {sizes['keys']:,} keys, {sizes['filters']:,} filters, medians of micro-batches"
     columns = ("rows", "batches", "notifications", "ms", "CPU ms", "lowest", "highest", "rows/s")
@@ -115,8 +106,6 @@ def _transitions_table(result: Result) -> ResultTable:
 
 
 def _spaces_tables(result: Result) -> list[ResultTable]:
-    from whimbrel.lab.measure.results import ResultTable
-
     columns = ("operation", "notifications", "us", "lowest", "highest", "scan us", "x scan")
     linear = result["linear"]
     note = (

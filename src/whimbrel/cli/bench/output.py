@@ -9,12 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from whimbrel.cli.terminal.console import say, to_json
-
-if TYPE_CHECKING:
-    from whimbrel.lab.measure.results import Progress, Result, ResultFiles, ResultTable
+from whimbrel.lab.measure.results import Progress, Result, ResultFiles, ResultTable, verdict_cells
 
 _QUIET_SECONDS = 10.0  # between two lines of progress where nothing can be written over
 _PAGE_WIDTH = 180  # where no terminal sets a width
@@ -105,8 +102,6 @@ def show(tables: Iterable[ResultTable]) -> None:
 
 def show_with_verdicts(result: Result, tables: list[ResultTable], file: Path | None, json: bool) -> None:
     """Write the result to `file` if one is given. Then print its JSON, or its tables and the verdicts on targets."""
-    from whimbrel.lab.measure.results import ResultTable, verdict_cells
-
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(to_json(result) + "\n")

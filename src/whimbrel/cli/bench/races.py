@@ -7,15 +7,13 @@ The rivals are those that are registered in `whimbrel.lab.measure`. `python -m b
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from whimbrel.cli.bench.output import Destination, ScaleChoice, shown_progress
 from whimbrel.cli.terminal.options import Json, names_of
-
-if TYPE_CHECKING:
-    from whimbrel.lab.measure.results import Result
+from whimbrel.lab.measure.results import BenchSettings, Result, default_folder
 
 Scale = Annotated[ScaleChoice, typer.Option("--scale", help="Minutes, or the sizes that targets are for.")]
 Rivals = Annotated[
@@ -54,8 +52,6 @@ def match(
     from whimbrel.lab.measure.matching.match_run import run
     from whimbrel.lab.measure.matching.match_tables import FILES
     from whimbrel.lab.measure.matching.naive_loop import RIVALS
-    from whimbrel.lab.measure.results import BenchSettings
-    from whimbrel.lab.measure.workload_cache import default_folder
 
     to = Destination(output, page, json)
     to.check()
@@ -93,8 +89,6 @@ def pipeline(
     from whimbrel.lab.measure.pipeline.pipeline_run import run
     from whimbrel.lab.measure.pipeline.pipeline_tables import FILES
     from whimbrel.lab.measure.pipeline.spark_rival import SPARK_RIVALS
-    from whimbrel.lab.measure.results import BenchSettings
-    from whimbrel.lab.measure.workload_cache import default_folder
 
     to = Destination(output, page, json)
     to.check()

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from whimbrel.cli.pipeline import options
+from whimbrel.cli.pipeline.job_display import JobDisplay
+from whimbrel.cli.pipeline.session import check_output, running_spark, settings_of
 from whimbrel.cli.terminal.console import print_table, to_json
 from whimbrel.cli.terminal.options import Json, Timestamps, names_of
 from whimbrel.cli.terminal.outputs import check_outputs
-from whimbrel.pipeline.connectors.staged_outputs import OutputFormat
+from whimbrel.pipeline.connectors.files import recognise
+from whimbrel.pipeline.connectors.staged_outputs import OutputFormat, format_of
 
 if TYPE_CHECKING:
     from whimbrel.pipeline.jobs.batch_job import RunJob
@@ -63,9 +66,6 @@ def run(
     Output appears when it is complete. Exit status: 0 all good, 1 some input was refused or the run failed, 2 wrong
     usage.
     """
-    from whimbrel.cli.pipeline.job_display import JobDisplay
-    from whimbrel.cli.pipeline.session import running_spark, settings_of
-    from whimbrel.pipeline.connectors.files import recognise
     from whimbrel.pipeline.connectors.sinks import StreamOptions
     from whimbrel.pipeline.jobs.batch_job import RunJob, is_index, run_batch
     from whimbrel.pipeline.jobs.event_source import EventInput
@@ -121,8 +121,6 @@ def explain(
     settings: options.Settings = None,
 ) -> None:
     """Show how `run` would match: the index version, the plan and why, and the columns that are read."""
-    from whimbrel.cli.pipeline.session import running_spark, settings_of
-    from whimbrel.pipeline.connectors.files import recognise
     from whimbrel.pipeline.jobs.event_source import EventInput, read_events
 
     source = EventInput(events, recognise(events, from_), list(names_of(key)) or None, schema)
@@ -138,9 +136,6 @@ def explain(
 
 def _check_outputs(job: RunJob, checkpoint: str | None) -> None:
     """Refuse places that are taken before Spark is started."""
-    from whimbrel.cli.pipeline.session import check_output
-    from whimbrel.pipeline.connectors.staged_outputs import format_of
-
     overwrite = job.overwrite
     places = {"--rejects": job.rejects}
     if checkpoint is None:

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from whimbrel.lab.measure.machine import load
-from whimbrel.lab.measure.workload_cache import Scale, default_folder
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.storage.atomic import replace_file
 
 Result = Mapping[str, Any]
 Progress = Callable[[str], None]
+Scale = Literal["small", "full"]
+"""How large workloads are: for a look in minutes, or the sizes that targets are for."""
 
 
 def no_progress(text: str) -> None:
     """Say nothing."""
+
+
+def default_folder() -> Path:
+    """Where generated workloads are kept: `whimbrel/workloads` in the user's folder for caches."""
+    root = os.environ.get("XDG_CACHE_HOME")
+    return (Path(root) if root else Path.home() / ".cache") / "whimbrel" / "workloads"
 
 
 @dataclass(frozen=True, slots=True)

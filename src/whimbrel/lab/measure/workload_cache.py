@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Literal
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -14,16 +12,8 @@ import pyarrow.parquet
 from whimbrel.lab.workloads import Workload, make
 from whimbrel.storage.atomic import place_directory
 
-Scale = Literal["small", "full"]
-"""How large workloads are: for a look in minutes, or the sizes that targets are for."""
 Parameters = dict[str, int | float]
 """The parameters of a workload by name."""
-
-
-def default_folder() -> Path:
-    """`whimbrel/workloads` in the user's folder for caches."""
-    root = os.environ.get("XDG_CACHE_HOME")
-    return (Path(root) if root else Path.home() / ".cache") / "whimbrel" / "workloads"
 
 
 def workload_of(name: str, parameters: Parameters, folder: Path) -> Workload:

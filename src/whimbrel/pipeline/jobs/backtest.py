@@ -12,8 +12,9 @@ from collections.abc import Collection
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import DataType, StringType, StructType, TimestampType
 
@@ -26,9 +27,6 @@ from whimbrel.pipeline.index.workers import open_version
 from whimbrel.pipeline.spark.expressions import column, literal, name
 from whimbrel.pipeline.stages.conform.exact_cast import exact_cast
 from whimbrel.pipeline.stages.match.match import match
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 Relation = Literal["same", "covers", "covered by", "overlaps"]
 

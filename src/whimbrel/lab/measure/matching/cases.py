@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from whimbrel.lab.measure.results import check_names
-from whimbrel.lab.measure.workload_cache import Parameters, Scale
+from whimbrel.lab.measure.results import Scale, check_names
+from whimbrel.lab.measure.workload_cache import Parameters
 
 
 @dataclass(frozen=True, slots=True)

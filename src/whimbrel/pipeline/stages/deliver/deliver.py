@@ -13,18 +13,16 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
+from pyspark.sql.streaming.query import StreamingQuery
 
 from whimbrel.pipeline.connectors.sinks import FolderSink, RecordedSink, Sink, StreamOptions, WriteRows
 from whimbrel.pipeline.errors import ColumnError, OptionError
 from whimbrel.pipeline.index.store import local_path
 from whimbrel.pipeline.spark.expressions import column, literal, name
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from pyspark.sql.streaming.query import StreamingQuery
 
 Target: TypeAlias = "str | os.PathLike[str] | Sink | WriteRows"
 Group = Literal["subscription", "event"]

@@ -13,14 +13,19 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyspark import SparkFiles
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import (
+    ExpiredTimerInfo,
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
 
 from whimbrel.pipeline.spark.transfer import ColumnTransfer
 from whimbrel.pipeline.stages.transitions import worker_cache
@@ -29,9 +34,6 @@ from whimbrel.pipeline.stages.transitions.worker_cache import CachedBucket
 from whimbrel.publications.publications import Publications, table_from_bytes, table_to_bytes
 from whimbrel.publications.rules import TransitionRules
 from whimbrel.publications.updates import KEY, UpdateFormat
-
-if TYPE_CHECKING:
-    from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValues
 
 CONTROL, CELL = "version", "content"
 """The columns of input rows beside the bucket: a new version of the index, or updates."""
