@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,18 +147,7 @@ def test_what_is_refused_is_said_counted_and_written_and_nothing_is_lost(whimbre
         file.write("\n".join([*bad, ""]))
     lines = [json.dumps({"event_id": n, "price": 200}) for n in range(5)]
     (folder / "events.jsonl").write_text("\n".join([*lines, "[1]", '{"event_id": 9, ', "", lines[0]]))
-    arguments = [
-        "-e",
-        "events.jsonl",
-        "-s",
-        "subs.jsonl",
-        "-o",
-        "out",
-        "--rejects",
-        "bad.jsonl",
-        "--dead-letters",
-        "dead",
-    ]
+    arguments = shlex.split("-e events.jsonl -s subs.jsonl -o out --rejects bad.jsonl --dead-letters dead")
     result = whimbrel("pipeline", "run", *arguments, status=1)
     for text in ("subs.jsonl: subscription half: Expected an attribute or a literal", "  price <\n         ^"):
         assert text in result.stderr
@@ -177,18 +167,7 @@ def test_a_schema_makes_types_and_dead_letters(whimbrel: Command, folder: Path) 
     lines = [{"event_id": 1, "price": 100}, {"event_id": 2, "price": "100"}, {"event_id": 3, "price": 200, "more": 1}]
     write_lines(folder / "events.jsonl", lines)
     (folder / "schema.ddl").write_text("event_id BIGINT NOT NULL,\n price DOUBLE")
-    arguments = [
-        "-e",
-        "events.jsonl",
-        "-s",
-        "subs.jsonl",
-        "-o",
-        "out",
-        "--schema",
-        "schema.ddl",
-        "--dead-letters",
-        "dead",
-    ]
+    arguments = shlex.split("-e events.jsonl -s subs.jsonl -o out --schema schema.ddl --dead-letters dead")
     result = whimbrel("pipeline", "run", *arguments, "--form", "lists", "--json", status=1)
     assert result.summary["rejected"] == {"events": 1}
     assert pq.read_table(folder / "out").sort_by("event_id").to_pylist() == [
@@ -204,20 +183,7 @@ def test_a_schema_makes_types_and_dead_letters(whimbrel: Command, folder: Path) 
 def test_a_stream_goes_on_where_it_was_with_new_subscriptions_and_then_old_versions_go(
     whimbrel: Command, folder: Path
 ) -> None:
-    arguments = [
-        "pipeline",
-        "run",
-        "--stream",
-        "--once",
-        "-e",
-        "in",
-        "-s",
-        "subs.jsonl",
-        "-o",
-        "out",
-        "--index",
-        "index",
-    ]
+    arguments = shlex.split("pipeline run --stream --once -e in -s subs.jsonl -o out --index index")
     write_lines(folder / "in" / "1.jsonl", EVENTS[:2])
     first = whimbrel(*arguments, "--json")
     batch, summary = (json.loads(line) for line in first.stdout.splitlines())
