@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 import sysconfig
-from ctypes import c_uint8, c_uint64, c_void_p, pythonapi, sizeof
+from ctypes import c_uint8, c_uint64, c_void_p, pythonapi, sizeof, string_at
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ from numba.core import cgutils
 from whimbrel.compiled.intrinsics import in_kernels
 from whimbrel.compiled.plain import is_plain
 
+BYTES_AT = bytes.__basicsize__ - 1
+"""Byte offset of its content in an object of bytes."""
 TYPE_AT, STATE_AT = 8, 32
 """Byte offsets in an object: of its type, and, in a text, of the bits that say how it is stored."""
 
@@ -121,6 +123,9 @@ def _ascii_bit() -> int:
     return bits if bits.bit_count() == 1 else 0
 
 
+_SAMPLE = b"some bytes"
+
+
 def _is_readable() -> bool:
     if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED"):
         return False
@@ -128,7 +133,10 @@ def _is_readable() -> bool:
         return False
     samples: list[object] = ["text", 7, 1 << 80, 0.5, [], None, True, False, {}, b"bytes"]
     types_are_there = all(c_uint64.from_address(id(one) + TYPE_AT).value == id(type(one)) for one in samples)
-    return types_are_there and _ascii_bit() != 0 and all(hasattr(pythonapi, name) for name in _NAMES)
+    content_is_there = string_at(id(_SAMPLE) + BYTES_AT, len(_SAMPLE)) == _SAMPLE
+    return (
+        content_is_there and types_are_there and _ascii_bit() != 0 and all(hasattr(pythonapi, name) for name in _NAMES)
+    )
 
 
 READABLE = not is_plain() and _is_readable()

@@ -65,6 +65,25 @@ def agree(encoder: EventEncoder, texts: Sequence[bytes], timestamps: Sequence[st
         assert outcome == reference(encoder, text, timestamps), text
 
 
+def agree_alone(index: Index, texts: Sequence[bytes]) -> None:
+    """A text alone matches what its object matches, or is refused as it is."""
+
+    def matched(event: Any) -> object:
+        try:
+            return index.match(event)
+        except WhimbrelError as error:
+            return type(error), str(error)
+
+    for text in texts:
+        try:
+            expected = matched(parse_json(text))
+        except WhimbrelError as error:
+            expected = type(error), str(error)
+        assert matched(text) == expected, text
+        found = sorted(index.match_batch([text], errors=[])["subscription"].to_pylist())
+        assert found == (expected if isinstance(expected, list) else [])
+
+
 def left(encoder: EventEncoder, text: bytes, timestamps: Sequence[str] = ()) -> bool:
     """Whether the kernel leaves a text to Python."""
     reader = encoder._json_reader(frozenset(timestamps))
@@ -111,6 +130,18 @@ def test_reads(encoder: EventEncoder, text: str) -> None:
 def test_leaves_to_python(encoder: EventEncoder, text: str) -> None:
     agree(encoder, [text.encode(), b'{"a": 1}'])
     assert left(encoder, text.encode())
+
+
+def test_a_text_alone_is_read_as_its_object() -> None:
+    index = Index(["t"])
+    filters = ["a = 1", "a = 'x'", "a = '\xe9'", "b >= 0.5", "d.x = 3", "d.e.x = 'deep'", "t > TIMESTAMP '1970-01-01'"]
+    filters += ["a IS NULL", "b IS MISSING", "a LIKE '%y%'", "a CONTAINS ALL (1, 2)", "big = 1152921504606846977"]
+    filters += ["a NOT LIKE '%x%'", "d.x = 3 AND d.e.x = 'deep'", "b = 1e400", "b = 1e23", "\xfcber = 1"]
+    index.add_many(enumerate(filters))
+    more = ['{"a": "say \\"hi\\" why"}', '{"a": ["y", "x"]}', json.dumps({"a": "\n" * 9_000 + "y"})]
+    more += [json.dumps({"a": [*range(2_000)], "b": [0.1 + i / 3 for i in range(200)]}), '{"t": "1970-01-02"}']
+    agree_alone(index, [text.encode() for text in (*more, *GOOD, *LEFT)])
+    assert index.match('{"a": "\xe9"}') == index.match({"a": "\xe9"})
 
 
 def test_every_byte_in_a_string_and_in_a_key(encoder: EventEncoder) -> None:

@@ -102,7 +102,7 @@ class EventEncoder:
     @cached_property
     def single_events(self) -> SingleEventEncoder:
         """The encoder of single events."""
-        return SingleEventEncoder(self.dictionary, self._fragments)
+        return SingleEventEncoder(self.dictionary, self._fragments, self._json_reader)
 
     def encode_table(self, table: pa.Table | pa.RecordBatch, timestamps: Collection[str] = ()) -> EncodedEvents:
         """Encode the rows of a table; texts of the attributes in `timestamps` are read as timestamps."""

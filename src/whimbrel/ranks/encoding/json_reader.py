@@ -12,10 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.compiled.jit import kernel
+from whimbrel.compiled.python_objects import BYTES_AT, READABLE
 from whimbrel.compiled.views import words_of
 from whimbrel.ranks.dictionary import Dictionary
 from whimbrel.ranks.encoding.json_events import JsonEvents
 from whimbrel.ranks.encoding.json_kernels import (
+    FOR_PYTHON,
+    FULL,
     JSON_STATE,
     LEFT,
     NOTES,
@@ -33,7 +36,7 @@ from whimbrel.ranks.encoding.json_names import (
     JsonNames,
     build_names,
 )
-from whimbrel.ranks.kernel_arrays import END_AT, ENTRIES, NUMBERS, READING, Numbers, Reading, make_entries
+from whimbrel.ranks.kernel_arrays import END_AT, ENTRIES, NUMBERS, READING, Entries, Numbers, Reading, make_entries
 
 _KEPT = 1 << 20
 """Entries of buffers that are kept for the next batch, at most."""
@@ -65,12 +68,13 @@ class JsonBuffers:
         self._fixed = [*words_of(NUMBERS, numbers), *words_of(READING, reading)]
         self._name_words = words_of(NAMES, names)
         self.words = np.zeros(END_AT, np.int64)
-        one = np.zeros((2, 2), np.int64)
+        none = np.empty(0, np.int64)
+        self._single: tuple[JsonState, np.ndarray] | None = None
         self._state = JsonState(
-            begins=one[0, :1],
-            ends=one[0, 1:],
-            offsets=one[1],
-            states=np.zeros(1, np.uint8),
+            begins=none,
+            ends=none,
+            offsets=none,
+            states=np.empty(0, np.uint8),
             counters=np.zeros(5, np.int64),
             seen=np.zeros(self._targets, np.int64),
             stack=np.zeros((66, 3), np.int64),
@@ -111,7 +115,7 @@ class JsonBuffers:
             if done == count:
                 break
             state = self._grown(state, int(state.offsets[done]))
-        self._state = state
+        self._state, self._single = state, None
         used = int(state.offsets[count])
         attrs, cells = self.entries.attrs[:used], self.entries.cells[:used]
         for entry, begin, end in state.unread[: state.counters[UNREAD_FLOATS]].tolist():
@@ -119,12 +123,54 @@ class JsonBuffers:
         notes = _notes(state, events.data) if state.counters[NOTES] else None
         return JsonEntries(attrs, cells, state.offsets, np.flatnonzero(state.states == LEFT), notes)
 
-    def _grown(self, state: JsonState, used: int) -> JsonState:
-        """Double the buffers that may be full, and keep what they hold."""
+    def read_one(self, text: bytes, words: np.ndarray, entries: Entries) -> int:
+        """Read one text to `entries`, which are among the `words`. Returns their number, FULL or FOR_PYTHON.
+
+        FULL: larger entries may help.
+        """
+        state, json_words = self._single or self._make_single()
+        state.ends[0] = len(text)
+        state.counters[NOTES:] = 0
+        address = id(text) + BYTES_AT if READABLE else np.frombuffer(text, np.uint8).ctypes.data
+        if not read_json(words, json_words, address, len(text), 0, 1):
+            larger = self._grown(self._state, 0, max(2, len(text) // len(self._state.texts) + 1))
+            self._state, self._single = larger, None
+            return FULL
+        if state.states.item(0) == LEFT:
+            return FOR_PYTHON
+        if state.counters.item(UNREAD_FLOATS):
+            for entry, begin, end in state.unread[: state.counters[UNREAD_FLOATS]].tolist():
+                entries.cells[entry] = float(text[begin:end])
+        return int(state.offsets.item(1))
+
+    def _make_single(self) -> tuple[JsonState, np.ndarray]:
+        """The state, with its words, in which one text is read."""
+        one = np.zeros((2, 2), np.int64)
+        state = self._state._replace(begins=one[0, :1], ends=one[0, 1:], offsets=one[1], states=np.zeros(1, np.uint8))
+        self._single = state, np.array([*self._name_words, *words_of(JSON_STATE, state)], np.int64)
+        return self._single
+
+    @property
+    def has_notes(self) -> bool:
+        """Whether patterns look at some value of the text that was read last."""
+        return bool(self._state.counters.item(NOTES))
+
+    def noted_texts(self, text: bytes) -> list[tuple[int, str]]:
+        """The strings of the text read last that patterns look at, each with its entry."""
+        state = self._state
+        found = []
+        for entry, begin, size in state.notes[: state.counters[NOTES]].tolist():
+            if size >= 0:
+                data = text[begin : begin + size] if begin >= 0 else state.texts[-1 - begin :][:size].tobytes()
+                found.append((entry, data.decode()))
+        return found
+
+    def _grown(self, state: JsonState, used: int, times: int = 2) -> JsonState:
+        """Double the buffers that may be full, and keep what they hold; texts become so many times as large."""
         old = self.entries
         self._make_entries(2 * len(old.attrs))
         self.entries.attrs[:used], self.entries.cells[:used] = old.attrs[:used], old.cells[:used]
-        texts = np.concatenate([state.texts, np.empty_like(state.texts)])
+        texts = np.concatenate([state.texts, *[np.empty_like(state.texts)] * (times - 1)])
         notes, unread = (np.concatenate([rows, np.empty_like(rows)]) for rows in (state.notes, state.unread))
         return state._replace(texts=texts, notes=notes, unread=unread)
 

@@ -7,17 +7,19 @@ There are three readers, and each passes on what it cannot read: a compiled loop
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from whimbrel.compiled.python_objects import READABLE
 from whimbrel.model.event import AnyEvent, Event
+from whimbrel.model.json_text import parse_json
 from whimbrel.ranks.cells import RANK
 from whimbrel.ranks.dictionary import Dictionary
 from whimbrel.ranks.encoding.dict_kernels import FULL, HAS_TEXTS, IN_ARRAYS, read_dict
 from whimbrel.ranks.encoding.flat_events import Lanes, NotFlat
+from whimbrel.ranks.encoding.json_reader import JsonReader
 from whimbrel.ranks.encoding.name_table import EXACT_NUMBER, EXACT_TIME, PATTERN, TIME, NameTable
 from whimbrel.ranks.kernel_arrays import ARRAYS, TEXTS, Entries
 from whimbrel.ranks.lookup import Lookup
@@ -37,11 +39,17 @@ class _Names(NamedTuple):
 class SingleEventEncoder:
     """Reads single events for one dictionary. Safe to use from many threads."""
 
-    def __init__(self, dictionary: Dictionary, fragments: EventFragments | None) -> None:
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        fragments: EventFragments | None,
+        json_reader: Callable[[frozenset[str]], JsonReader],
+    ) -> None:
         self._dictionary = dictionary
         self._ids = dictionary.sources
         self._lookup = dictionary.lookup
         self._fragments = fragments
+        self._json_reader = json_reader
         self._names: _Names | None = None
 
     def read(
@@ -58,6 +66,8 @@ class SingleEventEncoder:
         Returns the number of entries written, or FULL; how the event is coupled, or 0; and the arrays of objects that
         it has, as in `EncodedEvents`.
         """
+        if isinstance(event, bytes | str):
+            return self._read_json(event, timestamps, words, entries, attrs, cells)
         if type(event) is not dict or not READABLE:
             return 0, self.append(event, timestamps, attrs, cells), None
         names = self._names
@@ -79,6 +89,46 @@ class SingleEventEncoder:
         if count & HAS_TEXTS:
             mark |= self._append_derived(entries, written, attrs, cells)
         return written, mark | bool(arrays), arrays
+
+    def _read_json(
+        self,
+        text: bytes | str,
+        timestamps: frozenset[str],
+        words: np.ndarray,
+        entries: Entries,
+        attrs: array[int],
+        cells: list[float],
+    ) -> tuple[int, int, Collection[str] | None]:
+        """`read` a JSON text."""
+        reader = self._json_reader(timestamps)
+        data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+        if reader.is_able:
+            buffers = reader.take()
+            try:
+                count = buffers.read_one(data, words, entries)
+                if count == FULL:
+                    return FULL, 0, None
+                if count >= 0:
+                    noted = buffers.noted_texts(data) if buffers.has_notes else ()
+                    return count, self._append_noted(noted, entries, count, attrs, cells) if noted else 0, ()
+            finally:
+                reader.give_back(buffers)
+        return self.read(parse_json(text), timestamps, words, entries, attrs, cells)
+
+    def _append_noted(
+        self, noted: Sequence[tuple[int, str]], entries: Entries, count: int, attrs: array[int], cells: list[float]
+    ) -> int:
+        """Append what is derived from texts, each with its entry; return how the event is coupled."""
+        assert self._fragments is not None
+        own, is_null = entries.attrs[:count].tolist(), (entries.bits[:count] == RANK).tolist()
+        texts: dict[int, list[str]] = {}
+        for entry, text in noted:
+            texts.setdefault(own[entry], []).append(text)
+        mark = 0
+        for attr, its in texts.items():
+            values = sum(other == attr and not null for other, null in zip(own, is_null, strict=True))
+            mark |= self._fragments.append_texts(attr, its, values, attrs, cells)
+        return mark
 
     def append_rest(
         self,
@@ -105,20 +155,13 @@ class SingleEventEncoder:
 
     def _append_derived(self, entries: Entries, count: int, attrs: array[int], cells: list[float]) -> int:
         """Append what is derived from the texts that a kernel has kept; return how the event is coupled."""
-        assert self._fragments is not None
-        own, is_null = entries.attrs[:count].tolist(), (entries.bits[:count] == RANK).tolist()
-        texts: dict[int, list[str]] = {}
+        noted: list[tuple[int, str]] = []
         begin = 0
         for text in range(entries.items.item(TEXTS)):
             end = entries.text_ends.item(text + 1)
-            attr = own[entries.text_entries.item(text)]
-            texts.setdefault(attr, []).append(entries.text_data[begin:end].tobytes().decode())
+            noted.append((entries.text_entries.item(text), entries.text_data[begin:end].tobytes().decode()))
             begin = end
-        mark = 0
-        for attr, its in texts.items():
-            values = sum(other == attr and not null for other, null in zip(own, is_null, strict=True))
-            mark |= self._fragments.append_texts(attr, its, values, attrs, cells)
-        return mark
+        return self._append_noted(noted, entries, count, attrs, cells)
 
     def append(self, event: AnyEvent, timestamps: Collection[str], attrs: array[int], cells: list[float]) -> int:
         """Append the entries of one event; return how it is coupled, or 0."""
