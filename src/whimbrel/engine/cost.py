@@ -9,11 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from whimbrel.engine.access.explanation import plan
-from whimbrel.engine.intake.filter_columns import filter_columns
-from whimbrel.engine.live.segment_builder import build_from_parsed
+from whimbrel.engine.live.head import HeadEntry
+from whimbrel.engine.live.segment_builder import build_from_head
 from whimbrel.engine.live.subscription_set import SubscriptionSet
 from whimbrel.model.filter import Filter
 from whimbrel.ranks.clauses.clauses import split
@@ -54,7 +52,7 @@ def filter_cost(subscriptions: SubscriptionSet, filter: Filter) -> FilterCost:
     company = live[:: max(1, len(live) // COMPANY)][:COMPANY]
     filters = [filter, *(subscriptions.filter(row) for row in company.tolist())]
     sample = subscriptions.segments.sample
-    segment = build_from_parsed(filter_columns(filters), np.arange(len(filters), dtype=np.int32), sample)
+    segment = build_from_head([HeadEntry(row, one) for row, one in enumerate(filters)], sample)
     planned: dict[str, Any] = plan([segment], 0, 0, sample)
     conjunctions = tuple(
         ConjunctionCost(one["key"], tuple(one["attributes"]), one["share"]) for one in planned["conjunctions"]

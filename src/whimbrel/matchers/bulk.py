@@ -1,18 +1,19 @@
 """Many subscriptions at once, kept as columns of literals: no filter objects until somebody asks for one.
 
-A row of a group is owned by a place. Among the owner numbers of `conjunction_rows` it is ~place, which differs from
-the number of every conjunction.
+A row of a load is owned by a place. Among the owner numbers of `conjunction_rows` it is ~place, which differs from the
+number of every conjunction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whimbrel.language.columnar import ParsedMany, ShapeGroup, Term, parse_many
+from whimbrel.language.columnar.parsing import parse_many
+from whimbrel.language.columnar.terms import Conjunctions, ParsedMany, Term
 from whimbrel.matchers.base import BaseMatcher, id_and_filter_lists
 from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.matchers.conjunction_rows import GONE
@@ -27,27 +28,25 @@ _CONSTRUCTS = {"range": "ranges", "excluded": "exclusions"}
 
 
 class Bulk:
-    """Groups of rows with their places; removed places stay in the columns and are left out of later builds."""
+    """Loads of rows, whose numbers are places; removed places stay in the columns and are left out of later builds."""
 
     def __init__(self) -> None:
-        self.groups: list[ShapeGroup] = []
+        self.loads: list[Conjunctions] = []
         self.removed: set[int] = set()
         self.attributes: set[str] = set()
         self.conjunctions = 0
+        self._texts: dict[int, tuple[str, str]] = {}  # by place, with the dialect
 
-    def add(self, group: ShapeGroup) -> None:
-        """Take the rows of a group; their numbers are places."""
-        self.groups.append(group)
-        self.attributes |= {term.attribute for terms in group.shape.conjunctions for term in terms}
-        self.conjunctions += len(group.rows) * len(group.shape.conjunctions)
+    def add(self, load: Conjunctions, texts: Sequence[str], dialect: str, first: int) -> None:
+        """Take the rows of a load; the place of a row is its number behind `first`."""
+        self.loads.append(replace(load, rows=first + load.rows))
+        self.attributes |= {group.term.attribute for group in load.groups}
+        self.conjunctions += len(load.rows)
+        self._texts.update((first + row, (texts[row], dialect)) for row in load.rows.tolist())
 
     def filter(self, place: int) -> Filter:
         """The filter of a place."""
-        for group in self.groups:
-            index = int(np.searchsorted(group.rows, place))
-            if index < len(group.rows) and group.rows[index] == place:
-                return group.filter(index)
-        raise KeyError(place)
+        return Filter.parse(*self._texts[place])
 
     def owners(self, places: int) -> Int32s:
         """The owner of each of so many places: ~place, or `GONE` for a removed one."""
@@ -78,12 +77,15 @@ class BulkMatcher(BaseMatcher):
             parsed = ParsedMany(len(given), filters={row: self._parse(one, dialect) for row, one in enumerate(given)})
         if parsed.errors:
             raise parsed.errors[0][1]
-        filters, groups = dict(parsed.filters), []
-        for group in parsed.groups:
-            if is_columnar(group, self.capabilities):
-                groups.append(group)
-            else:
-                filters.update((int(row), group.filter(index)) for index, row in enumerate(group.rows))
+        filters = dict(parsed.filters)
+        loads: list[Conjunctions] = []
+        for one in parsed.conjunctions:
+            is_kept = np.zeros(len(given), np.bool_)
+            is_kept[one.rows] = True
+            is_kept[_other_rows(one, self.capabilities)] = False
+            loads.append(one.only(is_kept))
+            rest = np.unique(one.rows[~is_kept[one.rows]])
+            filters.update((row, Filter.parse(texts[row], dialect)) for row in rest.tolist())
         first = len(self._ids)
         with self._all_or_nothing():
             for row in sorted(filters):
@@ -93,9 +95,9 @@ class BulkMatcher(BaseMatcher):
             self._places.update(zip(ids, range(first, first + len(ids)), strict=True))
             self._ids += ids
             self._kind = kind
-        for group in groups:
-            self._bulk.add(replace(group, rows=first + group.rows))
-        self._loaded = self._loaded or bool(groups)
+        for one in loads:
+            self._bulk.add(one, texts, dialect, first)
+        self._loaded = self._loaded or bool(loads)
         self._changes += 1
 
     def remove(self, id: Id) -> None:
@@ -136,15 +138,28 @@ class BulkMatcher(BaseMatcher):
         assert self._bulk.removed <= set(range(len(self._ids)))
 
 
-def is_columnar(group: ShapeGroup, capabilities: Capabilities) -> bool:
-    """Whether every constraint of the group is a plain set of values that the matcher supports."""
-    return all(
-        terms and all(_construct(term) is not None and getattr(capabilities, str(_construct(term))) for term in terms)
-        for terms in group.shape.conjunctions
-    )
+def _other_rows(load: Conjunctions, capabilities: Capabilities) -> np.ndarray:
+    """The rows that are not one conjunction of plain sets that a matcher supports, one for each attribute."""
+    names: dict[str, int] = {}
+    attr = np.zeros(load.size, np.int64)
+    is_other, is_range = np.zeros(load.size, np.bool_), np.zeros(load.size, np.bool_)
+    for group in load.groups:
+        attr[group.places] = names.setdefault(group.term.attribute, len(names))
+        construct = _construct(group.term, group.lengths is not None)
+        is_other[group.places] = construct is None or not getattr(capabilities, construct)
+        is_range[group.places] = group.term.kind == "range"
+    number = np.repeat(np.arange(len(load.rows)), load.counts)
+    of = number * len(names) + attr[load.uses]
+    order = np.argsort(of, kind="stable")
+    twice = order[1:][
+        (of[order[1:]] == of[order[:-1]]) & ~(is_range[load.uses[order[1:]]] & is_range[load.uses[order[:-1]]])
+    ]
+    several = np.flatnonzero(np.diff(load.rows) == 0)
+    found: np.ndarray = load.rows[np.concatenate([number[is_other[load.uses]], number[twice], several])]
+    return found
 
 
-def _construct(term: Term) -> str | None:
+def _construct(term: Term, is_list: bool) -> str | None:
     if term.kind == "points":
-        return "equality" if len(term.operands) == 1 else "unions"
+        return "unions" if is_list or len(term.operands) > 1 else "equality"
     return _CONSTRUCTS.get(term.kind)

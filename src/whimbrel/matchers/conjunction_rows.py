@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whimbrel.compiled.jit import inlined
-from whimbrel.language.columnar import ShapeGroup
+from whimbrel.language.columnar.terms import Conjunctions
 from whimbrel.matchers.event_grid import EventGrid
 from whimbrel.matchers.runs import Int32s, Int64s, offsets, take_runs, unique_runs
 from whimbrel.model.conjunction import Conjunction
@@ -65,17 +65,17 @@ class ConjunctionRows:
 
 
 def compile_rows(
-    conjunctions: Sequence[tuple[int, Conjunction]], groups: Sequence[ShapeGroup], owners: Int32s
+    conjunctions: Sequence[tuple[int, Conjunction]], bulk: Sequence[Conjunctions], owners: Int32s
 ) -> ConjunctionRows:
-    """The rows of (owner, conjunction) pairs and of groups of literals, whose row r is owned by `owners[r]`.
+    """The rows of (owner, conjunction) pairs and of conjunctions in columns, whose row r is owned by `owners[r]`.
 
     Constraints must be plain: values to pick from, without patterns, set tests or tests for null.
     """
     names = {name for _, conjunction in conjunctions for name in conjunction.attributes}
-    names |= {term.attribute for group in groups for terms in group.shape.conjunctions for term in terms}
+    names |= {group.term.attribute for one in bulk for group in one.groups}
     sources: list[Source] = [_ConjunctionSource(sorted(names), conjunctions)]
-    if groups:
-        sources.append(ColumnSource(groups, owners))
+    if bulk:
+        sources.append(ColumnSource(bulk, owners))
     clauses = compile_clauses(sources)
     first = clauses.dictionary.rank_base
     start, items, owner = _live_rows(clauses)
@@ -107,6 +107,7 @@ class _ConjunctionSource:
     def __init__(self, names: Sequence[str], conjunctions: Sequence[tuple[int, Conjunction]]) -> None:
         self._names = names
         self._conjunctions = conjunctions
+        self.always = np.empty(0, np.int32)
 
     def constants(self, attributes: dict[str, int], gathered: list[Constants]) -> None:
         """Number the attributes and give the constants."""

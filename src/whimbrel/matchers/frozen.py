@@ -50,7 +50,7 @@ class FrozenMatcher(BulkMatcher):
 
     def freeze(self) -> None:
         """Compile everything that is stored."""
-        rows = compile_rows(list(self._conjunctions.items()), self._bulk.groups, self._bulk.owners(len(self._ids)))
+        rows = compile_rows(list(self._conjunctions.items()), self._bulk.loads, self._bulk.owners(len(self._ids)))
         order = self._build(rows)
         self._dictionary, self._encoder = rows.dictionary, EventEncoder(rows.dictionary)
         self._owner_start, self._owners = rows.owner_start, rows.owner

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from whimbrel.language.columnar.terms import large_texts
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -27,16 +29,9 @@ def large_strings(texts: Sequence[str]) -> pa.LargeStringArray:
     if len(texts) > FEW:
         return pa.array(texts, pa.large_string())
     try:
-        data = "".join(texts).encode()
-        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
-        if len(data) != lengths.sum():  # not all of them are ASCII
-            lengths = np.fromiter((len(text.encode()) for text in texts), np.int64, len(texts))
+        return large_texts(texts)
     except (TypeError, UnicodeEncodeError):
         return pa.array(texts, pa.large_string())
-    offsets = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.large_string(), len(texts), buffers)
 
 
 def numbers(values: np.ndarray) -> pa.Array:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 
 from whimbrel import Filter, Index, WhimbrelError
-from whimbrel.engine.intake import parsing
 from whimbrel.engine.intake.subscriptions import BadSubscriptions
 from whimbrel.model import dialects
 from whimbrel.model import expression as x
@@ -76,40 +71,6 @@ def test_a_load_that_is_refused_changes_nothing(load: Any, error: type[Exception
     index._check()
     index.add_many([(5, "a = 1"), (6, "a = 1")])
     assert index.match({"a": 1}) == [0, 5, 6]
-
-
-SCRIPT = """
-from whimbrel import Index
-from whimbrel.engine.intake import parsing
-parsing.PARALLEL_FROM, parsing.PARSE_AT_ONCE = 100, 50
-index = Index()
-told = []
-index.add_many(((id, f"a = {id % 7} AND b > {id}") for id in range(1_000)), progress=told.append)
-assert index.match({"a": 3, "b": 100}) == [id for id in range(100) if id % 7 == 3] and told[-1] == 1_000, told
-print("done")
-"""
-
-
-def test_a_plain_script_may_load_many(tmp_path: Path) -> None:
-    """Helper processes must not run the main module of the program again."""
-    (tmp_path / "script.py").write_text(SCRIPT)
-    done = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, check=False)
-    told = [line for line in done.stderr.splitlines() if "compiling the kernels" not in line]  # as a first use may say
-    assert (done.stdout, told) == ("done\n", [])
-
-
-@pytest.mark.parametrize("helper", ["", "raise SystemExit", "import sys; sys.stdin.buffer.read(9); print('x' * 99)"])
-def test_texts_that_a_helper_fails_to_parse_are_parsed_here(helper: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parsing, "PARALLEL_FROM", 10)
-    monkeypatch.setattr(parsing, "PARSE_AT_ONCE", 10)
-    monkeypatch.setattr(parsing, "_HELPER" if helper else "sys", helper or SimpleNamespace(executable="/none", path=[]))
-    texts = [f"a = {n}" if n % 10 else "a =" for n in range(95)]
-    told: list[int] = []
-    parsed = parsing.parse_in_parallel(texts, "sql", told.append, workers=3)
-    found = [row for group in parsed.groups for row in group.rows.tolist()]
-    found += [row for one in parsed.conjunctions for row in one.rows.tolist()]
-    assert sorted(found) == [row for row in range(95) if row % 10]
-    assert [row for row, _ in parsed.errors] == list(range(0, 95, 10)) and told[-1] == 95
 
 
 def test_a_refused_load_names_every_bad_row() -> None:

@@ -1,38 +1,47 @@
-"""Texts that are scanned mean what they mean when they are parsed one by one."""
+"""Texts that are scanned mean what they mean when they are parsed one by one, however they are written."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.language import texts as sql
 from tests.language.test_columnar import check
-from whimbrel.engine.intake import parsing as loads
-from whimbrel.engine.intake.parsing import parse_load, scan_load
 from whimbrel.lab.workloads import mixed
-from whimbrel.language.columnar import DictionaryStrings
-from whimbrel.language.sql import scan
-from whimbrel.model.errors import UnknownDialect
+from whimbrel.language.columnar import parsing
+from whimbrel.language.columnar.parsing import parse_many, scan_many
+from whimbrel.language.sql import scan, scan_kernels
+from whimbrel.language.sql.leaves import read_leaf
+from whimbrel.language.sql.lexer import RESERVED, tokens
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _scan_all() -> Iterator[None]:
-    before = loads.SCANNED_FROM, scan.RARE, scan.LONGEST, scan.SKELETON_BYTES
-    loads.SCANNED_FROM, scan.RARE = 1, 1
-    scan.LONGEST, scan.SKELETON_BYTES = 1 << 12, 1 << 14  # small ones are made faster
+    before = parsing.SCANNED_FROM, scan.LONGEST, scan.SKELETON_BYTES
+    parsing.SCANNED_FROM, scan.LONGEST, scan.SKELETON_BYTES = 1, 1 << 12, 1 << 14  # small ones are made faster
     yield
-    loads.SCANNED_FROM, scan.RARE, scan.LONGEST, scan.SKELETON_BYTES = before
+    parsing.SCANNED_FROM, scan.LONGEST, scan.SKELETON_BYTES = before
 
 
 def agrees(batch: list[str]) -> None:
-    check(parse_load(batch), batch)
-    repeated = batch * 3
-    check(parse_load(repeated), repeated)
+    check(parse_many(batch), batch)
+
+
+@st.composite
+def restyled(draw: st.DrawFn) -> str:
+    """A good text with other spaces and another case of its reserved words."""
+    out: list[str] = []
+    for word in tokens(draw(sql.texts)):
+        cases = [word.upper(), word.lower(), word.title()] if word.upper() in RESERVED else [word]
+        token = draw(st.sampled_from(cases))
+        needs_space = bool(out) and (out[-1][-1:].isalnum() or out[-1][-1:] in "_\"`'.") and token[:1] not in "(),=<>!"
+        out.append(
+            draw(st.sampled_from([" ", "\t", "\n ", "  "] if needs_space else ["", " ", "\r\n", "\x0b"])) + token
+        )
+    return "".join(out)
 
 
 plain = st.lists(sql.simple_predicates, min_size=1, max_size=4).map(" AND ".join)
@@ -42,18 +51,19 @@ numbers = st.one_of(
     st.floats(0, 1).map(repr),
     st.integers(0, 2**60).map(str),
     _decimals,
-    st.builds("{}e{}".format, _decimals, st.integers(-330, 3)),
+    st.builds("{}e{}".format, _decimals, st.integers(-330, 20)),
+    st.builds("{}e{}".format, st.integers(0, 10**6), st.integers(-30, 30)),
     st.builds("{}{}".format, _decimals, st.sampled_from(["e-", "E-5", "e-5x", "e-400", ".", "x", "é", "e5", "'", "_"])),
 )
 
 
 @given(st.lists(plain, min_size=1, max_size=6))
 def test_conjunctions_are_what_they_are_alone(batch: list[str]) -> None:
-    agrees(batch)
+    agrees(batch * 2)
 
 
-@given(st.lists(sql.simple_texts, min_size=1, max_size=5))
-def test_simple_texts_are_what_they_are_alone(batch: list[str]) -> None:
+@given(st.lists(restyled(), min_size=1, max_size=5))
+def test_spaces_and_case_make_no_difference(batch: list[str]) -> None:
     agrees(batch)
 
 
@@ -72,45 +82,49 @@ def test_literals_of_one_slot_may_be_anything(literals: list[str]) -> None:
     agrees([f"a = {literal} AND b IN ({literal}, 'x')" for literal in literals])
 
 
-def scanned(*batch: str) -> tuple[list[int], list[int]]:
-    """The rows that are conjunctions of predicates and those that are grouped whole; all are what they should be."""
-    check(parse_load(batch), list(batch))
-    parsed, _ = scan_load(batch, "sql")
-    grouped = [row for group in parsed.groups for row in group.rows.tolist()]
-    return [row for one in parsed.conjunctions for row in one.rows.tolist()], sorted(grouped)
+@given(st.lists(st.text("ab%_\\'\0\U0010ffff", max_size=6), min_size=1, max_size=8), st.sampled_from(["", "NOT "]))
+def test_patterns_of_one_slot_may_be_anything(patterns: list[str], negation: str) -> None:
+    quoted = [pattern.replace("'", "''") for pattern in patterns]
+    agrees(
+        [f"a {negation}{test} '{text}'" for text in quoted for test in ("LIKE", "STARTS WITH", "ENDS WITH", "RLIKE")]
+    )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a = 1",
-        "a = 1 AND b BETWEEN 2 AND 3 AND c IN ('x', 'y')",
-        "a BETWEEN -5 AND -2 AND b BETWEEN 1 AND +3",
-        "5 < d AND a BETWEEN 'x' AND 'y' AND b > 5 AND NOT c = 1",
-        "a = 0.30000000000000004 AND b > 3.6647972860570643e-05 AND c < 123456789012345.25",
-        "flag AND NOT other AND t CONTAINS 'x' AND u NOT IN (1, TRUE, 'it is')",
-        "a = ' AND ' AND b = 'x AND y' AND c = 'ü'",
-        "a  =  1  AND  b=2 AND c\t=3",
-    ],
-)
-def test_conjunctions_of_plain_predicates_are_cut(text: str) -> None:
-    assert scanned(text, "b = 2") == ([0, 1], [])
+def left(*batch: str) -> list[int]:
+    """The rows that are left to the parser; all are what they should be."""
+    check(parse_many(batch), list(batch))
+    return scan_many(batch, "sql")[1].tolist()
 
 
 @pytest.mark.parametrize(
     "text",
     [
         "TRUE",
-        "a > 1 AND a < 5",
+        "a = 1 AND b BETWEEN 2 AND 3 AND c IN ('x', 'y')",
+        "a BETWEEN -5 AND -2 AND b BETWEEN 1 AND +3 AND c NOT BETWEEN 'x' AND 'y'",
+        "5 < d AND 'x' >= e AND (5) = (d)",
+        "a = 0.30000000000000004 AND b > 3.6647972860570643e-05 AND c < 123456789012345.25 AND d = .5e3",
+        "flag AND NOT other AND t CONTAINS 'x' AND u NOT IN (1, TRUE, 'it is')",
+        "a = ' AND ' AND b = 'x AND y' AND c = 'ü' AND d = 'it''s'",
+        "a  =  1  and  b=2 AND\n c\t=3",
+        "a > 1 AND a < 5 AND a != 3 AND a NOT IN (2, 4)",
         "a = 1 OR b = 2 AND c = 'x'",
-        "(a = 1 AND b = 2)",
-        "a = 1 and b = 2",
-        "a = 1 AND t CONTAINS ALL ('x', 'y')",
-        "a = 1 AND b STARTS WITH 'x'",
+        "((a = 1) AND (b = 2 OR c = 3)) OR NOT (a = 5 AND NOT b = 6)",
+        "(a = 1 OR b = 2) AND (c = 3 OR d = 4) AND (e = 5 OR f = 6)",
+        "t CONTAINS ALL ('x', 'y') AND t CONTAINS ANY (1, 2) AND NOT t CONTAINS NONE (3) AND t NOT CONTAINS ANY (4, 5)",
+        "a IS NULL OR b IS NOT NULL OR c IS MISSING OR d is not missing",
+        "a STARTS WITH 'x' AND b ENDS WITH 'y' AND a NOT LIKE '%z%'",
+        "c LIKE 'x%y' AND d LIKE '_x%' AND d RLIKE 'a+b' AND e NOT RLIKE 'c'",
+        "ip IN CIDR '10.1.2.3/8' AND ip NOT IN CIDR '10.1.0.0/16' OR ip IN CIDR '::1'",
+        "at > TIMESTAMP '2026-01-01' AND at IN (TIMESTAMP '2026-01-02', TIMESTAMP '2026-01-03')",
+        "a IN (TIMESTAMP '2026-01-01', '2026-01-02')",
+        "a == 1 AND !b AND !(c = 1 OR d = 2) AND e IS TRUE AND f IS NOT NULL AND NOT !g",
+        "startswith(a, 'x') AND endswith(b, 'y') AND contains(c, '5%') AND d > DATE '2026-01-31'",
+        '"a b" = 1 AND `c` = 2 AND d."e.f".g = 3 AND all = 4',
     ],
 )
-def test_other_texts_with_a_columnar_form_are_grouped_whole(text: str) -> None:
-    assert scanned(text, "b = 2", text) == ([1], [0, 2])
+def test_every_form_is_scanned(text: str) -> None:
+    assert left(text, "b = 2") == []
 
 
 @pytest.mark.parametrize(
@@ -118,72 +132,93 @@ def test_other_texts_with_a_columnar_form_are_grouped_whole(text: str) -> None:
     [
         "",
         "a = b",
+        "1 < 2",
         "a =",
         "a = 'x",
         "a = 5'x'",
-        "a = 'it''s'",
-        '"a" = 1',
-        "`a` = 1",
         "é = 1",
-        "a = 1e3",
-        "a = .5",
-        "a = 5.",
         "a = 5x",
         "a = 1.2.3",
         "a = 1234567890123456",
+        "a = 1e999",
         "a = 0." + "0" * 100 + "1",
-        "a = TIMESTAMP '2026-01-01'",
-        "a LIKE 'x%'",
+        "a IN (1, NULL)",
+        "a LIKE '%'",
+        "a LIKE 'x!%' ESCAPE '!'",
+        "a NOT BETWEEN 1 AND 'x'",
+        "a IN (1, 2, 'x', 'y')",
+        "NOT t CONTAINS ALL (1, 2)",
+        "a = TIMESTAMP '0001-01-01'",
+        "a = TIMESTAMP 'yesterday'",
+        "a = DATE '2026-01-31T00:00:00Z'",
+        "lower(a) = 'x'",
+        "a ILIKE 'x%'",
+        "a <=> b",
+        "(lower) (a) = 'x'",
+        "!= 5",
+        "a IN CIDR '10.0.0.0/99'",
+        "(timestamp) '2026-01-01' < a",
+        "(a) (b)",
+        "a = (1 OR b = 2)",
+        "a BETWEEN 1",
+        "a BETWEEN 1 AND 2 AND",
+        "(a = 1) b = 2",
+        "()",
+        "a = 1)",
+        "(a = 1",
+        "NOT",
+        "a = 1 AND AND b = 2",
         "a = '" + "x" * (1 << 12) + "'",
+        "(" * 40 + "a" + ")" * 40,
+        " AND ".join(f"(a{n} = 1 OR b{n} = 2)" for n in range(9)),
     ],
 )
-def test_unusual_texts_are_left(text: str) -> None:
-    assert scanned("a = 1", text) == ([0], [])
+def test_other_texts_are_left_to_the_parser(text: str) -> None:
+    assert left("a = 1", text) == [1]
 
 
-def test_a_text_of_very_many_predicates_is_not_cut() -> None:
-    assert scanned(" AND ".join(f"a{n} = 1" for n in range(257)), "b = 2") == ([1], [0])
+def test_a_list_may_have_any_length() -> None:
+    numbers, texts = ", ".join, lambda n: ", ".join(f"'x{i}'" for i in range(n))
+    batch = [f"a IN ({numbers(map(str, range(n)))}) AND t CONTAINS ALL ({texts(n)})" for n in range(1, 30)]
+    assert left(*batch) == []
+    (found,) = parse_many(batch).conjunctions
+    assert len(found.groups) == 2
 
 
-def test_rare_wholes_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan, "RARE", 3)
-    assert scanned(*["a = 1 OR b = 2"] * 3, *["a = 1 OR c = 2"] * 2, "d = 1") == ([5], [0, 1, 2])
+def test_a_predicate_is_parsed_once_whatever_its_form() -> None:
+    read_leaf.cache_clear()
+    batch = [f"x = {n} AND y{n % 3} BETWEEN {n} AND 9 AND z{n % 5} IN ('{n}', 'q')" for n in range(60)]
+    batch += [text.replace(" AND ", "\nand ").replace("BETWEEN", "between").replace(" = ", "=") for text in batch]
+    assert left(*batch) == []
+    assert read_leaf.cache_info().misses <= 2 * (1 + 3 + 5)
 
 
-def test_texts_beyond_the_room_for_predicates_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_beyond_the_capacity_for_skeletons_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = [f"a{n} = 1 AND b = 2" for n in range(20)]
     monkeypatch.setattr(scan, "SKELETONS", 8)
-    assert scanned(*batch) == (list(range(7)), list(range(7, 15)))
+    assert left(*batch) == list(range(7, 20))
     monkeypatch.setattr(scan, "SKELETONS", 1 << 15)
     monkeypatch.setattr(scan, "SKELETON_BYTES", 20)
-    assert scanned(*batch) == ([0, 1], [2])
+    assert left(*batch) == list(range(2, 20))
+
+
+def test_limits_of_one_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "LONGEST", 1 << 16)
+    many = scan_kernels.LEAVES
+    assert left(" AND ".join(f"a{n % 9} != {n}" for n in range(many))) == []
+    assert left(" AND ".join(f"a{n % 9} != {n}" for n in range(many + 1))) == [0]
+    several = scan_kernels.CONJUNCTIONS
+    assert left(" OR ".join(f"a{n} = {n}" for n in range(several))) == []
+    assert left(" OR ".join(f"a{n} = {n}" for n in range(several + 1))) == [0]
 
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_chunks_and_threads_make_no_difference(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loads, "CHUNK", 300)
+    monkeypatch.setattr(parsing, "CHUNK", 300)
     batch = mixed(1_000, events=1).subscriptions["filter"].combine_chunks()
     told: list[int] = []
-    parsed, left = scan_load(batch, "sql", workers, told.append)
-    assert not len(left) and told == [300, 600, 900, 1_000] and len(parsed.conjunctions) == 4
+    parsed, rest = scan_many(batch, "sql", workers, told.append)
+    assert not len(rest) and told == [300, 600, 900, 1_000] and len(parsed.conjunctions) == 4
     check(parsed, batch.to_pylist())
     sliced = batch.slice(17, 400)
-    check(parse_load(sliced), sliced.to_pylist())
-
-
-def test_what_is_not_text_is_left() -> None:
-    for batch in (["a = 1", None], ["a = 1", b"a = 1"], ["a = 1", "\ud800"], [], [5]):
-        parsed, left = scan_load(batch, "sql")  # type: ignore[arg-type]
-        assert left.tolist() == list(range(len(batch))) and not parsed.conjunctions
-    broken = pa.array([b"a = '\xff'"]).cast(pa.binary()).view(pa.string())
-    assert scan_load(broken, "sql")[1].tolist() == [0]
-    assert scan_load(pa.array([1, 2]), "sql")[1].tolist() == [0, 1]
-    assert [row for row, _ in parse_load(["a = 1", None, "\ud800"]).errors] == [1, 2]  # type: ignore[list-item]
-    with pytest.raises(UnknownDialect):
-        parse_load(["a = 1"], "cobol")
-
-
-def test_words_are_a_sequence_of_strings() -> None:
-    words = DictionaryStrings(np.array([1, 0, 1], np.int32), pa.array(["x", "y"], pa.large_string()))
-    assert list(words) == ["y", "x", "y"] and len(words) == 3 and words[1] == "x"
-    assert list(words[1:]) == ["x", "y"] and "x" in words
+    check(parse_many(sliced), sliced.to_pylist())

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whimbrel.language.columnar import DictionaryStrings
+from whimbrel.language.columnar.terms import DictionaryStrings
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.clauses.literal_pools import LiteralPool
 from whimbrel.ranks.constants import Constants
@@ -35,7 +35,7 @@ _words = _texts.map(
 
 
 def agrees(columns: list[Any], type: int) -> None:
-    pool = LiteralPool(0, type)
+    pool = LiteralPool(0, 0, type)
     begins = [pool.add(column) for column in columns]
     constants = Constants()
     pool.give(constants)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from whimbrel.engine.intake.parsing import chosen, parse_in_parallel, parse_load
 from whimbrel.engine.intake.typed_filters import parse_typed
-from whimbrel.language.columnar import ParsedMany
+from whimbrel.language.columnar.parsing import chosen, parse_many
+from whimbrel.language.columnar.terms import ParsedMany
 from whimbrel.model.dialects import CANONICAL
 from whimbrel.model.errors import FilterError, UnknownDialect, WhimbrelError
 from whimbrel.model.event_tables import as_arrow
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from whimbrel.model.schema import Schema
+
+
+PARALLEL = True
+"""Whether to use more than one core."""
 
 
 class BadSubscriptions(WhimbrelError):
@@ -49,7 +54,8 @@ class Batch:
         if self.schema is not None:
             parsed = self._parse_typed(self.schema)
         elif isinstance(self.dialects, str):
-            parsed = parse_in_parallel(self.texts, self.dialects, progress)
+            cores = os.cpu_count() or 1 if PARALLEL else 1
+            parsed = parse_many(self.texts, self.dialects, cores, progress)
         else:
             parsed = _parse_mixed(self._text_list(), self.dialects)
         errors = _errors_of(parsed)
@@ -72,7 +78,7 @@ class Batch:
         for dialect, rows in by_dialect.items():
             try:
                 mine = self.texts if len(rows) == len(self.texts) else chosen(self.texts, rows)
-                parsed.take(parse_load(mine, dialect), rows)
+                parsed.take(parse_many(mine, dialect), rows)
             except UnknownDialect as error:
                 errors += [(row, error) for row in rows.tolist()]
         return parsed, sorted([*errors, *_errors_of(parsed)], key=lambda one: one[0])

@@ -26,7 +26,7 @@ from whimbrel.model.subscription import Id
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from whimbrel.language.columnar import ParsedMany
+    from whimbrel.language.columnar.terms import ParsedMany
     from whimbrel.model.schema import Schema
 
 FILTERS_KEPT = 16_384

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from whimbrel.language.sql.literals import name_text, value_text
@@ -14,7 +13,7 @@ from whimbrel.model.filter import Filter
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from whimbrel.language.columnar import Int64s, ParsedMany
+    from whimbrel.language.columnar.terms import Int64s, ParsedMany
     from whimbrel.language.sql.hints import SuspiciousName
     from whimbrel.model.conjunction import Conjunction
     from whimbrel.model.event_schema import EventSchema
@@ -57,12 +56,6 @@ class SqlDialect(Printer, Locating):
 
         return suspicious_names(text) if '"' in text else []
 
-    def parse_columns(self, texts: Sequence[str], split: bool = False) -> ParsedMany:
-        """The columnar form of many texts."""
-        from whimbrel.language.sql.bulk_parser import parse_columns
-
-        return parse_columns(texts, self.shapes, split)
-
     def scan_columns(self, texts: pa.LargeStringArray) -> tuple[ParsedMany, Int64s]:
         """The columnar form of the plain ones of many texts, by compiled loops, and the rows of the others."""
         from whimbrel.language.sql.scan import scan_columns
@@ -72,9 +65,9 @@ class SqlDialect(Printer, Locating):
     def is_scan_compiled(self) -> bool:
         """Whether the compiled loops are in memory or in the cache of the machine."""
         from whimbrel.compiled.warm_up import is_cold
-        from whimbrel.language.sql.scan_kernels import cut_texts
+        from whimbrel.language.sql.scan_kernels import scan_texts
 
-        return bool(getattr(cut_texts, "signatures", ())) or not is_cold(cut_texts)
+        return bool(getattr(scan_texts, "signatures", ())) or not is_cold(scan_texts)
 
 
 SQL = SqlDialect()

@@ -1,323 +1,360 @@
-"""Bulk loads: filters of a few shapes with their literals in columns, compiled without a filter object for each.
+"""Bulk loads: conjunctions of terms with their literals in columns, compiled without a filter object for each.
 
-A walk over the shapes writes a few numbers for each term (a descriptor) and collects the literal columns in pools, one
-for each attribute and type. Ranks are then found pool by pool, and one kernel writes the items of all rows. So a load
-of many small groups costs little more than one of a few large groups.
+A walk over the terms writes a few numbers for each (a descriptor) and collects the literal columns in pools, one for
+each attribute and type. Ranks are then found pool by pool, and `item_kernels` writes the items of all uses of terms and
+combines them: in a conjunction the sets of one attribute are intersected, and conjunctions of one row that differ in
+one set are united. So a load of many small groups costs little more than one of a few large groups.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.helpers import Integer
-from whimbrel.compiled.jit import helper, kernel
-from whimbrel.language.columnar import Conjunctions, Operand, ShapeGroup, Term
+from whimbrel.language.columnar.terms import Conjunctions, DictionaryStrings, Operand, TermGroup
+from whimbrel.model.constraint import Constraint
+from whimbrel.model.intervals import STRINGS, IntervalSet
+from whimbrel.model.patterns import Regex, parse_like
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
-from whimbrel.ranks.clauses.clauses import RANGE, SET, SHARED
-from whimbrel.ranks.clauses.compiler import ClauseItems, FilterSource, attribute_number
-from whimbrel.ranks.clauses.interval_sets import IntervalSets
+from whimbrel.ranks.arrow import large_strings
+from whimbrel.ranks.clauses.clauses import NO_RANGE, RANGE
+from whimbrel.ranks.clauses.compiler import ClauseItems, attribute_number
+from whimbrel.ranks.clauses.interval_sets import IntervalSets, joined, taken_sets
+from whimbrel.ranks.clauses.item_kernels import (
+    BLOCK_END,
+    CONSTANT,
+    EVERY,
+    EXCEPT,
+    FIXED,
+    IMPOSSIBLE,
+    LISTED,
+    MARK,
+    MEMBER,
+    OUTSIDE,
+    SPAN,
+    UNSURE,
+    Combined,
+    ItemArrays,
+    RankArrays,
+    SetArrays,
+    UseArrays,
+    combine,
+    write_items,
+)
 from whimbrel.ranks.clauses.literal_pools import LiteralPool
 from whimbrel.ranks.constants import Constants
-from whimbrel.ranks.dictionary import Dictionary
+from whimbrel.ranks.dictionary import Dictionary, derived_key
+from whimbrel.ranks.patterns.networks import EVERY_NETWORK, SOME_NETWORK, fragment_of
+from whimbrel.ranks.patterns.pattern_fragments import fragments_of
+from whimbrel.ranks.patterns.pattern_trie import EVERY_END, EVERY_INSIDE, SOME_END, SOME_INSIDE
 
 _TYPES = {"number": NUMBER, "string": STRING, "timestamp": TIMESTAMP}
-_BLOCK_END, _CONSTANT = -1, -2
 _BOOLEAN_RANKS = {False: 2, True: 4}
-_EXCLUDED = 2
-
-
-Items = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-"""Arrays: attribute, kind, low and high of each item."""
-_Places = dict[tuple[int, int], tuple[int, int]]
-_Place = Callable[[int, Operand], tuple[int, int]]
-"""Gives the pool of the operand of an attribute, and where its column begins there."""
-
-
-def column_sources(
-    groups: Sequence[ShapeGroup], index_rows: np.ndarray
-) -> tuple[list[ColumnSource | FilterSource], list[int]]:
-    """The sources of parsed groups, and the rows of filters that are always true; input row r is index_rows[r]."""
-    sources: list[ColumnSource | FilterSource] = []
-    always: list[int] = []
-    plain: list[ShapeGroup] = []
-    for group in groups:
-        if any(not terms for terms in group.shape.conjunctions):
-            always += index_rows[group.rows].tolist()
-        elif any(term.kind == "prefix" for terms in group.shape.conjunctions for term in terms):
-            filters = [group.filter(row) for row in range(len(group.rows))]
-            sources.append(FilterSource(index_rows[group.rows].tolist(), filters))
-        else:
-            plain.append(group)
-    if plain:
-        sources.append(ColumnSource(plain, index_rows))
-    return sources, always
+_FRAGMENT_ENDS = {
+    "suffix": (SOME_END, EVERY_END), "substring": (SOME_INSIDE, EVERY_INSIDE), "network": (SOME_NETWORK, EVERY_NETWORK)
+}  # fmt: skip
+_PATTERNS = {*_FRAGMENT_ENDS, "like", "regex"}
+_VALUE_KINDS = {"range", "outside", "points", "excluded", "prefix", *_PATTERNS}
+"""Terms that want a value to be picked: several of them on one attribute want the same value."""
+_FACTS = 14
+"""Numbers of a descriptor."""
+End = tuple[int, int]
+"""One end of a range: a pool and where the column begins in it, or a constant."""
 
 
 class ColumnSource:
-    """Filters of many shapes, their literals in columns."""
+    """Conjunctions of terms with their literals in columns. `always` has rows that all events match, after `parts`."""
 
-    def __init__(self, groups: Sequence[ShapeGroup], index_rows: np.ndarray) -> None:
-        self._groups = groups  # until their constants are given
-        self._rows = [group.rows for group in groups]
+    def __init__(self, conjunctions: Sequence[Conjunctions], index_rows: np.ndarray) -> None:
+        self._conjunctions = list(conjunctions)  # until their constants are given
         self._index_rows = index_rows
-        self._pools: list[LiteralPool] = []
-        self._blocks: list[tuple[int, int, int, int]] = []  # first row, rows, items per row, flags
-        self._items: list[tuple[int, ...]] = []
-        self._members: list[tuple[int, int]] = []  # pool and place of each member of a list
+        self._pools: dict[tuple[int, int], LiteralPool] = {}
+        self._descriptors: list[tuple[int, ...]] = []
+        self._members: list[End] = []
+        self._places: list[np.ndarray] = []
+        self._lengths: list[np.ndarray] = []
+        self._used = self._listed = self._spans = 0
+        self._longest = 2
+        self._width = np.zeros(sum(one.size for one in conjunctions), np.int32)
+        self.always: np.ndarray = np.empty(0, np.int32)
 
     def constants(self, attributes: dict[str, int], gathered: list[Constants]) -> None:
         """Number the attributes, and add the constants of each to the gathered ones."""
-        pools: dict[tuple[int, int], int] = {}
         first = 0
-        for group in self._groups:
-            rows = len(group.rows)
-            flags = SHARED if len(group.shape.conjunctions) > 1 else 0
-            places: _Places = {}
-
-            def place(
-                attr: int, operand: Operand, group: ShapeGroup = group, places: _Places = places
-            ) -> tuple[int, int]:
-                """The pool of an operand's column, and where the column begins in it."""
-                if operand.slot is None:
-                    return _CONSTANT, _BOOLEAN_RANKS[bool(operand.value)]
-                known = places.get((attr, operand.slot))
-                if known is None:
-                    type = _TYPES[group.shape.slot_types[operand.slot]]
-                    pool = pools.setdefault((attr, type), len(pools))
-                    if pool == len(self._pools):
-                        self._pools.append(LiteralPool(attr, type))
-                    known = places[attr, operand.slot] = pool, self._pools[pool].add(group.columns[operand.slot])
-                return known
-
-            for terms in group.shape.conjunctions:
-                width = 0
-                for term in terms:
-                    attr = attribute_number(term.attribute, attributes, gathered)
-                    width += self._describe(attr, term, place, width, group, gathered)
-                self._blocks.append((first, rows, width, flags))
-            first += rows
-        self._groups = ()
-        for pool in self._pools:
+        for one in self._conjunctions:
+            for group in one.groups:
+                self._add(group, first, attributes, gathered)
+            self._mark_joined(one, attributes, gathered)
+            first += one.size
+        for pool in self._pools.values():
             pool.give(gathered[pool.attr])
+        shift = np.cumsum([0, *(one.size for one in self._conjunctions)])
+        parts = zip(self._conjunctions, shift.tolist(), strict=False)
+        self._uses = np.concatenate([one.uses.astype(np.int64) + begin for one, begin in parts])
+        self._counts = np.concatenate([one.counts for one in self._conjunctions])
+        self._rows = np.concatenate([one.rows for one in self._conjunctions])
+        self._conjunctions = []
+
+    def _add(self, group: TermGroup, first: int, attributes: dict[str, int], gathered: list[Constants]) -> None:
+        """Describe a term, and give its columns to the pools; `first` is the place of the first use of the load."""
+        term = group.term
+        places = first + group.places
+        if term.kind in ("always", "never"):
+            if term.kind == "never":
+                self._describe(MARK, 0, places, IMPOSSIBLE, 0)
+            return
+        attr = attribute_number(term.attribute, attributes, gathered)
+        if term.kind in ("range", "outside", "prefix"):
+            self._add_range(group, attr, places, gathered)
+        elif term.kind in ("points", "excluded"):
+            self._add_list(group, attr, places, LISTED if term.kind == "points" else EXCEPT, RANGE)
+        elif term.kind in ("all", "any", "none"):
+            what = EVERY if term.kind == "all" else LISTED
+            self._add_list(group, attr, places, what, NO_RANGE if term.kind == "none" else MEMBER)
+            if term.kind == "none":
+                self._describe(FIXED, attr, places, RANGE, 1)
+        elif term.kind in _FRAGMENT_ENDS:
+            self._add_fragments(group, attr, places, attributes, gathered)
+        elif term.kind in ("like", "regex"):
+            self._add_patterns(group, attr, places, attributes, gathered)
+        else:  # IS [NOT] NULL, IS [NOT] MISSING
+            kind = NO_RANGE if term.kind in ("null", "missing") else RANGE
+            self._describe(FIXED, attr, places, kind, 0 if term.kind in ("missing", "present") else 1)
 
     def _describe(
-        self, attr: int, term: Term, place: _Place, width: int, group: ShapeGroup, gathered: list[Constants]
-    ) -> int:
-        """Write the descriptors of a term; return its number of items."""
-        block = len(self._blocks)
-        if term.kind == "range":
-            some = term.lower or term.upper
-            assert some is not None and some.slot is not None
-            type = _TYPES[group.shape.slot_types[some.slot]]
-            gathered[attr].ordered = gathered[attr].ordered or type == STRING
-            low = place(attr, term.lower) if term.lower else (_BLOCK_END, type)
-            high = place(attr, term.upper) if term.upper else (_BLOCK_END, type + 1)
-            above = int(term.lower is not None and not term.lower_inclusive)
-            below = int(term.upper is None or not term.upper_inclusive)
-            self._items.append((block, width, attr, RANGE, *low, above, *high, below))
-            return 1
-        if term.kind == "required" or (term.kind == "points" and len(term.operands) == 1):
-            for i, operand in enumerate(term.operands):
-                point = place(attr, operand)
-                self._items.append((block, width + i, attr, RANGE, *point, 0, *point, 0))
-            return len(term.operands)
-        begin = len(self._members)
-        self._members += [place(attr, operand) for operand in term.operands]
-        kind = SET if term.kind == "points" else _EXCLUDED
-        self._items.append((block, width, attr, kind, begin, len(term.operands), 0, 0, 0, 0))
-        return 1
+        self, what: int, attr: int, places: np.ndarray, *facts: int, lengths: np.ndarray | None = None
+    ) -> None:
+        """Write a descriptor: what to write, the attribute, its uses, and up to eight facts; count items and sets."""
+        row = (what, attr, self._used, len(places), -1 if lengths is None else self._listed, *facts)
+        self._descriptors.append((*row, *[0] * (_FACTS - len(row))))
+        self._places.append(places)
+        self._used += len(places)
+        size = facts[2] if what in (LISTED, EXCEPT, EVERY) else 1
+        self._longest = max(self._longest, size)
+        self._spans += (size + 1) * len(places)
+        if lengths is not None:
+            self._lengths.append(lengths)
+            self._listed += len(lengths)
+            self._longest = max(self._longest, int(lengths.max()))
+            self._spans += int(lengths.sum())
+        self._width[places] += (size if lengths is None else lengths) if what == EVERY else 1
+
+    def _pooled(self, attr: int, type: int, column: object) -> End:
+        pool = self._pools.setdefault((attr, type), LiteralPool(len(self._pools), attr, type))
+        return pool.number, pool.add(column)
+
+    def _operand(self, group: TermGroup, attr: int, operand: Operand) -> End:
+        """The pool of an operand's column, and where the column begins in it."""
+        if operand.slot is None:
+            return CONSTANT, _BOOLEAN_RANKS[bool(operand.value)]
+        return self._pooled(attr, _TYPES[group.types[operand.slot]], group.columns[operand.slot])
+
+    def _add_range(self, group: TermGroup, attr: int, places: np.ndarray, gathered: list[Constants]) -> None:
+        term = group.term
+        if term.kind == "prefix":
+            (column,) = group.columns
+            assert isinstance(column, DictionaryStrings)
+            low = self._pooled(attr, STRING, column)
+            high = self._pooled(attr, STRING, _mapped(column, _after_prefix))
+            gathered[attr].ordered = True
+            types = (0, 4) if term.negated else (STRING, TIMESTAMP)
+            self._describe(OUTSIDE if term.negated else SPAN, attr, places, *low, 0, *high, 1, *types)
+            return
+        some = term.lower or term.upper
+        assert some is not None and some.slot is not None
+        type = _TYPES[group.types[some.slot]]
+        gathered[attr].ordered = gathered[attr].ordered or type == STRING
+        low = self._operand(group, attr, term.lower) if term.lower else (BLOCK_END, type)
+        high = self._operand(group, attr, term.upper) if term.upper else (BLOCK_END, type + 1)
+        above = int(term.lower is not None and not term.lower_inclusive)
+        below = int(term.upper is None or not term.upper_inclusive)
+        what = OUTSIDE if term.kind == "outside" else SPAN
+        self._describe(what, attr, places, *low, above, *high, below, type, type + 1)
+
+    def _add_list(self, group: TermGroup, attr: int, places: np.ndarray, what: int, kind: int) -> None:
+        """Describe members: the operands, or cells of one column."""
+        begin, operands = len(self._members), group.term.operands
+        self._members += [self._operand(group, attr, operand) for operand in operands]
+        self._describe(what, attr, places, kind, begin, len(operands), lengths=group.lengths)
+
+    def _add_fragments(
+        self, group: TermGroup, attr: int, places: np.ndarray, attributes: dict[str, int], gathered: list[Constants]
+    ) -> None:
+        """Describe the test of a fragment, which is a member of the derived attribute."""
+        term = group.term
+        (column,) = group.columns
+        assert isinstance(column, DictionaryStrings)
+        derived = attribute_number(derived_key(term.attribute), attributes, gathered)
+        end = _FRAGMENT_ENDS[term.kind][term.negated]
+        is_network = term.kind == "network"
+        texts = _mapped(column, lambda text: (fragment_of(text) if is_network else text) + end)
+        self._members.append(self._pooled(derived, STRING, texts))
+        self._describe(LISTED, derived, places, NO_RANGE if term.negated else MEMBER, len(self._members) - 1, 1)
+        if term.negated:
+            self._describe(FIXED, attr, places, RANGE, 1)
+
+    def _add_patterns(
+        self, group: TermGroup, attr: int, places: np.ndarray, attributes: dict[str, int], gathered: list[Constants]
+    ) -> None:
+        """Describe patterns whose fragments are only necessary, or which have a prefix too; most must be verified."""
+        term = group.term
+        if term.negated:
+            self._describe(FIXED, attr, places, RANGE, 1)
+            self._describe(MARK, attr, places, UNSURE, 0)
+            return
+        (column,) = group.columns
+        assert isinstance(column, DictionaryStrings)
+        texts, number = column.distinct()
+        read = [_read_pattern(text, term.kind == "regex") for text in texts]
+        forms = [one.form for one in read]
+        for form in set(forms):
+            of_form = np.array([one == form for one in forms])
+            own = [one for one in read if one.form == form]
+            its_places = places[of_form[number]]
+            its_number = (np.cumsum(of_form) - 1)[number[of_form[number]]].astype(np.int32)
+            ends = [
+                self._pooled(attr, STRING, DictionaryStrings(its_number, large_strings(list(end))))
+                for end in zip(*(one.ends for one in own), strict=True)
+            ]
+            low, high = ends or [(BLOCK_END, STRING), (BLOCK_END, TIMESTAMP)]
+            gathered[attr].ordered |= form.has_prefix
+            if form.has_prefix or not form.has_fragments:
+                self._describe(SPAN, attr, its_places, *low, 0, *high, 1, STRING, TIMESTAMP)
+            if form.has_fragments:
+                derived = attribute_number(derived_key(term.attribute), attributes, gathered)
+                gathered[derived].joined |= form.is_exact
+                fragments = [fragment for place in its_number.tolist() for fragment in own[place].fragments]
+                self._members.append(self._pooled(derived, STRING, large_strings(fragments)))
+                lengths = np.array([len(one.fragments) for one in own])[its_number]
+                what = EVERY if form.is_every else LISTED
+                self._describe(what, derived, its_places, MEMBER, len(self._members) - 1, 1, lengths=lengths)
+            if not form.is_exact:
+                self._describe(MARK, attr, its_places, UNSURE, 0)
+
+    def _mark_joined(self, one: Conjunctions, attributes: dict[str, int], gathered: list[Constants]) -> None:
+        """Mark derived attributes where a conjunction has another test that wants the same value."""
+        tested = {group.term.attribute for group in one.groups if group.term.kind in _PATTERNS}
+        if not tested:
+            return
+        attr_of = np.full(one.size, -1, np.int64)
+        for group in one.groups:
+            if group.term.attribute in tested and group.term.kind in _VALUE_KINDS:
+                attr_of[group.places] = attributes[group.term.attribute]
+        attr = attr_of[one.uses]
+        own = np.flatnonzero(attr >= 0)
+        keys = np.sort(np.repeat(np.arange(len(one.rows)), one.counts)[own] * len(attributes) + attr[own])
+        twice = set((keys[1:][keys[1:] == keys[:-1]] % len(attributes)).tolist())
+        for name in tested:
+            if attributes[name] in twice and derived_key(name) in attributes:
+                gathered[attributes[derived_key(name)]].joined = True
 
     def parts(self, dictionary: Dictionary, sets: IntervalSets) -> list[ClauseItems]:
         """The conjunctions in rank space."""
-        blocks = np.array(self._blocks, np.int64).reshape(-1, 4)
-        items, _ = self._assembled(blocks, dictionary, sets, np.empty(0, np.int32))
-        rows = self._index_rows[np.concatenate(self._rows)].astype(np.int32, copy=False)
-        return [_satisfiable(blocks, rows, items)]
+        base = np.cumsum([0, *(pool.size for pool in self._pools.values())])
+        pooled = np.concatenate([*(pool.ranks(dictionary) for pool in self._pools.values()), np.empty(0, np.int32)])
+        start = np.zeros(len(self._width) + 1, np.int64)
+        np.cumsum(self._width, out=start[1:])
+        items, own = _empty_items(int(start[-1])), _empty_sets(self._spans)
+        write_items(
+            np.array(self._descriptors, np.int64).reshape(-1, _FACTS),
+            UseArrays(joined(self._places, np.int64), joined(self._lengths, np.int64)),
+            np.array(self._members, np.int64).reshape(-1, 2),
+            start[:-1].copy(),
+            RankArrays(pooled, base, dictionary.rank_base),
+            items,
+            own,
+            self._longest,
+        )
+        made, own = self._combined(start, items, own, len(dictionary.rank_base))
+        self.always = self._index_rows[made.always].astype(np.int32)
+        attr, kind, low, high = made.items
+        names_set = np.flatnonzero(kind & 1)
+        number, *taken = taken_sets(low[names_set], *_cut(own))
+        low[names_set] = number + sets.add_ragged(*taken)
+        rows = self._index_rows[made.row].astype(np.int32, copy=False)
+        return [ClauseItems(rows, made.flags, made.counts, attr, kind, low, high)]
 
-    def _assembled(
-        self, blocks: np.ndarray, dictionary: Dictionary, sets: IntervalSets, places: np.ndarray
-    ) -> tuple[Items, int]:
-        """The items of all groups, at the given places or one after the other, and how many ranges are empty."""
-        base = np.cumsum([0, *(pool.size for pool in self._pools)])
-        pooled = np.empty(int(base[-1]), np.int32)
-        for pool, begin in zip(self._pools, base.tolist(), strict=False):
-            pooled[begin : begin + pool.size] = pool.ranks(dictionary)
-        items = np.array(self._items, np.int64).reshape(-1, 10)
-        members = np.array(self._members, np.int64).reshape(-1, 2)
-        sizes = blocks[:, 1] * blocks[:, 2]
-        total = int(sizes.sum())
-        attr, low, high = (np.empty(total, np.int32) for _ in range(3))
-        kind = np.empty(total, np.uint8)
-        in_lists = items[items[:, 3] != RANGE]
-        spans = int((blocks[in_lists[:, 0], 1] * (in_lists[:, 5] + 1)).sum())
-        set_start = np.zeros(int(blocks[in_lists[:, 0], 1].sum()) + 1, np.int64)
-        set_low, set_high = np.empty(spans, np.int32), np.empty(spans, np.int32)
-        used, empty = _assemble(
-            blocks, np.cumsum(sizes) - sizes, items, members, base, pooled, dictionary.rank_base, places,
-            sets.count, attr, kind, low, high, set_start, set_low, set_high,
+    def _combined(
+        self, start: np.ndarray, items: ItemArrays, sets: SetArrays, attributes: int
+    ) -> tuple[Combined, SetArrays]:
+        """The combined items and all sets, with as much space for sets as it takes."""
+        most, total = int(np.bincount(self._rows).max(initial=1)), int(self._width[self._uses].sum())
+        count = len(self._rows)
+        out = Combined(
+            np.empty(count, np.int64), np.empty(count, np.uint8), np.empty(count, np.int64), _empty_items(total),
+            np.empty(count, np.int64),
         )  # fmt: skip
-        sets.add_ragged(set_start, set_low[:used], set_high[:used])
-        return (attr, kind, low, high), empty
+        space = count
+        while True:
+            begin, low, high = (_longer(array, 2 * space) for array in _cut(sets))
+            more = SetArrays(begin, low, high, sets.used.copy())
+            made, made_items, always = combine(
+                self._rows, self._counts, self._uses, start, items, more, attributes, most, out
+            )
+            if made >= 0:
+                cut = Combined(
+                    out.row[:made], out.flags[:made], out.counts[:made],
+                    ItemArrays(*(array[:made_items] for array in out.items)), out.always[:always],
+                )  # fmt: skip
+                return cut, more
+            space *= 4
 
 
-class PredicateSource(ColumnSource):
-    """Filters of one conjunction each, given predicate by predicate instead of shape by shape."""
-
-    def __init__(self, conjunctions: Sequence[Conjunctions], index_rows: np.ndarray) -> None:
-        super().__init__([group for one in conjunctions for group in one.groups], index_rows)
-        self._counts = [one.counts for one in conjunctions]
-        self._subscriptions = [one.rows for one in conjunctions]
-        self._predicates = [len(one.groups) for one in conjunctions]
-
-    def parts(self, dictionary: Dictionary, sets: IntervalSets) -> list[ClauseItems]:
-        """The conjunctions in rank space: items are written predicate by predicate, each to its place."""
-        blocks = np.array(self._blocks, np.int64).reshape(-1, 4)
-        items, empty = self._assembled(blocks, dictionary, sets, self._places())
-        counts = np.concatenate(self._counts)
-        rows = self._index_rows[np.concatenate(self._subscriptions)].astype(np.int32, copy=False)
-        if not empty:
-            return [ClauseItems(rows, np.zeros(len(rows), np.uint8), counts, *items)]
-        each = np.stack([np.arange(len(rows)), np.ones_like(rows), counts, np.zeros_like(rows)], axis=1)
-        return [_satisfiable(each.astype(np.int64), rows, items)]
-
-    def _places(self) -> np.ndarray:
-        """The place of each predicate among the items of all rows."""
-        places = np.empty(sum(map(len, self._rows)), np.int32)
-        first = at = 0
-        every = iter(self._rows)
-        for counts, predicates in zip(self._counts, self._predicates, strict=True):
-            for rows in islice(every, predicates):
-                np.add(rows, first, out=places[at : at + len(rows)], casting="same_kind")
-                at += len(rows)
-            first += int(counts.sum())
-        return places
+def _empty_items(count: int) -> ItemArrays:
+    return ItemArrays(
+        np.empty(count, np.int32), np.empty(count, np.uint8), np.empty(count, np.int32), np.empty(count, np.int32)
+    )
 
 
-def _satisfiable(blocks: np.ndarray, rows: np.ndarray, items: Items) -> ClauseItems:
-    """The conjunctions that have no empty range."""
-    conjunctions = int(blocks[:, 1].sum())
-    kept_rows = np.empty(conjunctions, np.int32)
-    flags = np.empty(conjunctions, np.uint8)
-    counts = np.empty(conjunctions, np.int64)
-    attr, kind, low, high = items
-    kept, kept_items = _keep_satisfiable(blocks, rows, attr, kind, low, high, kept_rows, flags, counts)
-    return ClauseItems(kept_rows[:kept], flags[:kept], counts[:kept], *(array[:kept_items] for array in items))
+def _empty_sets(spans: int) -> SetArrays:
+    start, low, high = np.zeros(spans + 2, np.int64), np.empty(spans + 2, np.int32), np.empty(spans + 2, np.int32)
+    return SetArrays(start, low, high, np.zeros(2, np.int64))
 
 
-@helper
-def _rank(pool: int, at: int, row: int, base: np.ndarray, pooled: np.ndarray) -> Integer:  # pragma: no cover
-    return np.int64(at) if pool == _CONSTANT else np.int64(pooled[base[pool] + at + row])
+def _cut(sets: SetArrays) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Start, low and high of the sets that are used."""
+    count, spans = sets.used.tolist()
+    return sets.start[: count + 1], sets.low[:spans], sets.high[:spans]
 
 
-@helper
-def _end(
-    pool: int, at: int, step: int, a: int, base: np.ndarray, rank_base: np.ndarray
-) -> tuple[Integer, Integer]:  # pragma: no cover
-    """Where the ranks of one end of a range begin in the pools, and what to add to each; or -1 and one rank for all."""
-    if pool == _BLOCK_END:
-        return np.int64(-1), rank_base[a, at] + step
-    return (np.int64(-1), at + step) if pool == _CONSTANT else (base[pool] + at, step)
+def _longer(array: np.ndarray, more: int) -> np.ndarray:
+    return np.concatenate([array, np.empty(more + 2, array.dtype)])
 
 
-@helper
-def _sort(points: np.ndarray, n: int) -> None:  # pragma: no cover
-    """Shell sort: short lists are the rule, and NumPy's sort takes seconds to compile."""
-    gap = 1
-    while gap < n // 3:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(gap, n):
-            x = points[i]
-            j = i
-            while j >= gap and points[j - gap] > x:
-                points[j] = points[j - gap]
-                j -= gap
-            points[j] = x
-        gap //= 3
+def _mapped(column: DictionaryStrings, function: Callable[[str], str]) -> DictionaryStrings:
+    """The column with a function applied to its strings, to each different one once."""
+    texts, places = column.distinct()
+    return DictionaryStrings(places, large_strings(list(map(function, texts))))
 
 
-@kernel
-def _assemble(
-    blocks: np.ndarray, begin: np.ndarray, items: np.ndarray, members: np.ndarray, base: np.ndarray, pooled: np.ndarray,
-    rank_base: np.ndarray, places: np.ndarray, sets: int, attr: np.ndarray, kind: np.ndarray, low: np.ndarray,
-    high: np.ndarray, set_start: np.ndarray, set_low: np.ndarray, set_high: np.ndarray,
-) -> tuple[int, int]:  # fmt: skip  # pragma: no cover
-    """Write the items of every row, and the sets they name, numbered from `sets` on.
-
-    Returns the number of intervals of the sets, and the number of ranges that are empty.
-    """
-    first_set = sets
-    spans = empty = 0
-    points = np.empty(64, np.int32)
-    for d in range(items.shape[0]):
-        block, a, what = items[d, 0], items[d, 2], items[d, 3]
-        width, at = blocks[block, 2], begin[block] + items[d, 1]
-        if what == RANGE:
-            low_from, low_more = _end(items[d, 4], items[d, 5], items[d, 6], a, base, rank_base)
-            high_from, high_more = _end(items[d, 7], items[d, 8], -items[d, 9], a, base, rank_base)
-            for row in range(blocks[block, 1]):
-                k = np.int64(places[at]) if places.size else at
-                one = low_more if low_from < 0 else pooled[low_from + row] + low_more
-                two = high_more if high_from < 0 else pooled[high_from + row] + high_more
-                attr[k], kind[k], low[k], high[k] = a, RANGE, one, two
-                empty += int(one > two)
-                at += width
-            continue
-        n = items[d, 5]
-        if n > points.size:
-            points = np.empty(2 * n, np.int32)
-        for row in range(blocks[block, 1]):
-            k = np.int64(places[at]) if places.size else at
-            at += width
-            for i in range(n):
-                member = items[d, 4] + i
-                points[i] = _rank(members[member, 0], members[member, 1], row, base, pooled)
-            _sort(points, n)
-            attr[k], kind[k], low[k], high[k] = a, SET, sets, 0
-            previous = 0
-            for i in range(n):
-                if i > 0 and points[i] == points[i - 1]:
-                    continue
-                if what == SET:
-                    set_low[spans] = points[i]
-                    set_high[spans] = points[i]
-                else:
-                    set_low[spans] = previous + 1
-                    set_high[spans] = points[i] - 1
-                    previous = points[i]
-                spans += 1
-            if what != SET:
-                set_low[spans] = previous + 1
-                set_high[spans] = rank_base[a, 4] - 1
-                spans += 1
-            sets += 1
-            set_start[sets - first_set] = spans
-    return spans, empty
+def _after_prefix(prefix: str) -> str:
+    """The least string that is above all that start with the prefix."""
+    return str(IntervalSet.prefix(prefix).cuts[1][2])
 
 
-@kernel
-def _keep_satisfiable(
-    blocks: np.ndarray, rows: np.ndarray, attr: np.ndarray, kind: np.ndarray, low: np.ndarray, high: np.ndarray,
-    kept_rows: np.ndarray, flags: np.ndarray, counts: np.ndarray,
-) -> tuple[int, int]:  # fmt: skip  # pragma: no cover
-    """Drop conjunctions with an empty range, in place; return how many conjunctions and items are left."""
-    read = write = kept = 0
-    for b in range(blocks.shape[0]):
-        width = blocks[b, 2]
-        for row in range(blocks[b, 1]):
-            good = True
-            for k in range(read, read + width):
-                good &= kind[k] != RANGE or low[k] <= high[k]
-            if good:
-                for k in range(read, read + width):
-                    attr[write], kind[write], low[write], high[write] = attr[k], kind[k], low[k], high[k]
-                    write += 1
-                kept_rows[kept] = rows[blocks[b, 0] + row]
-                flags[kept] = blocks[b, 3]
-                counts[kept] = width
-                kept += 1
-            read += width
-    return kept, write
+class _Form(NamedTuple):
+    """What a pattern is described by: fragments, all or one of which a string must have, and whether they decide."""
+
+    has_prefix: bool
+    has_fragments: bool
+    is_every: bool
+    is_exact: bool
+
+
+class _ReadPattern(NamedTuple):
+    form: _Form
+    ends: tuple[str, ...]
+    """The ends of the strings with its prefix, if it has one."""
+    fragments: tuple[str, ...]
+
+
+def _read_pattern(text: str, is_regex: bool) -> _ReadPattern:
+    values, pattern = (STRINGS, Regex(text)) if is_regex else parse_like(text)
+    assert pattern is not None
+    found = fragments_of(Constraint(values=values, include=(pattern,)))
+    ends = () if values == STRINGS else (str(values.cuts[0][2]), str(values.cuts[1][2]))
+    is_every = all(len(group) == 1 for group in found.wanted)
+    fragments = tuple(fragment for group in found.wanted for fragment in group)
+    return _ReadPattern(_Form(bool(ends), bool(fragments), is_every, found.is_exact), ends, fragments)

@@ -37,6 +37,10 @@ class ClauseItems(NamedTuple):
 class Source(Protocol):
     """Something that has conjunctions to compile, such as filters or a segment."""
 
+    @property
+    def always(self) -> np.ndarray:
+        """The rows that every event matches, once `parts` was called."""
+
     def constants(self, attributes: dict[str, int], gathered: list[Constants]) -> None:
         """Number the attributes, and add the constants of each to the gathered ones."""
 
@@ -44,8 +48,8 @@ class Source(Protocol):
         """The conjunctions in rank space; sets of several intervals are added to `sets`."""
 
 
-def compile_clauses(sources: Sequence[Source], always: Sequence[int] | np.ndarray = ()) -> Clauses:
-    """The clauses of all sources, with one dictionary. `always` are the rows of filters that are always true."""
+def compile_clauses(sources: Sequence[Source]) -> Clauses:
+    """The clauses of all sources, with one dictionary."""
     attributes: dict[str, int] = {}
     gathered: list[Constants] = []
     for source in sources:
@@ -81,7 +85,7 @@ def compile_clauses(sources: Sequence[Source], always: Sequence[int] | np.ndarra
         set_start=set_start,
         set_low=set_low,
         set_high=set_high,
-        always=np.asarray(always, dtype=np.int32),
+        always=joined([source.always for source in sources], np.int32),
         dictionary=dictionary,
     )
 
@@ -99,14 +103,13 @@ class FilterSource:
 
     def __init__(self, rows: Sequence[int], filters: Sequence[Filter]) -> None:
         self._conjunctions: list[tuple[int, int, list[Item]]] = []
-        self.always: list[int] = []
-        for row, filter in zip(rows, filters, strict=True):
-            self._add(row, filter)
+        is_always = [filter.is_always_true() for filter in filters]
+        self.always = np.array([row for row, true in zip(rows, is_always, strict=True) if true], np.int32)
+        for row, filter, true in zip(rows, filters, is_always, strict=True):
+            if not true:
+                self._add(row, filter)
 
     def _add(self, row: int, filter: Filter) -> None:
-        if filter.is_always_true():
-            self.always.append(row)
-            return
         alternatives = [(items, verify) for c in filter.conjunctions for found, verify in [split(c)] for items in found]
         shared = SHARED if len(alternatives) > 1 else 0
         for items, verify in alternatives:

@@ -50,10 +50,27 @@ def distinct_sets(
     number, first = np.empty(count, np.int32), np.empty(count, np.int32)
     table = np.zeros(1 << max(4, (2 * count).bit_length()), np.int32)
     first = first[: number_sets(start, low, high, table, number, first)]
-    lengths = np.diff(start)[first]
+    return number, *_chosen(first, start, low, high)
+
+
+def taken_sets(
+    numbers: np.ndarray, start: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The sets that are among `numbers`. Returns the new numbers in place of those, and start, low and high."""
+    is_used = np.zeros(len(start) - 1, bool)
+    is_used[numbers] = True
+    if is_used.all():
+        return numbers, start, low, high
+    return (np.cumsum(is_used) - 1)[numbers], *_chosen(np.flatnonzero(is_used), start, low, high)
+
+
+def _chosen(
+    sets: np.ndarray, start: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    lengths = np.diff(start)[sets]
     new_start = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    at = np.repeat(start[:-1][first] - new_start[:-1], lengths) + np.arange(new_start[-1])
-    return number, new_start, low[at], high[at]
+    at = np.repeat(start[:-1][sets] - new_start[:-1], lengths) + np.arange(new_start[-1])
+    return new_start, low[at], high[at]
 
 
 @kernel

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.language.columnar import DictionaryStrings
+from whimbrel.language.columnar.terms import DictionaryStrings
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.arrow import large_strings, numbers
 from whimbrel.ranks.constants import Constants
@@ -24,8 +24,8 @@ _MANY = 4_096
 class LiteralPool:
     """Columns of literals, one after the other. Equal floats, and equal strings of a vocabulary, are ranked once."""
 
-    def __init__(self, attr: int, type: int) -> None:
-        self.attr, self.type = attr, type
+    def __init__(self, number: int, attr: int, type: int) -> None:
+        self.number, self.attr, self.type = number, attr, type
         self.size = 0
         self._columns: list[Column] = []
         self._distinct: Column = None

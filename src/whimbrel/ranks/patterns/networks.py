@@ -29,6 +29,15 @@ def network_fragment(pattern: Cidr) -> str:
     return f"{network.version}{int(network.network_address):0{_DIGITS[network.version]}x}{network.prefixlen:03}"
 
 
+def fragment_of(network: str) -> str:
+    """`network_fragment` of a network in its canonical form, several times faster for IPv4."""
+    if ":" in network:
+        return network_fragment(Cidr(network))
+    address, length = network.split("/")
+    one, two, three, four = map(int, address.split("."))
+    return f"4{one << 24 | two << 16 | three << 8 | four:08x}{length:0>3}"
+
+
 class Networks4:
     """The IPv4 networks of a derived attribute, sorted by length and address."""
 

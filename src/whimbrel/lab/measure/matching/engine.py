@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from whimbrel.engine.index import Index
-from whimbrel.engine.intake import parsing
-from whimbrel.engine.intake.parsing import SCANNED_FROM
+from whimbrel.engine.intake import subscriptions as intake
 from whimbrel.engine.matching import workspace as workspace_module
 from whimbrel.lab.measure.matching.rival import Pairs, Rival, pairs_of_blocks
 from whimbrel.lab.measure.results import Progress, no_progress
 from whimbrel.lab.measure.timing import interleaved
 from whimbrel.lab.workloads import make
+from whimbrel.language.columnar.parsing import SCANNED_FROM
 from whimbrel.ranks.encoding import single_events as singles_module
 
 TEXT_SAMPLE = 100_000
@@ -117,12 +117,12 @@ def warm_up() -> None:
 @contextmanager
 def _parallel(wanted: bool) -> Iterator[None]:
     """Let bulk loads use all cores, or only one."""
-    usual = parsing.PARALLEL
-    parsing.PARALLEL = wanted
+    usual = intake.PARALLEL
+    intake.PARALLEL = wanted
     try:
         yield
     finally:
-        parsing.PARALLEL = usual
+        intake.PARALLEL = usual
 
 
 def batches(index: Index, events: pa.Table, matches_per_event: float, repeat: int) -> dict[str, object]:

@@ -1,0 +1,152 @@
+"""Leaves: the predicates of a text as terms of the columnar form, in the place of the literals slots.
+
+A predicate and its negation are two leaves. Each skeleton of a predicate is parsed once, by the parser of the language.
+What has no term of its own (comparisons of two attributes, NULL as a member of a list) is left to the parser, text by
+text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from whimbrel.language.columnar.terms import Kind, Operand, SlotType, Term
+from whimbrel.language.sql.parser import SqlParser
+from whimbrel.language.sql.template import (
+    CONSTANTS,
+    FIRST_NUMBER,
+    NULL,
+    AllOf,
+    CompareSlot,
+    ContainsSlots,
+    InSlots,
+    Negation,
+    Ready,
+    Template,
+    TemplateNode,
+    TextSlot,
+)
+from whimbrel.model.errors import WhimbrelError
+from whimbrel.model.expression import NEGATED, Constant, IsMissing, IsNull
+
+KNOWN_LEAVES = 1 << 14
+"""Parsed predicates kept between calls; each takes a few hundred bytes."""
+
+_STATES: dict[tuple[type, bool], Kind] = {
+    (IsNull, False): "null", (IsNull, True): "not null", (IsMissing, False): "missing", (IsMissing, True): "present",
+}  # fmt: skip
+_MEMBERS: dict[tuple[str, bool], Kind] = {
+    ("ALL", False): "all", ("ANY", False): "any", ("NONE", False): "none", ("ANY", True): "none", ("NONE", True): "any",
+}  # fmt: skip
+_TEXTS: dict[str, Kind] = {
+    "STARTS": "prefix", "ENDS": "suffix", "INSIDE": "substring", "CIDR": "network", "LIKE": "like", "RLIKE": "regex"
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A term, the types of its slots, how many of them are strings, and for each number whether a minus is before it.
+
+    `dates` are the slots of timestamps that are written as DATE. `is_list`: its only slot is a member of a list, which
+    may have more members.
+    """
+
+    term: Term
+    types: tuple[SlotType, ...]
+    strings: int
+    negative: tuple[bool, ...]
+    dates: tuple[int, ...]
+    is_list: bool
+
+
+@lru_cache(KNOWN_LEAVES)
+def read_leaf(skeleton: str, negated: bool) -> Leaf | None:
+    """The leaf of a skeleton, or of its negation; None if the parser refuses the skeleton or there is no term for it.
+
+    >>> read_leaf("5 < price", False).term == read_leaf("price <= 5", True).term
+    True
+    """
+    try:
+        template = SqlParser(skeleton).template()
+    except WhimbrelError:
+        return None
+    types: list[SlotType] = [*template.strings]
+    types += ["number"] * template.numbers
+    reader = _Reader(template, types)
+    term = reader.term(template.root, negated)
+    if term is None:
+        return None
+    negative = tuple(FIRST_NUMBER - slot in template.negatives for slot in range(template.numbers))
+    is_list = reader.is_list and len(term.operands) == len(types) == 1
+    return Leaf(term, tuple(types), len(template.strings), negative, template.dates, is_list)
+
+
+class _Reader:
+    """Turns the nodes of a template into terms."""
+
+    def __init__(self, template: Template, types: Sequence[SlotType]) -> None:
+        self.strings = len(template.strings)
+        self.types = types
+        self.is_list = False
+
+    def term(self, node: TemplateNode, negated: bool) -> Term | None:
+        """The term of a predicate, or None if it has none."""
+        match node:
+            case Negation(inner):
+                return self.term(inner, not negated)
+            case CompareSlot(attribute, op, slot):
+                return self._compared(attribute, NEGATED[op] if negated else op, slot)
+            case InSlots(attribute, slots):
+                if NULL in slots:
+                    return Term("", "never") if negated else None
+                self.is_list = True
+                return Term(attribute, "excluded" if negated else "points", self._operands(slots))
+            case ContainsSlots(attribute, quantifier, slots):
+                self.is_list = (quantifier, negated) in _MEMBERS
+                kind = _MEMBERS.get((quantifier, negated), "none" if len(slots) == 1 else None)
+                return None if kind is None or NULL in slots else Term(attribute, kind, self._operands(slots))
+            case TextSlot(operator, attribute, slot, None) if operator in _TEXTS:
+                if slot == NULL:
+                    return Term("", "never")
+                return Term(attribute, _TEXTS[operator], self._operands((slot,)), negated=negated)
+            case Ready(IsNull(attribute) | IsMissing(attribute) as test):
+                return Term(attribute, _STATES[type(test), negated])
+            case Ready(Constant(value)):
+                return Term("", "always" if value is not negated and value is not None else "never")
+            case AllOf((CompareSlot() as test, Negation(Ready(IsNull(name))))) if (
+                not negated and test.attribute == name
+            ):
+                return self.term(test, negated)  # IS TRUE, <=>
+            case AllOf((CompareSlot() as low, CompareSlot() as high)):
+                return self._between(low, high, negated)
+        return None
+
+    def _compared(self, attribute: str, op: str, slot: int) -> Term | None:
+        if slot == NULL:
+            return Term("", "never")
+        if op in ("=", "!="):
+            return Term(attribute, "points" if op == "=" else "excluded", self._operands((slot,)))
+        if NULL < slot < 0:  # booleans have no order
+            return Term("", "never")
+        (bound,), inclusive = self._operands((slot,)), op in ("<=", ">=")
+        if op in ("<", "<="):
+            return Term(attribute, "range", upper=bound, upper_inclusive=inclusive)
+        return Term(attribute, "range", lower=bound, lower_inclusive=inclusive)
+
+    def _between(self, low: CompareSlot, high: CompareSlot, negated: bool) -> Term | None:
+        if low.attribute != high.attribute or NULL <= low.slot < 0 or NULL <= high.slot < 0:
+            return None
+        lower, upper = self._operands((low.slot, high.slot))
+        assert lower.slot is not None and upper.slot is not None
+        if (low.op, high.op) != (">=", "<=") or self.types[lower.slot] != self.types[upper.slot]:
+            return None
+        return Term(low.attribute, "outside" if negated else "range", (), lower, True, upper, True)
+
+    def _operands(self, slots: Sequence[int]) -> tuple[Operand, ...]:
+        return tuple(map(self._operand, slots))
+
+    def _operand(self, slot: int) -> Operand:
+        if NULL <= slot < 0:
+            return Operand(None, bool(CONSTANTS[slot]))
+        return Operand(slot if slot >= 0 else self.strings + FIRST_NUMBER - slot)
