@@ -93,6 +93,31 @@ def _ratio(row: Result) -> tuple[str, str, str]:
     return f"{row['ratio']:.2f}", row["per"], "**yes**" if row["is_cliff"] else ""
 
 
+def forms(
+    workload: Annotated[
+        list[str] | None, typer.Option("--workload", help="Only this of hm, mixed and lesubscribe; may be repeated.")
+    ] = None,
+    scale: PartScale = ScaleChoice.SMALL,
+    output: Annotated[Path | None, typer.Option("--output", metavar="DIR", help="Write forms.json there.")] = None,
+    json: Json = False,
+) -> None:
+    """Microseconds of an event in every form: Arrow, JSON, dicts; many at once and one by one."""
+    from whimbrel.lab.measure.form_costs import FULL, SMALL, run
+
+    result = run(FULL if scale is ScaleChoice.FULL else SMALL, workload or (), no_progress if json else say)
+    show_with_verdicts(result, [_forms_table(result)], None if output is None else output / "forms.json", json)
+
+
+def _forms_table(result: Result) -> ResultTable:
+    names = list(dict.fromkeys(row["workload"] for row in result["rows"]))
+    cells: dict[str, list[str]] = {}
+    for row in result["rows"]:
+        cells.setdefault(row["form"], []).append(f"{number(row['us'])} ({number(row['matches'])})")
+    rows = tuple((form, *its) for form, its in cells.items())
+    note = f"Load average at the end: {result['machine']['load_at_end']}."
+    return ResultTable("CPU us per event, one core (matches per event)", ("form", *names), rows, (note,))
+
+
 def live(
     scale: PartScale = ScaleChoice.SMALL,
     output: Annotated[Path | None, typer.Option("--output", metavar="DIR", help="Write live.json there.")] = None,
@@ -186,5 +211,5 @@ def run_all(context: typer.Context) -> None:
         pipeline()
 
 
-for command in (language, match, cliffs, live, spaces, pipeline):
+for command in (language, match, forms, cliffs, live, spaces, pipeline):
     bench.command()(command)
