@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
 
-import msgspec
-import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.index import Index
-from whimbrel.model.errors import EventError
+from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.pipeline.errors import ColumnError
 from whimbrel.pipeline.index.workers import open_version, settle
-from whimbrel.pipeline.stages.match.json_columns import columns_of
 from whimbrel.pipeline.stages.match.match_lists import match_lists
 from whimbrel.pipeline.stages.match.options import SUBSCRIPTIONS, MatchJob
 
@@ -40,30 +36,27 @@ class MatchTask:
             raise ColumnError(SUBSCRIPTIONS, f"ids of kind {job.id_kind}", f"{manifest.kind} in version {version}")
         for batch in batches:
             if self.groups is None:
-                yield from self._match(batch, shards, manifest.attributes)
+                yield from self._match(batch, shards)
             else:
                 for group in batch.column(self.carried - 1).unique().to_pylist():
                     own = batch.filter(pa.compute.equal(batch.column(self.carried - 1), group))
                     its_shards = [shards[number] for number in self.groups[group]]
-                    yield from self._match(own, its_shards, manifest.attributes)
+                    yield from self._match(own, its_shards)
         settle()
 
-    def _match(
-        self, batch: pa.RecordBatch, shards: Sequence[Index], attributes: Collection[str]
-    ) -> Iterator[pa.RecordBatch]:
+    def _match(self, batch: pa.RecordBatch, shards: Sequence[Index]) -> Iterator[pa.RecordBatch]:
         keys = batch.select(range(self.carried))
         if self.job.options.json is None:
             table = self.job.transfer.table(batch.columns[self.carried :], batch.num_rows)
             yield from self._matched(keys, shards, table)
             return
-        events = self._decoded(batch)
-        table, odd = columns_of(events, attributes)
-        if odd:  # columns cannot hold these: they are matched as dicts
-            plain = np.ones(len(events), bool)
-            plain[odd] = False
-            yield from self._matched(keys.take(pa.array(odd)), shards, [events[row] for row in odd])
-            keys, table = keys.filter(pa.array(plain)), table.filter(pa.array(plain))
-        yield from self._matched(keys, shards, table)
+        try:
+            yield from self._matched(keys, shards, batch.column(self.carried))
+        except LimitExceeded as error:
+            place = self._place(batch, error.row, error.where)
+            raise LimitExceeded(error.limit, error.size, error.maximum, error.unit, place) from None
+        except EventError as error:
+            raise EventError(error.expected, error.found, self._place(batch, error.row, error.path)) from None
 
     def _matched(self, keyed: pa.RecordBatch, shards: Sequence[Index], events: object) -> Iterator[pa.RecordBatch]:
         first = 0
@@ -74,19 +67,8 @@ class MatchTask:
             yield pa.RecordBatch.from_arrays([*columns, lists], names)
             first += count
 
-    def _decoded(self, batch: pa.RecordBatch) -> list[dict[str, object]]:
-        """The JSON objects of a batch; null is an event without attributes."""
-        events = []
-        for row, text in enumerate(batch.column(self.carried).to_pylist()):
-            try:
-                event = {} if text is None else msgspec.json.decode(text)
-            except (msgspec.DecodeError, ValueError) as error:
-                raise EventError("JSON", f"{text[:80]!r} ({error})", self._place(batch, row)) from None
-            if not isinstance(event, dict):
-                raise EventError("a JSON object", f"{text[:80]!r}", self._place(batch, row))
-            events.append(cast("dict[str, object]", event))
-        return events
-
-    def _place(self, batch: pa.RecordBatch, row: int) -> str:
-        keys = [str(column[row].as_py()) for column in batch.columns[: self.carried]]
-        return f"column {self.job.options.json} of event {', '.join(keys)}"
+    def _place(self, batch: pa.RecordBatch, row: int | None, path: str) -> str:
+        """The place of a path in the JSON of a row, by the keys of the event."""
+        keys = [str(column[row or 0].as_py()) for column in batch.columns[: self.carried]]
+        event = f"column {self.job.options.json} of event {', '.join(keys)}"
+        return event if path in ("", "$") else f"{event}: {path}"
