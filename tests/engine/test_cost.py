@@ -16,14 +16,14 @@ def filled() -> Index:
 
 def test_an_equality_costs_less_than_a_range_and_that_less_than_what_no_key_decides() -> None:
     index = filled()
-    equality, range, compared = (index.cost(text) for text in ("a = 5", "a > 5", "a < b"))
-    assert equality.nanoseconds < range.nanoseconds < compared.nanoseconds
+    equality, range, pattern = (index.cost(text) for text in ("a = 5", "a > 5", "a LIKE '%x%y%'"))
+    assert equality.nanoseconds < range.nanoseconds < pattern.nanoseconds
     assert [one.key for one in (*equality.conjunctions, *range.conjunctions)] == ["hash", "sorted"]
-    assert (equality.verifications, compared.verifications) == (0, 1)
+    assert equality.verifications == 0 < pattern.verifications
 
 
 def test_an_empty_index_gives_a_guess() -> None:
-    costs = [Index().cost(text).nanoseconds for text in ("a = 5", "a > 5", "a < b")]
+    costs = [Index().cost(text).nanoseconds for text in ("a = 5", "a > 5", "a LIKE '%x%y%'")]
     assert costs == sorted(costs) and costs[0] > 0
 
 
@@ -34,7 +34,8 @@ def test_a_sample_says_how_many_events_reach_a_filter() -> None:
     assert cost.candidates == pytest.approx(0.01) and cost.verifications == 0
     assert [one.attributes for one in cost.conjunctions] == [("a",)]
     assert index.cost("a = 5 OR a = 6").candidates == pytest.approx(0.02)
-    assert index.cost("a < b").verifications == pytest.approx(1.0)
+    compared = index.cost("a < b")
+    assert compared.verifications == 0 and compared.candidates == pytest.approx(0.01, abs=0.01)
 
 
 def test_filters_that_no_event_or_every_event_matches_have_a_cost() -> None:

@@ -13,7 +13,7 @@ from pyarrow import lib
 
 from whimbrel.compiled.views import read_only
 from whimbrel.model.errors import EventError
-from whimbrel.model.values import Timestamp
+from whimbrel.model.values import BOOLEAN, NUMBER, STRING, TIMESTAMP, Timestamp
 from whimbrel.ranks.arrow import values_of
 from whimbrel.ranks.column_layout import ColumnLeaf, storage
 from whimbrel.ranks.lookup import EXACT_FLOAT, Lookup
@@ -56,6 +56,36 @@ def rank_array(array: pa.Array, lookup: Lookup, is_time: bool, missing: int, out
         _READERS[kind](array, lookup, missing, out)
     if array.null_count:
         _mask(array, missing, out)
+
+
+def column_values(array: pa.Array, is_time: bool) -> tuple[int, np.ndarray | pa.Array] | None:
+    """The type of a flat column, and its values: int64 or float64 numbers, booleans, large strings, or nanoseconds.
+
+    Null cells hold anything. None if Python must read the column.
+    """
+    kind = array.type.id
+    if kind == lib.Type_DICTIONARY:
+        return column_values(storage(array.dictionary_decode()), is_time)
+    if kind in _TEXTS:
+        if not is_time:
+            return STRING, array.cast(pa.large_string())
+        moments, odd = np.empty(len(array), np.int64), np.empty(len(array), np.uint8)
+        offsets, data = map(read_only, text_buffers(array, ""))
+        parse_times(offsets, data, moments, odd)
+        return None if odd.any() else (TIMESTAMP, moments)
+    if kind == lib.Type_BOOL:
+        return BOOLEAN, np.asarray(array.fill_null(False))
+    if kind in _SIGNED + _UNSIGNED:
+        return NUMBER, values_of(array).astype(np.int64, copy=False)
+    if kind in _FLOATS:
+        return NUMBER, values_of(array).astype(np.float64, copy=False)
+    if _READERS.get(kind) is _rank_decimals:
+        return NUMBER, _decimals(array)
+    if kind == lib.Type_TIMESTAMP:
+        values, unit = values_of(array, np.int64), _UNITS[array.type.unit]
+        fit = np.abs(np.where(np.asarray(array.is_valid()), values, 0)).max(initial=0) < (1 << 63) // unit
+        return (TIMESTAMP, values * unit) if fit else None
+    return None
 
 
 def _rank_dictionary(array: pa.Array, lookup: Lookup, is_time: bool, missing: int, out: np.ndarray) -> None:

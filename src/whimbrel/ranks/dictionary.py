@@ -28,27 +28,32 @@ _DERIVED = "\udc00"
 """What the keys of derived attributes begin with: no name of users has a lone surrogate."""
 
 
-def derived_key(name: str) -> str:
-    """The key of the attribute that holds the fragments of another: no attribute of users can have it."""
-    return _DERIVED + name
+def derived_key(*names: str) -> str:
+    """The key of the attribute that holds the fragments of another, or that says how two compare.
+
+    No attribute of users can have it.
+    """
+    return "".join(_DERIVED + name for name in names)
 
 
-def source_name(key: str) -> str | None:
-    """The attribute whose fragments an attribute holds, or None if it is no derived one."""
-    return key[1:] if key.startswith(_DERIVED) else None
+def source_names(key: str) -> list[str]:
+    """The attributes from which one is derived: one, or two that are compared; none if it is no derived attribute."""
+    return key.split(_DERIVED)[1:]
 
 
 class DictionaryMeta(msgspec.Struct, frozen=True):
     """The small facts of a dictionary, stored beside its arrays."""
 
     attributes: list[str]
-    """The name of each attribute; a derived one has the name of its source."""
+    """The name of each attribute; a derived one has the name of its (first) source."""
     exact_numbers: dict[str, list[str]] = {}
     """By attribute: its numbers, as their repr, where neither int64 nor binary64 holds all of them exactly."""
     exact_times: dict[str, list[int]] = {}
     """By attribute: its timestamps in nanoseconds, where int64 does not hold all of them."""
     derived: list[tuple[int, int, bool]] = []
-    """Derived attributes: the attribute, its source, and whether several tests of it may want the same value."""
+    """Attributes with the fragments of others: the attribute, its source, whether several tests may want one value."""
+    links: list[tuple[int, int, int]] = []
+    """Attributes that say how two others compare (`ranks.links`): the attribute, and the two."""
 
 
 class Dictionary:
@@ -77,14 +82,23 @@ class Dictionary:
     @cached_property
     def attributes(self) -> dict[str, int]:
         """The number of each attribute by its key: its name, or of a derived one `derived_key`."""
-        derived = {attr for attr, _, _ in self.meta.derived}
-        return {derived_key(name) if attr in derived else name: attr for attr, name in enumerate(self.names)}
+        return {self.key_of(attr): attr for attr in range(len(self.names))}
 
     @cached_property
     def sources(self) -> dict[str, int]:
         """The number of each attribute that events may have: all but the derived ones."""
-        derived = {attr for attr, _, _ in self.meta.derived}
-        return {name: attr for attr, name in enumerate(self.names) if attr not in derived}
+        return {name: attr for attr, name in enumerate(self.names) if attr not in self._derived_from}
+
+    @cached_property
+    def _derived_from(self) -> dict[int, tuple[int, ...]]:
+        """The sources of each derived attribute."""
+        patterns = {attr: (source,) for attr, source, _ in self.meta.derived}
+        return {**patterns, **{attr: (left, right) for attr, left, right in self.meta.links}}
+
+    def key_of(self, attr: int) -> str:
+        """The key of an attribute: its name, or of a derived one `derived_key`."""
+        sources = self._derived_from.get(attr)
+        return self.names[attr] if sources is None else derived_key(*(self.names[source] for source in sources))
 
     def base(self, attr: int, type: int) -> int:
         """The first rank of a type, or past the last type the number of ranks."""

@@ -134,7 +134,7 @@ def test_what_is_no_index_is_refused(tmp_path: Path) -> None:
         ('{"format": "bagit"}', ForeignFile),
         ("[]", ForeignFile),
         ("recursive-include src *.py", ForeignFile),
-        ('{"format":"whimbrel index","version":7}', NewerFormat),
+        ('{"format":"whimbrel index","version":8}', NewerFormat),
     ],
 )
 def test_a_save_leaves_alone_what_is_not_ours_or_newer(tmp_path: Path, manifest: str, error: type) -> None:
@@ -159,11 +159,18 @@ def test_an_older_index_is_refused_and_a_save_replaces_it(tmp_path: Path, monkey
     with monkeypatch.context() as patch:
         patch.setattr(store, "MANIFEST_VERSION", 1)
         _save(tmp_path, "a")
-    with pytest.raises(OlderFormat, match="Expected format version 6, but got 1") as error:
+    with pytest.raises(OlderFormat, match="Expected format version 7, but got 1") as error:
         store.open_directory(tmp_path)
-    assert (error.value.version, error.value.supported) == (1, 6)
+    assert (error.value.version, error.value.supported) == (1, 7)
     _save(tmp_path, "b")
     assert _state(tmp_path) == "b" and _only_named_files(tmp_path)
+
+
+def test_an_index_of_the_version_before_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "MANIFEST_VERSION", store.OLDEST_VERSION)
+        _save(tmp_path, "a")
+    assert _state(tmp_path) == "a"
 
 
 @pytest.mark.parametrize("length", [0, 20, 100, -1])

@@ -23,7 +23,7 @@ from whimbrel.ranks.clauses.clauses import SHARED, VERIFY
 from whimbrel.ranks.clauses.compiler import ClauseItems, attribute_number
 from whimbrel.ranks.clauses.interval_sets import IntervalSets
 from whimbrel.ranks.constants import Constants
-from whimbrel.ranks.dictionary import Dictionary, derived_key
+from whimbrel.ranks.dictionary import Dictionary
 
 IsDead = Callable[[np.ndarray], np.ndarray | None]
 """Marks the dead ones of an array of rows; None if there are none."""
@@ -79,9 +79,8 @@ class SegmentSource:
         a = self._segment.arrays
         strings = _string_column(a)
         derived = self._segment.derived
-        for attr, name in enumerate(self._segment.attributes):
-            key = derived_key(name) if attr in derived else name
-            number = attribute_number(key, attributes, gathered)
+        for attr in range(len(self._segment.attributes)):
+            number = attribute_number(self._segment.dictionary.key_of(attr), attributes, gathered)
             self._numbers.append(number)
             into = gathered[number]
             into.joined = into.joined or (attr in derived and derived[attr][1])

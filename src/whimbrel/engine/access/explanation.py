@@ -48,7 +48,9 @@ def _explain(segment: Segment, row: int) -> Iterator[Explained]:
 
 def _names(segment: Segment, attrs: list[int]) -> dict[str, object]:
     """The names of attributes, and of those among them that are looked up by their patterns."""
-    names = list(dict.fromkeys(segment.attributes[attr] for attr in attrs))
+    links = {attr: (left, right) for attr, left, right in segment.meta.links}
+    sources = [source for attr in attrs for source in links.get(attr, (attr,))]
+    names = list(dict.fromkeys(segment.attributes[attr] for attr in sources))
     patterns = [segment.attributes[attr] for attr in attrs if attr in segment.derived]
     return {"attributes": names, "patterns": patterns} if patterns else {"attributes": names}
 

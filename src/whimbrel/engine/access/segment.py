@@ -84,6 +84,7 @@ class Segment:
             exact_numbers=facts.exact_numbers,
             exact_times=facts.exact_times,
             derived=facts.derived,
+            links=facts.links,
             subscriptions=len(rows),
             conjunctions=len(clauses.row),
             verified=bool((clauses.flags & VERIFY).any()),
@@ -98,7 +99,7 @@ class Segment:
 
     @property
     def derived(self) -> dict[int, tuple[int, bool]]:
-        """The derived attributes: the source of each, and whether other tests ask for the same value of it."""
+        """The attributes with fragments: the source of each, and whether other tests ask for the same value of it."""
         return {attr: (source, is_joined) for attr, source, is_joined in self.meta.derived}
 
     @property

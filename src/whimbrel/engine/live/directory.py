@@ -36,7 +36,8 @@ __all__ = [
 ]
 
 MANIFEST = "MANIFEST"
-MANIFEST_VERSION = 6
+MANIFEST_VERSION, OLDEST_VERSION = 7, 6
+"""The version that is written, and the oldest that is read."""
 
 Manifest = dict[str, Any]
 Opened = dict[str, tuple[Arrays, Meta]]
@@ -129,7 +130,7 @@ def read_manifest(directory: str | Path) -> Manifest:
     manifest.pop("checksum", None)
     if _manifest_text(manifest) != text:  # so every changed byte is noticed, also one that means nothing to JSON
         raise CorruptIndex(path, "its checksum is wrong")
-    if version != MANIFEST_VERSION:
+    if not isinstance(version, int) or version < OLDEST_VERSION:
         raise OlderFormat(path, version if isinstance(version, int) else 0, MANIFEST_VERSION)
     return manifest
 

@@ -28,6 +28,20 @@ def rows_within(segment: Segment, arrays: Collection[str]) -> np.ndarray:
     return found[0] if len(found) == 1 else np.unique(np.concatenate([np.empty(0, np.int32), *found]))
 
 
+def linked_rows(segment: Segment) -> np.ndarray:
+    """The rows of a segment, sorted, that compare two attributes; kept with the segment like those of an array."""
+    if "" not in segment.rows_within:
+        compares = np.zeros(len(segment.attributes), bool)
+        compares[[attr for attr, _, _ in segment.meta.links]] = True
+        found = [
+            packed[np.add.reduceat(compares[attr & ATTR_MASK], np.cumsum(counts) - counts) > 0] & np.int32(ROW_MASK)
+            for packed, counts, attr, _, _ in packed_parts(segment)
+            if len(packed)
+        ]
+        segment.rows_within[""] = np.unique(np.concatenate([np.empty(0, np.int32), *found]))
+    return segment.rows_within[""]
+
+
 def is_in(rows: np.ndarray, sorted_rows: np.ndarray) -> np.ndarray:
     """Which rows are among the others, as a mask."""
     if not len(sorted_rows):

@@ -19,6 +19,7 @@ from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.shared.items import ATTR_MASK, KIND_SHIFT, holds
 from whimbrel.engine.access.shared.rows import ROW_MASK, VERIFY_BIT
 from whimbrel.engine.live.snapshot import Snapshot
+from whimbrel.engine.matching.array_rows import linked_rows
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
 from whimbrel.model.near_misses import NearMiss, near_misses, nearest_conjunction
@@ -76,6 +77,7 @@ def _count(segment: Segment, event: Event, snapshot: Snapshot, fails: np.ndarray
     source = np.arange(len(value), dtype=np.int32)
     for derived, (its_source, _) in segment.derived.items():
         source[derived] = its_source
+    source[[link for link, _, _ in segment.meta.links]] = -1  # each counts by itself
     sets = (segment.arrays["set_start"], segment.arrays["set_low"], segment.arrays["set_high"])
     for packed, counts, attr, low, high in packed_parts(segment):
         _fails(packed, counts, attr, low, high, sets, value, source, attrs, ranks, fails, doubtful)
@@ -84,6 +86,8 @@ def _count(segment: Segment, event: Event, snapshot: Snapshot, fails: np.ndarray
         doubtful[rows] = True
     elif encoded.coupled[0]:  # constraints may hold one by one, but not together
         doubtful[rows[fails[rows] == 0]] = True
+        if segment.meta.links:
+            doubtful[linked_rows(segment)] = True
     dead = snapshot.dead(rows)
     if dead is not None:
         fails[rows[dead]] = NO_MISS
@@ -118,11 +122,12 @@ def _fails(
             else:
                 bad = 1 - np.int64(holds(sets, kind, low[i], high[i], v, attrs, ranks, attrs.size))
             a = source[a]
-            failed += bad & np.int64(counted[a] != c)
-            counted[a] = c if bad else counted[a]
+            failed += bad & np.int64(a < 0 or counted[a] != c)
+            if bad and a >= 0:
+                counted[a] = c
         k += counts[c]
         row = packed[c] & ROW_MASK
-        if packed[c] & VERIFY_BIT:  # two attributes that are compared have an item each, but fail as one
+        if packed[c] & VERIFY_BIT:  # two attributes that an older segment compares have an item each, but fail as one
             failed = (failed + 1) // 2
             doubtful[row] = True
         fails[row] = min(np.int64(fails[row]), failed)

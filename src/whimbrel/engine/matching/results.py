@@ -17,7 +17,7 @@ from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.shared.rows import ROW_MASK, VERIFY_BIT
 from whimbrel.engine.ids.id_table import IdTable
 from whimbrel.engine.live.snapshot import Snapshot
-from whimbrel.engine.matching.array_rows import is_in, rows_within
+from whimbrel.engine.matching.array_rows import is_in, linked_rows, rows_within
 from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.event import Event
 from whimbrel.ranks.encoding.object_batches import Refused
@@ -43,7 +43,7 @@ def settled(
     """The rows that a segment found, without dead ones, those that fail verification, and flags.
 
     Rows with the flag VERIFY are verified, and of `coupled` events (None: no event is) those that must hold for the
-    same element of one of the `arrays` (None: of any array).
+    same element of one of the `arrays` (None: of any array), and those that compare two attributes.
     `events` reads the events of some numbers, which ascend. Events for which verifying would take too many steps are
     put into `refused`. Changes the offsets of the result in place, and may change its rows.
     """
@@ -59,6 +59,9 @@ def settled(
         if arrays:
             asked = np.flatnonzero(marks & ~np.uint8(SEVERAL))
             doubtful[asked] |= is_in(rows[asked] & np.int32(ROW_MASK), rows_within(segment, arrays))
+        if segment.meta.links:
+            asked = np.flatnonzero(marks)
+            doubtful[asked] |= is_in(rows[asked] & np.int32(ROW_MASK), linked_rows(segment))
     rows = rows & np.int32(ROW_MASK)
     asked = np.flatnonzero(doubtful)
     if not len(asked):

@@ -3,8 +3,9 @@
 A conjunction becomes a list of *items*. An item tests the set of ranks that an event has for one attribute: RANGE and
 SET want some rank inside, NO_RANGE and NO_SET want none. Rank 0 is null, and a missing attribute has no rank at all,
 so items express every test of sets of values, null and missing. Patterns are items of a derived attribute
-(`ranks.patterns`). Comparisons between attributes, LIKE with several wildcards and regular expressions are more than
-items can express. They mark the conjunction VERIFY: its items are necessary, and the filter itself decides.
+(`ranks.patterns`), and so are comparisons between attributes (`ranks.links`). LIKE with several wildcards and regular
+expressions are more than items can express. They mark the conjunction VERIFY: its items are necessary, and the filter
+itself decides.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from whimbrel.model.constraint import NULL_KEY, Constraint
 from whimbrel.model.intervals import ALL, STRINGS, IntervalSet
 from whimbrel.model.values import STRING, SortKey
 from whimbrel.ranks.dictionary import Dictionary, DictionaryMeta, derived_key
+from whimbrel.ranks.links import link_values
 from whimbrel.ranks.patterns.pattern_fragments import PatternFragments, fragments_of
 
 RANGE, SET, NO_RANGE, NO_SET = 0, 1, 2, 3
@@ -66,8 +68,8 @@ def split(conjunction: Conjunction) -> tuple[list[list[Item]], bool]:
 
     One constraint that admits missing or null *or* some values is two alternatives.
     """
-    verify = bool(conjunction.links)
-    alternatives: list[list[Item]] = [[]]
+    verify = False
+    alternatives = [[Item(derived_key(link.left, link.right), link_values(link.op)) for link in conjunction.links]]
     for name, constraint in conjunction.constraints:
         fragments = fragments_of(constraint) if constraint.include or constraint.exclude else None
         verify = verify or (fragments is not None and not fragments.is_exact)
@@ -76,9 +78,6 @@ def split(conjunction: Conjunction) -> tuple[list[list[Item]], bool]:
             verify = True
             continue
         alternatives = [items + choice for items in alternatives for choice in choices]
-    for name in sorted(conjunction.attributes - conjunction.by_attribute.keys()):
-        for items in alternatives:
-            items.append(Item(name, ALL))
     return alternatives, verify
 
 

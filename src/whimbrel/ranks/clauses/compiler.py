@@ -17,7 +17,7 @@ from whimbrel.model.filter import Filter
 from whimbrel.ranks.clauses.clauses import NO_RANGE, NO_SET, RANGE, SET, SHARED, VERIFY, Clauses, Item, split
 from whimbrel.ranks.clauses.interval_sets import IntervalSets, distinct_sets, joined, set_masks
 from whimbrel.ranks.constants import Constants
-from whimbrel.ranks.dictionary import Dictionary, source_name
+from whimbrel.ranks.dictionary import Dictionary, source_names
 from whimbrel.ranks.dictionary_builder import build_dictionary
 from whimbrel.ranks.patterns.pattern_trie import build_tries
 
@@ -54,14 +54,16 @@ def compile_clauses(sources: Sequence[Source]) -> Clauses:
     gathered: list[Constants] = []
     for source in sources:
         source.constants(attributes, gathered)
-    named = {attr: name for key, attr in attributes.items() if (name := source_name(key)) is not None}
-    derived = {attr: attribute_number(name, attributes, gathered) for attr, name in named.items()}
-    names = [named.get(attr, key) for key, attr in attributes.items()]
+    named = {attr: names for key, attr in attributes.items() if (names := source_names(key))}
+    sources_of = {attr: [attribute_number(name, attributes, gathered) for name in its] for attr, its in named.items()}
+    names = [named[attr][0] if attr in named else key for key, attr in attributes.items()]
     dictionary = build_dictionary(names, gathered)
-    if derived:
-        derived_of = [(attr, source, gathered[attr].joined) for attr, source in derived.items()]
-        tries = build_tries(dictionary.arrays, list(derived))
-        dictionary = Dictionary({**dictionary.arrays, **tries}, replace(dictionary.meta, derived=derived_of))
+    if named:
+        derived = [(attr, its[0], gathered[attr].joined) for attr, its in sources_of.items() if len(its) == 1]
+        links = [(attr, its[0], its[1]) for attr, its in sources_of.items() if len(its) == 2]
+        tries = build_tries(dictionary.arrays, [attr for attr, _, _ in derived]) if derived else {}
+        meta = replace(dictionary.meta, derived=derived, links=links)
+        dictionary = Dictionary({**dictionary.arrays, **tries}, meta)
     sets = IntervalSets()
     parts = [part for source in sources for part in source.parts(dictionary, sets)]
     counts = joined([part.counts for part in parts], np.int64)

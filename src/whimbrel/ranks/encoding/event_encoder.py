@@ -7,7 +7,7 @@ ranks up in the same dictionary. Attributes that no filter mentions are left out
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,19 +17,20 @@ import pyarrow as pa
 from whimbrel.compiled.python_objects import KINDS
 from whimbrel.compiled.views import read_only
 from whimbrel.model.errors import RowError
-from whimbrel.model.event import AnyEvent
+from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.event_tables import read_events
 from whimbrel.model.json_text import JsonObject
 from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_VALUES
-from whimbrel.ranks.arrow import numbers
+from whimbrel.ranks.arrow import numbers, string_buffers
 from whimbrel.ranks.column_layout import ColumnLayout, ColumnLeaf, layout, leaf_array
 from whimbrel.ranks.columns import rank_column
 from whimbrel.ranks.dictionary import Dictionary
 from whimbrel.ranks.encoding.json_events import JsonEvents
-from whimbrel.ranks.encoding.json_reader import JsonNotes, JsonReader
+from whimbrel.ranks.encoding.json_reader import JsonEntries, JsonNotes, JsonReader
 from whimbrel.ranks.encoding.object_batches import ObjectBatch, Refused, derived_parts
 from whimbrel.ranks.encoding.single_events import SingleEventEncoder
 from whimbrel.ranks.kernel_arrays import Numbers, Reading
+from whimbrel.ranks.links import EventLinks
 from whimbrel.ranks.list_columns import ListRanks, rank_lists, rank_map, rank_objects
 from whimbrel.ranks.patterns.event_fragments import EventFragments, SeenValues
 from whimbrel.ranks.rank_kernels import append_runs, number_buckets, pack, rank_cells
@@ -40,7 +41,8 @@ class EncodedEvents:
     """Events as ranks: event e has the entries offsets[e]:offsets[e + 1]. The entries of an attribute are side by side.
 
     Null is rank 0; a missing attribute has no entry. `coupled[e]` is not 0 where ranks alone do not decide: 1 if an
-    attribute lies in an array of objects, 2 (`SEVERAL`) if several strings of an attribute have fragments of patterns.
+    attribute lies in an array of objects, 2 (`SEVERAL`) if several strings of an attribute have fragments of patterns,
+    4 (`LINKED`) if an attribute that is compared with another has several values.
     `arrays` are the names of all arrays of objects in which attributes lie, and perhaps others; None: any array.
     """
 
@@ -66,6 +68,7 @@ class EventEncoder:
         self.dictionary = dictionary
         self._arrays = dictionary.arrays
         self._fragments = EventFragments(dictionary) if dictionary.meta.derived else None
+        self._links = EventLinks(dictionary) if dictionary.meta.links else None
         self._lookup = dictionary.lookup
         self._ids = dictionary.sources
         self._json: JsonReader | None = None
@@ -102,21 +105,25 @@ class EventEncoder:
     @cached_property
     def single_events(self) -> SingleEventEncoder:
         """The encoder of single events."""
-        return SingleEventEncoder(self.dictionary, self._fragments, self._json_reader)
+        return SingleEventEncoder(self.dictionary, self._fragments, self._links, self._json_reader)
 
     def encode_table(self, table: pa.Table | pa.RecordBatch, timestamps: Collection[str] = ()) -> EncodedEvents:
         """Encode the rows of a table; texts of the attributes in `timestamps` are read as timestamps."""
         found = self._layout_of(table.schema, frozenset(timestamps))
         fragments = self._fragments
-        is_odd = fragments is not None and fragments.are_below(found.odd)
+        links = self._links
+        is_odd = any(derived is not None and derived.are_below(found.odd) for derived in (fragments, links))
         if len(found.flat) + len(found.lists) > EVENT_ATTRIBUTES.value or is_odd:
             return self.encode_events(list(read_events(table, self._ids, timestamps)))
         rows = table.num_rows
         cells = np.empty((len(found.flat), (-(-rows // 16) | 1) * 16), np.int32)  # an odd number of cache lines
         seen: list[SeenValues] = []
+        columns: list[tuple[ColumnLeaf, pa.Array, np.ndarray]] = []
         for leaf, line in zip(found.flat, cells, strict=True):
             column = leaf_array(table, leaf)
             rank_column(column, leaf, self._lookup(leaf.attr), line[:rows])
+            if links is not None and leaf.name in links.names:
+                columns.append((leaf, column, line[:rows]))
             if fragments is not None and leaf.attr in fragments:
                 seen.append(SeenValues(leaf.attr, None if leaf.is_time else column, line[:rows], None, None))
         attrs = np.array([leaf.attr for leaf in found.flat], np.int32)
@@ -124,6 +131,8 @@ class EventEncoder:
         parts = self._parts(table, found, coupled, timestamps, seen)
         arrays = [leaf.name for leaf in found.objects]
         derived = fragments.parts(seen, rows, coupled) if fragments is not None and seen else []
+        if links is not None:
+            derived += links.table_parts(columns, found, coupled, lambda names: read_events(table, names, timestamps))
         parts += derived
         encoded = EncodedEvents(rows, *pack(cells, rows, attrs, *_stacked(parts, attrs, rows)), coupled, arrays)
         if found.odd:
@@ -192,6 +201,8 @@ class EventEncoder:
         batch = ObjectBatch(events)
         batch.read(self.single_events, self.numbers, self.reading, timestamps, refused)
         parts = derived_parts(self._fragments, batch) if self._fragments is not None else []
+        if self._links is not None:
+            parts += batch.link_parts(self._links, timestamps)
         encoded = self._ranked(batch.attrs, batch.cells, batch.ends, batch.coupled)
         encoded.arrays = batch.arrays
         return with_parts(encoded, parts) if parts else encoded
@@ -219,13 +230,23 @@ class EventEncoder:
         buffers = reader.take()
         try:
             read = buffers.read(events)
+            parts = self._json_links(read, coupled, lambda row: Event.of(events.parse(row), timestamps))
             found = self._ranked(read.attrs, read.cells, read.offsets, coupled)
         finally:
             reader.give_back(buffers)
         if self._fragments is not None and read.notes is not None:
-            parts = self._fragments.parts(_seen(found, read.notes), rows, coupled)
-            found = with_parts(found, parts)
+            parts += self._fragments.parts(_seen(found, read.notes, self._fragments), rows, coupled)
+        found = with_parts(found, parts) if parts else found
         return self._with_left(found, events, read.left.tolist(), timestamps, refused) if len(read.left) else found
+
+    def _json_links(self, read: JsonEntries, marks: np.ndarray, event: Callable[[int], Event]) -> list[ListRanks]:
+        """The ranks of attributes that say how two others compare, given the entries of JSON texts."""
+        if self._links is None:
+            return []
+        texts = (np.empty(0, np.int64), np.zeros(1, np.int64), np.empty(0, np.uint8))
+        if read.notes is not None:
+            texts = (read.notes.entries, *string_buffers(read.notes.texts))
+        return self._links.parts(read.attrs, read.cells, read.offsets, texts, marks, event)
 
     def _with_left(
         self,
@@ -263,7 +284,8 @@ class EventEncoder:
     def _json_reader(self, timestamps: frozenset[str]) -> JsonReader:
         reader = self._json
         if reader is None or reader.timestamps != timestamps:
-            noted = () if self._fragments is None else tuple(self._fragments)
+            derived = (self._fragments or (), () if self._links is None else self._links.attrs)
+            noted = {attr for attrs in derived for attr in attrs}
             reader = self._json = JsonReader(self.dictionary, timestamps, noted, self.numbers, self.reading)
         return reader
 
@@ -275,12 +297,12 @@ class EventEncoder:
         return EncodedEvents(len(coupled), ends, out[0, : ends[-1]], out[1, : ends[-1]], coupled)
 
 
-def _seen(found: EncodedEvents, notes: JsonNotes) -> list[SeenValues]:
+def _seen(found: EncodedEvents, notes: JsonNotes, fragments: EventFragments) -> list[SeenValues]:
     """The values that patterns look at, attribute by attribute."""
     seen: list[SeenValues] = []
     attrs = found.attrs[notes.entries]
     rows = np.searchsorted(found.offsets, notes.entries, "right") - 1
-    for attr in np.unique(attrs).tolist():
+    for attr in filter(fragments.__contains__, np.unique(attrs).tolist()):
         own = np.flatnonzero(attrs == attr)
         cuts = np.searchsorted(rows[own], np.arange(found.count + 1))
         values = notes.texts.take(numbers(own))

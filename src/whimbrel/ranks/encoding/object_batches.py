@@ -16,7 +16,7 @@ import pyarrow as pa
 from whimbrel.compiled.python_objects import READABLE
 from whimbrel.compiled.views import words_of
 from whimbrel.model.errors import RowError
-from whimbrel.model.event import AnyEvent
+from whimbrel.model.event import AnyEvent, Event
 from whimbrel.ranks.cells import RANK
 from whimbrel.ranks.encoding.dict_kernels import FULL, GIVEN_UP, read_dicts
 from whimbrel.ranks.encoding.single_events import ITEMS, SingleEventEncoder
@@ -33,6 +33,7 @@ from whimbrel.ranks.kernel_arrays import (
     Reading,
     make_entries,
 )
+from whimbrel.ranks.links import EventLinks, kept_texts
 from whimbrel.ranks.list_columns import ListRanks
 from whimbrel.ranks.patterns.event_fragments import EventFragments, SeenValues
 
@@ -112,6 +113,13 @@ class ObjectBatch:
         if self.arrays is not None:
             self.arrays = table.arrays(self._entries.items.item(ARRAYS))
 
+    def link_parts(self, links: EventLinks, timestamps: Collection[str]) -> list[ListRanks]:
+        """The ranks of attributes that say how two others compare. Marks the events that must be verified."""
+        return links.parts(
+            self._entries.attrs, self._entries.cells, self.ends, kept_texts(self._entries), self.coupled,
+            lambda event: Event.of(self._events[event], timestamps), self.is_whole,
+        )  # fmt: skip
+
     def _append(self, event: int, attrs: array[int], cells: list[float], mark: int) -> None:
         """Append entries to an event; if it `is_whole`, they are all that it has."""
         begin = self.ends.item(event + 1)
@@ -150,7 +158,7 @@ def derived_parts(fragments: EventFragments, batch: ObjectBatch) -> list[ListRan
     text_of = np.full(len(attrs), -1, np.int64)
     text_of[of_entry] = np.arange(len(of_entry))
     seen: list[SeenValues] = []
-    for attr in np.unique(attrs[of_entry]).tolist():
+    for attr in filter(fragments.__contains__, np.unique(attrs[of_entry]).tolist()):
         own = np.flatnonzero((attrs == attr) & ~is_null & ~batch.is_whole[event_of])
         is_text = text_of[own] >= 0
         for entries, values in ((own[is_text], texts.take(pa.array(text_of[own[is_text]]))), (own[~is_text], None)):

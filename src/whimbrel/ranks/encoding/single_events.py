@@ -22,6 +22,7 @@ from whimbrel.ranks.encoding.flat_events import Lanes, NotFlat
 from whimbrel.ranks.encoding.json_reader import JsonReader
 from whimbrel.ranks.encoding.name_table import EXACT_NUMBER, EXACT_TIME, PATTERN, TIME, NameTable
 from whimbrel.ranks.kernel_arrays import ARRAYS, TEXTS, Entries
+from whimbrel.ranks.links import EventLinks, kept_texts, noted_texts
 from whimbrel.ranks.lookup import Lookup
 from whimbrel.ranks.patterns.event_fragments import EventFragments
 
@@ -43,6 +44,7 @@ class SingleEventEncoder:
         self,
         dictionary: Dictionary,
         fragments: EventFragments | None,
+        links: EventLinks | None,
         json_reader: Callable[[frozenset[str]], JsonReader],
     ) -> None:
         self._dictionary = dictionary
@@ -50,6 +52,10 @@ class SingleEventEncoder:
         self._lookup = dictionary.lookup
         self._fragments = fragments
         self._json_reader = json_reader
+        self._links = links
+        derived_from = fragments.names if fragments is not None else ()
+        self._texts_of = frozenset(derived_from) | (links.names if links is not None else frozenset())
+        """The attributes whose texts kernels keep, as others are derived from them."""
         self._names: _Names | None = None
 
     def read(
@@ -75,7 +81,7 @@ class SingleEventEncoder:
             names = self.names_for(timestamps)
         left: dict[str, object] = {}
         count: int = read_dict(words, id(event), names.table.rows, id(left))
-        if 0 <= count < IN_ARRAYS and not left:
+        if 0 <= count < IN_ARRAYS and not left and self._links is None:
             return count, 0, ()
         if count == FULL:
             return FULL, 0, None
@@ -88,6 +94,9 @@ class SingleEventEncoder:
             return 0, mark, None
         if count & HAS_TEXTS:
             mark |= self._append_derived(entries, written, attrs, cells)
+        if self._links is not None:
+            texts = kept_texts(entries)
+            mark |= self._links.append_read(entries, written, texts, lambda: Event.of(event, timestamps), attrs, cells)
         return written, mark | bool(arrays), arrays
 
     def _read_json(
@@ -110,7 +119,13 @@ class SingleEventEncoder:
                     return FULL, 0, None
                 if count >= 0:
                     noted = buffers.noted_texts(data) if buffers.has_notes else ()
-                    return count, self._append_noted(noted, entries, count, attrs, cells) if noted else 0, ()
+                    mark = self._append_noted(noted, entries, count, attrs, cells) if noted else 0
+                    if self._links is not None:
+                        mark |= self._links.append_read(
+                            entries, count, noted_texts(noted), lambda: Event.of(parse_json(text), timestamps), attrs,
+                            cells,
+                        )  # fmt: skip
+                    return count, mark, ()
             finally:
                 reader.give_back(buffers)
         return self.read(parse_json(text), timestamps, words, entries, attrs, cells)
@@ -119,11 +134,13 @@ class SingleEventEncoder:
         self, noted: Sequence[tuple[int, str]], entries: Entries, count: int, attrs: array[int], cells: list[float]
     ) -> int:
         """Append what is derived from texts, each with its entry; return how the event is coupled."""
-        assert self._fragments is not None
+        if self._fragments is None:
+            return 0
         own, is_null = entries.attrs[:count].tolist(), (entries.bits[:count] == RANK).tolist()
         texts: dict[int, list[str]] = {}
         for entry, text in noted:
-            texts.setdefault(own[entry], []).append(text)
+            if own[entry] in self._fragments:
+                texts.setdefault(own[entry], []).append(text)
         mark = 0
         for attr, its in texts.items():
             values = sum(other == attr and not null for other, null in zip(own, is_null, strict=True))
@@ -144,10 +161,9 @@ class SingleEventEncoder:
         """
         if left is not None and not left:
             return 0, False
-        derived = () if self._fragments is None else self._fragments.names
         if (
             left is None
-            or any(name in derived for name in left)
+            or any(name in self._texts_of for name in left)
             or not _append_flat(left, self.names_for(timestamps).lanes, attrs, cells)
         ):
             return self.append(event, timestamps, attrs, cells), True
@@ -165,14 +181,18 @@ class SingleEventEncoder:
 
     def append(self, event: AnyEvent, timestamps: Collection[str], attrs: array[int], cells: list[float]) -> int:
         """Append the entries of one event; return how it is coupled, or 0."""
+        mark = 0
         if type(event) is dict and _append_flat(event, self.names_for(timestamps).lanes, attrs, cells):
-            if self._fragments is None:
-                return 0
-            return self._fragments.append_flat(event, timestamps, attrs, cells)
-        return self._append_whole(event, timestamps, attrs, cells)
+            if self._fragments is not None:
+                mark = self._fragments.append_flat(event, timestamps, attrs, cells)
+        else:
+            event = Event.of(event, timestamps)
+            mark = self._append_whole(event, attrs, cells)
+        if self._links is not None:
+            mark |= self._links.append(Event.of(event, timestamps), attrs, cells)
+        return mark
 
-    def _append_whole(self, event: AnyEvent, timestamps: Collection[str], attrs: array[int], cells: list[float]) -> int:
-        event = Event.of(event, timestamps)
+    def _append_whole(self, event: Event, attrs: array[int], cells: list[float]) -> int:
         mark = 0
         names = [name for name in event.attributes if name in self._ids]
         for name in names:
@@ -202,8 +222,7 @@ class SingleEventEncoder:
         flags: dict[str, int] = dict.fromkeys(timestamps, TIME)
         exact = [(names[int(attr)], EXACT_NUMBER) for attr in meta.exact_numbers]
         exact += [(names[int(attr)], EXACT_TIME) for attr in meta.exact_times]
-        derived = () if self._fragments is None else self._fragments.names
-        for name, flag in (*exact, *((name, PATTERN) for name in derived)):
+        for name, flag in (*exact, *((name, PATTERN) for name in self._texts_of)):
             flags[name] = flags.get(name, 0) | flag
         return NameTable(self._ids, len(names), flags)
 

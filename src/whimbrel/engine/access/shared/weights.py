@@ -13,6 +13,10 @@ from whimbrel.ranks.clauses.clauses import Clauses
 ATTRIBUTES_PER_EVENT = 64.0
 """How many attributes an event is taken to have where there is no sample."""
 
+LINK_SHARE = 0.9
+"""The share of events for which a comparison of two attributes is taken to hold where there is no sample: anything else
+is a better key."""
+
 
 class Weights(NamedTuple):
     """How likely an event's value falls into some ranks of an attribute.
@@ -54,6 +58,10 @@ def item_shares(clauses: Clauses, weights: Weights) -> np.ndarray:
     """The share of events that each item is expected to admit."""
     out = np.empty(len(clauses.attr), np.float32)
     _shares(items_of(clauses), weights, weights.present / np.maximum(1, weights.total - 8), out)
+    links = [attr for attr, _, _ in clauses.dictionary.meta.links]
+    if links and weights.cumulative.size == 0:
+        compares = np.isin(clauses.attr, links)
+        out[compares] = LINK_SHARE * weights.present[clauses.attr[compares]]
     return out
 
 
