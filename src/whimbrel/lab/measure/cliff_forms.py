@@ -83,6 +83,7 @@ class Fields(dict[str, str]):
             case "city":
                 return self._source.choice(CITIES)
         return str({"price": below(PRICES), "dear": below(9_980, PRICES), "day": below(10, 29), "small": below(256),
+                    "few": below(25), "other": below(25),
                     "number": below(USERS), "big": 2**53 + below(USERS)}[name])  # fmt: skip
 
 
@@ -128,6 +129,10 @@ def _data(source: Random) -> dict[str, Any]:
 
 def _items(source: Random) -> list[dict[str, Any]]:
     return [{"sku": source.choice("ABC"), "n": source.randrange(9)} for _ in range(3)]
+
+
+def _kinds(source: Random) -> list[str]:
+    return [f"t{kind}" for kind in source.sample(range(25), 4)]
 
 
 def _prices(source: Random) -> list[int]:
@@ -243,6 +248,11 @@ MATCH_FORMS: tuple[MatchForm, ...] = (
     MatchForm("NOT IN of 50", "plain", f"{_PLAIN} AND name NOT IN ({{users 50}})", plain_event),
     MatchForm("CONTAINS", "equality, dear", "tags CONTAINS {tag} AND price > 9500", plain_event),
     MatchForm("CONTAINS ALL of 2", "CONTAINS", "tags CONTAINS ALL ({tags 2}) AND price > 9500", plain_event),
+    MatchForm("CONTAINS, many", "plain", "kinds CONTAINS 't{few}' AND price > {dear}", _event(kinds=_kinds)),
+    MatchForm(
+        "CONTAINS ALL of 2, many", "CONTAINS, many",
+        "kinds CONTAINS ALL ('t{few}', 't{other}') AND price > {dear}", _event(kinds=_kinds),
+    ),
     MatchForm("CONTAINS ALL of 6", "CONTAINS", "tags CONTAINS ALL ({tags 6}) AND price > 9500", plain_event),
     MatchForm("CONTAINS ANY of 3", "CONTAINS", "tags CONTAINS ANY ({tags 3}) AND price > 9500", plain_event),
     MatchForm("CONTAINS NONE of 3", "plain", f"{_PLAIN} AND tags CONTAINS NONE ({{tags 3}})", plain_event),
