@@ -4,7 +4,10 @@ import pytest
 from hypothesis import given
 
 from tests.language import texts as sql
-from whimbrel.language import suspicious_names
+from whimbrel.language import parse, suspicious_names
+from whimbrel.language.sql.hints import advice
+from whimbrel.language.sql.lexer import tokens
+from whimbrel.model.errors import FilterSyntaxError
 
 
 @pytest.mark.parametrize(
@@ -50,3 +53,39 @@ def test_it_reads_as_a_question():
 def test_any_text_may_be_asked(text):
     for position, _ in suspicious_names(text):
         assert text[position] == '"'
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("a = 1 && b = 2", "(write AND)"),
+        ("a = 1 || b = 2", "(write OR)"),
+        ("x % 2 = 0", "arithmetic is not part of the language"),
+        ("price + 1 > 5", "arithmetic is not part of the language"),
+        ("price * 2 > 5", "arithmetic is not part of the language"),
+        ("a.b[0] = 1", "a list is a set: CONTAINS"),
+        ("select * from t where a = 1", "write the condition only, which follows WHERE"),
+        ("SELECT a WHERE a = 1", "write the condition only"),
+        ("where a = 1", "write the condition only"),
+        ("price = 1,5", "a decimal point is a point: 1.5"),
+        ("EXISTS name", "write name IS NOT MISSING"),
+        ("exists(name)", "write IS NOT MISSING after the name"),
+        ("foo(a) = 1", "a function of lower, upper, startswith, endswith, contains, array_contains"),
+        ("ts > 2026-01-01", "a date is written TIMESTAMP '2026-01-...'"),
+        ("price > $5", "numbers have no currency"),
+        ("price > ?", "there are no parameters"),
+        ("a = 1;", "a filter ends without a semicolon"),
+        ("a = 1 -- rows", "there are no comments"),
+    ],
+)
+def test_an_error_says_what_to_write_instead(text, hint):
+    with pytest.raises(FilterSyntaxError) as caught:
+        parse(text)
+    assert hint in str(caught.value)
+
+
+@given(sql.anything)
+def test_no_hint_fails(text):
+    cut = tokens(text)
+    for at in range(len(cut)):
+        advice(cut, at)

@@ -1,18 +1,56 @@
-"""Finds names in double quotes where a literal usually stands, as in `category = "Toy"`. Lint reports them.
-
-Some databases take double quotes for text; here they are names, so such a filter compares two attributes and
-silently never matches.
-"""
+"""Hints: what the writer of a text probably meant, where it is an error or silently means something else."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from whimbrel.language.sql.lexer import name_of, position_of, tokens
+from whimbrel.language.sql.lexer import NUMBER_STARTS, is_name, name_of, position_of, tokens
 from whimbrel.language.sql.literals import string_text
 
 _BEFORE_LITERALS = frozenset({"=", "!=", "<>", "<", "<=", ">", ">=", "LIKE", "RLIKE", "BETWEEN", "CONTAINS", "WITH"})
 _BEFORE_LISTS = frozenset({"IN", "ALL", "ANY", "NONE"})
+
+
+_ARITHMETIC = "arithmetic is not part of the language: an index finds values as they are; change the literal instead"
+_SIGNS = {
+    "[": "a list is a set: CONTAINS looks for a member, and d.x is the x of every object in a list d",
+    "$": "numbers have no currency, and there are no parameters",
+    "?": "there are no parameters",
+    ":": "there are no parameters",
+    ";": "a filter ends without a semicolon",
+    **dict.fromkeys("+-*/%", _ARITHMETIC),
+}
+
+
+def advice(cut: Sequence[str], at: int) -> str:
+    """What to write instead of the token that is wrong, in parentheses; nothing if that is not known.
+
+    >>> advice(tokens("a = 1 && b = 2"), 3)
+    ' (write AND)'
+    """
+    found = _advice(cut, at)
+    return f" ({found})" if found else ""
+
+
+def _advice(cut: Sequence[str], at: int) -> str:
+    token, following = cut[at], cut[at + 1] if at + 1 < len(cut) else ""
+    before = cut[at - 1] if at else ""
+    if token in ("&", "|") and following == token:
+        return "write AND" if token == "&" else "write OR"
+    if cut[0].upper() in ("SELECT", "WHERE"):
+        return "write the condition only, which follows WHERE"
+    if before.upper() == "EXISTS" and is_name(token):
+        return f"write {token} IS NOT MISSING"
+    if token.upper() == "EXISTS":
+        return "write IS NOT MISSING after the name"
+    if (token == "-" and token in (before, following)) or (token, following) == ("/", "*"):
+        return "there are no comments"
+    if token == "-" and len(before) == 4 and before.isdigit() and following.isdigit():
+        return f"a date is written TIMESTAMP '{before}-{following}-...'"
+    if token == "," and before[:1] in NUMBER_STARTS and following[:1] in NUMBER_STARTS and before and following:
+        return f"a decimal point is a point: {before}.{following}"
+    return _SIGNS.get(token, "")
 
 
 class SuspiciousName(NamedTuple):
@@ -27,6 +65,9 @@ class SuspiciousName(NamedTuple):
 
 def suspicious_names(text: str) -> list[SuspiciousName]:
     """The double-quoted names of a text that stand where a literal usually does, also if it does not parse.
+
+    Some databases take double quotes for text; here they are names, so `category = "Toy"` compares two attributes and
+    silently never matches.
 
     >>> suspicious_names('category = "Toy" AND "first name" = \\'Ann\\'')
     [SuspiciousName(position=11, name='Toy')]

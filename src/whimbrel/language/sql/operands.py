@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 
+from whimbrel.language.sql.hints import advice
 from whimbrel.language.sql.lexer import (
     NUMBER_STARTS,
     RESERVED,
@@ -168,7 +169,7 @@ class OperandReader:
     def error(self, expected: str, at: int | None = None) -> FilterSyntaxError:
         """The syntax error for the token here, or at `at`."""
         at = self.at if at is None else at
-        found = describe(self.tokens[at])
+        found = describe(self.tokens[at]) + advice(self.tokens, at)
         return FilterSyntaxError(expected, found, self.text, position_of(self.text, at))
 
     def _not_literal(self, operand: OperandToken, expected: str) -> FilterSyntaxError:
