@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -20,6 +21,7 @@ from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.live import segment_set as engine
 from whimbrel.engine.matching.workspace import Workspace
 from whimbrel.matchers.checks import CHECKS, Check
+from whimbrel.model.errors import FilterWarning
 from whimbrel.model.event import Event
 from whimbrel.model.matcher import Matcher
 
@@ -369,3 +371,14 @@ def test_the_head_is_checked_until_that_has_cost_a_segment(monkeypatch: pytest.M
     for _ in range(20):
         assert index.match({"x": 3}) == [0, 1, 2, 3, 11]
     assert index.segments == 2
+
+
+def test_a_filter_that_is_hardly_meant_warns_on_request() -> None:
+    index = Index()
+    with pytest.warns(FilterWarning, match="did you mean 'Toy'"):
+        index.add("toys", 'category = "Toy"', warn=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        index.add("silent", 'category = "Toy"')
+        index.add("good", "category = 'Toy'", warn=True)
+    assert list(index) == ["toys", "silent", "good"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -148,3 +149,38 @@ def test_near_misses_are_the_fewest_failures(pool: list[Filter], event: dict[str
     assert [(miss.failed, miss.id) for miss in found] == expected[:limit]
     assert all(miss.explanation.failed == miss.failed for miss in found)
     json.dumps([miss.to_dict() for miss in found], allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "hint"),
+    [
+        ("price > '5'", 7, "strings and numbers are never compared; write the number without quotes"),
+        ("price > 5", "7", "numbers and strings are never compared; write the text in quotes"),
+        ("price = 'true'", True, "strings and booleans are never compared; write TRUE or FALSE without quotes"),
+        ("price LIKE '5%'", 5, "strings and numbers are never compared; write the number without quotes"),
+        ("price > '2026-01-01'", datetime(2026, 5, 5), "strings and timestamps are never compared; write TIMESTAMP"),
+        ("price > TIMESTAMP '2026-01-01'", "2026-05-05", "timestamps and strings are never compared; name price in"),
+        ("price > '2026-01-01'", "2025-05-05", "texts are compared letter by letter; write TIMESTAMP"),
+    ],
+)
+def test_values_of_another_type_are_told_with_what_to_write(text: str, value: object, hint: str) -> None:
+    explanation = explain(Filter.parse(text), Event({"price": value}))
+    (constraint,) = explanation.conjunctions[0].constraints
+    assert constraint.hint is not None and constraint.hint.startswith(hint)
+    assert hint in str(explanation) and constraint.to_dict()["hint"] == constraint.hint
+
+
+@pytest.mark.parametrize(("text", "value"), [("a > 5", 3), ("a > 5", None), ("a = 'x'", "y"), ("a IS NULL", 3)])
+def test_values_of_the_right_type_need_no_hint(text: str, value: object) -> None:
+    explanation = explain(Filter.parse(text), Event({"a": value}))
+    assert [constraint.hint for constraint in explanation.conjunctions[0].constraints] == [None]
+
+
+def test_an_explanation_says_what_was_probably_meant() -> None:
+    explanation = explain(Filter.parse('category = "Toy" AND name != NULL'), Event({"category": "Toy"}))
+    assert explanation.hints == (
+        """"Toy" is the name of an attribute; did you mean 'Toy'?""",
+        "nothing equals NULL; did you mean IS NOT NULL?",
+    )
+    assert all(hint in str(explanation) for hint in explanation.hints)
+    assert explanation.to_dict()["hints"] == list(explanation.hints)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, cast
 
@@ -21,6 +22,8 @@ from whimbrel.engine.matching.event_forms import objects_to_read, open_source, s
 from whimbrel.engine.matching.results import pairs_table
 from whimbrel.engine.matching.units import FIRST_UNIT, Units
 from whimbrel.engine.matching.workspace import Workspaces
+from whimbrel.model import dialects
+from whimbrel.model.errors import FilterWarning
 from whimbrel.model.event import AnyEvent, Event, attribute_names
 from whimbrel.model.matcher import Errors, Matcher
 from whimbrel.model.subscription import Id, Subscription, plain_id
@@ -74,9 +77,16 @@ class Index(Matcher):
         """The facts that were saved with the index, if it was opened; else none."""
         return dict(self._facts)
 
-    def add(self, id: Id, filter: object, dialect: str = "sql") -> None:
-        """Add a subscription; DuplicateId if the id is there. Visible to the next match."""
-        self._subscriptions.add(id, admit(filter, dialect, self._subscriptions.schema))
+    def add(self, id: Id, filter: object, dialect: str = "sql", warn: bool = False) -> None:
+        """Add a subscription; DuplicateId if the id is there. Visible to the next match.
+
+        With `warn`, a filter that is hardly what was meant gives a Python warning, `FilterWarning`.
+        """
+        admitted = admit(filter, dialect, self._subscriptions.schema)
+        self._subscriptions.add(id, admitted)
+        if warn:
+            for hint in dialects.hints(admitted.filter):
+                warnings.warn(f"{id!r}: {hint.message}", FilterWarning, stacklevel=2)
 
     def add_many(
         self,

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, TypeAlias
 
-from whimbrel.language.sql.hints import SuspiciousName
 from whimbrel.model import dialects
 from whimbrel.model.covering import CoverIndex
 from whimbrel.model.filter import Filter
 
-Rule: TypeAlias = Literal["error", "unsatisfiable", "always-true", "duplicate", "covered", "suspicious-name"]
+Rule: TypeAlias = Literal["error", "unsatisfiable", "always-true", "duplicate", "covered"] | dialects.HintRule
 """`error` is for filters that do not parse, about which no rule is asked."""
 
 
@@ -27,14 +26,6 @@ class Remark:
     other: int | None = None
 
 
-@runtime_checkable
-class SupportsHints(Protocol):
-    """A dialect in which a name may stand where a literal was meant."""
-
-    def suspicious_names(self, text: str) -> list[SuspiciousName]:
-        """The names of a text that stand where a literal usually does."""
-
-
 def _unsatisfiable(filter: Filter) -> Iterator[Remark]:
     if not filter.is_satisfiable():
         yield Remark("unsatisfiable", "no event can match")
@@ -45,14 +36,11 @@ def _always_true(filter: Filter) -> Iterator[Remark]:
         yield Remark("always-true", "every event matches")
 
 
-def _suspicious_names(filter: Filter) -> Iterator[Remark]:
-    dialect = dialects.get(filter.dialect)
-    if filter.text is not None and isinstance(dialect, SupportsHints):
-        for found in dialect.suspicious_names(filter.text):
-            yield Remark("suspicious-name", f'"{found.name}" is the name of an attribute; {found}')
+def _suspicious(filter: Filter) -> Iterator[Remark]:
+    return (Remark(hint.rule, hint.message) for hint in dialects.hints(filter))
 
 
-FILTER_RULES: tuple[Callable[[Filter], Iterable[Remark]], ...] = (_unsatisfiable, _always_true, _suspicious_names)
+FILTER_RULES: tuple[Callable[[Filter], Iterable[Remark]], ...] = (_unsatisfiable, _always_true, _suspicious)
 """The rules about single filters."""
 
 

@@ -5,7 +5,8 @@ The model does not import `whimbrel.language`, which registers its dialects here
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
 
 from whimbrel.model.errors import UnknownDialect
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from whimbrel.model.event_schema import EventSchema
     from whimbrel.model.filter import Filter
     from whimbrel.model.values import Value
+
+HintRule: TypeAlias = Literal["suspicious-name", "suspicious-null", "suspicious-case"]
 
 CANONICAL = "sql"
 """The dialect of canonical texts and explanations."""
@@ -54,6 +57,22 @@ class Locating(Protocol):
         """
 
 
+class Hint(NamedTuple):
+    """What the writer of a text probably meant: where it stands (code point), the rule that says so, and a sentence."""
+
+    position: int
+    rule: HintRule
+    message: str
+
+
+@runtime_checkable
+class Hinting(Protocol):
+    """A dialect that knows texts which parse and yet are hardly what was meant."""
+
+    def hints(self, text: str) -> Sequence[Hint]:
+        """The hints on a text, from left to right."""
+
+
 _REGISTRY: dict[str, Dialect] = {}
 
 
@@ -73,6 +92,12 @@ def get(name: str) -> Dialect:
 def printer() -> Printer:
     """The dialect in which filters are printed."""
     return cast("Printer", get(CANONICAL))
+
+
+def hints(filter: Filter) -> Sequence[Hint]:
+    """The hints on the text of a filter; none if its dialect gives none."""
+    dialect = _REGISTRY.get(filter.dialect)
+    return dialect.hints(filter.text) if filter.text is not None and isinstance(dialect, Hinting) else ()
 
 
 def locate(filter: Filter, number: int, part: str, value: int = 0) -> int | None:

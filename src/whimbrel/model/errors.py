@@ -67,6 +67,10 @@ class RowError(WhimbrelError):
         raise NotImplementedError
 
 
+class FilterWarning(UserWarning):
+    """A filter that is accepted and hardly what was meant, such as `category = "Toy"`."""
+
+
 class LimitExceeded(RowError):
     """Something is larger than its limit in `whimbrel.model.limits`; `row`: in which event, if it is one of many."""
 

@@ -18,7 +18,8 @@ from whimbrel.model.event import Event
 from whimbrel.model.event_schema import EventSchema
 from whimbrel.model.expression import Comparison
 from whimbrel.model.filter import Filter
-from whimbrel.model.values import NUMBER, TIMESTAMP, SortKey, Timestamp, Value
+from whimbrel.model.intervals import Cut
+from whimbrel.model.values import BOOLEAN, NUMBER, STRING, TIMESTAMP, TYPE_NAMES, SortKey, Timestamp, Value
 
 Seen = tuple[Value | None, ...]
 
@@ -27,6 +28,14 @@ _SHOWN = 8
 _WIDTH = 200
 """Characters of a constraint or value that the text shows."""
 _NANOSECONDS = 1_000_000_000
+_INSTEAD = {
+    (STRING, NUMBER): "; write the number without quotes",
+    (STRING, BOOLEAN): "; write TRUE or FALSE without quotes",
+    (STRING, TIMESTAMP): "; write TIMESTAMP '...'",
+    (NUMBER, STRING): "; write the text in quotes",
+    (BOOLEAN, STRING): "; write the text in quotes",
+}
+"""What to write, by the type that the filter wants and the one that the event has."""
 _COUPLED = "each holds alone, but no one choice of values makes all hold together"
 
 
@@ -46,6 +55,8 @@ class ConstraintExplanation:
     distance: float | None = None
     other: str | None = None
     other_seen: Seen = ()
+    hint: str | None = None
+    """What to write instead, if the event has values of another type than the constraint."""
 
     def to_dict(self) -> dict[str, object]:
         """The explanation as JSON-ready data."""
@@ -58,14 +69,15 @@ class ConstraintExplanation:
         }
         if self.other is not None:
             out |= {"other": self.other, "other_seen": [_json_value(value) for value in self.other_seen]}
-        return out
+        return out if self.hint is None else {**out, "hint": self.hint}
 
     def __str__(self) -> str:
         values = f"{dialects.printer().print_name(self.attribute)}: {_seen_text(self.seen)}"
         if self.other is not None:
             values += f"; {dialects.printer().print_name(self.other)}: {_seen_text(self.other_seen)}"
         away = "" if self.distance is None else f", off by {self.distance:g}"
-        return f"{'+' if self.held else '-'} {_short(self.text)}  [{values}{away}]"
+        hint = "" if self.hint is None else f"; {self.hint}"
+        return f"{'+' if self.held else '-'} {_short(self.text)}  [{values}{away}{hint}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,27 +111,35 @@ class ConjunctionExplanation:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a filter matched or not: it matches if one of its conjunctions does; without any it is unsatisfiable."""
+    """Why a filter matched or not: it matches if one of its conjunctions does; without any it is unsatisfiable.
+
+    `hints` say what the writer of its text probably meant.
+    """
 
     matched: bool
     conjunctions: tuple[ConjunctionExplanation, ...]
+    hints: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         """The explanation as JSON-ready data."""
-        return {"matched": self.matched, "conjunctions": [c.to_dict() for c in self.conjunctions]}
+        out: dict[str, object] = {"matched": self.matched, "conjunctions": [c.to_dict() for c in self.conjunctions]}
+        return {**out, "hints": list(self.hints)} if self.hints else out
 
     def __str__(self) -> str:
+        return "\n".join([*self._lines(), *(f"  {hint}" for hint in self.hints)])
+
+    def _lines(self) -> list[str]:
         verdict = "match" if self.matched else "no match"
         if not self.conjunctions:
-            return f"{verdict}: the filter is unsatisfiable"
+            return [f"{verdict}: the filter is unsatisfiable"]
         if len(self.conjunctions) == 1:
-            return "\n".join([verdict, indented(str(self.conjunctions[0]))])
+            return [verdict, indented(str(self.conjunctions[0]))]
         lines = [
             f"{verdict}: {sum(c.matched for c in self.conjunctions)} of {len(self.conjunctions)} alternatives hold"
         ]
         for number, conjunction in enumerate(self.conjunctions, 1):
             lines += [f"  {'+' if conjunction.matched else '-'} alternative {number}", indented(str(conjunction), 4)]
-        return "\n".join(lines)
+        return lines
 
 
 def explain(filter: Filter, event: Event) -> Explanation:
@@ -131,7 +151,8 @@ def explain(filter: Filter, event: Event) -> Explanation:
       - price < 5  [price: 7, off by 2]
     """
     conjunctions = tuple(explain_conjunction(c, event, filter.schema) for c in filter.conjunctions)
-    return Explanation(any(conjunction.matched for conjunction in conjunctions), conjunctions)
+    matched = any(conjunction.matched for conjunction in conjunctions)
+    return Explanation(matched, conjunctions, tuple(hint.message for hint in dialects.hints(filter)))
 
 
 def explain_conjunction(conjunction: Conjunction, event: Event, schema: EventSchema | None) -> ConjunctionExplanation:
@@ -145,7 +166,8 @@ def explain_conjunction(conjunction: Conjunction, event: Event, schema: EventSch
         coded = schema is not None and schema.order_of(name) is not None
         distance = None if held or coded else _constraint_distance(constraint, keys)
         text = printer.print_conjunction(alone, schema)
-        explained.append(ConstraintExplanation(name, text, held, event.values(name), distance))
+        hint = None if held or coded else _type_hint(name, constraint, keys)
+        explained.append(ConstraintExplanation(name, text, held, event.values(name), distance, hint=hint))
     for link in conjunction.links:
         alone = Conjunction((), (link,))
         held = alone.matches(event)
@@ -155,6 +177,32 @@ def explain_conjunction(conjunction: Conjunction, event: Event, schema: EventSch
         text = printer.print_conjunction(alone)
         explained.append(ConstraintExplanation(link.left, text, held, left, distance, link.right, right))
     return ConjunctionExplanation(conjunction.matches(event), tuple(explained))
+
+
+def _type_hint(name: str, constraint: Constraint, keys: Collection[SortKey]) -> str | None:
+    """What to write where the filter wants values of one type and the event has values of others."""
+    wanted = {cut[0] for cut in constraint.values.cuts if cut[1]} or ({STRING} if constraint.include else set())
+    seen = {rank for rank, _ in keys if rank >= 0}
+    if len(wanted) != 1 or not seen:
+        return None
+    (rank,) = wanted
+    if rank in seen:
+        if rank == STRING and any(map(_is_moment, constraint.values.cuts)):
+            return f"texts are compared letter by letter; write TIMESTAMP '...' and name {name} in timestamps"
+        return None
+    other = min(seen)
+    instead = _INSTEAD.get((rank, other), "")
+    if rank == TIMESTAMP and other == STRING:
+        instead = f"; name {name} in timestamps, so that its texts are read as such"
+    return f"{TYPE_NAMES[rank]}s and {TYPE_NAMES[other]}s are never compared{instead}"
+
+
+def _is_moment(cut: Cut) -> bool:
+    try:
+        Timestamp.parse(str(cut[2]))
+    except ValueError:
+        return False
+    return True
 
 
 def _constraint_distance(constraint: Constraint, keys: Collection[SortKey]) -> float | None:

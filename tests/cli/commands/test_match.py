@@ -179,3 +179,32 @@ def test_compressed_files_are_named_as_such(program: Program) -> None:
     program.write("e.jsonl.gz", gzip.compress(b'{"price": 100}\n'))
     result = program("match", "-s", "subs.jsonl", "e.jsonl.gz", status=1)
     assert "compressed with gzip" in result.stderr
+
+
+def test_filters_that_are_hardly_meant_are_told(program: Program) -> None:
+    program.write_lines("s.jsonl", {"id": 1, "filter": 'category = "Toy"'}, {"id": 2, "filter": "price > 5"})
+    result = program("match", "-s", "s.jsonl", "events.jsonl")
+    assert result.pairs == [(1, 2), (2, 2)]
+    assert "whimbrel: s.jsonl:1: 1: " in result.stderr and "did you mean 'Toy'?" in result.stderr
+    assert program("match", "-s", "s.jsonl", "events.jsonl", "--json").error_lines[0]["note"].startswith("s.jsonl:1")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("e.csv", "category;price\nToy;3\n", ["the header has semicolons", "no event has the attribute 'price'"]),
+        ("e.csv", "category\tprice\nToy\t3\n", ["the header has tabs"]),
+        ("e.csv", " category, price\nToy,3\n", ["'price', which filters mention; did you mean ' price'?"]),
+        ("e.jsonl", '{"prize": 3}\n', ["'price', which filters mention; did you mean 'prize'?", "'tags'"]),
+        ("e.parquet", parquet_bytes({"d": [{"prices": 3}], "tag": [["x"]]}), ["attribute 'tags'", "mean 'tag'?"]),
+    ],
+)
+def test_attributes_that_no_event_has_are_told(program: Program, name: str, content: str, told: list[str]) -> None:
+    result = program("match", "-s", "subs.jsonl", program.write(name, content))
+    assert result.stdout == "" and all(words in result.stderr for words in told)
+
+
+def test_attributes_that_some_events_have_are_not_told(program: Program) -> None:
+    program.write_lines("s.jsonl", {"id": 1, "filter": "price > 5"}, {"id": 2, "filter": "rare = 1"})
+    assert program("match", "-s", "s.jsonl", "events.jsonl").stderr == ""
+    assert "rare" not in program("match", "-s", "s.jsonl", "-", stdin=b'{"x": 1}').stderr

@@ -5,7 +5,7 @@ from hypothesis import given
 
 from tests.language import texts as sql
 from whimbrel.language import parse, suspicious_names
-from whimbrel.language.sql.hints import advice
+from whimbrel.language.sql.hints import advice, hints
 from whimbrel.language.sql.lexer import tokens
 from whimbrel.model.errors import FilterSyntaxError
 
@@ -89,3 +89,23 @@ def test_no_hint_fails(text):
     cut = tokens(text)
     for at in range(len(cut)):
         advice(cut, at)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('category = "Toy"', [(11, "suspicious-name", """"Toy" is the name of an attribute; did you mean 'Toy'?""")]),
+        ("a = NULL", [(4, "suspicious-null", "nothing equals NULL; did you mean IS NULL?")]),
+        ("a != null", [(5, "suspicious-null", "nothing equals NULL; did you mean IS NOT NULL?")]),
+        ("lower(a) = 'Toy'", [(11, "suspicious-case", "lower(a) never equals 'Toy'; did you mean 'toy'?")]),
+        ("upper(a) != 'Toy'", [(12, "suspicious-case", "upper(a) never equals 'Toy'; did you mean 'TOY'?")]),
+        ("a IS NULL AND lower(a) = 'toy' AND b IN (1, NULL) AND b = lower OR lower(", []),
+    ],
+)
+def test_what_parses_and_is_hardly_meant_gets_a_hint(text, found):
+    assert hints(text) == found
+
+
+@given(sql.anything)
+def test_hints_are_about_any_text(text):
+    assert all(0 <= hint.position < len(text) for hint in hints(text))

@@ -95,6 +95,7 @@ def _match_files(
     writer: PairWriter,
 ) -> None:
     from whimbrel.readers.match_files import match_files
+    from whimbrel.readers.seen_names import unseen_attributes
 
     started = time.perf_counter()
     seen: list[str] = []
@@ -110,3 +111,5 @@ def _match_files(
     except Stopped:
         pass
     counts.seconds = time.perf_counter() - started
+    for note in unseen_attributes(files, fallback, index.attributes(), matched=counts.pairs > 0):
+        report.note(note)

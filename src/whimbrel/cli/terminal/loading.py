@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING
 
 from whimbrel.cli.terminal.console import progress
 from whimbrel.cli.terminal.rejects import RejectReport
+from whimbrel.model import dialects
 from whimbrel.readers.errors import InputError
 from whimbrel.readers.source import Format
 
 if TYPE_CHECKING:
     from whimbrel.engine.index import Index
+    from whimbrel.readers.match_files import PlacedRow
+
+_HINTS = 5
+"""Hints on filters that are shown."""
 
 
 def load_index(
@@ -31,4 +36,20 @@ def load_index(
         rows = read_rows(file, fallback, refuse, lambda count: bar.update(count, f"{count:,}"))
     with progress("Indexing", total=len(rows), quiet=report.json) as bar:
         add_rows(index, rows, refuse, bar.update)
+    _say_hints(rows, report)
     return index
+
+
+def _say_hints(rows: list[PlacedRow], report: RejectReport) -> None:
+    """Say which filters are hardly what was meant."""
+    count = 0
+    for place, row in rows:
+        dialect = dialects.get(row.dialect) if row.dialect == dialects.CANONICAL else None
+        if not isinstance(dialect, dialects.Hinting) or not isinstance(row.filter, str):
+            continue
+        for hint in dialect.hints(row.filter):
+            count += 1
+            if count <= _HINTS:
+                report.note(f"{place}: {row.id}: {hint.message}")
+    if count > _HINTS:
+        report.note(f"{count - _HINTS:,} more such filters; whimbrel lint shows all of them")

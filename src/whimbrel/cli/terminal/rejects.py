@@ -81,6 +81,13 @@ class RejectReport:
             else:
                 yield item
 
+    def note(self, text: str) -> None:
+        """Say something that is worth a look and refuses nothing."""
+        if self.json:
+            say_json({"note": text})
+        else:
+            say(f"whimbrel: {text}")
+
     def finish(self, summary: dict[str, object], sentence: str) -> NoReturn:
         """Print the summary and end the program: 0 if all was good, 1 if something was refused."""
         rejected = {_PLURAL[kind]: count for kind, count in sorted(self.rejected.items())}

@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING
 from whimbrel.language.sql.literals import name_text, value_text
 from whimbrel.language.sql.printer import conjunction_text, print_filter
 from whimbrel.language.sql.shape_cache import ShapeCache
-from whimbrel.model.dialects import Locating, Printer
+from whimbrel.model.dialects import Hint, Hinting, Locating, Printer
 from whimbrel.model.filter import Filter
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from whimbrel.language.columnar.terms import Int64s, ParsedMany
-    from whimbrel.language.sql.hints import SuspiciousName
     from whimbrel.model.conjunction import Conjunction
     from whimbrel.model.event_schema import EventSchema
     from whimbrel.model.values import Value
 
 
-class SqlDialect(Printer, Locating):
+class SqlDialect(Printer, Locating, Hinting):
     """SQL text to filters and back, one by one or many at once.
 
     Threads may share it: the only state is the shape cache. What single filters do not need is imported on first use.
@@ -50,11 +49,10 @@ class SqlDialect(Printer, Locating):
 
         return locate(text, number, part, value)
 
-    def suspicious_names(self, text: str) -> list[SuspiciousName]:
-        """The double-quoted names of a text that stand where a literal usually does."""
-        from whimbrel.language.sql.hints import suspicious_names
+    def hints(self, text: str) -> list[Hint]:
+        from whimbrel.language.sql.hints import hints
 
-        return suspicious_names(text) if '"' in text else []
+        return hints(text)
 
     def scan_columns(self, texts: pa.LargeStringArray) -> tuple[ParsedMany, Int64s]:
         """The columnar form of the plain ones of many texts, by compiled loops, and the rows of the others."""

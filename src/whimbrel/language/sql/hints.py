@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 from whimbrel.language.sql.lexer import NUMBER_STARTS, is_name, name_of, position_of, tokens
 from whimbrel.language.sql.literals import string_text
+from whimbrel.model.dialects import Hint
 
 _BEFORE_LITERALS = frozenset({"=", "!=", "<>", "<", "<=", ">", ">=", "LIKE", "RLIKE", "BETWEEN", "CONTAINS", "WITH"})
+_EQUALS = frozenset({"=", "==", "!=", "<>"})
 _BEFORE_LISTS = frozenset({"IN", "ALL", "ANY", "NONE"})
 
 
@@ -90,3 +92,42 @@ def suspicious_names(text: str) -> list[SuspiciousName]:
         if expected and token[0:1] == '"' and len(token) > 1:
             found.append(SuspiciousName(position_of(text, index), name_of(token)))
     return found
+
+
+def hints(text: str) -> list[Hint]:
+    """Names where text was probably meant, comparisons with NULL, and texts that lower() or upper() never gives.
+
+    >>> [hint.message for hint in hints("a = NULL OR lower(b) = 'Toy'")]
+    ['nothing equals NULL; did you mean IS NULL?', "lower(b) never equals 'Toy'; did you mean 'toy'?"]
+    """
+    found: list[Hint] = []
+    if '"' in text:
+        found = [
+            Hint(one.position, "suspicious-name", f'"{one.name}" is the name of an attribute; {one}')
+            for one in suspicious_names(text)
+        ]
+    upper = text.upper()
+    if "NULL" in upper or "LOWER" in upper or "UPPER" in upper:
+        cut = tokens(text)
+        for at, token in enumerate(cut):
+            if token.upper() == "NULL" and at and cut[at - 1] in _EQUALS:
+                negated = " NOT" if cut[at - 1] in ("!=", "<>") else ""
+                message = f"nothing equals NULL; did you mean IS{negated} NULL?"
+                found.append(Hint(position_of(text, at), "suspicious-null", message))
+            found += _wrong_case(text, cut, at)
+    return sorted(found)
+
+
+def _wrong_case(text: str, cut: Sequence[str], at: int) -> list[Hint]:
+    """The hint on `lower(a) = 'Toy'` that starts at a token, or none."""
+    call = cut[at : at + 6]
+    name, literal = call[0].upper(), call[-1]
+    if len(call) < 6 or name not in ("LOWER", "UPPER") or call[1] != "(" or call[3] != ")":
+        return []
+    if call[4] not in _EQUALS or literal[0] != "'" or len(literal) < 2:
+        return []
+    wanted = literal.lower() if name == "LOWER" else literal.upper()
+    if wanted == literal:
+        return []
+    message = f"{''.join(call[:4])} never equals {literal}; did you mean {wanted}?"
+    return [Hint(position_of(text, at + 5), "suspicious-case", message)]

@@ -1,0 +1,95 @@
+"""Which attributes do the events of files have? Those that filters mention and no event has are told."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from whimbrel.model.errors import WhimbrelError
+from whimbrel.model.event import Event
+from whimbrel.model.limits import EVENT_BYTES
+from whimbrel.model.schema.errors import did_you_mean
+from whimbrel.readers.errors import InputError
+from whimbrel.readers.json_lines import read_json_lines
+from whimbrel.readers.source import Format, InputFile, open_source
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+EVENTS = 1_000
+"""Events of a file of JSON lines that are looked at."""
+_SHOWN = 5
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+
+
+def unseen_attributes(
+    files: Sequence[str], fallback: Format | None, mentioned: Collection[str], matched: bool
+) -> Iterator[str]:
+    """Say which of the attributes that filters mention no event has, with the nearest name that there is.
+
+    Where something `matched`, only those that have a near name: others may be rare. Pipes are not read again.
+    """
+    if not all(Path(file).is_file() for file in files):
+        return
+    names: dict[str, None] = {}
+    is_whole = True
+    for file in files:
+        try:
+            source = open_source(file, fallback)
+            with source.stream:
+                found = list(islice(_names(source), EVENTS))
+        except (WhimbrelError, OSError, ValueError):
+            return  # what cannot be read was told before
+        is_whole = is_whole and len(found) < EVENTS
+        names |= dict.fromkeys(name for event in found for name in event)
+        yield from _separators(source, found)
+    if not names:
+        return
+    hints = {name: did_you_mean(name, names) for name in sorted(set(mentioned) - names.keys())}
+    missing = {name: hint for name, hint in hints.items() if hint or not matched}
+    which = "no event has" if is_whole else f"none of the first {EVENTS:,} events has"
+    for name in list(missing)[:_SHOWN]:
+        yield f"{which} the attribute {name!r}, which filters mention{missing[name]}"
+    if len(missing) > _SHOWN:
+        yield f"{which} {len(missing) - _SHOWN:,} more attributes that filters mention"
+
+
+def _names(source: InputFile) -> Iterator[Sequence[str]]:
+    """The attributes of each of the first events, or once those of all columns."""
+    if source.format is Format.PARQUET:
+        from pyarrow import parquet
+
+        schema = parquet.read_schema(source.seekable())
+        yield [name for field in schema for name in _columns(field, "")]
+    elif source.format is Format.CSV:
+        text = io.TextIOWrapper(source.stream, "utf-8-sig", newline="")
+        yield next(csv.reader(text), [])
+    else:
+        for batch in read_json_lines(source.stream, source.name, EVENT_BYTES, EVENT_BYTES.value):
+            for _, item in batch:
+                with suppress(WhimbrelError):
+                    yield () if isinstance(item, InputError) else Event(item).attributes
+
+
+def _separators(source: InputFile, found: Sequence[Sequence[str]]) -> Iterator[str]:
+    """What separates the cells of a CSV file that has one column only, if that is no comma."""
+    if source.format is Format.CSV and len(found) == len(found[0]) == 1:
+        for sign, word in _SEPARATORS.items():
+            if sign in found[0][0]:
+                yield f"{source.name}: Expected cells with commas between them, but the header has {word}"
+
+
+def _columns(field: pa.Field, above: str) -> Iterator[str]:
+    """The names of a column and of the fields in it."""
+    name = above + field.name
+    yield name
+    kind = field.type
+    while hasattr(kind, "value_type"):  # of a list or a dictionary
+        kind = kind.value_type
+    for number in range(kind.num_fields if hasattr(kind, "field") else 0):
+        yield from _columns(kind.field(number), f"{name}.")
