@@ -10,7 +10,7 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -125,7 +125,24 @@ class Index(Matcher):
         try:
             rows = match_event(snapshot, event, self._timestamps, held.verify, workspace)
             self._events += 1
-            return cast("list[Id]", held.ids.name_list(rows))
+            return held.ids.name_list(rows)
+        finally:
+            self._workspaces.give_back(workspace)
+
+    def match_rows(self, event: AnyEvent) -> np.ndarray:
+        """The rows (int32) of the subscriptions that the event matches, in the order of `match`; `ids` names them.
+
+        For callers that name ids later, or only some of them. The array is the caller's.
+        """
+        held = self._subscriptions
+        if held.schema is not None:
+            event = held.schema.read(event)
+        snapshot = held.segments.ready()
+        workspace = self._workspaces.take()
+        try:
+            rows = match_event(snapshot, event, self._timestamps, held.verify, workspace)
+            self._events += 1
+            return rows.astype(np.int32)
         finally:
             self._workspaces.give_back(workspace)
 

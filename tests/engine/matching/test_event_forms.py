@@ -137,3 +137,44 @@ def test_an_event_of_many_values_and_many_small_ones_are_read_together() -> None
     assert pairs(index.match_batch(events)) == [
         (row, n) for row, event in enumerate(events) for n in event["t"] if n < 2_000
     ]
+
+
+ARRAY_TEXTS = ["i.x = 1", "i.x = 1 AND i.y = 2", "i.x = 1 AND a = 1", "i.x = 1 OR i.y = 2", "i.z.u = 1 AND i.y = 2"]
+ARRAY_TEXTS += [
+    "i.z.u = 1 AND i.z.v = 1",
+    "i.x IS NOT NULL AND i.y = 1",
+    "i.x = 1 AND j.x = 1",
+    "i LIKE '%b%' AND i.x = 1",
+]
+element = st.fixed_dictionaries(
+    {}, optional={"x": st.integers(1, 2), "y": st.integers(1, 2), "z": st.deferred(lambda: zs)}
+)
+inner = st.fixed_dictionaries({}, optional={"u": st.integers(1, 2), "v": st.integers(1, 2)})
+zs = st.one_of(inner, st.lists(inner, max_size=2))
+arrays = st.one_of(element, st.lists(st.one_of(element, st.sampled_from(["ab", 1, None]), st.lists(element))))
+array_events = st.fixed_dictionaries(
+    {}, optional={"i": arrays, "j": arrays, "a": st.integers(1, 2), "i.y": st.integers(1, 2)}
+)
+
+
+@given(st.lists(array_events, max_size=8), st.booleans())
+def test_arrays_of_objects_are_coupled_in_every_form(events: list[dict[str, Any]], has_dead: bool) -> None:
+    index = index_of(ARRAY_TEXTS)
+    if has_dead:
+        index.remove(3)
+    filters = {n: Filter.parse(text) for n, text in enumerate(ARRAY_TEXTS) if n in index}
+    found = [[n for n, filter in filters.items() if filter.matches(event)] for event in events]
+    assert [index.match(event) for event in events] == found
+    assert [index.match_rows(event).tolist() for event in events] == found
+    assert pairs(index.match_batch(events)) == [(row, n) for row, its in enumerate(found) for n in its]
+
+
+def test_rows_of_one_event_belong_to_the_caller() -> None:
+    index = Index()
+    index.add_many([("a", "x = 1"), ("b", "x > 0"), ("c", "x = 2")])
+    index.replace("a", "x >= 1")
+    one, two = index.match_rows({"x": 1}), index.match_rows({"x": 2})
+    assert one.dtype == two.dtype == "int32"
+    assert index.ids(one).to_pylist() == index.match({"x": 1}) == ["a", "b"]
+    assert index.ids(two).to_pylist() == index.match({"x": 2}) == ["a", "b", "c"]
+    assert len(index.match_rows({})) == 0

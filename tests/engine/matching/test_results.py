@@ -73,6 +73,7 @@ def test_stats_count_what_is_held_and_done() -> None:
     assert before["subscriptions"] == 101 and before["head"] == 2
     assert index.match({"a": 5, "b": 4}) == [5, 100]
     assert len(pairs(index.match_batch([{"a": 5, "b": 4}] * 10))) == 20
+    index.plan(100)  # compiles the head
     after = index.stats()
     assert after["events"] == 11 and after["head"] == 0 and after["always_true"] == 1
     assert sum(after["segment_sizes"]) == 101 and after["rows"] == 102  # type: ignore[call-overload]

@@ -8,7 +8,6 @@ import math
 import sys
 import sysconfig
 import threading
-from array import array
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date
@@ -60,13 +59,14 @@ class Reader:
 
     def read(self, event: Any, timestamps: Sequence[str] = ()) -> tuple[EncodedEvents, int]:
         """The entries of one event, and how many of them are from the kernel."""
-        others = array("i"), list[float]()
+        left: dict[str, Any] = {}
         encoder, names = self.encoder.single_events, frozenset(timestamps)
-        count, coupled, _ = encoder.read(event, names, self.words, self.entries, *others)
+        count = encoder.read(event, names, self.words, left)
         if count == FULL:
             return self.encoder.encode_event(event, timestamps), 0
-        attrs = np.array([*self.entries.attrs[:count].tolist(), *others[0]], np.int32)
-        cells = np.array([*self.entries.cells[:count].tolist(), *others[1]], np.float64)
+        count, more, other, coupled, _ = encoder.read_rest(event, names, self.words, self.entries, count, left)
+        attrs = np.array([*self.entries.attrs[:count].tolist(), *more], np.int32)
+        cells = np.array([*self.entries.cells[:count].tolist(), *other], np.float64)
         ends = np.array([0, len(attrs)], np.int64)
         return self.encoder._ranked(attrs, cells, ends, np.array([coupled], np.uint8)), count
 

@@ -143,9 +143,9 @@ class IdTable:
         """The ids of rows: an int64 array, or an Arrow array of strings. The rows are trusted."""
         return np.empty(0, np.int64) if self._keys is None else self._keys.names(rows)
 
-    def name_list(self, rows: Rows) -> list[int] | list[str]:
+    def name_list(self, rows: Rows) -> list[Id]:
         """The ids of rows as Python values: for few rows cheaper than `names`. The rows are trusted."""
-        return [] if self._keys is None else self._keys.name_list(rows)
+        return [] if self._keys is None else self._keys.name_list(rows)  # type: ignore[return-value]
 
     def live(self, first: int = 0, stop: int | None = None) -> Int32s:
         """The rows that are not removed, ascending, from `first` (a multiple of 8) to `stop`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -135,7 +135,7 @@ class SubscriptionSet:
             return iter(self.ids)
         with self.segments.lock:  # so that no row is newer than the snapshot
             live = self.segments.snapshot.in_order(self.ids.live())
-        return iter(cast("list[Id]", self.ids.name_list(live)))
+        return iter(self.ids.name_list(live))
 
     def _check(self) -> None:
         """Assert every invariant; for tests."""

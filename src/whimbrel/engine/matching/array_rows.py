@@ -15,6 +15,9 @@ from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.shared.items import ATTR_MASK
 from whimbrel.engine.access.shared.rows import ROW_MASK
 
+_LINKED = "\udc00"
+"""In place of the name of an array, for rows that compare attributes: no name has a lone surrogate."""
+
 
 def rows_within(segment: Segment, arrays: Collection[str]) -> np.ndarray:
     """The rows of a segment, sorted, with several attributes below one of the arrays.
@@ -30,7 +33,7 @@ def rows_within(segment: Segment, arrays: Collection[str]) -> np.ndarray:
 
 def linked_rows(segment: Segment) -> np.ndarray:
     """The rows of a segment, sorted, that compare two attributes; kept with the segment like those of an array."""
-    if "" not in segment.rows_within:
+    if _LINKED not in segment.rows_within:
         compares = np.zeros(len(segment.attributes), bool)
         compares[[attr for attr, _, _ in segment.meta.links]] = True
         found = [
@@ -38,8 +41,8 @@ def linked_rows(segment: Segment) -> np.ndarray:
             for packed, counts, attr, _, _ in packed_parts(segment)
             if len(packed)
         ]
-        segment.rows_within[""] = np.unique(np.concatenate([np.empty(0, np.int32), *found]))
-    return segment.rows_within[""]
+        segment.rows_within[_LINKED] = np.unique(np.concatenate([np.empty(0, np.int32), *found]))
+    return segment.rows_within[_LINKED]
 
 
 def is_in(rows: np.ndarray, sorted_rows: np.ndarray) -> np.ndarray:

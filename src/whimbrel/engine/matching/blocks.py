@@ -16,7 +16,7 @@ import numpy as np
 
 from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.engine.matching.event_forms import EventBatch, ObjectEvents
-from whimbrel.engine.matching.results import Result, Verify, merged, settled, without
+from whimbrel.engine.matching.results import Result, Verify, merged, settled, settled_one, without
 from whimbrel.engine.matching.units import Unit, Units
 from whimbrel.engine.matching.workspace import PAIRS, Workspace, Workspaces
 from whimbrel.model.errors import LimitExceeded, RowError
@@ -52,25 +52,21 @@ def match_event(
     workspace: Workspace,
 ) -> np.ndarray:
     """Match one event; its rows in order of addition, valid until the workspace is used again."""
+    segments = snapshot.segments
     found: list[np.ndarray] = []
-    is_only = len(snapshot.segments) == 1
-    for segment in snapshot.segments:
+    for segment in segments:
         rows, coupled, arrays = workspace.match_one(segment, event, timestamps, snapshot.rows)
-        if not is_only:
-            rows = rows.copy()  # the buffer is the next segment's
-        if snapshot.died is not None or coupled or segment.meta.verified:
-            one = np.array([0, len(rows)]), rows
-            mark = np.array([coupled], np.uint8) if coupled else None
-            refused: Refused = {}
-            read = lambda _: [Event.of(event, timestamps)]  # noqa: E731
-            rows = settled(snapshot, segment, one, mark, arrays, read, verify, refused)
-            if refused:
-                raise refused[0]
-        found.append(rows)
+        if coupled or segment.meta.verified or snapshot.died is not None:
+            rows = settled_one(snapshot, segment, rows, coupled, arrays, event, timestamps, verify)
+        if len(segments) == 1 and not snapshot.head_size:
+            return snapshot.in_order(rows)
+        found.append(rows.copy())  # the buffer is the next segment's
     if snapshot.head_size:
-        valid = event if snapshot.segments else Event.of(event, timestamps)  # segments have read all of it
-        found.append(np.array(snapshot.search_head(valid, timestamps), np.int32))
-    return snapshot.in_order(found[0] if len(found) == 1 else np.concatenate([np.empty(0, np.int32), *found]))
+        valid = event if segments else Event.of(event, timestamps)  # segments have read all of it
+        in_head = snapshot.search_head(valid, timestamps)
+        if in_head:
+            found.append(np.array(in_head, np.int32))
+    return snapshot.in_order(np.concatenate(found) if found else np.empty(0, np.int32))
 
 
 def match_units(search: Search, units: Units, workspaces: Workspaces, threads: int) -> Iterator[Matched]:

@@ -19,7 +19,7 @@ from whimbrel.engine.ids.id_table import IdTable
 from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.engine.matching.array_rows import is_in, linked_rows, rows_within
 from whimbrel.model.errors import LimitExceeded
-from whimbrel.model.event import Event
+from whimbrel.model.event import AnyEvent, Event
 from whimbrel.ranks.encoding.object_batches import Refused
 from whimbrel.ranks.patterns.event_fragments import SEVERAL
 
@@ -27,6 +27,7 @@ Result: TypeAlias = tuple[np.ndarray, np.ndarray]
 Verify: TypeAlias = Callable[[int, Event], bool]
 """Whether the filter of a row matches an event."""
 
+_NO_ROWS = np.empty(0, np.int32)
 _STRING_IDS = pa.dictionary(pa.int32(), pa.string())
 
 
@@ -83,6 +84,35 @@ def settled(
     offsets[:] = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep)])[offsets]
     kept: np.ndarray = rows[keep]
     return kept
+
+
+def settled_one(
+    snapshot: Snapshot,
+    segment: Segment,
+    rows: np.ndarray,
+    coupled: int,
+    arrays: Collection[str] | None,
+    event: AnyEvent,
+    timestamps: frozenset[str],
+    verify: Verify,
+) -> np.ndarray:
+    """`settled` for the rows of one event."""
+    if snapshot.died is not None:
+        rows = snapshot.living(np.array((0, len(rows)), np.int64), rows)
+    within = _NO_ROWS if not coupled or not arrays else rows_within(segment, arrays)
+    if coupled and segment.meta.links:
+        within = np.union1d(within, linked_rows(segment))
+    is_whole = coupled & SEVERAL or (coupled and arrays is None)
+    if not (is_whole or segment.meta.verified or len(within)):
+        return rows
+    plain: np.ndarray = rows & np.int32(ROW_MASK)
+    doubtful = plain != rows if not len(within) else (plain != rows) | is_in(plain, within)
+    asked = range(len(rows)) if is_whole else doubtful.nonzero()[0].tolist()
+    if not len(asked):
+        return plain
+    whole = Event.of(event, timestamps)
+    failed = [place for place in asked if not verify(plain.item(place), whole)]
+    return np.delete(plain, failed) if failed else plain
 
 
 def without(refused: Refused, result: Result) -> Result:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Collection
 from typing import NamedTuple
 from weakref import ref
@@ -14,7 +13,7 @@ from whimbrel.engine.access.kernel import TASK_AT, match
 from whimbrel.engine.access.segment import BLOCK, Segment
 from whimbrel.engine.access.shared.arrays import SCRATCH, TASK, Scratch, Task
 from whimbrel.model.event import AnyEvent
-from whimbrel.ranks.encoding.dict_kernels import FULL
+from whimbrel.ranks.encoding.dict_kernels import FULL, IN_ARRAYS
 from whimbrel.ranks.encoding.event_encoder import EncodedEvents
 from whimbrel.ranks.encoding.single_events import ITEMS
 from whimbrel.ranks.kernel_arrays import ENTRIES, make_entries
@@ -24,6 +23,9 @@ USUAL_BLOCK, BLOCK_PAIRS = 1_024, 1 << 19
 PAIRS = 1 << 21
 """Pairs that a call gives, about. Its buffers hold twice as many, and more only if one event alone has more."""
 
+_LAST_EPOCH = 1 << 31
+"""Events after which the count of events begins anew, and stamps with it."""
+_NONE: Collection[str] | None = ()
 FITTED = 64
 """Segments with fitted words above which those of segments that are gone are dropped."""
 
@@ -131,24 +133,49 @@ class Workspace:
 
         That is what `coupled` and `arrays` of `EncodedEvents` are.
         """
-        self._renew_epoch()
-        words = self.words(segment, rows).single
-        attrs = array("i")
-        cells: list[float] = []
-        read, coupled, arrays = segment.encoder.single_events.read(
-            event, timestamps, words, self._entries, attrs, cells
-        )
-        count = read + len(attrs)
-        if read == FULL or count > len(self._entries.attrs):
-            self._make_entries(2 * max(count, len(self._entries.attrs)))
-            return self.match_one(segment, event, timestamps, rows)
-        if attrs:
-            self._entries.attrs[read:count] = attrs
-            self._entries.cells[read:count] = cells
+        if self._epoch.item(0) > _LAST_EPOCH:
+            self._renew_epoch()
+        fitted = self._fitted.get(id(segment))
+        if fitted is not None and fitted[0]() is segment and len(self._stamp) >= rows:
+            words = fitted[1].single
+        else:
+            words = self.words(segment, rows).single
+        left: dict[str, object] = {}
+        count = segment.encoder.single_events.read(event, timestamps, words, left)
+        coupled, arrays = 0, _NONE
+        if left or not 0 <= count < IN_ARRAYS:
+            read = self._read_rest(segment, event, timestamps, words, count, left)
+            if read is None:
+                return self.match_one(segment, event, timestamps, rows)
+            count, coupled, arrays = read
         while (found := match(words, 0, count, True)) < 0:
             self._grow(0)
             words = self.words(segment, rows).single
         return self.out[:found], coupled, arrays
+
+    def _read_rest(
+        self,
+        segment: Segment,
+        event: AnyEvent,
+        timestamps: frozenset[str],
+        words: np.ndarray,
+        count: int,
+        left: dict[str, object],
+    ) -> tuple[int, int, Collection[str] | None] | None:
+        """Read what the kernel has left of an event: the number of entries, and how it is coupled.
+
+        None if the buffers were too small, and now are larger.
+        """
+        entries = self._entries
+        read = segment.encoder.single_events.read_rest(event, timestamps, words, entries, count, left)
+        end = read.written + len(read.attrs)
+        if read.written == FULL or end > len(entries.attrs):
+            self._make_entries(2 * max(end, len(entries.attrs)))
+            return None
+        if read.attrs:
+            entries.attrs[read.written : end] = read.attrs
+            entries.cells[read.written : end] = read.cells
+        return end, read.coupled, read.arrays
 
     def match_some(
         self, segment: Segment, encoded: EncodedEvents, rows: int, stop: int, pairs: int = PAIRS
@@ -157,7 +184,8 @@ class Workspace:
 
         Returns the offsets and the rows of the events that were matched; views of the reused buffers.
         """
-        self._renew_epoch()
+        if self._epoch.item(0) > _LAST_EPOCH:
+            self._renew_epoch()
         if len(self.offsets) <= stop:
             self.offsets = np.zeros(stop + 1, np.int64)
         used = first = 0
@@ -187,9 +215,8 @@ class Workspace:
         return self.offsets[: first + 1], self.out[:used]
 
     def _renew_epoch(self) -> None:
-        if self._epoch.item(0) > 1 << 31:
-            self._epoch[0] = 0
-            self._stamp[:] = 0
+        self._epoch[0] = 0
+        self._stamp[:] = 0
 
 
 class Workspaces:

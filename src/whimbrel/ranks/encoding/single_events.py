@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Collection, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.json_text import parse_json
 from whimbrel.ranks.cells import RANK
 from whimbrel.ranks.dictionary import Dictionary
-from whimbrel.ranks.encoding.dict_kernels import FULL, HAS_TEXTS, IN_ARRAYS, read_dict
+from whimbrel.ranks.encoding.dict_kernels import FULL, GIVEN_UP, HAS_TEXTS, IN_ARRAYS, read_dict
 from whimbrel.ranks.encoding.flat_events import Lanes, NotFlat
 from whimbrel.ranks.encoding.json_reader import JsonReader
 from whimbrel.ranks.encoding.name_table import EXACT_NUMBER, EXACT_TIME, PATTERN, TIME, NameTable
@@ -30,11 +31,28 @@ ITEMS = 1 << 15
 """Words of memory for the items of one dict: some 6,500 of them. Larger dicts are read by Python."""
 
 
+_HAS_LINKS = 1 << 42
+"""Added to a number of entries: there are comparisons of attributes to make (see `dict_kernels`)."""
+
+
 class _Names(NamedTuple):
     """What names of events mean, given the attributes whose texts are timestamps."""
 
     lanes: Lanes
     table: NameTable
+
+
+class ReadEvent(NamedTuple):
+    """An event as entries: those that a kernel has `written`, then `attrs` and `cells`; and how it is coupled.
+
+    `coupled` and `arrays` are what they are in `EncodedEvents`.
+    """
+
+    written: int
+    attrs: array[int]
+    cells: list[float]
+    coupled: int
+    arrays: Collection[str] | None
 
 
 class SingleEventEncoder:
@@ -58,77 +76,74 @@ class SingleEventEncoder:
         """The attributes whose texts kernels keep, as others are derived from them."""
         self._names: _Names | None = None
 
-    def read(
+    def read(self, event: AnyEvent, timestamps: frozenset[str], words: np.ndarray, left: dict[str, object]) -> int:
+        """Read a dict in compiled code: what `read_dict` returns, and GIVEN_UP for all else.
+
+        The entries are among the `words`. A number below IN_ARRAYS with nothing `left` is all there is to an event;
+        otherwise `read_rest` must follow.
+        """
+        if type(event) is not dict or not READABLE:
+            return GIVEN_UP
+        names = self._names
+        if names is None or names.lanes.timestamps is not timestamps:
+            names = self.names_for(timestamps)
+        count = read_dict(words, id(event), names.table.rows, id(left))
+        return count if self._links is None or count < 0 else count | _HAS_LINKS
+
+    def read_rest(
         self,
         event: AnyEvent,
         timestamps: frozenset[str],
         words: np.ndarray,
         entries: Entries,
-        attrs: array[int],
-        cells: list[float],
-    ) -> tuple[int, int, Collection[str] | None]:
-        """Read an event: write to `entries`, which are among the `words`, and append the rest to `attrs` and `cells`.
-
-        Returns the number of entries written, or FULL; how the event is coupled, or 0; and the arrays of objects that
-        it has, as in `EncodedEvents`.
-        """
+        count: int,
+        left: dict[str, object],
+    ) -> ReadEvent:
+        """Read what `read` did not, given what it returned and what it left; JSON texts among it."""
+        attrs, cells = array("i"), list[float]()
         if isinstance(event, bytes | str):
-            return self._read_json(event, timestamps, words, entries, attrs, cells)
-        if type(event) is not dict or not READABLE:
-            return 0, self.append(event, timestamps, attrs, cells), None
-        names = self._names
-        if names is None or names.lanes.timestamps != timestamps:
-            names = self.names_for(timestamps)
-        left: dict[str, object] = {}
-        count: int = read_dict(words, id(event), names.table.rows, id(left))
-        if 0 <= count < IN_ARRAYS and not left and self._links is None:
-            return count, 0, ()
+            return self._read_json(event, timestamps, words, entries)
         if count == FULL:
-            return FULL, 0, None
+            return ReadEvent(FULL, attrs, cells, 0, None)
         if count < 0:
-            return 0, self.append(event, timestamps, attrs, cells), None
-        arrays = names.table.arrays(entries.items.item(ARRAYS)) if count & IN_ARRAYS else ()
+            return ReadEvent(0, attrs, cells, self.append(event, timestamps, attrs, cells), None)
         written = count & (IN_ARRAYS - 1)
         mark, is_whole = self.append_rest(event, left, timestamps, attrs, cells)
         if is_whole:
-            return 0, mark, None
+            return ReadEvent(0, attrs, cells, mark, None)
         if count & HAS_TEXTS:
-            mark |= self._append_derived(entries, written, attrs, cells)
+            mark |= self._append_noted(_texts_of(entries), entries, written, attrs, cells)
         if self._links is not None:
             texts = kept_texts(entries)
             mark |= self._links.append_read(entries, written, texts, lambda: Event.of(event, timestamps), attrs, cells)
-        return written, mark | bool(arrays), arrays
+        if not count & IN_ARRAYS:
+            return ReadEvent(written, attrs, cells, mark, ())
+        arrays = self.names_for(timestamps).table.arrays(entries.items.item(ARRAYS))
+        return ReadEvent(written, attrs, cells, mark | 1, arrays)
 
     def _read_json(
-        self,
-        text: bytes | str,
-        timestamps: frozenset[str],
-        words: np.ndarray,
-        entries: Entries,
-        attrs: array[int],
-        cells: list[float],
-    ) -> tuple[int, int, Collection[str] | None]:
-        """`read` a JSON text."""
+        self, text: bytes | str, timestamps: frozenset[str], words: np.ndarray, entries: Entries
+    ) -> ReadEvent:
         reader = self._json_reader(timestamps)
         data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
         if reader.is_able:
             buffers = reader.take()
             try:
                 count = buffers.read_one(data, words, entries)
-                if count == FULL:
-                    return FULL, 0, None
-                if count >= 0:
-                    noted = buffers.noted_texts(data) if buffers.has_notes else ()
+                if count >= 0 or count == FULL:
+                    attrs, cells = array("i"), list[float]()
+                    noted = buffers.noted_texts(data) if count >= 0 and buffers.has_notes else ()
                     mark = self._append_noted(noted, entries, count, attrs, cells) if noted else 0
-                    if self._links is not None:
+                    if self._links is not None and count >= 0:
                         mark |= self._links.append_read(
                             entries, count, noted_texts(noted), lambda: Event.of(parse_json(text), timestamps), attrs,
                             cells,
                         )  # fmt: skip
-                    return count, mark, ()
+                    return ReadEvent(count, attrs, cells, mark, ())
             finally:
                 reader.give_back(buffers)
-        return self.read(parse_json(text), timestamps, words, entries, attrs, cells)
+        parsed, left = parse_json(text), dict[str, object]()
+        return self.read_rest(parsed, timestamps, words, entries, self.read(parsed, timestamps, words, left), left)
 
     def _append_noted(
         self, noted: Sequence[tuple[int, str]], entries: Entries, count: int, attrs: array[int], cells: list[float]
@@ -136,14 +151,16 @@ class SingleEventEncoder:
         """Append what is derived from texts, each with its entry; return how the event is coupled."""
         if self._fragments is None:
             return 0
-        own, is_null = entries.attrs[:count].tolist(), (entries.bits[:count] == RANK).tolist()
+        own = entries.attrs[:count].tolist()
         texts: dict[int, list[str]] = {}
         for entry, text in noted:
             if own[entry] in self._fragments:
                 texts.setdefault(own[entry], []).append(text)
         mark = 0
         for attr, its in texts.items():
-            values = sum(other == attr and not null for other, null in zip(own, is_null, strict=True))
+            values = own.count(attr)
+            if values > 1:  # nulls are none of them
+                values -= sum(entries.bits.item(entry) == RANK for entry, other in enumerate(own) if other == attr)
             mark |= self._fragments.append_texts(attr, its, values, attrs, cells)
         return mark
 
@@ -168,16 +185,6 @@ class SingleEventEncoder:
         ):
             return self.append(event, timestamps, attrs, cells), True
         return 0, False
-
-    def _append_derived(self, entries: Entries, count: int, attrs: array[int], cells: list[float]) -> int:
-        """Append what is derived from the texts that a kernel has kept; return how the event is coupled."""
-        noted: list[tuple[int, str]] = []
-        begin = 0
-        for text in range(entries.items.item(TEXTS)):
-            end = entries.text_ends.item(text + 1)
-            noted.append((entries.text_entries.item(text), entries.text_data[begin:end].tobytes().decode()))
-            begin = end
-        return self._append_noted(noted, entries, count, attrs, cells)
 
     def append(self, event: AnyEvent, timestamps: Collection[str], attrs: array[int], cells: list[float]) -> int:
         """Append the entries of one event; return how it is coupled, or 0."""
@@ -236,3 +243,11 @@ def _append_flat(event: dict[str, Any], lanes: Lanes, attrs: array[int], cells: 
         del attrs[size:], cells[size:]
         return False
     return True
+
+
+def _texts_of(entries: Entries) -> list[tuple[int, str]]:
+    """The texts that a kernel has kept, each with its entry."""
+    count = entries.items.item(TEXTS)
+    ends = entries.text_ends[: count + 1].tolist()
+    texts = (entries.text_data[begin:end].tobytes().decode() for begin, end in pairwise(ends))
+    return list(zip(entries.text_entries[:count].tolist(), texts, strict=True))
