@@ -44,9 +44,13 @@ class Filter:
         parsed = dialects.get(dialect).parse(source)
         if schema is not None:
             parsed = schema.typed(parsed)
-        if not is_surely_small(parsed.expression):
+        if not parsed.is_surely_small():
             _ = parsed.conjunctions
         return parsed
+
+    def is_surely_small(self) -> bool:
+        """Whether the normal form surely is within the limits, so that it need not be made to know."""
+        return is_surely_small(self.expression)
 
     @cached_property
     def conjunctions(self) -> tuple[Conjunction, ...]:

@@ -11,12 +11,14 @@ from whimbrel.language.sql.parser import SqlParser
 from whimbrel.language.sql.shape_cache import SHAPE_LENGTH, ShapeCache, cut_literals, cut_tokens
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.expression import Compare, Expression
+from whimbrel.model.filter import Filter
 
 
 def outcome(parse, text: str) -> tuple[str, str]:
     """The expression, or the error with its place: both as text, so that 5 and 5.0 differ."""
     try:
-        return "good", repr(parse(text))
+        found = parse(text)
+        return "good", repr(found.expression if isinstance(found, Filter) else found)
     except WhimbrelError as error:
         return type(error).__name__, str(error)
 
@@ -70,7 +72,7 @@ def test_a_shape_is_kept_when_it_is_met_again_and_then_serves_other_literals():
     assert len(cache) == 0
     cache.parse("a = 6")
     assert len(cache) == 1
-    assert cache.parse("a = 7") == Compare("a", "=", 7)
+    assert cache.parse("a = 7").expression == Compare("a", "=", 7)
     assert known(cache, "a = 8")
     assert not known(cache, "a = 'x'")
     assert not known(cache, "a = -5")
@@ -111,13 +113,20 @@ def test_a_bad_text_is_not_kept():
     assert len(cache) == 0
 
 
+def test_a_literal_that_is_refused_is_refused_at_once():
+    cache = ShapeCache()
+    for text in ("a = 5", "a = 6"):
+        assert cache.parse(text).is_surely_small()
+    assert outcome(cache.parse, f"a = {'9' * 1_001}")[0] == "LimitExceeded"
+
+
 def test_threads_share_a_cache():
     cache = ShapeCache(size=4)
     wrong: list[Expression] = []
 
     def work(start: int) -> None:
         for number in range(start, start + 400):
-            found = cache.parse(f"a{number % 7} = {number}")
+            found = cache.parse(f"a{number % 7} = {number}").expression
             if found != Compare(f"a{number % 7}", "=", number):
                 wrong.append(found)
 

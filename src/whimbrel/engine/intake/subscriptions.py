@@ -17,7 +17,6 @@ from whimbrel.model.errors import FilterError, UnknownDialect, WhimbrelError
 from whimbrel.model.event_tables import as_arrow
 from whimbrel.model.filter import Filter
 from whimbrel.model.limits import FILTER_BYTES
-from whimbrel.model.normal_form import is_surely_small
 from whimbrel.model.subscription import Id, check_columns, pairs_of
 
 if TYPE_CHECKING:
@@ -171,7 +170,7 @@ def admit(filter: object, dialect: str, schema: Schema | None) -> Admitted:
     A filter without a text keeps its canonical one, which is SQL whatever dialect the filter came from.
     """
     parsed = fitted(filter, schema) if isinstance(filter, Filter) else Filter.parse(filter, dialect, schema)
-    if parsed.text is None or schema is not None or not is_surely_small(parsed.expression):
+    if parsed.text is None or schema is not None or not parsed.is_surely_small():
         _ = parsed.conjunctions
     if parsed.text is not None:
         return Admitted(parsed, parsed.text, parsed.dialect)

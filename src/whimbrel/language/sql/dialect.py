@@ -30,7 +30,7 @@ class SqlDialect(Printer, Locating, Hinting):
 
     def parse(self, source: object) -> Filter:
         text: str = source  # type: ignore[assignment]  # the cache refuses what is not text
-        return Filter(self.shapes.parse(text), text, "sql")
+        return self.shapes.parse(text)
 
     def print(self, filter: Filter) -> str:
         return print_filter(filter)

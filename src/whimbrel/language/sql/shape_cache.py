@@ -16,9 +16,9 @@ from typing import TypeAlias
 
 from whimbrel.language.sql.lexer import NUMBER_IN_TEXT_PATTERN, check_text, is_literal, string_value, tokens
 from whimbrel.language.sql.parser import SqlParser
-from whimbrel.language.sql.template import Template
-from whimbrel.model.expression import Expression
-from whimbrel.model.limits import Limit
+from whimbrel.language.sql.template import LateFilter, Template
+from whimbrel.model.filter import Filter
+from whimbrel.model.limits import INTEGER_DIGITS, Limit
 
 SHAPES = Limit("cached shapes", 4_096, "shapes", "a shape takes a few kilobytes, and a service sees few of them")
 SHAPE_LENGTH = Limit("cached shape length", 4_096, "characters", "one huge filter must not cost what many small do")
@@ -116,10 +116,12 @@ class ShapeCache:
                 self.offer(parts[0], template)
         return template, parts
 
-    def parse(self, text: str) -> Expression:
-        """The expression of a text."""
+    def parse(self, text: str) -> Filter:
+        """The filter of a text. A plain one is bound on first use, if no literal of it can be refused."""
         template, (_, strings, numbers) = self.template(text)
-        return template.bind(strings, numbers, text)
+        if template.is_plain and len(text) <= INTEGER_DIGITS.value:
+            return LateFilter(template, strings, numbers, text)
+        return Filter(template.bind(strings, numbers, text), text, "sql")
 
     def _check(self) -> None:
         assert max(len(self._newest), len(self._older), len(self._met)) <= self._half

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 from whimbrel.language.sql.lexer import is_too_long, number_value, place, position_of_literal
@@ -33,6 +34,8 @@ from whimbrel.model.expression import (
     ILike,
     In,
     InCidr,
+    IsMissing,
+    IsNull,
     Like,
     Not,
     Or,
@@ -40,6 +43,7 @@ from whimbrel.model.expression import (
     RLike,
     StartsWith,
 )
+from whimbrel.model.filter import Filter
 from whimbrel.model.patterns import Cidr, Regex, is_lower_case, is_upper_case, parse_ilike, parse_like, plain_like
 from whimbrel.model.values import Timestamp, Value, canonical_number, sort_key, type_of
 
@@ -50,6 +54,8 @@ Values: TypeAlias = Sequence[Value | None]
 
 CONSTANTS: tuple[Value | None, ...] = (None, False, True)
 TRUE, FALSE, NULL, FIRST_NUMBER = -1, -2, -3, -4
+_FEW = 256
+"""Predicates of a plain template, at most."""
 
 
 class BadLiteral(Exception):
@@ -242,7 +248,7 @@ def fold(left: Value | None, op: Comparison, right: Value | None) -> bool | None
     return holds(op, sort_key(left), sort_key(right))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Template:
     """A parsed shape: the tree with slots, the types of its strings, and the slots with a minus before them.
 
@@ -254,6 +260,12 @@ class Template:
     numbers: int
     negatives: tuple[int, ...]
     dates: tuple[int, ...] = ()
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether it is a short conjunction of plain predicates: no literal of moderate length can be refused."""
+        terms = self.root.terms if isinstance(self.root, AllOf) else (self.root,)
+        return len(terms) <= _FEW and "timestamp" not in self.strings and all(map(_is_plain, terms))
 
     def bind(self, strings: Sequence[str], numbers: Sequence[str], text: str) -> Expression:
         """The expression with these literals in the slots; `text` gives errors their position."""
@@ -286,6 +298,29 @@ class Template:
                     values[slot] = Timestamp.parse(text)
                 except ValueError as error:
                     raise BadLiteral(slot, FilterError(str(error))) from None
+
+
+def _is_plain(node: TemplateNode) -> bool:
+    return isinstance(node, CompareSlot | InSlots) or (
+        isinstance(node, Ready) and isinstance(node.expression, IsNull | IsMissing)
+    )
+
+
+class LateFilter(Filter):
+    """A filter of a plain template: literals are put in their places when somebody asks for the expression."""
+
+    def __init__(self, template: Template, strings: Sequence[str], numbers: Sequence[str], text: str) -> None:
+        self._literals = template, strings, numbers
+        self.text, self.dialect, self.schema = text, "sql", None
+
+    @cached_property
+    def expression(self) -> Expression:  # type: ignore[override]
+        """The expression, bound on first use."""
+        template, strings, numbers = self._literals
+        return template.bind(strings, numbers, str(self.text))
+
+    def is_surely_small(self) -> bool:
+        return True
 
 
 def position_of_slot(text: str, slot: int) -> int:
