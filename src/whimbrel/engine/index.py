@@ -221,7 +221,7 @@ class Index(Matcher):
         from whimbrel.engine.access.explanation import plan
 
         segments = self._subscriptions.segments
-        return plan(segments.compiled().segments, self._subscriptions.row(id), id, segments.sample)
+        return plan(segments.compiled().segments, self._subscriptions.row(id), segments.sample).to_dict(id)
 
     def cost(self, filter: object, dialect: str = "sql") -> FilterCost:
         """What a filter would cost per event if it were added; nothing changes. Takes some 20 ms.

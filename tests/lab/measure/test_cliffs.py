@@ -32,7 +32,12 @@ def test_forms_are_measured_in_every_way() -> None:
     assert {row["form"] for row in result["rows"] if row["kind"] == "loading"} == {"CONTAINS ALL"}
     matched = [row for row in result["rows"] if row["kind"] == "matching"]
     assert {row["way"] for row in matched} == set(cliffs.WAYS)
-    assert {row["form"] for row in matched} == {"CONTAINS ALL of 2", "CONTAINS ALL of 6", "after 1 add"}
+    assert {row["form"] for row in matched} == {
+        "CONTAINS ALL of 2",
+        "CONTAINS ALL of 2, many",
+        "CONTAINS ALL of 6",
+        "after 1 add",
+    }
     assert all(row["us"] > 0 and row["neighbour_us"] > 0 and row["ratio"] > 0 for row in result["rows"])
     assert result["verdicts"][0]["measured"] == sum(row["is_cliff"] for row in result["rows"])
 

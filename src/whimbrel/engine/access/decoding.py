@@ -7,15 +7,13 @@ segment to the new one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.access.registry import KEYS
 from whimbrel.engine.access.segment import Segment
-from whimbrel.engine.access.shared.arrays import Arrays
-from whimbrel.engine.access.shared.decoded import Packed
+from whimbrel.engine.access.shared.arrays import Arrays, Packed
 from whimbrel.engine.access.shared.items import ATTR_MASK, KIND_SHIFT
 from whimbrel.engine.access.shared.rows import ROW_MASK, SHARED_BIT, VERIFY_BIT
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
@@ -29,26 +27,13 @@ IsDead = Callable[[np.ndarray], np.ndarray | None]
 """Marks the dead ones of an array of rows; None if there are none."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Decoded:
-    """The conjunctions of a segment in its own ranks and attributes; the arrays are those of `Clauses`."""
-
-    row: np.ndarray
-    flags: np.ndarray
-    counts: np.ndarray  # int64[m]: how many items each has
-    attr: np.ndarray
-    kind: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-
-
 def packed_parts(segment: Segment) -> list[Packed]:
     """The conjunctions of a segment, key by key."""
     return [key.decode(segment.arrays) for key in KEYS]
 
 
-def _decode(segment: Segment, is_dead: IsDead | None) -> _Decoded:
-    """All conjunctions whose row is not dead."""
+def _decode(segment: Segment, is_dead: IsDead | None) -> ClauseItems:
+    """All conjunctions whose row is not dead, in the ranks and attributes of the segment."""
     packed, counts, attr, low, high = (np.concatenate(part) for part in zip(*packed_parts(segment), strict=True))
     row = packed & np.int32(ROW_MASK)
     dead = None if is_dead is None else is_dead(row)
@@ -60,7 +45,7 @@ def _decode(segment: Segment, is_dead: IsDead | None) -> _Decoded:
     flags = ((packed & VERIFY_BIT) != 0) * np.uint8(VERIFY) | ((packed & SHARED_BIT) != 0) * np.uint8(SHARED)
     kind = (attr >> KIND_SHIFT).astype(np.uint8)
     attr &= np.int32(ATTR_MASK)
-    return _Decoded(row, flags, counts, attr, kind, low, high)
+    return ClauseItems(row, flags, counts, attr, kind, low, high)
 
 
 class SegmentSource:

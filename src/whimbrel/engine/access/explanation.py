@@ -3,27 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from whimbrel.engine.access.registry import KEYS
 from whimbrel.engine.access.segment import Segment
-from whimbrel.engine.access.shared.decoded import Explained, RankRange
+from whimbrel.engine.access.shared.arrays import Explained, RankRange
 from whimbrel.engine.access.shared.weights import ATTRIBUTES_PER_EVENT
 from whimbrel.model.subscription import Id
-from whimbrel.ranks.encoding.event_encoder import EncodedEvents
 
 ALWAYS_NS = 1.0
 """What a row that every event matches costs."""
 
 
-def plan(segments: Sequence[Segment], row: int, id: Id, sample: object = None) -> dict[str, object]:
-    """Where the conjunctions of a row are filed; `share` is that of the events that are expected to reach one.
+@dataclass(frozen=True, slots=True)
+class PlannedConjunction:
+    """Where one conjunction is filed."""
 
-    With a sample, the share of its events; without one, a guess as the planner's. `cost_ns` is what an event costs on
-    average, as measured on the Le Subscribe workload; less where entries share their key and their checks.
+    segment: int
+    key: str
+    """The kind of access key: hash, present, sorted, bitmap, signature, or always."""
+    attributes: tuple[str, ...]
+    """The attributes of the key."""
+    facts: dict[str, object]
+    """What else the key says of it."""
+    share: float
+    """The share of events that are expected to reach it: of a sample, or a guess as the planner's."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowPlan:
+    """Where the conjunctions of a row are filed, and what it costs an event on average.
+
+    The cost is as measured on the Le Subscribe workload; less where entries share their key and their checks.
     """
-    found: list[dict[str, object]] = []
+
+    conjunctions: tuple[PlannedConjunction, ...]
+    cost_ns: float
+
+    def to_dict(self, id: Id) -> dict[str, object]:
+        """What `Index.plan` says of a subscription."""
+        found = [
+            {
+                "segment": one.segment,
+                "key": one.key,
+                "attributes": list(one.attributes),
+                **one.facts,
+                "share": one.share,
+            }
+            for one in self.conjunctions
+        ]
+        return {"subscription": id, "conjunctions": found, "cost_ns": self.cost_ns}
+
+
+def plan(segments: Sequence[Segment], row: int, sample: object = None) -> RowPlan:
+    """The plan of a row; a sample of events says what events are like."""
+    found: list[PlannedConjunction] = []
     cost = 0.0
     for number, segment in enumerate(segments):
         place = int(np.searchsorted(segment.rows, row))
@@ -33,9 +69,10 @@ def plan(segments: Sequence[Segment], row: int, id: Id, sample: object = None) -
         for one in _explain(segment, row):
             share = min(1.0, sum(map(expected.share, one.ranges)))
             cost += share * one.candidate_ns
-            names = _names(segment, one.attrs)
-            found.append({"segment": number, "key": one.key, **names, **one.facts, "share": share})
-    return {"subscription": id, "conjunctions": found, "cost_ns": cost}
+            names, patterns = _names(segment, one.attrs)
+            facts = {"patterns": patterns, **one.facts} if patterns else one.facts
+            found.append(PlannedConjunction(number, one.key, tuple(names), facts, share))
+    return RowPlan(tuple(found), cost)
 
 
 def _explain(segment: Segment, row: int) -> Iterator[Explained]:
@@ -46,24 +83,21 @@ def _explain(segment: Segment, row: int) -> Iterator[Explained]:
         yield from key.explain(segment.arrays, segment.attributes, row)
 
 
-def _names(segment: Segment, attrs: list[int]) -> dict[str, object]:
+def _names(segment: Segment, attrs: list[int]) -> tuple[list[str], list[str]]:
     """The names of attributes, and of those among them that are looked up by their patterns."""
     links = {attr: (left, right) for attr, left, right in segment.meta.links}
     sources = [source for attr in attrs for source in links.get(attr, (attr,))]
     names = list(dict.fromkeys(segment.attributes[attr] for attr in sources))
     patterns = [segment.attributes[attr] for attr in attrs if attr in segment.derived]
-    return {"attributes": names, "patterns": patterns} if patterns else {"attributes": names}
+    return names, patterns
 
 
 class _Expected:
     """The share of events that have some ranks."""
 
     def __init__(self, segment: Segment, sample: object) -> None:
-        self._encoded: EncodedEvents | None = None
+        self._encoded = None if sample is None else segment.encoder.encode(sample)
         self._ranks = segment.arrays["rank_base"][:, 4]
-        if sample is not None:
-            encoder = segment.encoder
-            self._encoded = encoder.encode_events(sample) if isinstance(sample, list) else encoder.encode_table(sample)
 
     def share(self, ranges: list[RankRange]) -> float:
         """The share of events that have a rank in each of the ranges."""

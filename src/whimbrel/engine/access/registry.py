@@ -10,19 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.engine.access.bitmap import decoding as bitmap_decoding
 from whimbrel.engine.access.bitmap import layout as bitmap
 from whimbrel.engine.access.bitmap.plan import plan_chunks
 from whimbrel.engine.access.hash import decoding as hash_decoding
 from whimbrel.engine.access.hash import layout as hashed
 from whimbrel.engine.access.planner import BITMAP, HASH, PRESENT, SIGNATURE, SORTED, Plan
-from whimbrel.engine.access.shared.arrays import SHARED, Arrays, KeyArrays, SharedArrays
-from whimbrel.engine.access.shared.decoded import Explained, Packed
+from whimbrel.engine.access.shared.arrays import SHARED, Arrays, Explained, KeyArrays, Packed, SharedArrays
 from whimbrel.engine.access.shared.rows import packed_rows
 from whimbrel.engine.access.shared.weights import Weights
-from whimbrel.engine.access.signature import decoding as signature_decoding
 from whimbrel.engine.access.signature import layout as signature
-from whimbrel.engine.access.sorted import decoding as sorted_decoding
 from whimbrel.engine.access.sorted import layout as sorted_layout
 from whimbrel.ranks.clauses.clauses import Clauses
 from whimbrel.ranks.kernel_arrays import END_AT
@@ -38,9 +34,9 @@ class AccessKey(NamedTuple):
 
 KEYS = (
     AccessKey(hashed.HASH, hash_decoding.decode, hash_decoding.explain),
-    AccessKey(signature.SIGNATURE, signature_decoding.decode, signature_decoding.explain),
-    AccessKey(sorted_layout.SORTED, sorted_decoding.decode, sorted_decoding.explain),
-    AccessKey(bitmap.BITMAP, bitmap_decoding.decode, bitmap_decoding.explain),
+    AccessKey(signature.SIGNATURE, signature.decode, signature.explain),
+    AccessKey(sorted_layout.SORTED, sorted_layout.decode, sorted_layout.explain),
+    AccessKey(bitmap.BITMAP, bitmap.decode, bitmap.explain),
 )
 """All keys; what they share, and the presence of an attribute, which is a kind of hash key, have no line."""
 

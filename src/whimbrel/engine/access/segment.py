@@ -69,8 +69,7 @@ class Segment:
         tell_if_cold(match)
         weights = guess_weights(clauses)
         if sample is not None:
-            encoder = EventEncoder(clauses.dictionary)
-            encoded = encoder.encode_events(sample) if isinstance(sample, list) else encoder.encode_table(sample)
+            encoded = EventEncoder(clauses.dictionary).encode(sample)
             weights = sample_weights(clauses, encoded.count, encoded.attrs, encoded.ranks)
         shares = item_shares(clauses, weights)
         plan = make_plan(clauses, weights, shares)

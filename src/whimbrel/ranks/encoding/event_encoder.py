@@ -107,6 +107,10 @@ class EventEncoder:
         """The encoder of single events."""
         return SingleEventEncoder(self.dictionary, self._fragments, self._links, self._json_reader)
 
+    def encode(self, events: object) -> EncodedEvents:
+        """Encode a list of events, or a table of them."""
+        return self.encode_events(events) if isinstance(events, list) else self.encode_table(events)
+
     def encode_table(self, table: pa.Table | pa.RecordBatch, timestamps: Collection[str] = ()) -> EncodedEvents:
         """Encode the rows of a table; texts of the attributes in `timestamps` are read as timestamps."""
         found = self._layout_of(table.schema, frozenset(timestamps))

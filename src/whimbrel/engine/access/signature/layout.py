@@ -6,16 +6,25 @@ a record of its own; those follow the records of hash keys.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from whimbrel.compiled.jit import kernel
-from whimbrel.engine.access.shared.arrays import Items, KeyArrays, items_of
+from whimbrel.engine.access.shared.arrays import Arrays, Explained, Items, KeyArrays, Packed, RankRange, items_of
 from whimbrel.engine.access.shared.groups import make_groups
-from whimbrel.engine.access.shared.records import record_sizes, write_records
+from whimbrel.engine.access.shared.records import (
+    HEAD,
+    items_at,
+    record_sizes,
+    record_starts,
+    records_with,
+    split_records,
+    write_records,
+)
 from whimbrel.engine.access.signature.classes import BITS, CLASSES, RankClasses, admitted
-from whimbrel.engine.access.signature.plan import SignaturePlan
+from whimbrel.engine.access.signature.plan import TEST_NS, SignaturePlan
 from whimbrel.ranks.clauses.clauses import SET, Clauses
 
 CHECK_BIT = -(1 << 31)
@@ -127,3 +136,27 @@ def _fill(
                 checked[i] = True
             if count == 1 and only > 0 and in_key[a] > 0 and (code[i] // in_key[a]) % counts[a] == 0:
                 code[i] += only * in_key[a]
+
+
+def decode(arrays: Arrays) -> Packed:
+    """All conjunctions with signatures; each has a record with one row."""
+    _, records = split_records(arrays)
+    starts = record_starts(records)[:-1]
+    counts = records[starts].astype(np.int64)
+    is_item = np.ones(len(records), bool)
+    rows = starts + HEAD + 3 * counts
+    is_item[np.concatenate([starts, starts + 1, rows])] = False
+    items = records[is_item].reshape(-1, 3)
+    return Packed(records[rows], counts, items[:, 0].copy(), items[:, 1].copy(), items[:, 2].copy())
+
+
+def explain(arrays: Arrays, names: Sequence[str], row: int) -> Iterator[Explained]:
+    """The signatures of a row."""
+    hashed, records = split_records(arrays)
+    for place in records_with(records, row):
+        items = items_at(records, place)
+        entry = int(np.flatnonzero(arrays["signature_record"] == place + len(hashed))[0])
+        in_key = np.isin(items[:, 0], arrays["signature_key"])
+        ranges: list[RankRange] = [(int(attr), int(low), int(high)) for attr, low, high in items[in_key]]
+        checks = len(items) if arrays["signature_slot"][entry] < 0 else 0
+        yield Explained("signature", [attr for attr, _, _ in ranges], {"checks": checks}, [ranges], TEST_NS)
