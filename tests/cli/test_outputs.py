@@ -18,6 +18,8 @@ from whimbrel.cli.terminal.outputs import check_outputs
         ("match", "-s", "subs.jsonl", "events.jsonl", "--rejects", "events.jsonl"),
         ("match", "-s", "subs.jsonl", "events.jsonl", "-o", "linked.jsonl"),
         ("lint", "subs.jsonl", "-o", "./subs.jsonl"),
+        ("pipeline", "run", "-e", "events.jsonl", "-s", "subs.jsonl", "-o", "events.jsonl", "--overwrite"),
+        ("pipeline", "compile", "-s", "subs.jsonl", "--index", "i", "--rejects", "subs.jsonl", "--overwrite"),
         ("schema", "infer", "events.jsonl", "-o", "events.jsonl"),
         ("schema", "check", "shop.toml", "--rejects", "shop.toml"),
     ],
