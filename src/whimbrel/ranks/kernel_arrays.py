@@ -20,6 +20,8 @@ class Numbers(NamedTuple):
     first: np.ndarray  # int64[A + 1]: the buckets of an attribute, none if its numbers are few
     buckets: np.ndarray  # int32: how many numbers lie below each bucket
     scale: np.ndarray  # float64[A, 2]: where buckets begin, and how many there are per unit
+    table_first: np.ndarray  # int64[A + 1]: the table of an attribute, none unless its numbers are dense integers
+    table: np.ndarray  # int32: ranks, less the base, of the integers from one below the lowest number on
 
 
 class Reading(NamedTuple):
@@ -61,6 +63,7 @@ NUMBERS = tuple_of_arrays(
         "bases": ("int32", 2),
         "first": ("int64", 1),
         "scale": ("float64", 2),
+        "table_first": ("int64", 1),
     },
 )
 READING = tuple_of_arrays(

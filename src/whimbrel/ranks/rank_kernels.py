@@ -11,11 +11,14 @@ from __future__ import annotations
 import numpy as np
 
 from whimbrel.compiled.helpers import lower_bound
-from whimbrel.compiled.jit import helper, kernel
+from whimbrel.compiled.intrinsics import prefetch
+from whimbrel.compiled.jit import helper, inlined, kernel
 from whimbrel.ranks.cells import DROPPED_BITS
 from whimbrel.ranks.kernel_arrays import Numbers
 
-_TWO_63 = 2.0**63
+_TWO_53, _TWO_63 = 2.0**53, 2.0**63
+_AHEAD = 64
+"""Entries whose places in tables are known before the first of them is read."""
 _FEW = 32
 """Most numbers of an attribute that are searched without buckets."""
 
@@ -80,18 +83,30 @@ def rank_cells(
     A cell is a number or carries a rank in its bits (see `cells`). `numbers.integers` and `numbers.floats` are two
     views of the numbers of all attributes; `numbers.kinds` says which view is right for an attribute.
     """
-    n = i = 0
+    n = i = ahead = 0
+    end = offsets[offsets.shape[0] - 1]
+    places = np.empty(_AHEAD, np.int64)
     for e in range(offsets.shape[0] - 1):
         while i < offsets[e + 1]:
+            if i == ahead:  # tables of many attributes are in no cache: their lines are asked for before they are read
+                ahead = min(i + _AHEAD, end)
+                for j in range(i, ahead):
+                    is_number = attrs[j] >= 0 and not np.isnan(cells[j])
+                    places[j - i] = _table_place(cells[j], attrs[j], numbers) if is_number else -1
+                    prefetch(numbers.table, max(np.int64(0), places[j - i]))  # type: ignore[call-arg]
             attr, value, box = attrs[i], cells[i], bits[i]
+            place = places[i % _AHEAD]
             i += 1
             if attr < 0 or box == DROPPED_BITS:
                 continue
             out_attrs[n] = attr
-            if not np.isnan(value):
-                out[n] = _rank_number(value, attr, numbers)
-            else:
+            if np.isnan(value):
                 out[n] = np.int32(box & 0x7FFF_FFFF)
+            elif place >= 0:
+                rank = numbers.table[place]  # a constant that is the floor of the value is below it
+                out[n] = numbers.bases[attr, 1] + rank + (rank & 1 and np.floor(value) != value)
+            else:
+                out[n] = _rank_number(value, attr, numbers)
             n += 1
         offsets[e + 1] = n
 
@@ -136,9 +151,56 @@ def number_buckets(
     return first, buckets, scale
 
 
+@kernel
+def number_tables(
+    kinds: np.ndarray, starts: np.ndarray, integers: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:  # pragma: no cover
+    """Build `table_first` and `table` of `Numbers`, for integers of which at least every eighth is a number."""
+    attributes = kinds.shape[0]
+    first = np.zeros(attributes + 1, np.int64)
+    for a in range(attributes):
+        first[a + 1] = first[a]
+        count = starts[a + 1] - starts[a]
+        if kinds[a] == 1 and count > 0:
+            lowest, highest = float(integers[starts[a]]), float(integers[starts[a + 1] - 1])
+            width = highest - lowest
+            if width < 8 * count + 64 and lowest >= -_TWO_53 and highest <= _TWO_53:  # floats, exactly
+                first[a + 1] += np.int64(width) + 3
+    table = np.empty(first[attributes], np.int32)
+    for a in range(attributes):
+        at = first[a]
+        if first[a + 1] == at:
+            continue
+        table[at] = 0
+        at += 1
+        for i in range(starts[a], starts[a + 1]):
+            below = 2 * (i - starts[a])
+            until = first[a] + 1 + integers[i] - integers[starts[a]]
+            while at < until:
+                table[at] = below
+                at += 1
+            table[at] = below + 1
+            at += 1
+        table[at] = 2 * (starts[a + 1] - starts[a])
+    return first, table
+
+
+@inlined
+def _table_place(value: float, attr: int, numbers: Numbers) -> int:  # pragma: no cover
+    """The place of a number in the table of its attribute, or -1 if there is none."""
+    entry, last = numbers.table_first[attr], numbers.table_first[attr + 1] - 1
+    if entry >= last:
+        return -1
+    lowest = numbers.integers[numbers.starts[attr]]
+    if value >= lowest:
+        entry = last if value >= lowest + (last - entry - 1) else entry + 1 + (np.int64(np.floor(value)) - lowest)
+    place: int = entry
+    return place
+
+
 @helper
 def _rank_number(value: float, attr: int, numbers: Numbers) -> int:  # pragma: no cover
-    kinds, starts, integers, floats, bases, first, buckets, scale = numbers
+    kinds, starts, integers, floats, bases, first, buckets, scale, _, _ = numbers
     begin, end = starts[attr], starts[attr + 1]
     below = np.floor(value)
     inside = kinds[attr] == 2 or -_TWO_63 <= below < _TWO_63

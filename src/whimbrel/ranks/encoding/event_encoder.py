@@ -33,7 +33,7 @@ from whimbrel.ranks.kernel_arrays import Numbers, Reading
 from whimbrel.ranks.links import EventLinks
 from whimbrel.ranks.list_columns import ListRanks, rank_lists, rank_map, rank_objects
 from whimbrel.ranks.patterns.event_fragments import EventFragments, SeenValues
-from whimbrel.ranks.rank_kernels import append_runs, number_buckets, pack, rank_cells
+from whimbrel.ranks.rank_kernels import append_runs, number_buckets, number_tables, pack, rank_cells
 
 
 @dataclass(slots=True)
@@ -87,7 +87,8 @@ class EventEncoder:
         )
         floats = integers.view(np.float64)
         first, buckets, scale = number_buckets(kinds, starts, integers, floats)
-        return Numbers(kinds, starts, integers, floats, bases, read_only(first), read_only(buckets), read_only(scale))
+        tables = number_tables(kinds, starts, integers)
+        return Numbers(kinds, starts, integers, floats, bases, *map(read_only, (first, buckets, scale, *tables)))
 
     @cached_property
     def reading(self) -> Reading:

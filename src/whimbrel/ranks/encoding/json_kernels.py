@@ -200,7 +200,7 @@ def _is_new(state: JsonState, hash: int, used: int) -> bool:  # pragma: no cover
 @inlined
 def _rank_whole(whole: int, attr: int, numbers: Numbers) -> int:  # pragma: no cover
     """The rank of an integer that may be no float, or BAD if Python must find it."""
-    kinds, starts, integers, _, bases, _, _, _ = numbers
+    kinds, starts, integers, bases = numbers.kinds, numbers.starts, numbers.integers, numbers.bases
     begin, end = starts[attr], starts[attr + 1]
     if kinds[attr] != INTEGERS and kinds[attr] != NO_NUMBERS:
         return BAD
