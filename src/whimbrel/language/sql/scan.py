@@ -27,9 +27,8 @@ from whimbrel.language.columnar.terms import (
 from whimbrel.language.sql.leaves import Leaf, read_leaf
 from whimbrel.language.sql.scan_kernels import ScannedTexts, SkeletonPool, TextBytes, number_strings, scan_texts
 from whimbrel.model.errors import WhimbrelError
-from whimbrel.model.intervals import STRINGS
-from whimbrel.model.limits import LIKE_BYTES
-from whimbrel.model.patterns import Cidr, LikePattern, Regex, parse_like
+from whimbrel.model.limits import LIKE_BYTES, LIKE_WILDCARDS
+from whimbrel.model.patterns import Cidr, Regex
 from whimbrel.model.values import Timestamp
 
 LONGEST = 1 << 16
@@ -204,21 +203,23 @@ def _timestamps(column: DictionaryStrings, are_dates: bool) -> tuple[Int64s, Mas
 
 _TEXT_KINDS: tuple[Kind, ...] = ("points", "prefix", "suffix", "substring", "network", "like", "regex", "never")
 """What a text after LIKE, STARTS WITH and so on can be; `never`: something for the parser."""
+_WILDCARD = re.compile("[%_]")
 _PART = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _IPV4 = re.compile(rf"{_PART}\.{_PART}\.{_PART}\.{_PART}/(3[0-2]|[12]?[0-9])").fullmatch
 
 
 def _read_like(pattern: str) -> tuple[Kind, str]:
-    """The kind and text of a pattern: what it is without wildcards, if those are at its ends only."""
+    """The kind and text of a pattern: what it is without wildcards, if those are at its ends only.
+
+    Patterns with an escape, and those that may be beyond a limit or have nothing but wildcards, are for the parser.
+    """
     text = pattern.strip("%")
-    if not text or "%" in text or "_" in text or "\\" in text or len(pattern) - len(text) > 2 or len(text) > _SHORT:
-        try:
-            values, found = parse_like(pattern)
-        except WhimbrelError:
-            return "never", ""
-        head = values.cuts[0][2] if values != STRINGS and values else None
-        is_known = isinstance(found, LikePattern) and (head is None or _read_prefix(str(head))[0] == "prefix")
-        return ("like", pattern) if is_known and values.cuts[0][3] == 0 else ("never", "")
+    wildcards = pattern.count("%") + pattern.count("_")
+    if not text or "\\" in pattern or len(pattern) > _SHORT or wildcards > LIKE_WILDCARDS.value:
+        return "never", ""
+    if "%" in text or "_" in text:
+        head = _WILDCARD.split(pattern, 1)[0]
+        return ("like", pattern) if not head or _read_prefix(head)[0] == "prefix" else ("never", "")
     if pattern[0] == "%":
         return ("substring" if pattern[-1] == "%" else "suffix"), text
     return _read_prefix(text) if pattern[-1] == "%" else ("points", text)

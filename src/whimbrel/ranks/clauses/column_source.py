@@ -9,11 +9,12 @@ one set are united. So a load of many small groups costs little more than one of
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.language.columnar.terms import Conjunctions, DictionaryStrings, Operand, TermGroup
+from whimbrel.language.columnar.terms import Column, Conjunctions, DictionaryStrings, Operand, TermGroup
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.intervals import STRINGS, IntervalSet
 from whimbrel.model.patterns import Regex, parse_like
@@ -141,7 +142,7 @@ class ColumnSource:
             self._spans += int(lengths.sum())
         self._width[places] += (size if lengths is None else lengths) if what == EVERY else 1
 
-    def _pooled(self, attr: int, type: int, column: object) -> End:
+    def _pooled(self, attr: int, type: int, column: Column) -> End:
         pool = self._pools.setdefault((attr, type), LiteralPool(len(self._pools), attr, type))
         return pool.number, pool.add(column)
 
@@ -225,9 +226,12 @@ class ColumnSource:
             if form.has_fragments:
                 derived = attribute_number(derived_key(term.attribute), attributes, gathered)
                 gathered[derived].joined |= form.is_exact
-                fragments = [fragment for place in its_number.tolist() for fragment in own[place].fragments]
-                self._members.append(self._pooled(derived, STRING, large_strings(fragments)))
-                lengths = np.array([len(one.fragments) for one in own])[its_number]
+                fragments = large_strings([fragment for one in own for fragment in one.fragments])
+                sizes = np.array([len(one.fragments) for one in own])
+                lengths, first = sizes[its_number], (np.cumsum(sizes) - sizes)[its_number]
+                within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+                codes = (np.repeat(first, lengths) + within).astype(np.int32)
+                self._members.append(self._pooled(derived, STRING, DictionaryStrings(codes, fragments)))
                 what = EVERY if form.is_every else LISTED
                 self._describe(what, derived, its_places, MEMBER, len(self._members) - 1, 1, lengths=lengths)
             if not form.is_exact:
@@ -350,6 +354,7 @@ class _ReadPattern(NamedTuple):
     fragments: tuple[str, ...]
 
 
+@lru_cache(4_096)
 def _read_pattern(text: str, is_regex: bool) -> _ReadPattern:
     values, pattern = (STRINGS, Regex(text)) if is_regex else parse_like(text)
     assert pattern is not None

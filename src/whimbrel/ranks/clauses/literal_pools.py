@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.language.columnar.terms import DictionaryStrings
+from whimbrel.language.columnar.terms import Column, DictionaryStrings
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
-from whimbrel.ranks.arrow import large_strings, numbers
+from whimbrel.ranks.arrow import numbers
 from whimbrel.ranks.constants import Constants
 from whimbrel.ranks.dictionary import Dictionary
 from whimbrel.ranks.distinct import float_places
-
-Column = Any
-"""A column of literals: an int64 or float64 array, `DictionaryStrings`, an Arrow array of strings, or a list."""
 
 _MANY = 4_096
 """Fewest floats that are sorted and given their places in one step."""
@@ -28,7 +25,7 @@ class LiteralPool:
         self.number, self.attr, self.type = number, attr, type
         self.size = 0
         self._columns: list[Column] = []
-        self._distinct: Column = None
+        self._distinct: np.ndarray | pa.Array | None = None
         self._places: np.ndarray | None = None  # of each literal among the distinct ones
 
     def add(self, column: Column) -> int:
@@ -40,20 +37,14 @@ class LiteralPool:
 
     def give(self, into: Constants) -> None:
         """Add the literals to the constants of the attribute, when all columns are there."""
-        if self.type == STRING and all(isinstance(column, DictionaryStrings) for column in self._columns):
-            self._distinct, self._places = _distinct_words(self._columns)
-        else:
-            self._distinct = self._joined()
-            if self.size >= _MANY and isinstance(self._distinct, np.ndarray) and self._distinct.dtype == np.float64:
-                self._distinct, self._places = float_places(self._distinct) or (self._distinct, None)
         if self.type == STRING:
+            self._distinct, self._places = _distinct_words(cast("list[DictionaryStrings]", self._columns))
             into.strings.append(self._distinct)
-        elif self.type == TIMESTAMP:
-            into.times.append(self._distinct)
-        elif isinstance(self._distinct, np.ndarray):
-            into.arrays.append(self._distinct)
-        else:
-            into.numbers += self._distinct
+        else:  # numbers below 2^53, or nanoseconds: floats hold all of a mixture
+            self._distinct = np.concatenate(self._columns)
+            if self.size >= _MANY and self._distinct.dtype == np.float64:
+                self._distinct, self._places = float_places(self._distinct) or (self._distinct, None)
+            (into.times if self.type == TIMESTAMP else into.arrays).append(self._distinct)
         self._columns = []
 
     def ranks(self, dictionary: Dictionary) -> np.ndarray:
@@ -66,19 +57,6 @@ class LiteralPool:
         of_each: np.ndarray = 2 * self._places + found[0] if is_all else found[self._places]
         self._distinct = self._places = None
         return of_each
-
-    def _joined(self) -> Column:
-        if self.type == STRING:
-            return large_strings([text for column in self._columns for text in column])
-        arrays = [column for column in self._columns if isinstance(column, np.ndarray)]
-        if len(arrays) == len(self._columns) and len({array.dtype for array in arrays}) == 1:
-            return np.concatenate(arrays)
-        if self.type == TIMESTAMP or len(arrays) < len(self._columns):
-            listed = [column.tolist() if isinstance(column, np.ndarray) else column for column in self._columns]
-            return [number for column in listed for number in column]  # in the order of the columns
-        constants = Constants()
-        constants.arrays += arrays
-        return constants.all_numbers()
 
 
 def _distinct_words(columns: list[DictionaryStrings]) -> tuple[pa.Array, np.ndarray]:
