@@ -99,17 +99,17 @@ RESULTS = 4
 """Words of `Entries.items` that are for results."""
 
 
-def make_entries(size: int, items: int) -> Entries:
-    """Memory for `size` entries and texts, and for the items of one object."""
+def make_entries(size: int, items: int, texts: int = 64) -> Entries:
+    """Memory for `size` entries, for the items of one object, and for `texts` texts of 32 bytes."""
     cells = np.empty(size, np.float64)
     return Entries(
         np.empty(size, np.int32),
         cells,
         cells.view(np.int64),
         np.zeros(items, np.int64),
-        np.empty(size, np.int64),
-        np.zeros(size + 1, np.int64),
-        np.empty(16 * size, np.uint8),
+        np.empty(texts, np.int64),
+        np.zeros(texts + 1, np.int64),
+        np.empty(32 * texts, np.uint8),
     )
 
 

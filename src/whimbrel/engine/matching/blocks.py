@@ -16,7 +16,7 @@ import numpy as np
 
 from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.engine.matching.event_forms import EventBatch, ObjectEvents
-from whimbrel.engine.matching.results import Result, Verify, merged, settled, settled_one, without
+from whimbrel.engine.matching.results import Result, Verify, are_coupled, merged, settled, settled_one, without
 from whimbrel.engine.matching.units import Unit, Units
 from whimbrel.engine.matching.workspace import PAIRS, Workspace, Workspaces
 from whimbrel.model.errors import LimitExceeded, RowError
@@ -141,7 +141,7 @@ def _match_events(search: Search, unit: EventBatch, workspace: Workspace, refuse
     is_simple = len(snapshot.segments) == 1 and snapshot.died is None and not snapshot.head_size
     if is_simple and not snapshot.segments[0].meta.verified:
         encoded = unit.encode(snapshot.segments[0].encoder, timestamps, in_reading)
-        if not encoded.coupled.any():
+        if not are_coupled(snapshot.segments[0], encoded):
             return workspace.match_some(snapshot.segments[0], encoded, snapshot.rows, count)
     attributes = snapshot.attributes()
 

@@ -20,6 +20,7 @@ from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.engine.matching.array_rows import is_in, linked_rows, rows_within
 from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.event import AnyEvent, Event
+from whimbrel.ranks.encoding.event_encoder import EncodedEvents
 from whimbrel.ranks.encoding.object_batches import Refused
 from whimbrel.ranks.patterns.event_fragments import SEVERAL
 
@@ -84,6 +85,15 @@ def settled(
     offsets[:] = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep)])[offsets]
     kept: np.ndarray = rows[keep]
     return kept
+
+
+def are_coupled(segment: Segment, encoded: EncodedEvents) -> bool:
+    """Whether ranks may not decide some row of a segment for some of the events."""
+    if not encoded.coupled.any():
+        return False
+    if encoded.arrays is None or segment.meta.links or (encoded.coupled & SEVERAL).any():
+        return True
+    return bool(len(rows_within(segment, encoded.arrays)))
 
 
 def settled_one(

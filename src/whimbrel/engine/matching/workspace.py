@@ -112,7 +112,7 @@ class Workspace:
 
     def _make_entries(self, size: int) -> None:
         """Make buffers for a single event of `size` values."""
-        self._entries = make_entries(size, ITEMS)
+        self._entries = make_entries(size, ITEMS, size)
         self._ranked = np.empty((2, size), np.int32)
         self._fitted.clear()
 

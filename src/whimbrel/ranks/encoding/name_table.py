@@ -53,7 +53,11 @@ class NameTable:
 
     def arrays(self, bits: int) -> Collection[str]:
         """The names whose bits are set: arrays of objects were found there, or at another name of the same bit."""
-        return [name for bit in range(BITS) if bits >> bit & 1 for name in self._arrays[bit]]
+        found: list[str] = []
+        while bits:
+            found += self._arrays[(bits & -bits).bit_length() - 1]
+            bits &= bits - 1
+        return found
 
     def _enter(self, name: str) -> None:
         code = self._code(name)

@@ -54,7 +54,6 @@ class ObjectBatch:
         self.arrays: Collection[str] | None = ()
         self.is_whole = np.zeros(len(events), bool)
         """Whether Python has read all of the event, and appended what is derived from its texts."""
-        self._entries = make_entries(8 * len(events) + 64, ITEMS)
 
     @property
     def attrs(self) -> np.ndarray:
@@ -87,6 +86,7 @@ class ObjectBatch:
         words[NUMBERS_AT:] = [*words_of(NUMBERS, numbers), *words_of(READING, reading)]
         table = encoder.names_for(timestamps).table
         at, count = 0, len(self._events)
+        self._entries = make_entries(encoder.entries_per_event * count + 64, ITEMS)
         while at < count:
             left: dict[str, object] | None = None
             if READABLE and type(self._events[at]) is dict:
@@ -97,7 +97,7 @@ class ObjectBatch:
                 if at == len(ends) - 1:
                     continue
                 if why == FULL:
-                    self._grow()
+                    self._grow(self.ends.item(at))
                     continue
                 left = None if why == GIVEN_UP else left
             attrs, cells = array("i"), list[float]()
@@ -110,6 +110,7 @@ class ObjectBatch:
                 mark, self.is_whole[at] = 0, True
             self._append(at, attrs, cells, mark)
             at += 1
+        encoder.entries_per_event = min(64, max(8, 1 + int(self.ends[-1]) // max(1, count)))
         if self.arrays is not None:
             self.arrays = table.arrays(self._entries.items.item(ARRAYS))
 
@@ -132,16 +133,23 @@ class ObjectBatch:
             entries.items[TEXTS] = kept
         end = begin + len(attrs)
         while end > len(self._entries.attrs):
-            self._grow()
+            self._grow(len(self._entries.attrs))
         if attrs:
             self._entries.attrs[begin:end] = attrs
             self._entries.cells[begin:end] = cells
         self.ends[event + 1] = end
 
-    def _grow(self) -> None:
+    def _grow(self, used: int) -> None:
+        """Double the memory of entries, of which so many are used, or of texts; of both where neither is half full."""
         old = self._entries
-        size = len(old.attrs)
-        self._entries = make_entries(2 * size, 0)._replace(items=old.items)
+        size, texts, count = len(old.attrs), len(old.text_entries), old.items.item(TEXTS)
+        is_full = 2 * used >= size
+        has_many_texts = 2 * count >= texts or 2 * old.text_ends.item(count) >= len(old.text_data)
+        self._entries = make_entries(
+            size if has_many_texts and not is_full else 2 * size,
+            0,
+            texts if is_full and not has_many_texts else 2 * texts,
+        )._replace(items=old.items)
         for name in ("attrs", "cells", "text_entries", "text_ends", "text_data"):
             array = getattr(old, name)
             getattr(self._entries, name)[: len(array)] = array

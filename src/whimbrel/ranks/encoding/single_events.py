@@ -75,6 +75,8 @@ class SingleEventEncoder:
         self._texts_of = frozenset(derived_from) | (links.names if links is not None else frozenset())
         """The attributes whose texts kernels keep, as others are derived from them."""
         self._names: _Names | None = None
+        self.entries_per_event = 8
+        """About as many entries as events of the last batch had, for the next one."""
 
     def read(self, event: AnyEvent, timestamps: frozenset[str], words: np.ndarray, left: dict[str, object]) -> int:
         """Read a dict in compiled code: what `read_dict` returns, and GIVEN_UP for all else.

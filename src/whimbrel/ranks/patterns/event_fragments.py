@@ -22,7 +22,7 @@ from whimbrel.compiled.views import read_only
 from whimbrel.model.patterns import lower_case
 from whimbrel.model.values import STRING, SortKey, to_value
 from whimbrel.ranks.arrow import values_of
-from whimbrel.ranks.cells import RANK
+from whimbrel.ranks.cells import boxed
 from whimbrel.ranks.column_layout import ColumnLeaf, storage
 from whimbrel.ranks.columns import is_text, text_buffers
 from whimbrel.ranks.dictionary import Dictionary
@@ -245,7 +245,7 @@ def _append_texts(
 def _append(attr: int, ranks: list[int], attrs: array[int], cells: list[float]) -> None:
     if ranks:
         attrs.extend([attr] * len(ranks))
-        cells += (np.array(ranks, np.int64) | RANK).view(np.float64).tolist()
+        cells += map(boxed, ranks)
 
 
 def _members(seen: SeenValues, rows: int) -> tuple[np.ndarray, np.ndarray]:
