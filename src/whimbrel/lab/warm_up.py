@@ -11,6 +11,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 
 from whimbrel.engine.index import Index
@@ -94,7 +95,9 @@ def _types() -> None:
     has_regexes = find_spec("re2") is not None  # an extra
     index.add_many(enumerate(filter for filter in _FILTERS if has_regexes or "RLIKE" not in filter))
     index.match_batch(_EVENTS)
+    index.match_batch(b"\n".join(map(msgspec.json.encode, _EVENTS)))
     for event in _EVENTS:
+        index.match(msgspec.json.encode(event))
         index.match(event)
         index.near_misses(event)
     for kind in (pa.int8(), pa.int32(), pa.int64(), pa.uint64(), pa.float32(), pa.float64(), pa.bool_(), pa.string()):
