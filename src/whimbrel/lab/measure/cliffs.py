@@ -7,6 +7,7 @@ can be given. Bias: filters and events are generated, and what costs much among 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from random import Random
@@ -18,9 +19,11 @@ from whimbrel.engine.index import Index
 from whimbrel.lab.measure.cliff_forms import LOAD_FORMS, MATCH_FORMS, Fields, LoadForm, MatchForm
 from whimbrel.lab.measure.machine import card
 from whimbrel.lab.measure.results import Progress, Verdict, no_progress, report
-from whimbrel.lab.measure.timing import Times, affordable, interleaved
+from whimbrel.lab.measure.timing import Times, interleaved
 
 HIGHEST_RATIO = 4.0
+_LEAST_EVENTS = 64
+"""Events of one run, at least: what a call costs by itself must not count much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +161,32 @@ def _loaded(form: MatchForm, sizes: CliffSizes, divide: int) -> _Loaded:
     index = _load(texts, form.timestamps)
     if form.change is not None:
         form.change(index, texts)
+        while index._subscriptions.segments.merging:  # merges take time of their own
+            time.sleep(0.005)
     source = Random(form.name)
     events = [form.event(source) for _ in range(sizes.events)]
     lines = [json.dumps(event, ensure_ascii=False).encode() for event in events]
     return _Loaded(index, events, pa.Table.from_pylist(events), lines)
 
 
+def _enough(match: Callable[[int], int], sizes: CliffSizes) -> int:
+    """How many events to match in one run: all, or fewer if that takes longer than it should, but some."""
+    count = min(sizes.events, _LEAST_EVENTS)
+    match(count)  # compiles
+    while count < sizes.events:
+        started = time.process_time()
+        match(count)
+        if time.process_time() - started > sizes.seconds / 4:
+            break
+        count = min(sizes.events, 4 * count)
+    match(count)
+    return count
+
+
 def _match_both(form: MatchForm, way: str, mine: _Loaded, plain: _Loaded, sizes: CliffSizes) -> Comparison:
     match = WAYS[way]
     both = (mine, plain)
-    counts = [affordable(lambda n, one=one: match(one, n), sizes.events, sizes.seconds) for one in both]  # type: ignore[misc]
+    counts = [_enough(lambda n, one=one: match(one, n), sizes) for one in both]  # type: ignore[misc]
     found = [match(one, count) / count for one, count in zip(both, counts, strict=True)]
     works = [lambda one=one, n=count: match(one, n) for one, count in zip(both, counts, strict=True)]
     times = interleaved(works, sizes.repeat)
