@@ -16,7 +16,7 @@ from whimbrel.compiled.jit import helper, inlined, kernel
 from whimbrel.ranks.cells import DROPPED_BITS
 from whimbrel.ranks.kernel_arrays import Numbers
 
-_TWO_53, _TWO_63 = 2.0**53, 2.0**63
+_EXACT_FLOAT, _TWO_63 = 2**53, 2.0**63
 _AHEAD = 64
 """Entries whose places in tables are known before the first of them is read."""
 _FEW = 32
@@ -162,10 +162,10 @@ def number_tables(
         first[a + 1] = first[a]
         count = starts[a + 1] - starts[a]
         if kinds[a] == 1 and count > 0:
-            lowest, highest = float(integers[starts[a]]), float(integers[starts[a + 1] - 1])
-            width = highest - lowest
-            if width < 8 * count + 64 and lowest >= -_TWO_53 and highest <= _TWO_53:  # floats, exactly
-                first[a + 1] += np.int64(width) + 3
+            lowest, highest = integers[starts[a]], integers[starts[a + 1] - 1]
+            is_exact = lowest >= -_EXACT_FLOAT and highest <= _EXACT_FLOAT  # as floats, which cells are
+            if is_exact and highest - lowest < 8 * count + 64:
+                first[a + 1] += highest - lowest + 3
     table = np.empty(first[attributes], np.int32)
     for a in range(attributes):
         at = first[a]

@@ -48,7 +48,7 @@ class MatchForm:
     timestamps: tuple[str, ...] = ()
 
 
-class Fields(dict[str, str]):
+class SourceFields(dict[str, str]):
     """The fields of one filter, drawn when they are first asked for."""
 
     def __init__(self, source: Random) -> None:

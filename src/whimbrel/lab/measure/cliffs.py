@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from whimbrel.engine.index import Index
-from whimbrel.lab.measure.cliff_forms import LOAD_FORMS, MATCH_FORMS, Fields, LoadForm, MatchForm
+from whimbrel.lab.measure.cliff_forms import LOAD_FORMS, MATCH_FORMS, SourceFields, LoadForm, MatchForm
 from whimbrel.lab.measure.machine import card
 from whimbrel.lab.measure.results import Progress, Verdict, no_progress, report
 from whimbrel.lab.measure.timing import Times, interleaved
@@ -82,7 +82,7 @@ def _chosen(kind: str, names: Iterable[str], only: Sequence[str]) -> set[str]:
 
 def _texts(form: LoadForm | MatchForm, count: int, seed: int = 0) -> list[str]:
     source = Random(f"{form.name} {seed}")
-    return [form.filter.format_map(Fields(source)) for _ in range(count)]
+    return [form.filter.format_map(SourceFields(source)) for _ in range(count)]
 
 
 def _loading(sizes: CliffSizes, only: Sequence[str], progress: Progress) -> Iterator[Comparison]:

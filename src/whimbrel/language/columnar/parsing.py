@@ -82,8 +82,8 @@ def _is_worth(count: int, language: Columnar) -> bool:
 def chosen(texts: Texts, rows: Int64s) -> list[str]:
     """The texts of some rows."""
     if not isinstance(texts, Sequence):
-        found: list[str] = (texts if len(rows) == len(texts) else texts.take(rows)).to_pylist()
-        return found
+        some = texts if len(rows) == len(texts) else [texts[row] for row in rows.tolist()]  # `take` imports pandas
+        return [text.as_py() for text in some]
     return list(texts) if len(rows) == len(texts) else [texts[row] for row in rows.tolist()]
 
 

@@ -51,8 +51,8 @@ def scan_columns(texts: pa.LargeStringArray) -> tuple[ParsedMany, Int64s]:
     >>> parsed, left = scan_columns(texts)
     >>> parsed.conjunctions[0].rows, left
     (array([0, 1, 1]), array([2]))
-    >>> [(group.places, list(group.columns[0])) for group in parsed.conjunctions[0].groups]
-    [(array([0, 3]), [5, 6]), (array([1, 2]), ['x', 'y'])]
+    >>> [(group.places, list(map(str, group.columns[0]))) for group in parsed.conjunctions[0].groups]
+    [(array([0, 3]), ['5', '6']), (array([1, 2]), ['x', 'y'])]
     """
     parsed = ParsedMany(len(texts))
     source = _bytes_of(texts)
