@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from whimbrel import Filter
 from whimbrel.cli.main import app
 from whimbrel.lab.measure import cliffs
-from whimbrel.lab.measure.cliff_forms import LOAD_FORMS, MATCH_FORMS, Fields, LoadForm, MatchForm
+from whimbrel.lab.measure.cliff_forms import LOAD_FORMS, MATCH_FORMS, LoadForm, MatchForm, SourceFields
 
 TINY = cliffs.CliffSizes(subscriptions=40, loaded=20, events=10, repeat=1, seconds=0.001)
 
@@ -24,7 +24,7 @@ def test_forms_have_names_of_their_own_and_neighbours_that_exist(forms: tuple[Lo
     assert len(set(names)) == len(names)
     assert {form.neighbour for form in forms} <= set(names)
     for form in forms:
-        assert Filter.parse(form.filter.format_map(Fields(Random(form.name)))).is_satisfiable()
+        assert Filter.parse(form.filter.format_map(SourceFields(Random(form.name)))).is_satisfiable()
 
 
 def test_forms_are_measured_in_every_way() -> None:
