@@ -159,8 +159,8 @@ def _match_batches(
         errors: Errors = []
         try:
             pairs = index.match_batch(batch.events, errors=errors)
-        except RowError as error:  # a column that no value can come from refuses every row
-            pairs, errors = index.match_batch([]), [(row, error) for row in range(len(batch))]
+        except RowError as unreadable:  # a column that no value can come from refuses every row
+            pairs, errors = index.match_batch([]), [(row, unreadable) for row in range(len(batch))]
         for row, error in errors:
             yield shifted_error(RefusedInput(batch.place(row), _alone(error), batch.text(row)), base)
         events = numbers(np.array(batch.rows, np.int64) + base).take(pairs["event"])
