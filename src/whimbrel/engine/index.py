@@ -10,7 +10,7 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from whimbrel.model.near_misses import NearMiss
     from whimbrel.model.schema import Schema
     from whimbrel.storage.facts import Facts
+
+T = TypeVar("T")
 
 SAMPLE_EVENTS = 10_000
 """Events of a sample that the planner looks at."""
@@ -117,23 +119,17 @@ class Index(Matcher):
 
     def match(self, event: AnyEvent) -> list[Id]:
         """The ids of the subscriptions that the event matches, each once, in order of addition."""
-        held = self._subscriptions
-        if held.schema is not None:
-            event = held.schema.read(event)
-        snapshot = held.segments.ready()
-        workspace = self._workspaces.take()
-        try:
-            rows = match_event(snapshot, event, self._timestamps, held.verify, workspace)
-            self._events += 1
-            return held.ids.name_list(rows)
-        finally:
-            self._workspaces.give_back(workspace)
+        return self._match(event, self._subscriptions.ids.name_list)
 
     def match_rows(self, event: AnyEvent) -> np.ndarray:
         """The rows (int32) of the subscriptions that the event matches, in the order of `match`; `ids` names them.
 
         For callers that name ids later, or only some of them. The array is the caller's.
         """
+        return self._match(event, _copied)
+
+    def _match(self, event: AnyEvent, made_of: Callable[[np.ndarray], T]) -> T:
+        """What is made of the rows that an event matches, which are in a buffer that the next match uses again."""
         held = self._subscriptions
         if held.schema is not None:
             event = held.schema.read(event)
@@ -142,15 +138,16 @@ class Index(Matcher):
         try:
             rows = match_event(snapshot, event, self._timestamps, held.verify, workspace)
             self._events += 1
-            return rows.astype(np.int32)
+            return made_of(rows)
         finally:
             self._workspaces.give_back(workspace)
 
     def match_batch(self, events: object, threads: int | None = None, errors: Errors | None = None) -> pa.Table:
         """Match many events: a table of `event` (row number) and `subscription` (id), in event order.
 
-        Events are a list or any iterable of objects, an Arrow table or batch, or a pandas or polars frame. The first
-        bad event is raised with its row; with `errors`, a list, each is put there as (row, error) and has no matches.
+        Events are a list or any iterable of objects or of JSON texts, JSON lines as bytes or a memory map, an Arrow
+        table, batch or column of JSON, or a pandas or polars frame. The first bad event is raised with its row; with
+        `errors`, a list, each is put there as (row, error) and has no matches.
         """
         return pairs_table(self.match_blocks(events, threads, errors), self._subscriptions.ids)
 
@@ -287,3 +284,7 @@ class Index(Matcher):
     def _check(self) -> None:
         """Assert every invariant; for tests."""
         self._subscriptions._check()
+
+
+def _copied(rows: np.ndarray) -> np.ndarray:
+    return rows.astype(np.int32)

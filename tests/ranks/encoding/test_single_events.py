@@ -6,7 +6,6 @@ import gc
 import json
 import math
 import sys
-import sysconfig
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -22,13 +21,10 @@ from hypothesis import strategies as st
 
 from tests import strategies as ws
 from tests.ranks.reference import Constants, constants, entries, make
-from whimbrel import Filter, Index
 from whimbrel.compiled import python_objects as objects
 from whimbrel.compiled.views import words_of
-from whimbrel.model.errors import EventError, LimitExceeded, RowError, WhimbrelError
+from whimbrel.model.errors import EventError, LimitExceeded, RowError
 from whimbrel.model.event import Event
-from whimbrel.ranks.encoding import object_batches as batches
-from whimbrel.ranks.encoding import single_events as singles
 from whimbrel.ranks.encoding.dict_kernels import FULL, GIVEN_UP, read_dict
 from whimbrel.ranks.encoding.event_encoder import EncodedEvents, EventEncoder
 from whimbrel.ranks.encoding.name_table import NameTable
@@ -392,65 +388,3 @@ def test_an_event_that_another_thread_changes_is_read_at_one_moment() -> None:
         stop.set()
         writer.join()
         sys.setswitchinterval(interval)
-
-
-@pytest.fixture(params=[True, False], ids=["kernel", "python"])
-def readable(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether dicts are read by the kernel."""
-    monkeypatch.setattr(singles, "READABLE", request.param)
-    monkeypatch.setattr(batches, "READABLE", request.param)
-    return bool(request.param)
-
-
-FILTERS = ["a = 1", "a > 0.5 AND s = 'x'", "s > 'm'", "t CONTAINS 'x'", "a IS NULL", "a != 5", "s LIKE '%rr%'", "a < b"]
-FILTERS += ["a IN (1, 9007199254740993, 10000000000000000000000)", "b = TRUE", "s IN ('\xe9', '\U0001f600')"]
-MATCHED: list[dict[str, Any]] = [
-    {"a": 1, "s": "x", "t": ["x", "y"], "b": True},
-    {"a": 2**53 + 1, "s": "err\xe9", "stranger": "\U0001f600"},
-    {"a": [10**22, 5], "b": 7, "s": "\xe9", "t": "x" * 1000},
-    {"a": math.nan, "s": ["n", "arr"], "t": [Decimal(3), "x"]},
-    {"a": None, "s": {"inner": 1}, "b": 1.5},
-    {"a": np.int64(1), "b": 3, "s": "\U0001f600"},
-    {},
-]
-
-
-def test_an_index_answers_as_its_filters_do(readable: bool) -> None:
-    index = Index()
-    index.add_many(enumerate(FILTERS))
-    expected = [[n for n, text in enumerate(FILTERS) if Filter.parse(text).matches(event)] for event in MATCHED]
-    for event, found in zip([*MATCHED, *MATCHED], [*expected, *expected], strict=True):
-        assert index.match(event) == found
-    table = index.match_batch(MATCHED * 100)
-    pairs = sorted(zip(table["event"].to_pylist(), table["subscription"].to_pylist(), strict=True))
-    assert pairs == [(row, n) for row, found in enumerate(expected * 100) for n in found]
-
-
-def test_an_event_of_many_values_has_all_of_them(readable: bool) -> None:
-    index = Index()
-    index.add_many((n, f"t CONTAINS {n}") for n in range(3_000))
-    for size in (10, 300, 3_000, 20):
-        assert index.match({"t": list(range(size)), "b": Decimal(1)}) == list(range(size))
-    index.add_many((n, f"t < {n}") for n in range(3_000, 200_000))
-    assert len(index.match({"t": [0] * 300, "b": Decimal(1)})) == 197_001
-
-
-@pytest.mark.parametrize("event", [{1: 2}, {"a": "\ud800"}, {"\ud800": 1}, {"a": b"x"}, {"a": 10**1001}, [1], 7])
-def test_what_is_wrong_is_told_as_ever(readable: bool, event: Any) -> None:
-    index = Index()
-    index.add_many([(1, "a = 1"), (2, "b = 'x'")])
-    with pytest.raises(WhimbrelError) as expected:
-        Event(event)
-    with pytest.raises(WhimbrelError) as found:
-        index.match(event)
-    assert (type(found.value), str(found.value)) == (type(expected.value), str(expected.value))
-
-
-def test_where_objects_lie_otherwise_kernels_read_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert objects._is_readable()
-    for name, other in (("TYPE_AT", 16), ("STATE_AT", 24), ("_NAMES", ["PyDict_Next", "PyNo_Such"])):
-        with monkeypatch.context() as patch:
-            patch.setattr(objects, name, other)
-            assert not objects._is_readable(), name
-    monkeypatch.setattr(sysconfig, "get_config_var", lambda name: 1 if name == "Py_GIL_DISABLED" else None)
-    assert not objects._is_readable()

@@ -25,7 +25,8 @@ from whimbrel.language.columnar.terms import (
     large_texts,
 )
 from whimbrel.language.sql.leaves import Leaf, read_leaf
-from whimbrel.language.sql.scan_kernels import ScannedTexts, SkeletonPool, TextBytes, number_strings, scan_texts
+from whimbrel.language.sql.numbering_kernels import SkeletonPool, number_strings
+from whimbrel.language.sql.scan_kernels import ScannedTexts, TextBytes, scan_texts
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.limits import LIKE_BYTES, LIKE_WILDCARDS
 from whimbrel.model.patterns import Cidr, Regex

@@ -16,56 +16,57 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.helpers import load_word, shared
-from whimbrel.compiled.jit import helper, inlined, kernel
+from whimbrel.compiled.jit import kernel
+from whimbrel.language.sql.expansion_kernels import (
+    CONJUNCTIONS,
+    JOIN_AND,
+    JOIN_OR,
+    MEANS_AND,
+    NEGATION,
+    PARENTHESIS,
+    REFERENCES,
+    Expansion,
+    join_waiting,
+)
+from whimbrel.language.sql.numbering_kernels import SkeletonPool, skeleton_number
+from whimbrel.language.sql.token_kernels import (
+    AND,
+    BANG,
+    BETWEEN,
+    CLOSE,
+    COMMA,
+    DIGIT,
+    KIND,
+    LETTER,
+    MINUS,
+    NOT,
+    ODD,
+    OPEN,
+    OR,
+    PLUS,
+    POINT_KIND,
+    QUOTE,
+    QUOTED,
+    SPACE,
+    SPACES,
+    STRING,
+    SYMBOL,
+    ZERO,
+    after_name,
+    copy_string,
+    is_reserved_word,
+    is_two,
+    read_number,
+    word_key,
+)
 from whimbrel.model.limits import IN_MEMBERS
-
-DOUBLE_QUOTE, QUOTE, PLUS, MINUS, POINT, ZERO, NINE = b"\"'+-.09"
-OPEN, CLOSE, COMMA, LESS, EQUAL, GREATER, BANG, BACKTICK, UNDERSCORE, SPACE, SMALL_E = b"(),<=>!`_ e"
-_ODD, _SPACE, _STRING, _SYMBOL, _QUOTED, _POINT, _LETTER, _DIGIT = range(8)
-_KIND = np.zeros(256, np.uint8)
-"""The kind of each byte; the kinds from `_LETTER` on make words."""
-_KIND[[9, 10, 11, 12, 13, 28, 29, 30, 31, SPACE]] = _SPACE
-_KIND[QUOTE], _KIND[POINT], _KIND[ZERO : NINE + 1] = _STRING, _POINT, _DIGIT
-_KIND[65:91] = _KIND[97:123] = _KIND[UNDERSCORE] = _LETTER
-_KIND[[DOUBLE_QUOTE, BACKTICK]] = _QUOTED
-_KIND[[OPEN, CLOSE, COMMA, LESS, EQUAL, GREATER, BANG, PLUS, MINUS]] = _SYMBOL
-
-
-def _word(text: bytes) -> np.uint64:
-    return np.uint64(int.from_bytes(text, "big"))
-
-
-_AND, _OR, _NOT, _BETWEEN = _word(b"AND"), _word(b"OR"), _word(b"NOT"), _word(b"BETWEEN")
-_IN, _IS, _LIKE, _NULL, _TRUE, _FALSE = map(_word, (b"IN", b"IS", b"LIKE", b"NULL", b"TRUE", b"FALSE"))
-_CAPITAL = np.uint64(0xDF)
-"""What makes a letter of ASCII a capital one."""
 
 _START, _OPERAND, _STRING_TOKEN, _NUMBER_TOKEN, _COMMA_TOKEN, _OPERATOR = range(6)
 """What the last token of a predicate was. A sign before a number belongs to it after `_START` and from `_COMMA` on."""
-_JOIN_OR, _JOIN_AND, _NEGATION, _PARENTHESIS = range(4)
-"""What waits on the stack of operators: a join by its precedence in the text, with 4 added if it means AND."""
-_MEANS_AND = 4
-
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-_HALF, _BYTE = np.uint64(32), np.uint64(8)
-_EXACT = 900_719_925_474_098
-"""An integer up to this one stays below 2^53 with one digit more."""
-_TENS = 10.0 ** np.arange(23)
-"""The powers of ten that are exact: one multiplication or division by one rounds once, as reading a number should."""
-_DIGITS = 15
-"""Digits before the point of a number; such integers are exact as binary64."""
-_MOST_CHARACTERS = 64
-"""Characters of a number that is read."""
-
 DEPTH = 32
 """Parentheses and NOTs around a predicate, at most."""
 LEAVES = 1_024
 """Predicates of a text, at most."""
-CONJUNCTIONS = 256
-"""Conjunctions of a text, at most."""
-REFERENCES = 8_192
-"""Predicates of all conjunctions of a text, at most."""
 _MEMBERS = IN_MEMBERS.value
 
 
@@ -74,17 +75,6 @@ class TextBytes(NamedTuple):
 
     offsets: np.ndarray
     data: np.ndarray
-
-
-class SkeletonPool(NamedTuple):
-    """The different skeletons that were met: skeleton c is `data[starts[c]:starts[c + 1]]`.
-
-    `table` finds them by hash, with open addressing: an entry is c + 1, and 0 is empty.
-    """
-
-    data: np.ndarray
-    starts: np.ndarray
-    table: np.ndarray
 
 
 class ScannedTexts(NamedTuple):
@@ -111,212 +101,6 @@ class ScannedTexts(NamedTuple):
     string_bytes: np.ndarray
 
 
-class _Expansion(NamedTuple):
-    """The OR of conjunctions of a text while it is read.
-
-    `used` counts alternatives (ORs of conjunctions that wait for a join), conjunctions and references.
-    """
-
-    used: np.ndarray
-    first: np.ndarray  # of each alternative: its first conjunction
-    start: np.ndarray  # of each conjunction: its first reference
-    size: np.ndarray
-    leaf: np.ndarray  # of each reference
-
-
-@helper
-def _is_digit(c: int) -> bool:  # pragma: no cover
-    return ZERO <= c <= NINE
-
-
-@helper
-def _is_two(one: int, two: int) -> bool:  # pragma: no cover
-    """Whether two signs are one operator."""
-    return (two == EQUAL and one in (LESS, GREATER, BANG, EQUAL)) or (one == LESS and two == GREATER)
-
-
-@helper
-def _hash(data: np.ndarray, start: int, end: int) -> np.int64:  # pragma: no cover
-    """The hash of some bytes: eight at a time, then the rest."""
-    h = np.uint64(end - start)
-    while start + 8 <= end:
-        h = (h ^ load_word(data, start)) * _FACTOR
-        h ^= h >> _HALF
-        start += 8
-    rest = np.uint64(0)
-    while start < end:
-        rest = (rest << _BYTE) | np.uint64(data[start])
-        start += 1
-    h = (h ^ rest) * _FACTOR
-    return np.int64((h ^ (h >> _HALF)) & np.uint64(0x7FFFFFFF))
-
-
-@inlined
-def _code(rest: np.ndarray, size: int, pool: SkeletonPool, known: int) -> np.int64:  # pragma: no cover
-    """The number of a skeleton in the pool, which becomes the next number if it is new; -1 if the pool is full."""
-    mask = pool.table.size - 1
-    slot = _hash(rest, 0, size) & mask
-    while pool.table[slot] != 0:
-        code = pool.table[slot] - 1
-        start = pool.starts[code]
-        if pool.starts[code + 1] - start == size and shared(pool.data, start, rest, 0, size) == size:
-            return np.int64(code)
-        slot = (slot + 1) & mask
-    start = pool.starts[known]
-    if known + 1 >= pool.starts.size or start + size > pool.data.size:
-        return np.int64(-1)
-    for i in range(size):
-        pool.data[start + i] = rest[i]
-    pool.starts[known + 1] = start + size
-    pool.table[slot] = known + 1
-    return np.int64(known)
-
-
-@helper
-def _number(data: np.ndarray, at: int, end: int) -> tuple[int, float, bool, bool]:  # pragma: no cover
-    """Read a number that starts with a digit or a point. Return its end, its value, whether it is plain, and long.
-
-    A plain number is below 2^53. A long one has more digits or a larger exponent than this function can read exactly:
-    its value must be read again.
-    """
-    start = at
-    value = np.int64(0)
-    digits = decimals = dropped = 0
-    while at < end and _is_digit(data[at]) and digits <= _DIGITS:
-        value = value * 10 + np.int64(data[at] - ZERO)
-        digits += 1
-        at += 1
-    plain = digits <= _DIGITS
-    if at < end and data[at] == POINT:
-        at += 1
-        point = at
-        while at < end and _is_digit(data[at]):
-            if value <= _EXACT and dropped == 0:
-                value = value * 10 + np.int64(data[at] - ZERO)
-                decimals += 1
-            else:
-                dropped += 1
-            at += 1
-        plain &= digits > 0 or at > point
-    exponent = np.int64(0)
-    if at < end and data[at] | 32 == SMALL_E:
-        at += 1
-        is_negative = at < end and data[at] == MINUS
-        at += at < end and data[at] in (PLUS, MINUS)
-        first = at
-        while at < end and _is_digit(data[at]) and at < first + 3:
-            exponent = exponent * 10 + np.int64(data[at] - ZERO)
-            at += 1
-        plain &= at > first
-        exponent = -exponent if is_negative else exponent
-    plain &= bool(digits + exponent <= _DIGITS) and at <= start + _MOST_CHARACTERS
-    plain &= at == end or (_KIND[data[at]] < _POINT and data[at] < 128)
-    tens = exponent - decimals
-    if dropped > 0 or tens <= -_TENS.size or tens >= _TENS.size:
-        return at, 0.0, plain, True
-    return at, value / _TENS[-tens] if tens < 0 else value * _TENS[tens], plain, False
-
-
-@inlined
-def _copy_string(
-    data: np.ndarray, at: int, end: int, out: np.ndarray, used: int
-) -> tuple[int, int]:  # pragma: no cover
-    """Copy the string that begins here, with one quote for two. Return where it ends, or -1, and the bytes used."""
-    at += 1
-    while at < end:
-        if data[at] == QUOTE:
-            if at + 1 >= end or data[at + 1] != QUOTE:
-                return at + 1, used
-            at += 1
-        out[used] = data[at]
-        used += 1
-        at += 1
-    return -1, used
-
-
-@helper
-def _after_name(data: np.ndarray, at: int, end: int) -> int:  # pragma: no cover
-    """The end of a name, quoted or bare, with the parts behind its dots; -1 if it is none that the loops know."""
-    while True:
-        if _KIND[data[at]] == _QUOTED:
-            quote = data[at]
-            at += 1
-            while at < end and (data[at] != quote or (at + 1 < end and data[at + 1] == quote)):
-                at += 2 if data[at] == quote else 1
-            if at >= end:
-                return -1
-            at += 1
-        else:
-            while at < end and _KIND[data[at]] >= _LETTER:
-                at += 1
-        if at == end or data[at] != POINT:
-            return at
-        at += 1
-        if at == end or _KIND[data[at]] not in (_LETTER, _DIGIT, _QUOTED):
-            return -1
-
-
-@helper
-def _key(data: np.ndarray, start: int, end: int) -> np.uint64:  # pragma: no cover
-    """The letters of a short word as capitals in one integer; 0 for a long word."""
-    key = np.uint64(0)
-    if end - start <= 7:
-        for at in range(start, end):
-            key = (key << _BYTE) | (np.uint64(data[at]) & _CAPITAL)
-    return key
-
-
-@helper
-def _is_reserved(key: np.uint64) -> bool:  # pragma: no cover
-    """Whether a word that is no join may be written in capitals: it is no name, wherever it stands."""
-    return key in (_NOT, _BETWEEN, _IN, _IS, _LIKE, _NULL, _TRUE, _FALSE)
-
-
-@inlined
-def _and(dnf: _Expansion) -> bool:  # pragma: no cover
-    """Join the last two alternatives by AND; False if there are too many conjunctions."""
-    count, first, start, size, leaf = dnf.used, dnf.first, dnf.start, dnf.size, dnf.leaf
-    one, two, conjunctions, references = first[count[0] - 2], first[count[0] - 1], count[1], count[2]
-    count[0] -= 1
-    if conjunctions - one == 2 and two - one == 1:
-        size[one] += size[two]
-        count[1] -= 1
-        return True
-    made, used = conjunctions, references
-    for i in range(one, two):
-        for j in range(two, conjunctions):
-            if made >= start.size or used + size[i] + size[j] > leaf.size:
-                return False
-            start[made], size[made] = used, size[i] + size[j]
-            for k in range(size[i]):
-                leaf[used + k] = leaf[start[i] + k]
-            used += size[i]
-            for k in range(size[j]):
-                leaf[used + k] = leaf[start[j] + k]
-            used += size[j]
-            made += 1
-    down = references - start[one]
-    for i in range(conjunctions, made):
-        start[one + i - conjunctions], size[one + i - conjunctions] = start[i] - down, size[i]
-    for k in range(references, used):
-        leaf[k - down] = leaf[k]
-    count[1], count[2] = one + made - conjunctions, used - down
-    return bool(count[1] <= CONJUNCTIONS and count[2] <= REFERENCES)
-
-
-@inlined
-def _join(dnf: _Expansion, operators: np.ndarray, waiting: int, precedence: int) -> int:  # pragma: no cover
-    """Do the joins that bind at least as tight. Return how many operators still wait; -1: too many conjunctions."""
-    while waiting > 0 and precedence <= operators[waiting - 1] & 3 <= _JOIN_AND:
-        waiting -= 1
-        if operators[waiting] >= _MEANS_AND:
-            if not _and(dnf):
-                return -1
-        else:  # conjunctions of the last two alternatives are neighbours
-            dnf.used[0] -= 1
-    return waiting
-
-
 @kernel
 def scan_texts(
     texts: TextBytes, longest: int, pool: SkeletonPool, out: ScannedTexts
@@ -330,7 +114,7 @@ def scan_texts(
     known = leaf = number = long = string = 0
     rest = np.empty(2 * longest + 16, np.uint8)
     operators = np.empty(DEPTH + LEAVES, np.uint8)
-    dnf = _Expansion(
+    dnf = Expansion(
         np.zeros(3, np.int64), np.empty(LEAVES + 1, np.int64), np.empty(2 * CONJUNCTIONS + LEAVES, np.int64),
         np.empty(2 * CONJUNCTIONS + LEAVES, np.int64), np.empty(2 * REFERENCES, np.int64),
     )  # fmt: skip
@@ -348,21 +132,21 @@ def scan_texts(
         is_between = is_done = is_negated = False
         dnf.used[:] = 0
         while good:
-            kind = _KIND[data[at]] if at < end else _ODD
-            if kind == _SPACE:
+            kind = KIND[data[at]] if at < end else ODD
+            if kind == SPACES:
                 at += 1
                 continue
             key = np.uint64(0)
             stop = at
-            if kind in (_LETTER, _QUOTED):
-                stop = _after_name(data, at, end)
+            if kind in (LETTER, QUOTED):
+                stop = after_name(data, at, end)
                 if stop < 0:
                     good = False
                     break
-                if kind == _LETTER:
-                    key = _key(data, at, stop)
-            is_join = key in (_AND, _OR)
-            if is_join and is_between and key == _AND and depth == 0:
+                if kind == LETTER:
+                    key = word_key(data, at, stop)
+            is_join = key in (AND, OR)
+            if is_join and is_between and key == AND and depth == 0:
                 is_join = is_between = False
                 rest[size], rest[size + 1], rest[size + 2], rest[size + 3] = SPACE, 65, 78, 68
                 size += 4
@@ -370,18 +154,18 @@ def scan_texts(
                 tokens += 1
                 at = stop
                 continue
-            closes = kind == _SYMBOL and data[at] == CLOSE and depth == 0
-            if closes and tokens == 1 and last != _OPERATOR and waiting > 0 and operators[waiting - 1] == _PARENTHESIS:
+            closes = kind == SYMBOL and data[at] == CLOSE and depth == 0
+            if closes and tokens == 1 and last != _OPERATOR and waiting > 0 and operators[waiting - 1] == PARENTHESIS:
                 waiting -= 1  # an operand in parentheses, which an operator may follow, but no literal or parenthesis
                 nested -= 1
                 at += 1
-                while at < end and _KIND[data[at]] == _SPACE:
+                while at < end and KIND[data[at]] == SPACES:
                     at += 1
-                good = at == end or _KIND[data[at]] == _LETTER or (_KIND[data[at]] == _SYMBOL and data[at] != OPEN)
+                good = at == end or KIND[data[at]] == LETTER or (KIND[data[at]] == SYMBOL and data[at] != OPEN)
                 continue
             if at == end or is_join or closes:
                 if tokens > 0:  # a predicate ends
-                    code = _code(rest, size, pool, known)
+                    code = skeleton_number(rest, size, pool, known)
                     good = code >= 0 and depth == 0 and not is_between and leaf - first_leaf < LEAVES
                     if not good:
                         break
@@ -401,28 +185,28 @@ def scan_texts(
                 if not good or not is_done:
                     good = False
                     break
-                while waiting > 0 and operators[waiting - 1] == _NEGATION:
+                while waiting > 0 and operators[waiting - 1] == NEGATION:
                     waiting -= 1
                     nested -= 1
                     is_negated = not is_negated
-                precedence = _JOIN_AND if key == _AND else _JOIN_OR
-                waiting = _join(dnf, operators, waiting, precedence)
+                precedence = JOIN_AND if key == AND else JOIN_OR
+                waiting = join_waiting(dnf, operators, waiting, precedence)
                 if waiting < 0:
                     good = False
                     break
                 if is_join:
-                    operators[waiting] = precedence + (_MEANS_AND if (key == _AND) != is_negated else 0)
+                    operators[waiting] = precedence + (MEANS_AND if (key == AND) != is_negated else 0)
                     waiting += 1
                     is_done = False
                     at = stop
                 elif closes:
-                    if waiting == 0 or operators[waiting - 1] != _PARENTHESIS:
+                    if waiting == 0 or operators[waiting - 1] != PARENTHESIS:
                         good = False
                         break
                     waiting -= 1
                     nested -= 1
                     at += 1
-                    while waiting > 0 and operators[waiting - 1] == _NEGATION:
+                    while waiting > 0 and operators[waiting - 1] == NEGATION:
                         waiting -= 1
                         nested -= 1
                         is_negated = not is_negated
@@ -433,33 +217,33 @@ def scan_texts(
             if is_done:  # nothing but a join or a parenthesis may follow
                 good = False
                 break
-            is_not = key == _NOT or (kind == _SYMBOL and data[at] == BANG)
-            if tokens == 0 and (is_not or (kind == _SYMBOL and data[at] == OPEN)):
-                operators[waiting] = _NEGATION if is_not else _PARENTHESIS
+            is_not = key == NOT or (kind == SYMBOL and data[at] == BANG)
+            if tokens == 0 and (is_not or (kind == SYMBOL and data[at] == OPEN)):
+                operators[waiting] = NEGATION if is_not else PARENTHESIS
                 if is_not:
                     is_negated = not is_negated
                 waiting += 1
                 nested += 1
-                good = nested <= DEPTH and not (kind == _SYMBOL and at + 1 < end and _is_two(data[at], data[at + 1]))
-                at = stop if key == _NOT else at + 1
+                good = nested <= DEPTH and not (kind == SYMBOL and at + 1 < end and is_two(data[at], data[at + 1]))
+                at = stop if key == NOT else at + 1
                 continue
             token = _OPERAND
             sign = 0
             begin = at
-            if kind == _SYMBOL and data[at] in (PLUS, MINUS) and (last == _START or last >= _COMMA_TOKEN):
+            if kind == SYMBOL and data[at] in (PLUS, MINUS) and (last == _START or last >= _COMMA_TOKEN):
                 sign = -1 if data[at] == MINUS else 1
                 at += 1
-                while at < end and _KIND[data[at]] == _SPACE:
+                while at < end and KIND[data[at]] == SPACES:
                     at += 1
-                kind = _KIND[data[at]] if at < end else _ODD
-                if kind not in (_DIGIT, _POINT):
+                kind = KIND[data[at]] if at < end else ODD
+                if kind not in (DIGIT, POINT_KIND):
                     good = False
                     break
             if tokens > 0:
                 rest[size] = SPACE
                 size += 1
-            if kind == _STRING:
-                at, used = _copy_string(data, at, end, out.string_bytes, out.string_start[string])
+            if kind == STRING:
+                at, used = copy_string(data, at, end, out.string_bytes, out.string_start[string])
                 if at < 0:
                     good = False
                     break
@@ -468,9 +252,9 @@ def scan_texts(
                 rest[size] = rest[size + 1] = QUOTE
                 size += 2
                 token = _STRING_TOKEN if last >= _COMMA_TOKEN else _OPERAND  # after the word TIMESTAMP
-            elif kind in (_DIGIT, _POINT):
+            elif kind in (DIGIT, POINT_KIND):
                 out.long_begin[long] = at
-                at, value, is_plain, is_long = _number(data, at, end)
+                at, value, is_plain, is_long = read_number(data, at, end)
                 if not is_plain:
                     good = False
                     break
@@ -482,18 +266,18 @@ def scan_texts(
                 rest[size] = ZERO
                 size += 1
                 token = _NUMBER_TOKEN
-            elif kind in (_LETTER, _QUOTED):
-                is_reserved = _is_reserved(key)
+            elif kind in (LETTER, QUOTED):
+                is_reserved = is_reserved_word(key)
                 for place in range(begin, stop):
                     rest[size] = data[place] & 0xDF if is_reserved else data[place]
                     size += 1
                 at = stop
-                if key == _BETWEEN:
+                if key == BETWEEN:
                     good = depth == 0 and not is_between
                     is_between = True
                     token = _OPERATOR
-                good &= key != _NOT or depth == 0
-            elif kind == _SYMBOL:
+                good &= key != NOT or depth == 0
+            elif kind == SYMBOL:
                 symbol = data[at]
                 rest[size] = symbol
                 size += 1
@@ -506,7 +290,7 @@ def scan_texts(
                     depth -= 1
                 elif symbol == COMMA:
                     size_before_comma = size - 2
-                elif at < end and _is_two(symbol, data[at]):
+                elif at < end and is_two(symbol, data[at]):
                     rest[size] = data[at]
                     size += 1
                     at += 1
@@ -542,33 +326,3 @@ def scan_texts(
             out.leaves[row] = out.conjunctions[row] = 0
             leaf, number, long, string = first_leaf, first_number, first_long, first_string
     return leaf, number, long, string, known, sizes[:conjunctions], refs[:references]
-
-
-@kernel
-def number_strings(
-    start: np.ndarray, data: np.ndarray, table: np.ndarray, codes: np.ndarray, first: np.ndarray
-) -> int:  # pragma: no cover
-    """Number strings, equal ones alike, and return how many different ones there are.
-
-    Writes the number of each string to `codes`, and the first string of each number to `first`. The table is all zeros
-    and at least twice as large as the number of strings.
-    """
-    mask = table.size - 1
-    known = 0
-    for i in range(start.size - 1):
-        begin, size = start[i], start[i + 1] - start[i]
-        slot = _hash(data, begin, begin + size) & mask
-        code = np.int64(-1)
-        while table[slot] != 0:
-            other = first[table[slot] - 1]
-            if start[other + 1] - start[other] == size and shared(data, start[other], data, begin, size) == size:
-                code = np.int64(table[slot] - 1)
-                break
-            slot = (slot + 1) & mask
-        if code < 0:
-            first[known] = i
-            code = np.int64(known)
-            known += 1
-            table[slot] = known
-        codes[i] = code
-    return known

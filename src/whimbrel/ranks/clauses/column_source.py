@@ -39,7 +39,7 @@ from whimbrel.ranks.clauses.item_kernels import (
     Combined,
     ItemArrays,
     RankArrays,
-    SetArrays,
+    SetBuffer,
     UseArrays,
     combine,
     write_items,
@@ -281,8 +281,8 @@ class ColumnSource:
         return [ClauseItems(rows, made.flags, made.counts, attr, kind, low, high)]
 
     def _combined(
-        self, start: np.ndarray, items: ItemArrays, sets: SetArrays, attributes: int
-    ) -> tuple[Combined, SetArrays]:
+        self, start: np.ndarray, items: ItemArrays, sets: SetBuffer, attributes: int
+    ) -> tuple[Combined, SetBuffer]:
         """The combined items and all sets, with as much space for sets as it takes."""
         most, total = int(np.bincount(self._rows).max(initial=1)), int(self._width[self._uses].sum())
         count = len(self._rows)
@@ -293,7 +293,7 @@ class ColumnSource:
         space = count
         while True:
             begin, low, high = (_longer(array, 2 * space) for array in _cut(sets))
-            more = SetArrays(begin, low, high, sets.used.copy())
+            more = SetBuffer(begin, low, high, sets.used.copy())
             made, made_items, always = combine(
                 self._rows, self._counts, self._uses, start, items, more, attributes, most, out
             )
@@ -312,12 +312,12 @@ def _empty_items(count: int) -> ItemArrays:
     )
 
 
-def _empty_sets(spans: int) -> SetArrays:
+def _empty_sets(spans: int) -> SetBuffer:
     start, low, high = np.zeros(spans + 2, np.int64), np.empty(spans + 2, np.int32), np.empty(spans + 2, np.int32)
-    return SetArrays(start, low, high, np.zeros(2, np.int64))
+    return SetBuffer(start, low, high, np.zeros(2, np.int64))
 
 
-def _cut(sets: SetArrays) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _cut(sets: SetBuffer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Start, low and high of the sets that are used."""
     count, spans = sets.used.tolist()
     return sets.start[: count + 1], sets.low[:spans], sets.high[:spans]

@@ -49,7 +49,7 @@ class ItemArrays(NamedTuple):
     high: np.ndarray
 
 
-class SetArrays(NamedTuple):
+class SetBuffer(NamedTuple):
     """Sets of intervals: set s has the intervals `start[s]` to `start[s + 1]`. `used` counts sets and intervals."""
 
     start: np.ndarray
@@ -84,7 +84,7 @@ def _sort(points: np.ndarray, n: int) -> None:  # pragma: no cover
 
 
 @inlined
-def _store(items: ItemArrays, k: int, kind: int, sets: SetArrays, end: Integer) -> None:  # pragma: no cover
+def _store(items: ItemArrays, k: int, kind: int, sets: SetBuffer, end: Integer) -> None:  # pragma: no cover
     """Make the intervals behind the used ones, up to `end`, item k: a range if there is one, else a new set."""
     count, begin = sets.used[0], sets.used[1]
     if end == begin + 1:
@@ -98,7 +98,7 @@ def _store(items: ItemArrays, k: int, kind: int, sets: SetArrays, end: Integer) 
 
 
 @inlined
-def _put(sets: SetArrays, at: Integer, low: Integer, high: Integer) -> Integer:  # pragma: no cover
+def _put(sets: SetBuffer, at: Integer, low: Integer, high: Integer) -> Integer:  # pragma: no cover
     """Write an interval unless it is empty; return the next place."""
     sets.low[at], sets.high[at] = low, high
     return at + 1 if low <= high else at
@@ -106,7 +106,12 @@ def _put(sets: SetArrays, at: Integer, low: Integer, high: Integer) -> Integer: 
 
 @inlined
 def _write_span(
-    descriptor: np.ndarray, place: np.ndarray, start: np.ndarray, ranks: RankArrays, items: ItemArrays, sets: SetArrays
+    descriptor: np.ndarray,
+    place: np.ndarray,
+    start: np.ndarray,
+    ranks: RankArrays,
+    items: ItemArrays,
+    sets: SetBuffer,
 ) -> None:  # pragma: no cover
     """Write the intervals of a range, or what is outside of them, for every use."""
     what, a = descriptor[0], descriptor[1]
@@ -130,7 +135,7 @@ def _write_span(
 @inlined
 def _write_list(
     descriptor: np.ndarray, uses: UseArrays, members: np.ndarray, start: np.ndarray, ranks: RankArrays,
-    items: ItemArrays, sets: SetArrays, points: np.ndarray,
+    items: ItemArrays, sets: SetBuffer, points: np.ndarray,
 ) -> None:  # fmt: skip  # pragma: no cover
     """Write the items of a list, or of all but a list, for every use."""
     what, a, kind, first, n = descriptor[0], descriptor[1], descriptor[5], descriptor[6], descriptor[7]
@@ -166,7 +171,7 @@ def _write_list(
 @kernel
 def write_items(
     descriptors: np.ndarray, uses: UseArrays, members: np.ndarray, start: np.ndarray, ranks: RankArrays,
-    items: ItemArrays, sets: SetArrays, longest: int,
+    items: ItemArrays, sets: SetBuffer, longest: int,
 ) -> None:  # fmt: skip  # pragma: no cover
     """Write the items of every use of a term from `start[use]` on, and the sets that they name.
 
@@ -194,14 +199,14 @@ def write_items(
 
 
 @helper
-def _size(kind: int, low: int, sets: SetArrays) -> Integer:  # pragma: no cover
+def _size(kind: int, low: int, sets: SetBuffer) -> Integer:  # pragma: no cover
     """The number of intervals of an item."""
     return sets.start[low + 1] - sets.start[low] if kind & 1 else np.int64(1)
 
 
 @helper
 def _interval(
-    kind: int, low: int, high: int, i: Integer, sets: SetArrays
+    kind: int, low: int, high: int, i: Integer, sets: SetBuffer
 ) -> tuple[Integer, Integer]:  # pragma: no cover
     """Interval i of an item."""
     if kind & 1:
@@ -211,7 +216,7 @@ def _interval(
 
 @inlined
 def _join(
-    one: ItemArrays, j: int, two: ItemArrays, k: int, is_union: bool, sets: SetArrays
+    one: ItemArrays, j: int, two: ItemArrays, k: int, is_union: bool, sets: SetBuffer
 ) -> bool:  # pragma: no cover
     """Make item j of `one` the intersection or the union with item k of `two`; False if there is no place for a set."""
     kind, other = one.kind[j], two.kind[k]
@@ -241,7 +246,7 @@ def _join(
 
 
 @inlined
-def _are_equal(items: ItemArrays, j: int, k: int, sets: SetArrays) -> bool:  # pragma: no cover
+def _are_equal(items: ItemArrays, j: int, k: int, sets: SetBuffer) -> bool:  # pragma: no cover
     """Whether two items of one attribute are the same test."""
     kind, low, other = items.kind[j], items.low[j], items.low[k]
     if kind != items.kind[k]:
@@ -256,7 +261,7 @@ def _are_equal(items: ItemArrays, j: int, k: int, sets: SetArrays) -> bool:  # p
 
 
 @inlined
-def _unite(items: ItemArrays, begin: np.ndarray, size: np.ndarray, n: int, sets: SetArrays) -> bool:  # pragma: no cover
+def _unite(items: ItemArrays, begin: np.ndarray, size: np.ndarray, n: int, sets: SetBuffer) -> bool:  # pragma: no cover
     """Unite conjunctions that differ in one set of values; one that is united with another has no items then."""
     is_changed = True
     while is_changed:
@@ -296,7 +301,7 @@ class Combined(NamedTuple):
 
 @kernel
 def combine(
-    rows: np.ndarray, counts: np.ndarray, uses: np.ndarray, start: np.ndarray, given: ItemArrays, sets: SetArrays,
+    rows: np.ndarray, counts: np.ndarray, uses: np.ndarray, start: np.ndarray, given: ItemArrays, sets: SetBuffer,
     attributes: int, most: int, out: Combined,
 ) -> tuple[int, int, int]:  # fmt: skip  # pragma: no cover
     """Combine the items of the uses of each conjunction; drop conjunctions that nothing satisfies.

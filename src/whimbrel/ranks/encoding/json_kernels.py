@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.helpers import load_word, lower_bound, shared
+from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.jit import helper, inlined, kernel
 from whimbrel.compiled.python_objects import bytes_at
 from whimbrel.compiled.views import tuple_of_arrays, view
@@ -19,21 +19,14 @@ from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_BYTES, EVENT_DEPTH, EV
 from whimbrel.ranks.cells import RANK
 from whimbrel.ranks.encoding.json_names import (
     ABOVE,
-    HASH,
-    LENGTH,
     NAMES,
     NOTED,
     PYTHON_NUMBERS,
     PYTHON_TEXTS,
-    SHORT,
-    START,
     TIME,
-    WHERE,
     JsonNames,
-    long_hash,
     mixed,
-    short_hash,
-    short_word,
+    read_key,
 )
 from whimbrel.ranks.encoding.json_scan_kernels import (
     BAD,
@@ -42,8 +35,6 @@ from whimbrel.ranks.encoding.json_scan_kernels import (
     QUOTE,
     UNREAD,
     byte_at,
-    first_byte,
-    quotes_in,
     scan_number,
     scan_string,
     signed,
@@ -115,72 +106,6 @@ def _skip_spaces(data: np.ndarray, at: int, end: int) -> int:  # pragma: no cove
         at += 1
         byte = byte_at(data, at, end)
     return at
-
-
-@inlined
-def _find_short(slots: np.ndarray, word: np.uint64, node: int) -> int:  # pragma: no cover
-    """The target that a short key leads to, or -1."""
-    hash = signed(short_hash(word, node))
-    mask = slots.shape[0] - 1
-    slot = hash & mask
-    while slots[slot, WHERE] != 0:
-        found = slots[slot, WHERE]
-        if slots[slot, HASH] == hash and found >> 32 == node and found & 1 == 0:
-            target: int = (found & 0xFFFF_FFFF) >> 1
-            return target
-        slot = (slot + 1) & mask
-    return -1
-
-
-@helper
-def _find_long(
-    names: JsonNames, data: np.ndarray, at: int, length: int, node: int, hash: int
-) -> int:  # pragma: no cover
-    """The target that a longer key leads to, or -1."""
-    slots = names.slots
-    mask = slots.shape[0] - 1
-    slot = hash & mask
-    while slots[slot, WHERE] != 0:
-        found = slots[slot, WHERE]
-        is_like = slots[slot, HASH] == hash and found >> 32 == node and found & 1 and slots[slot, LENGTH] == length
-        if is_like and shared(names.keys, slots[slot, START], data, at, length) == length:
-            target: int = (found & 0xFFFF_FFFF) >> 1
-            return target
-        slot = (slot + 1) & mask
-    return -1
-
-
-@inlined
-def _read_key(
-    data: np.ndarray, at: int, end: int, node: int, names: JsonNames
-) -> tuple[int, int, np.uint64]:  # pragma: no cover
-    """The target of the key that begins at `at`, or -1; the place of the quote after it, or BAD; a hash if it has none.
-
-    A short key that is known needs no other check: no name in the table has a quote, an escape or a control character.
-    """
-    is_near_end = at + 8 > data.size
-    if node >= 0 and not is_near_end:
-        word = load_word(data, at)
-        quotes = quotes_in(word)
-        if quotes != np.uint64(0):
-            length = first_byte(quotes)
-            target = _find_short(names.slots, short_word(word, length), node)
-            if target >= 0:
-                return target, at + length, np.uint64(0)
-    stop, escaped = scan_string(data, at, end)
-    if stop < 0 or escaped:
-        return -1, BAD, np.uint64(0)
-    size = stop - at
-    target = -1
-    hash = long_hash(data, at, size, node)
-    if node >= 0 and size > SHORT:
-        target = _find_long(names, data, at, size, node, signed(hash))
-    elif node >= 0 and is_near_end:
-        word = np.uint64(0)
-        for i in range(size):
-            word |= np.uint64(data[at + i]) << np.uint64(8 * i)
-        target = _find_short(names.slots, short_word(word, size), node)
-    return target, stop, hash
 
 
 @helper
@@ -400,7 +325,7 @@ def _read_object(  # noqa: PLR0915 - one loop with much state, which calls would
             if byte_at(data, at, end) != QUOTE or keys >= _MOST_KEYS:
                 return FOR_PYTHON
             keys += 1
-            target, at, hash = _read_key(data, at + 1, end, node, names)
+            target, at, hash = read_key(data, at + 1, end, node, names)
             if at < 0:
                 return FOR_PYTHON
             if target >= 0:

@@ -1,0 +1,76 @@
+"""The OR of conjunctions of a text, built while compiled loops read it: AND is distributed over OR."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from whimbrel.compiled.jit import inlined
+
+JOIN_OR, JOIN_AND, NEGATION, PARENTHESIS = range(4)
+"""What waits on the stack of operators: a join by its precedence in the text, with 4 added if it means AND."""
+MEANS_AND = 4
+
+CONJUNCTIONS = 256
+"""Conjunctions of a text, at most."""
+REFERENCES = 8_192
+"""Predicates of all conjunctions of a text, at most."""
+
+
+class Expansion(NamedTuple):
+    """The OR of conjunctions of a text while it is read.
+
+    `used` counts alternatives (ORs of conjunctions that wait for a join), conjunctions and references.
+    """
+
+    used: np.ndarray
+    first: np.ndarray  # of each alternative: its first conjunction
+    start: np.ndarray  # of each conjunction: its first reference
+    size: np.ndarray
+    leaf: np.ndarray  # of each reference
+
+
+@inlined
+def _and(dnf: Expansion) -> bool:  # pragma: no cover
+    """Join the last two alternatives by AND; False if there are too many conjunctions."""
+    count, first, start, size, leaf = dnf.used, dnf.first, dnf.start, dnf.size, dnf.leaf
+    one, two, conjunctions, references = first[count[0] - 2], first[count[0] - 1], count[1], count[2]
+    count[0] -= 1
+    if conjunctions - one == 2 and two - one == 1:
+        size[one] += size[two]
+        count[1] -= 1
+        return True
+    made, used = conjunctions, references
+    for i in range(one, two):
+        for j in range(two, conjunctions):
+            if made >= start.size or used + size[i] + size[j] > leaf.size:
+                return False
+            start[made], size[made] = used, size[i] + size[j]
+            for k in range(size[i]):
+                leaf[used + k] = leaf[start[i] + k]
+            used += size[i]
+            for k in range(size[j]):
+                leaf[used + k] = leaf[start[j] + k]
+            used += size[j]
+            made += 1
+    down = references - start[one]
+    for i in range(conjunctions, made):
+        start[one + i - conjunctions], size[one + i - conjunctions] = start[i] - down, size[i]
+    for k in range(references, used):
+        leaf[k - down] = leaf[k]
+    count[1], count[2] = one + made - conjunctions, used - down
+    return bool(count[1] <= CONJUNCTIONS and count[2] <= REFERENCES)
+
+
+@inlined
+def join_waiting(dnf: Expansion, operators: np.ndarray, waiting: int, precedence: int) -> int:  # pragma: no cover
+    """Do the joins that bind at least as tight. Return how many operators still wait; -1: too many conjunctions."""
+    while waiting > 0 and precedence <= operators[waiting - 1] & 3 <= JOIN_AND:
+        waiting -= 1
+        if operators[waiting] >= MEANS_AND:
+            if not _and(dnf):
+                return -1
+        else:  # conjunctions of the last two alternatives are neighbours
+            dnf.used[0] -= 1
+    return waiting

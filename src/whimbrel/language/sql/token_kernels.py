@@ -1,0 +1,147 @@
+"""The tokens of SQL as compiled loops read them: names, reserved words, numbers and strings, from their bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from whimbrel.compiled.jit import helper, inlined
+
+DOUBLE_QUOTE, QUOTE, PLUS, MINUS, POINT, ZERO, NINE = b"\"'+-.09"
+OPEN, CLOSE, COMMA, LESS, EQUAL, GREATER, BANG, BACKTICK, UNDERSCORE, SPACE, SMALL_E = b"(),<=>!`_ e"
+ODD, SPACES, STRING, SYMBOL, QUOTED, POINT_KIND, LETTER, DIGIT = range(8)
+KIND = np.zeros(256, np.uint8)
+"""The kind of each byte; the kinds from `LETTER` on make words."""
+KIND[[9, 10, 11, 12, 13, 28, 29, 30, 31, SPACE]] = SPACES
+KIND[QUOTE], KIND[POINT], KIND[ZERO : NINE + 1] = STRING, POINT_KIND, DIGIT
+KIND[65:91] = KIND[97:123] = KIND[UNDERSCORE] = LETTER
+KIND[[DOUBLE_QUOTE, BACKTICK]] = QUOTED
+KIND[[OPEN, CLOSE, COMMA, LESS, EQUAL, GREATER, BANG, PLUS, MINUS]] = SYMBOL
+
+
+def _word(text: bytes) -> np.uint64:
+    return np.uint64(int.from_bytes(text, "big"))
+
+
+AND, OR, NOT, BETWEEN = _word(b"AND"), _word(b"OR"), _word(b"NOT"), _word(b"BETWEEN")
+_IN, _IS, _LIKE, _NULL, _TRUE, _FALSE = map(_word, (b"IN", b"IS", b"LIKE", b"NULL", b"TRUE", b"FALSE"))
+_CAPITAL = np.uint64(0xDF)
+"""What makes a letter of ASCII a capital one."""
+
+_EXACT = 900_719_925_474_098
+"""An integer up to this one stays below 2^53 with one digit more."""
+_TENS = 10.0 ** np.arange(23)
+"""The powers of ten that are exact: one multiplication or division by one rounds once, as reading a number should."""
+_DIGITS = 15
+"""Digits before the point of a number; such integers are exact as binary64."""
+_MOST_CHARACTERS = 64
+"""Characters of a number that is read."""
+_BYTE = np.uint64(8)
+
+
+@helper
+def _is_digit(c: int) -> bool:  # pragma: no cover
+    return ZERO <= c <= NINE
+
+
+@helper
+def is_two(one: int, two: int) -> bool:  # pragma: no cover
+    """Whether two signs are one operator."""
+    return (two == EQUAL and one in (LESS, GREATER, BANG, EQUAL)) or (one == LESS and two == GREATER)
+
+
+@helper
+def read_number(data: np.ndarray, at: int, end: int) -> tuple[int, float, bool, bool]:  # pragma: no cover
+    """Read a number that starts with a digit or a point. Return its end, its value, whether it is plain, and long.
+
+    A plain number is below 2^53. A long one has more digits or a larger exponent than this function can read exactly:
+    its value must be read again.
+    """
+    start = at
+    value = np.int64(0)
+    digits = decimals = dropped = 0
+    while at < end and _is_digit(data[at]) and digits <= _DIGITS:
+        value = value * 10 + np.int64(data[at] - ZERO)
+        digits += 1
+        at += 1
+    plain = digits <= _DIGITS
+    if at < end and data[at] == POINT:
+        at += 1
+        point = at
+        while at < end and _is_digit(data[at]):
+            if value <= _EXACT and dropped == 0:
+                value = value * 10 + np.int64(data[at] - ZERO)
+                decimals += 1
+            else:
+                dropped += 1
+            at += 1
+        plain &= digits > 0 or at > point
+    exponent = np.int64(0)
+    if at < end and data[at] | 32 == SMALL_E:
+        at += 1
+        is_negative = at < end and data[at] == MINUS
+        at += at < end and data[at] in (PLUS, MINUS)
+        first = at
+        while at < end and _is_digit(data[at]) and at < first + 3:
+            exponent = exponent * 10 + np.int64(data[at] - ZERO)
+            at += 1
+        plain &= at > first
+        exponent = -exponent if is_negative else exponent
+    plain &= bool(digits + exponent <= _DIGITS) and at <= start + _MOST_CHARACTERS
+    plain &= at == end or (KIND[data[at]] < POINT_KIND and data[at] < 128)
+    tens = exponent - decimals
+    if dropped > 0 or tens <= -_TENS.size or tens >= _TENS.size:
+        return at, 0.0, plain, True
+    return at, value / _TENS[-tens] if tens < 0 else value * _TENS[tens], plain, False
+
+
+@inlined
+def copy_string(data: np.ndarray, at: int, end: int, out: np.ndarray, used: int) -> tuple[int, int]:  # pragma: no cover
+    """Copy the string that begins here, with one quote for two. Return where it ends, or -1, and the bytes used."""
+    at += 1
+    while at < end:
+        if data[at] == QUOTE:
+            if at + 1 >= end or data[at + 1] != QUOTE:
+                return at + 1, used
+            at += 1
+        out[used] = data[at]
+        used += 1
+        at += 1
+    return -1, used
+
+
+@helper
+def after_name(data: np.ndarray, at: int, end: int) -> int:  # pragma: no cover
+    """The end of a name, quoted or bare, with the parts behind its dots; -1 if it is none that the loops know."""
+    while True:
+        if KIND[data[at]] == QUOTED:
+            quote = data[at]
+            at += 1
+            while at < end and (data[at] != quote or (at + 1 < end and data[at + 1] == quote)):
+                at += 2 if data[at] == quote else 1
+            if at >= end:
+                return -1
+            at += 1
+        else:
+            while at < end and KIND[data[at]] >= LETTER:
+                at += 1
+        if at == end or data[at] != POINT:
+            return at
+        at += 1
+        if at == end or KIND[data[at]] not in (LETTER, DIGIT, QUOTED):
+            return -1
+
+
+@helper
+def word_key(data: np.ndarray, start: int, end: int) -> np.uint64:  # pragma: no cover
+    """The letters of a short word as capitals in one integer; 0 for a long word."""
+    key = np.uint64(0)
+    if end - start <= 7:
+        for at in range(start, end):
+            key = (key << _BYTE) | (np.uint64(data[at]) & _CAPITAL)
+    return key
+
+
+@helper
+def is_reserved_word(key: np.uint64) -> bool:  # pragma: no cover
+    """Whether a word that is no join may be written in capitals: it is no name, wherever it stands."""
+    return key in (NOT, BETWEEN, _IN, _IS, _LIKE, _NULL, _TRUE, _FALSE)
