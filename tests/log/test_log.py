@@ -25,6 +25,7 @@ from whimbrel.log import (
     LogReader,
     LogWriter,
 )
+from whimbrel.log.match_list import encode
 from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.limits import LOG_ENTRY_BYTES
 
@@ -130,6 +131,27 @@ def test_entries_given_together_stay_together_above_the_size_of_a_group(tmp_path
             seen.add(reader.end % 25)
         seen.add(reader.end % 25)
         assert seen == {0}
+
+
+def test_rows_of_several_kinds_are_appended_together_and_picked_one_by_one(tmp_path: Path) -> None:
+    rows = [(n % 3, b"%d" % n, None if n % 2 else encode([n])) for n in range(50)]
+    with LogWriter(tmp_path) as writer:
+        assert writer.append_rows(rows).result() == range(50)
+        assert writer.append_rows([]).result() == range(50, 50)
+        with pytest.raises(ValueError, match="a kind from 0 to 255"):
+            writer.append_rows([(256, b"", None)])
+        writer.truncate(10).result()
+    with LogReader(tmp_path) as reader:
+        picked = reader.pick([49, 10, 10, 33])
+        assert [(offset, kind, event, coded) for offset, _, kind, event, coded in picked] == [
+            (offset, *rows[offset]) for offset in (49, 10, 10, 33)
+        ]
+        assert len({time for _, time, *_ in reader.rows(10)}) == 1
+        assert reader.pick([]) == []
+        with pytest.raises(BelowFloor):
+            reader.pick([20, 9])
+        with pytest.raises(BeyondEnd):
+            reader.pick([50])
 
 
 def test_a_group_waits_for_others_as_long_as_it_may(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whimbrel.log.match_list import decode, decode_all, encode
+from whimbrel.log.match_list import decode, decode_all, encode, encode_all
 
 _INT64 = st.one_of(
     st.integers(-(1 << 63), (1 << 63) - 1),
@@ -74,3 +74,11 @@ def test_what_is_not_int64_is_refused(numbers: list[int]) -> None:
 def test_arrays_of_other_kinds_are_refused() -> None:
     with pytest.raises(TypeError, match="float64"):
         encode(np.array([1.5]))
+
+
+@given(st.lists(_LISTS, max_size=12))
+def test_many_lists_are_coded_as_each_alone(lists: list[list[int]]) -> None:
+    ascending = [sorted(set(one)) for one in lists]
+    offsets = np.cumsum([0, *map(len, ascending)])
+    numbers = np.array([number for one in ascending for number in one], np.int64)
+    assert encode_all(offsets, numbers) == [encode(one) for one in ascending]

@@ -9,6 +9,7 @@ The log does not know what a number stands for. An owner with string ids numbers
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -101,18 +102,39 @@ def decode_all(lists: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.in
     return offsets, sums.view(np.int64)
 
 
+def encode_all(offsets: NDArray[np.int64], numbers: NDArray[np.int64]) -> list[bytes]:
+    """Encode many lists at once: list n has numbers[offsets[n]:offsets[n + 1]], ascending, each number once.
+
+    >>> encode_all(np.array([0, 3, 3]), np.array([7, 8, 300]))
+    [b'\\x0e\\x01\\xa4\\x02', b'']
+    """
+    coded, ends = _varints(offsets, numbers)
+    places = [0, *ends.tolist()]
+    cuts = [places[number] for number in offsets.tolist()]
+    return [coded[start:end] for start, end in itertools.pairwise(cuts)]
+
+
 def _encode_array(ascending: NDArray[np.int64]) -> bytes:
-    if ascending.size == 0:
-        return b""
-    rests = np.empty(ascending.size, np.uint64)
-    first = int(ascending[0])
-    rests[0] = first << 1 if first >= 0 else (-first << 1) - 1
-    rests[1:] = np.diff(ascending.view(np.uint64))
-    lengths = np.ones(ascending.size, np.int64)
+    return _varints(np.array([0, ascending.size]), ascending)[0]
+
+
+def _varints(offsets: NDArray[np.int64], numbers: NDArray[np.int64]) -> tuple[bytes, NDArray[np.int64]]:
+    """The bytes of all lists, one after the other, and where each number ends."""
+    if numbers.size == 0:
+        return b"", np.zeros(0, np.int64)
+    rests = np.empty(numbers.size, np.uint64)
+    rests[1:] = np.diff(numbers.view(np.uint64))
+    firsts = offsets[:-1][offsets[:-1] < offsets[1:]]
+    signed = numbers[firsts]
+    rests[firsts] = ((signed << 1) ^ (signed >> 63)).view(np.uint64)
+    lengths = np.ones(numbers.size, np.int64)
+    highest = int(rests.max())
     for bits in range(7, 64, 7):
+        if highest >> bits == 0:
+            break
         lengths += rests >= np.uint64(1 << bits)
-    starts = np.cumsum(lengths) - lengths
-    place = np.arange(int(lengths.sum())) - np.repeat(starts, lengths)
+    ends = np.cumsum(lengths)
+    place = np.arange(int(ends[-1])) - np.repeat(ends - lengths, lengths)
     coded = (np.repeat(rests, lengths) >> (7 * place).astype(np.uint64)).astype(np.uint8) | np.uint8(0x80)
-    coded[starts + lengths - 1] &= 0x7F
-    return coded.tobytes()
+    coded[ends - 1] &= 0x7F
+    return coded.tobytes(), ends

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,6 +121,18 @@ class LogWriter:
         """Append (event, matches) pairs that become durable together. The future gives their offsets."""
         rows = [_encoded(event, matches, kind) for event, matches in entries]
         return self._submit(rows, single=False)
+
+    def append_rows(self, rows: Sequence[tuple[int, bytes, bytes | None]]) -> Future[range]:
+        """Append (kind, event, coded match list) rows that become durable together; see `match_list.encode_all`.
+
+        Costs less per entry than `append_many`: all get the same time.
+        """
+        now, checksum = time_ns() // 1000, file.checksum
+        encoded = [(now, kind, event, coded, checksum(event, coded)) for kind, event, coded in rows]
+        for kind in {kind for kind, _, _ in rows}:
+            _check_kind(kind)
+        LOG_ENTRY_BYTES.check(max((len(event) + len(coded or b"") for _, event, coded in rows), default=0))
+        return self._submit(encoded, single=False)
 
     def truncate(self, before: int) -> Future[int]:
         """Delete all entries below `before`, which becomes the floor. The future gives the number of deleted entries.
@@ -272,11 +284,15 @@ def _encoded(event: bytes, matches: Matches, kind: int) -> _Encoded:
     """An entry without its offset: the work that needs no lock."""
     if not isinstance(event, bytes):
         raise TypeError(f"Expected the bytes of an event, but got {type(event).__name__}")
-    if isinstance(kind, bool) or not isinstance(kind, int) or not 0 <= kind < 256:
-        raise ValueError(f"Expected a kind from 0 to 255, but got {kind!r}")
+    _check_kind(kind)
     coded = None if matches is None else encode(matches)
     LOG_ENTRY_BYTES.check(len(event) + len(coded or b""))
     return time_ns() // 1000, kind, event, coded, file.checksum(event, coded)
+
+
+def _check_kind(kind: int) -> None:
+    if isinstance(kind, bool) or not isinstance(kind, int) or not 0 <= kind < 256:
+        raise ValueError(f"Expected a kind from 0 to 255, but got {kind!r}")
 
 
 def _settle(future: Future[Any], result: object) -> None:
