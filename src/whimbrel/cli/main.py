@@ -9,6 +9,10 @@ from typing import Annotated
 import typer
 
 from whimbrel.cli.bench.group import bench
+from whimbrel.cli.broker.publish import publish
+from whimbrel.cli.broker.serve import serve
+from whimbrel.cli.broker.subscribe import subscribe
+from whimbrel.cli.broker.token import token
 from whimbrel.cli.commands.explain import explain
 from whimbrel.cli.commands.installation import print_version, version, warm
 from whimbrel.cli.commands.lab import lab
@@ -42,11 +46,12 @@ def _program(
     """Which of many standing queries does each event match?"""
 
 
-for command in (match, explain, lint, backtest, demo, spaces, warm, version):
+for command in (match, explain, lint, backtest, demo, serve, publish, subscribe, spaces, warm, version):
     app.command()(command)
 app.add_typer(bench, name="bench")
 app.add_typer(lab, name="lab")
 app.add_typer(schema, name="schema")
+app.add_typer(token, name="token")
 pipeline = typer.Typer(
     help="Match on Apache Spark: batches and streams, one machine or a cluster.", no_args_is_help=True
 )

@@ -1,0 +1,150 @@
+"""Matches among events that were stored before a subscription was created, for those that start earlier.
+
+The log is scanned once, in steps, with the filter of the subscription's first version. The offsets found are kept in
+memory and, when the scan is through, in a file that can be made anew.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from whimbrel.broker.requests import entries
+from whimbrel.broker.requests.entries import SubscriptionPut
+from whimbrel.broker.requests.rules import Rules, allows_text
+from whimbrel.broker.sequencing.matching import match_events
+from whimbrel.broker.store import StoredSubscription
+from whimbrel.engine.index import Index
+from whimbrel.log import EVENT, LogReader
+from whimbrel.model.schema import Schema
+from whimbrel.storage.array_file import open_file, write_file
+from whimbrel.storage.atomic import make_directory
+from whimbrel.storage.errors import SavedIndexError
+
+STEP_SECONDS = 2.0
+"""How long one read goes on scanning before it answers with what it has."""
+_CHUNK = 1_024
+
+
+def scan(
+    reader: LogReader, index: Index, rules: Rules, start: int, end: int
+) -> Iterator[tuple[int, list[tuple[int, bytes]]]]:
+    """Match the stored events of [start, end) against an index: (offset reached, the (offset, event) that matched)."""
+    for chunk in reader.chunks(start, end, _CHUNK) if start < end else ():
+        events = [(offset, event) for offset, _, kind, event, _ in chunk if kind == EVENT]
+        matched = match_events(index, [event for _, event in events])
+        hits = np.flatnonzero(np.diff(matched.offsets)).tolist()
+        found = [events[hit] for hit in hits]
+        if rules:
+            found = [one for one in found if allows_text(rules, one[1], index.timestamps)]
+        yield chunk[-1][0] + 1, found
+
+
+class _Scan:
+    """The state of one scan."""
+
+    def __init__(self, start: int) -> None:
+        self.lock = threading.Lock()
+        self.reached = start
+        self.found: list[int] = []
+        self.index: Index | None = None
+
+
+class History:
+    """The early matches of subscriptions. May be used from any thread; each scan runs in one thread at a time."""
+
+    def __init__(
+        self, directory: Path, reader: LogReader, timestamps: frozenset[str], schema: Schema | None = None
+    ) -> None:
+        make_directory(directory)
+        self._directory = directory
+        self._reader = reader
+        self._timestamps = timestamps
+        self._schema = schema
+        self._lock = threading.Lock()
+        self._scans: dict[int, _Scan] = {}
+        self._done: dict[int, NDArray[np.int64]] = {}
+
+    def find(self, subscription: StoredSubscription, after: int, limit: int) -> tuple[NDArray[np.int64], bool]:
+        """Offsets above `after` and below the subscription's creation; False if the scan is not through yet."""
+        if subscription.start is None or after >= subscription.first - 1:
+            return np.zeros(0, np.int64), True
+        done = self._saved(subscription.first)
+        if done is None:
+            scan = self._scan(subscription)
+            with scan.lock:
+                self._go_on(subscription, scan, after, limit)
+                found, complete = np.array(scan.found, np.int64), scan.reached >= subscription.first
+            if complete:
+                self._save(subscription.first, found)
+            done = found
+        else:
+            complete = True
+        place = int(np.searchsorted(done, after, "right"))
+        return done[place : place + limit], complete
+
+    def _go_on(self, subscription: StoredSubscription, state: _Scan, after: int, limit: int) -> None:
+        """Scan until `limit` matches above `after` are found, the creation is reached, or the time is up."""
+        put = entries.decode(*_kind_and_bytes(self._reader, subscription.first))
+        assert isinstance(put, SubscriptionPut)
+        if state.index is None:
+            state.index = Index(self._timestamps, self._schema)
+            state.index.add(subscription.first, put.text, put.dialect)
+        deadline = monotonic() + STEP_SECONDS
+        wanted = limit + int(np.searchsorted(np.array(state.found, np.int64), after, "right"))
+        start = max(state.reached, self._reader.floor)
+        for reached, found in scan(self._reader, state.index, put.rules, start, subscription.first):
+            state.found += [offset for offset, _ in found]
+            state.reached = reached
+            if len(state.found) >= wanted or monotonic() > deadline:
+                return
+        state.reached = subscription.first
+
+    def _scan(self, subscription: StoredSubscription) -> _Scan:
+        with self._lock:
+            found = self._scans.get(subscription.first)
+            if found is None:
+                found = self._scans[subscription.first] = _Scan(subscription.start or 0)
+            return found
+
+    def _saved(self, number: int) -> NDArray[np.int64] | None:
+        done = self._done.get(number)
+        if done is None and self._path(number).exists():
+            try:
+                done = self._done[number] = open_file(self._path(number), thing="early matches")[0]["offsets"]
+            except (SavedIndexError, KeyError):
+                return None
+        return done
+
+    def _save(self, number: int, offsets: NDArray[np.int64]) -> None:
+        self._done[number] = offsets
+        write_file(self._path(number), {"offsets": offsets}, {"number": number})
+        with self._lock:
+            self._scans.pop(number, None)
+
+    def forget(self, number: int) -> None:
+        """A subscription ended."""
+        with self._lock:
+            self._scans.pop(number, None)
+        self._done.pop(number, None)
+        self._path(number).unlink(missing_ok=True)
+
+    def _path(self, number: int) -> Path:
+        return self._directory / f"{number:020d}.history"
+
+
+def _kind_and_bytes(reader: LogReader, offset: int) -> tuple[int, bytes]:
+    _, _, kind, payload, _ = reader.pick([offset])[0]
+    return kind, payload
+
+
+def rules_of(subscription: StoredSubscription) -> Rules:
+    """The rules that a subscription's filter contains."""
+    rules: Rules = msgspec.json.decode(subscription.rules)
+    return rules

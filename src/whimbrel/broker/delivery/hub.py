@@ -1,0 +1,118 @@
+"""The hub: which streams are open, and who is told about an event. Used in the event loop only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from whimbrel.broker.delivery.framing import FRAMINGS
+from whimbrel.broker.delivery.outbox import Outbox
+from whimbrel.broker.sequencing.group import LivePairs
+
+
+@dataclass(slots=True, eq=False)
+class Stream:
+    """Somebody who waits for messages. `numbers` are the versions of subscriptions that it listens to.
+
+    A stream of a durable subscription has its `id`; ephemeral streams and pulls that wait have none.
+    """
+
+    outbox: Outbox
+    owner: str
+    id: str | None = None
+    numbers: set[int] = field(default_factory=set)
+
+
+class Hub:
+    """Pushes events to the outboxes of open streams."""
+
+    def __init__(self) -> None:
+        self._by_number: dict[int, tuple[Stream, ...]] = {}
+        self._by_id: dict[str, Stream] = {}
+        self._streams: set[Stream] = set()
+        self.dropped = 0  # by streams that are closed
+
+    def open(self, stream: Stream, numbers: Iterable[int]) -> None:
+        """Start to push. A second stream on a subscription replaces the first."""
+        if stream.id is not None:
+            former = self._by_id.get(stream.id)
+            if former is not None:
+                former.outbox.close("replaced")
+                self.close(former)
+            self._by_id[stream.id] = stream
+        self._streams.add(stream)
+        for number in numbers:
+            self.listen(stream, number)
+
+    def listen(self, stream: Stream, number: int) -> None:
+        """Push what this version matches, too."""
+        stream.numbers.add(number)
+        self._by_number[number] = (*self._by_number.get(number, ()), stream)
+
+    def close(self, stream: Stream) -> None:
+        """Stop to push; a second call does nothing."""
+        if stream not in self._streams:
+            return
+        self._streams.discard(stream)
+        self.dropped += stream.outbox.dropped
+        for number in stream.numbers:
+            others = tuple(other for other in self._by_number.pop(number, ()) if other is not stream)
+            if others:
+                self._by_number[number] = others
+        if stream.id is not None and self._by_id.get(stream.id) is stream:
+            del self._by_id[stream.id]
+
+    def renumber(self, id: str, number: int) -> None:
+        """A subscription has a new version."""
+        stream = self._by_id.get(id)
+        if stream is not None:
+            self.listen(stream, number)
+
+    def end(self, id: str, reason: str) -> None:
+        """A subscription ended: close its stream."""
+        stream = self._by_id.get(id)
+        if stream is not None:
+            stream.outbox.close(reason)
+
+    def end_of_owner(self, owner: str, reason: str) -> None:
+        """Close all streams of a principal."""
+        for stream in list(self._streams):
+            if stream.owner == owner:
+                stream.outbox.close(reason)
+
+    def close_all(self, reason: str) -> None:
+        """Close all streams."""
+        for stream in list(self._streams):
+            stream.outbox.close(reason)
+
+    def deliver(self, pairs: LivePairs) -> None:
+        """Push the events of a group. Costs the pairs, and nothing if no stream is open."""
+        by_number = self._by_number
+        if not by_number or not len(pairs.numbers):
+            return
+        if len(pairs.numbers) > 64:
+            open_numbers = np.fromiter(by_number, np.int64, len(by_number))
+            mine = np.flatnonzero(np.isin(pairs.numbers, open_numbers))
+            numbers, offsets = pairs.numbers[mine].tolist(), pairs.offsets[mine].tolist()
+        else:
+            numbers, offsets = pairs.numbers.tolist(), pairs.offsets.tolist()
+        framed: dict[tuple[str, int], bytes] = {}
+        for number, offset in zip(numbers, offsets, strict=True):
+            for stream in by_number.get(number, ()):
+                key = stream.outbox.framing, offset
+                payload = framed.get(key)
+                if payload is None:
+                    payload = framed[key] = FRAMINGS[key[0]](offset, pairs.events[offset])
+                stream.outbox.push(offset, payload)
+
+    def counts(self) -> dict[str, int]:
+        """Open streams, and what waits in their outboxes or was dropped."""
+        return {
+            "streams": len(self._streams),
+            "ephemeral": sum(stream.id is None for stream in self._streams),
+            "waiting_messages": sum(len(stream.outbox) for stream in self._streams),
+            "waiting_bytes": sum(stream.outbox.waiting_bytes for stream in self._streams),
+            "dropped": self.dropped + sum(stream.outbox.dropped for stream in self._streams),
+        }

@@ -1,0 +1,98 @@
+"""The outbox of one stream: messages that wait for a consumer, bounded in number and in bytes.
+
+A durable subscription spills: a full outbox is emptied, and the stream reads on from the log. An ephemeral one has a
+policy. Publishers never wait for a consumer. An outbox is used in the event loop only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Literal, TypeAlias, get_args
+
+Policy: TypeAlias = Literal["spill", "drop-oldest", "drop-newest", "disconnect"]
+EPHEMERAL_POLICIES = tuple(policy for policy in get_args(Policy) if policy != "spill")
+
+OUTBOX_MESSAGES = 1_000
+OUTBOX_BYTES = 1 << 20
+
+
+class Outbox:
+    """Messages as (offset, payload) in the order of the log."""
+
+    def __init__(self, policy: Policy, framing: str, messages: int = OUTBOX_MESSAGES, size: int = OUTBOX_BYTES) -> None:
+        self.policy = policy
+        self.framing = framing
+        self.dropped = 0
+        self.spilled = False
+        self.closed: str | None = None  # why the stream must end
+        self._limits = messages, size
+        self._waiting: deque[tuple[int, bytes]] = deque()
+        self._bytes = 0
+        self._wake = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """The size of all messages that wait."""
+        return self._bytes
+
+    def push(self, offset: int, payload: bytes) -> None:
+        """Add a message; when there is no room the policy decides."""
+        if self.closed is not None or self.spilled:
+            return
+        messages, size = self._limits
+        while len(self._waiting) >= messages or (self._waiting and self._bytes + len(payload) > size):
+            if self.policy == "drop-oldest":
+                self._bytes -= len(self._waiting.popleft()[1])
+                self.dropped += 1
+                continue
+            if self.policy == "drop-newest":
+                self.dropped += 1
+            elif self.policy == "spill":
+                self._waiting.clear()
+                self._bytes = 0
+                self.spilled = True
+            else:
+                self.dropped += len(self._waiting) + 1
+                self.close("slow-consumer")
+            return
+        self._waiting.append((offset, payload))
+        self._bytes += len(payload)
+        self._wake.set()
+
+    def take(self, limit: int | None = None) -> list[tuple[int, bytes]]:
+        """The messages that wait, oldest first, at most `limit`."""
+        if limit is None or limit >= len(self._waiting):
+            taken = list(self._waiting)
+            self._waiting.clear()
+            self._bytes = 0
+        else:
+            taken = [self._waiting.popleft() for _ in range(limit)]
+            self._bytes -= sum(len(payload) for _, payload in taken)
+        if not self._waiting and self.closed is None:
+            self._wake.clear()
+        return taken
+
+    def close(self, reason: str) -> None:
+        """End the stream; what waits is dropped."""
+        if self.closed is None:
+            self.closed = reason
+            self._waiting.clear()
+            self._bytes = 0
+        self._wake.set()
+
+    def nudge(self) -> None:
+        """Wake the stream without a message."""
+        self._wake.set()
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait for a message or the end; False if neither came in time."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            return False
+        return True

@@ -1,0 +1,1 @@
+"""The broker over HTTP: a pure ASGI application."""

@@ -1,0 +1,156 @@
+"""What a request must pass before an endpoint sees it: size, host and origin, token, rate. Pure ASGI.
+
+Cheap checks come first, so that a stranger without a token costs little. Without tokens a broker on loopback is open,
+but only to requests whose Host is a loopback name and whose Origin, if any, is the broker's own: a web page whose name
+was rebound to 127.0.0.1 is neither.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from whimbrel.broker.http.exchange import error_answer
+from whimbrel.broker.requests.errors import BadRequest, BrokerError, Forbidden, TooLarge, TooManyRequests, Unauthorized
+from whimbrel.broker.requests.settings import is_loopback
+from whimbrel.broker.service.broker import Broker
+from whimbrel.broker.service.principal import ANYBODY, Principal, authenticate
+
+OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json", "/docs"})
+"""Paths that need no token."""
+
+
+class Guard:
+    """Checks a request, and puts its principal into the scope."""
+
+    def __init__(self, app: ASGIApp, broker: Broker) -> None:
+        self._app = app
+        self._broker = broker
+        self._settings = broker.settings
+        self._requests = RateLimits(broker.settings.requests_per_second)
+        self._open = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection or request."""
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        origin = headers.get("origin")
+        allowed = origin is not None and origin in self._settings.cors_origins
+        if allowed and scope["type"] == "http":
+            assert origin is not None
+            send = _with_cors(send, origin)
+            if scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
+                await _preflight(send)
+                return
+        try:
+            self._check_size(headers)
+            scope["whimbrel.principal"] = self._principal(scope, headers, allowed)
+        except BrokerError as error:
+            await refuse(error, scope, receive, send)
+            return
+        self._open += 1
+        try:
+            if self._open > self._settings.connections:
+                too_many = TooManyRequests(f"Expected at most {self._settings.connections:,} open requests", 1)
+                await refuse(too_many, scope, receive, send)
+                return
+            await self._app(scope, receive, send)
+        finally:
+            self._open -= 1
+
+    def _check_size(self, headers: Headers) -> None:
+        length = headers.get("content-length", "0")
+        if not (length.isascii() and length.isdigit()):
+            raise BadRequest("Expected Content-Length to be a number")
+        if len(length) > 18 or int(length) > self._settings.body_bytes:
+            raise TooLarge(f"Expected a body of at most {self._settings.body_bytes:,} bytes")
+
+    def _principal(self, scope: Scope, headers: Headers, allowed_origin: bool) -> Principal:
+        if scope["path"] in OPEN_PATHS:
+            return Principal("nobody", frozenset())
+        token = headers.get("authorization")
+        if token is not None:
+            scheme, _, secret = token.partition(" ")
+            if scheme.lower() != "bearer" or len(secret) > 1024:
+                raise Unauthorized("Expected Authorization: Bearer TOKEN")
+            principal = authenticate(secret.strip(), self._broker.tokens)
+        elif self._broker.needs_tokens:
+            raise Unauthorized("Expected Authorization: Bearer TOKEN")
+        else:
+            self._check_local(scope, headers, allowed_origin)
+            principal = ANYBODY
+        self._requests.take(principal.name, 1)
+        return principal
+
+    def _check_local(self, scope: Scope, headers: Headers, allowed_origin: bool) -> None:
+        host = headers.get("host", "")
+        if not is_loopback(_name_of(host)):
+            raise Forbidden("Expected Host to be a loopback name, because this broker has no tokens")
+        scheme = {"ws": "http", "wss": "https"}.get(scope["scheme"], scope["scheme"])
+        origin = headers.get("origin")
+        if origin is not None and not allowed_origin and origin != f"{scheme}://{host}":
+            raise Forbidden("Expected no Origin but our own, because this broker has no tokens")
+
+
+class RateLimits:
+    """A rate per principal, with bursts of two seconds; 0 for no limit."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._levels: dict[str, tuple[float, float]] = {}  # what is left, and when that was
+
+    def take(self, name: str, count: float) -> None:
+        """Use some of the rate; TooManyRequests if there is not enough."""
+        if self._rate <= 0:
+            return
+        now = monotonic()
+        left, then = self._levels.get(name, (2 * self._rate, now))
+        left = min(2 * self._rate, left + (now - then) * self._rate)
+        if left < min(count, self._rate):  # a request larger than the rate waits for a full second's worth
+            self._levels[name] = left, now
+            raise TooManyRequests(
+                f"Expected at most {self._rate:g} per second", (min(count, self._rate) - left) / self._rate
+            )
+        self._levels[name] = left - count, now
+
+
+async def refuse(error: BrokerError, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer with an error; a WebSocket is closed before it opens."""
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.close", "code": 1008, "reason": str(error)[:120]})
+        return
+    await error_answer(error)(scope, receive, send)
+
+
+def _name_of(host: str) -> str:
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.rpartition(":")[0] if ":" in host else host
+
+
+def _with_cors(send: Send, origin: str) -> Send:
+    async def sender(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [
+                *message.get("headers", []),
+                (b"access-control-allow-origin", origin.encode()),
+                (b"vary", b"origin"),
+            ]
+        await send(message)
+
+    return sender
+
+
+async def _preflight(send: Send) -> None:
+    headers = [
+        (b"access-control-allow-methods", b"GET, POST, PUT, DELETE"),
+        (b"access-control-allow-headers", b"authorization, content-type, if-match, last-event-id"),
+        (b"access-control-max-age", b"600"),
+    ]
+    await send({"type": "http.response.start", "status": 204, "headers": headers})
+    await send({"type": "http.response.body"})

@@ -1,0 +1,144 @@
+"""GET /subscriptions/{id}/ws: a WebSocket with the subprotocol `cloudevents.json`.
+
+Each message is a CloudEvent with its cursor in the attribute `whimbrelcursor`. The client sends `{"ack": cursor}` to
+move the subscription's cursor, and `{"credit": n}` to allow n more messages. Without `?credit=n` there is no bound but
+the connection itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import msgspec
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from whimbrel.broker.delivery.hub import Stream
+from whimbrel.broker.delivery.streaming import follow
+from whimbrel.broker.http.messages import read_cursor
+from whimbrel.broker.requests.errors import BAD_JSON, BrokerError, Unprocessable
+from whimbrel.broker.service.broker import Broker
+from whimbrel.broker.service.principal import Principal
+from whimbrel.broker.store import StoredSubscription
+
+SUBPROTOCOL = "cloudevents.json"
+FRAME_BYTES = 4_096
+"""A frame that a client sends, at most."""
+CREDIT = 1_000_000
+"""Credit that a client may have, at most."""
+
+
+class ClientFrame(msgspec.Struct, forbid_unknown_fields=True):
+    """What a client may send: an acknowledgement or more credit."""
+
+    ack: str | int | None = None
+    credit: int | None = None
+
+
+_frames = msgspec.json.Decoder(ClientFrame)
+
+
+class _Credit:
+    """Messages that may still be sent; None for no bound."""
+
+    def __init__(self, credit: int | None) -> None:
+        self.left = credit
+        self._more = asyncio.Event()
+
+    def add(self, count: int) -> None:
+        """Allow more."""
+        self.left = min(CREDIT, (self.left or 0) + count)
+        self._more.set()
+
+    async def take(self, wanted: int) -> int:
+        """Wait until at least one message may be sent, and use up to `wanted`."""
+        if self.left is None:
+            return wanted
+        while self.left == 0:
+            self._more.clear()
+            await self._more.wait()
+        taken = min(wanted, self.left)
+        self.left -= taken
+        return taken
+
+
+async def socket(websocket: WebSocket) -> None:
+    """Serve one connection."""
+    broker: Broker = websocket.app.state.broker
+    principal: Principal = websocket.scope["whimbrel.principal"]
+    try:
+        principal.require("subscribe")
+        held = broker.find(websocket.path_params["id"], principal)
+        after = _after(websocket, broker, held)
+        credit = _Credit(_first_credit(websocket))
+    except BrokerError as error:
+        await websocket.close(1008, str(error)[:120])
+        return
+    offered = websocket.scope.get("subprotocols") or []
+    await websocket.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
+    stream = broker.open_stream(held, "ws")
+    reading = asyncio.create_task(_read_frames(websocket, broker, held, stream, credit))
+    sending = asyncio.create_task(_send(websocket, broker, held, stream, after, credit))
+    try:
+        await asyncio.wait((reading, sending), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stream.outbox.close("gone")
+        broker.hub.close(stream)
+        for task in (reading, sending):
+            task.cancel()
+        await asyncio.gather(reading, sending, return_exceptions=True)
+        with contextlib.suppress(RuntimeError, WebSocketDisconnect):
+            reason = stream.outbox.closed or ""
+            await websocket.close(1000 if reason != "bad-frame" else 1008, reason)
+
+
+def _after(websocket: WebSocket, broker: Broker, held: StoredSubscription) -> int:
+    text = websocket.query_params.get("after")
+    return (broker.messages.position(held) if text is None else read_cursor(text)).offset
+
+
+def _first_credit(websocket: WebSocket) -> int | None:
+    text = websocket.query_params.get("credit")
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 8 and int(text) <= CREDIT):
+        raise Unprocessable(f"Expected a credit from 0 to {CREDIT:,}", "bad-credit")
+    return int(text)
+
+
+async def _send(
+    websocket: WebSocket, broker: Broker, held: StoredSubscription, stream: Stream, after: int, credit: _Credit
+) -> None:
+    delivered = websocket.app.state.metrics.delivered.labels("ws")
+    read = broker.reader_of(held)
+    async for _, payloads in follow(stream, read, after, broker.settings.heartbeat):
+        start = 0
+        while start < len(payloads):
+            count = await credit.take(len(payloads) - start)
+            for payload in payloads[start : start + count]:
+                await websocket.send_text(payload.decode())
+            delivered.inc(count)
+            start += count
+
+
+async def _read_frames(
+    websocket: WebSocket, broker: Broker, held: StoredSubscription, stream: Stream, credit: _Credit
+) -> None:
+    while True:
+        message = await websocket.receive()
+        if message["type"] == "websocket.disconnect":
+            return
+        text = message.get("text")
+        try:
+            if text is None or len(text) > FRAME_BYTES:
+                raise Unprocessable("Expected a short text frame")
+            frame = _frames.decode(text)
+            if frame.credit is not None:
+                if not 0 < frame.credit <= CREDIT:
+                    raise Unprocessable("Expected a positive credit")
+                credit.add(frame.credit)
+            if frame.ack is not None:
+                await broker.acknowledge(held, read_cursor(str(frame.ack)))
+        except (*BAD_JSON, BrokerError):
+            stream.outbox.close("bad-frame")
+            return

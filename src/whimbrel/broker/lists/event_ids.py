@@ -1,0 +1,118 @@
+"""Which events were published before: (tenant, source, id) to the offset, as 64-bit digests in sorted lists.
+
+Digests of entries that are not sealed yet are in dicts. A digest found in a sealed run is checked against the log, so
+that two events with the same digest are never taken for one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from whimbrel.broker.lists import RunSet
+from whimbrel.log import LogReader
+
+
+class _Named(msgspec.Struct, gc=False):
+    source: str
+    id: str
+
+
+SEAL_EVENTS = 1 << 16
+"""Events whose digests are kept in a dict before they go to a file: dicts are searched faster than many small files."""
+
+_named = msgspec.json.Decoder(_Named)
+
+
+class EventIds:
+    """The ids of all events of a log. Only the sequencer looks up and remembers; another thread may call `seal`."""
+
+    def __init__(self, directory: Path, reader: LogReader) -> None:
+        self._reader = reader
+        self._keyed = blake2b(digest_size=8, key=bytes.fromhex(reader.id))
+        self._runs = RunSet(directory, reader.end)
+        self._tail: dict[int, int] = {}
+        self._end = self._runs.end  # the entries below are in runs, full dicts or the tail
+        self._full: tuple[tuple[int, dict[int, int]], ...] = ()  # dicts to seal, each with the end of its range
+        self._changing = threading.Lock()  # of the tuple of full dicts
+        self._sealing = threading.Lock()
+
+    @property
+    def sealed(self) -> int:
+        """The offset below which ids need not be read from the log at a start."""
+        return self._runs.end
+
+    def digest(self, tenant: str, source: str, id: str) -> int:
+        """A digest of an event's names that no two tenants share; an int64."""
+        hashed = self._keyed.copy()  # has read the key already
+        hashed.update(f"{len(tenant)} {len(source)} {tenant}{source}{id}".encode())
+        return int.from_bytes(hashed.digest(), "little", signed=True)
+
+    def look_up(self, digests: Sequence[int]) -> dict[int, list[int]]:
+        """The offsets at which some of these digests stand, oldest first. Costs a search per sealed run."""
+        found: dict[int, list[int]] = {}
+        needles = np.array(digests, np.int64)
+        for run in self._runs.runs:
+            places = np.searchsorted(run.keys, needles)
+            places[places == len(run.keys)] = 0
+            for place in np.flatnonzero(run.keys[places] == needles).tolist() if len(run.keys) else ():
+                digest = digests[place]
+                found.setdefault(digest, []).extend(run.find(digest).tolist())
+        for _, full in self._full:
+            for digest in digests:
+                if digest in full:
+                    found.setdefault(digest, []).append(full[digest])
+        tail = self._tail
+        for digest in digests:
+            if digest in tail:
+                found.setdefault(digest, []).append(tail[digest])
+        return found
+
+    def verified(self, offsets: Iterable[int], source: str, id: str) -> int | None:
+        """The first of these offsets whose event has these names; entries above the sealed ones are believed."""
+        for offset in offsets:
+            if offset >= self._runs.end:
+                return offset
+            event = _named.decode(self._reader.pick([offset])[0][3])
+            if (event.source, event.id) == (source, id):
+                return offset
+        return None
+
+    def remember(self, placed: Mapping[int, int]) -> None:
+        """Events with these digests get these offsets."""
+        self._tail.update(placed)
+
+    def advance(self, end: int) -> bool:
+        """All entries below `end` are remembered. True if it is time to call `seal`."""
+        self._end = end
+        if len(self._tail) >= SEAL_EVENTS:
+            self._put_aside(end)
+        return bool(self._full)
+
+    def _put_aside(self, end: int) -> None:
+        """Start a new dict. Entries below `end` stay in the full one until they are sealed."""
+        with self._changing:
+            self._full = (*self._full, (end, self._tail))
+        self._tail = {}
+
+    def seal(self, durable: int) -> None:
+        """Move full dicts of entries that are on disk into runs. Call it from a background thread."""
+        with self._sealing:
+            while self._full and self._full[0][0] <= durable:
+                end, digests = self._full[0]
+                keys, offsets = np.array(list(digests), np.int64), np.array(list(digests.values()), np.int64)
+                self._runs.add(end, keys, offsets)
+                with self._changing:
+                    self._full = self._full[1:]
+            self._runs.merge()
+
+    def close(self) -> None:
+        """Seal everything; all entries must be on disk."""
+        self._put_aside(self._end)
+        self.seal(self._end)
+        self._runs.flush()

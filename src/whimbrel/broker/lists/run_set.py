@@ -1,0 +1,138 @@
+"""A set of runs that grows with the log: new groups in memory, sealed runs in files, neighbours merged behind.
+
+Runs cover the log without gaps. As in a log-structured merge tree, every FAN neighbours of about the same size become
+one, so that a search looks at some FAN runs per level, whatever the length of the log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whimbrel.broker.lists.run import Run
+from whimbrel.storage.atomic import make_directory
+from whimbrel.storage.errors import SavedIndexError
+
+FAN = 8
+"""Neighbours of one level that become one run of the next."""
+SEAL_ENTRIES = 1 << 14
+"""Log entries from which on a run is kept in a file. A restart after a crash reads a few times as many from the log."""
+_SUFFIX = ".run"
+
+
+class RunSet:
+    """The runs of one kind of list in `directory`. One thread adds; any number of threads read, and never wait."""
+
+    def __init__(self, directory: Path, end: int) -> None:
+        make_directory(directory)
+        self._directory = directory
+        self._swap = threading.Lock()  # guards the replacement of the tuple, never held while merging
+        self._merging = threading.Lock()
+        self._runs: tuple[Run, ...] = tuple(self._open(end))
+
+    @property
+    def end(self) -> int:
+        """The offset up to which the runs cover the log."""
+        return self._runs[-1].end if self._runs else 0
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The runs now, in the order of their offsets."""
+        return self._runs
+
+    def add(self, end: int, keys: NDArray[np.int64], offsets: NDArray[np.int64]) -> None:
+        """Add the pairs of the log's next entries, up to `end`. Costs some 20 us and the sort of the pairs."""
+        if end == self.end:
+            return
+        run = Run.of(self.end, end, keys, offsets)
+        with self._swap:
+            self._runs = (*self._runs, run)
+
+    def find(self, key: int, after: int = -1, limit: int | None = None) -> NDArray[np.int64]:
+        """The offsets of a key above `after`, ascending, at most `limit`."""
+        found: list[NDArray[np.int64]] = []
+        count = 0
+        for run in self._runs:
+            if run.end > after + 1 and len(part := run.find(key, after)):
+                found.append(part)
+                count += len(part)
+                if limit is not None and count >= limit:
+                    break
+        if not found:
+            return np.zeros(0, np.int64)
+        joined = found[0] if len(found) == 1 else np.concatenate(found)
+        return joined if limit is None else joined[:limit]
+
+    def needs_merge(self) -> bool:
+        """Whether `merge` has something to do; cheap."""
+        return _mergeable(self._runs) is not None
+
+    def merge(self) -> None:
+        """Merge neighbours until no level has FAN runs. Call it from a background thread."""
+        with self._merging:
+            while (span := _mergeable(self._runs)) is not None:
+                self._replace(self._runs[slice(*span)])
+
+    def flush(self) -> None:
+        """Write what is in memory to a file: after a restart nothing is read from the log."""
+        with self._merging:
+            tail = [run for run in self._runs if not self._path(run).exists()]
+            if tail and tail[-1].end > tail[0].first:
+                self._replace(tail, seal=True)
+
+    def _replace(self, old: Sequence[Run], seal: bool = False) -> None:
+        new = Run.merged(old)
+        if seal or new.end - new.first >= SEAL_ENTRIES:
+            new = new.save(self._path(new))
+        with self._swap:
+            place = next(place for place, run in enumerate(self._runs) if run is old[0])
+            self._runs = (*self._runs[:place], new, *self._runs[place + len(old) :])
+        for run in old:
+            if (run.first, run.end) != (new.first, new.end):
+                self._path(run).unlink(missing_ok=True)
+
+    def _path(self, run: Run) -> Path:
+        return self._directory / f"{run.first:020d}-{run.end:020d}{_SUFFIX}"
+
+    def _open(self, end: int) -> list[Run]:
+        """The saved runs that cover the log from 0 without gaps and not beyond `end`; other files are deleted."""
+        runs: list[Run] = []
+        named = sorted(
+            (int(first), -int(last), path)
+            for path in self._directory.glob(f"*{_SUFFIX}")
+            for first, _, last in [path.stem.partition("-")]
+        )
+        for first, negative, path in named:
+            covered = runs[-1].end if runs else 0
+            if first == covered and -negative <= end:
+                with contextlib.suppress(SavedIndexError):
+                    runs.append(Run.open(path, verify=False))
+                    continue
+            path.unlink()
+        return runs
+
+
+def _level(run: Run) -> int:
+    """Runs of about FAN times as many entries and pairs are one level higher."""
+    size = max(run.end - run.first, len(run.places) // 8, 1)
+    return (size.bit_length() - 1) // (FAN.bit_length() - 1)
+
+
+def _mergeable(runs: Sequence[Run]) -> tuple[int, int] | None:
+    """The span of the newest FAN or more neighbours of which none is of a higher level than the last; None if none."""
+    stop = len(runs)
+    level = 0
+    while stop > 0:
+        level = max(level, _level(runs[stop - 1]))
+        start = stop
+        while start > 0 and _level(runs[start - 1]) <= level:
+            start -= 1
+        if stop - start >= FAN:
+            return start, stop
+        stop = start
+    return None

@@ -1,0 +1,91 @@
+"""What the broker's log holds besides events. The log is the truth: everything else is a fold over these entries.
+
+An entry's kind is a number that never changes its meaning. Events are kind 0 and are stored as structured CloudEvents,
+byte for byte. The other kinds are JSON objects of the classes below.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from whimbrel.log import EVENT
+
+__all__ = ["EVENT", "KINDS", "Change", "SubscriptionEnd", "SubscriptionPut", "TenantEvents", "TokenEnd", "TokenPut"]
+
+
+class TenantEvents(msgspec.Struct, frozen=True, gc=False):
+    """The next `events` entries were published for `tenant`. Events without such an entry belong to tenant ""."""
+
+    tenant: str
+    events: int
+
+
+class SubscriptionPut(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A new subscription, or a new version of one. The offset of this entry is the version's number.
+
+    `text` is the filter that is matched, rules of the owner's token included, in `dialect`; `spec` is the request as it
+    came, which is what the owner reads back. `created` and `start` are those of the first version: the subscription
+    sees the stored events from offset `start` on (None: only later ones).
+    """
+
+    id: str
+    owner: str
+    text: str
+    spec: msgspec.Raw
+    dialect: str = "sql"
+    protocol: str = "PULL"
+    created: int = 0  # microseconds since 1970 UTC
+    start: int | None = None
+    expires: int | None = None  # microseconds since 1970 UTC
+    rules: dict[str, str | int | float | bool] = {}
+
+
+class SubscriptionEnd(msgspec.Struct, frozen=True):
+    """A subscription ends: deleted, expired, or its token was revoked."""
+
+    id: str
+    reason: str = "deleted"
+
+
+class TokenPut(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A new token, or other rights of one. Only the digest of its secret is stored."""
+
+    name: str
+    digest: str
+    scopes: list[str]
+    tenant: str = ""
+    rules: dict[str, str | int | float | bool] = {}
+
+
+class TokenEnd(msgspec.Struct, frozen=True):
+    """A token is revoked."""
+
+    name: str
+
+
+Change: TypeAlias = SubscriptionPut | SubscriptionEnd | TokenPut | TokenEnd
+"""The entries that change what the store holds."""
+
+KINDS: dict[int, type[TenantEvents | Change]] = {
+    1: TenantEvents,
+    2: SubscriptionPut,
+    3: SubscriptionEnd,
+    4: TokenPut,
+    5: TokenEnd,
+}
+
+_NUMBERS = {entry: kind for kind, entry in KINDS.items()}
+_DECODERS = {kind: msgspec.json.Decoder(entry) for kind, entry in KINDS.items()}
+_ENCODER = msgspec.json.Encoder()
+
+
+def encode(entry: TenantEvents | Change) -> tuple[int, bytes, None]:
+    """The row that `LogWriter.append_rows` takes."""
+    return _NUMBERS[type(entry)], _ENCODER.encode(entry), None
+
+
+def decode(kind: int, payload: bytes) -> TenantEvents | Change:
+    """The entry of a kind other than EVENT."""
+    return _DECODERS[kind].decode(payload)

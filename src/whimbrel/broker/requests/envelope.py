@@ -1,0 +1,185 @@
+"""Events as publishers send them, turned into structured CloudEvents in JSON: what the log stores and filters see.
+
+A structured event keeps its exact bytes; only `id`, `source` and `type` are read here. In binary mode the headers
+become attributes and the body `data`. Plain JSON becomes the `data` of a new event.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import re
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+from urllib.parse import unquote
+
+import msgspec
+
+from whimbrel.broker.requests.errors import (
+    BAD_JSON,
+    BadRequest,
+    BrokerError,
+    TooLarge,
+    Unprocessable,
+    UnsupportedMediaType,
+)
+from whimbrel.model.errors import LimitExceeded
+from whimbrel.model.limits import EVENT_BYTES
+
+CURSOR = "whimbrelcursor"
+"""The extension attribute in which a WebSocket message carries its cursor; publishers may not use it."""
+BATCH_EVENTS = 10_000
+"""Events of one request, at most."""
+
+_ATTRIBUTE = re.compile(r"[a-z0-9]{1,64}")
+
+
+class Incoming(NamedTuple):
+    """One event to publish: what the log will store, and the names by which repeats are recognised."""
+
+    raw: bytes
+    source: str
+    id: str
+
+
+class _Attributes(msgspec.Struct, gc=False):
+    """The required attributes of CloudEvents."""
+
+    specversion: str
+    id: str
+    source: str
+    type: str
+
+
+_attributes = msgspec.json.Decoder(_Attributes)
+_array = msgspec.json.Decoder(list[msgspec.Raw])
+_json = msgspec.json.Decoder()
+_encode = msgspec.json.Encoder().encode
+_RESERVED = f'"{CURSOR}"'.encode()
+
+
+class PlainEvents:
+    """Makes CloudEvents of plain JSON: a new id, the principal as source, type `event`."""
+
+    def __init__(self) -> None:
+        self._prefix = secrets.token_hex(8)
+        self._numbers = itertools.count()
+
+    def wrap(self, data: bytes, principal: str) -> Incoming:
+        """The event with this JSON text as its data. The text is checked where the event is matched."""
+        id = f"{self._prefix}-{next(self._numbers)}"
+        start = _encode({"specversion": "1.0", "id": id, "source": principal, "type": "event"})
+        return Incoming(start[:-1] + b',"data":' + data + b"}", principal, id)
+
+
+def structured(raw: bytes) -> Incoming:
+    """One structured event in JSON; its bytes are kept."""
+    EVENT_BYTES.check(len(raw), "$")
+    try:
+        event = _attributes.decode(raw)
+    except BAD_JSON as error:
+        raise Unprocessable(f"Expected a CloudEvent, but got: {error}", "invalid-event") from None
+    if event.specversion != "1.0":
+        raise Unprocessable(f"Expected specversion '1.0', but got {event.specversion!r}", "invalid-event")
+    if not (event.id and event.source and event.type):
+        raise Unprocessable("Expected id, source and type, but one of them is empty", "invalid-event")
+    if _RESERVED in raw:
+        raise Unprocessable(f"Expected no attribute {CURSOR}, which is the broker's own", "invalid-event")
+    return Incoming(raw, event.source, event.id)
+
+
+def read_events(
+    content_type: str, headers: Mapping[str, str], body: bytes, principal: str, plain: PlainEvents
+) -> list[Incoming | BrokerError]:
+    """The events of a request, each or the reason why it is refused. Raises if the request as a whole is bad."""
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind.startswith("application/cloudevents-batch"):
+        _only_json(kind, "application/cloudevents-batch+json")
+        return _each(structured, map(bytes, _read_array(body)))
+    if kind.startswith("application/cloudevents"):
+        _only_json(kind, "application/cloudevents+json")
+        return _each(structured, [body])
+    if kind in ("application/x-ndjson", "application/ndjson", "application/jsonl"):
+        lines = [line for line in body.split(b"\n") if line.strip()]
+        if len(lines) > BATCH_EVENTS:
+            raise TooLarge(f"Expected at most {BATCH_EVENTS:,} lines, but got {len(lines):,}")
+        return _each(lambda line: _line(line, principal, plain), lines)
+    if any(name.startswith("ce-") for name in headers):
+        return _each(lambda data: _binary(kind, headers, data), [body])
+    if kind in ("", "application/json") or kind.endswith("+json"):
+        return _each(lambda data: _plain(data, principal, plain), [body])
+    raise UnsupportedMediaType(
+        f"Expected a CloudEvent (structured, batch, or binary with ce- headers), JSON or NDJSON, but got {kind!r}"
+    )
+
+
+def _only_json(kind: str, expected: str) -> None:
+    if kind not in (expected, expected.partition("+")[0]):
+        raise UnsupportedMediaType(f"Expected {expected}, but got {kind!r}")
+
+
+def _read_array(body: bytes) -> list[msgspec.Raw]:
+    try:
+        events = _array.decode(body)
+    except BAD_JSON as error:
+        raise BadRequest(f"Expected a JSON array of CloudEvents, but got: {error}") from None
+    if len(events) > BATCH_EVENTS:
+        raise TooLarge(f"Expected at most {BATCH_EVENTS:,} events, but got {len(events):,}")
+    return events
+
+
+def _each(read: Callable[[bytes], Incoming], bodies: Iterable[bytes]) -> list[Incoming | BrokerError]:
+    events: list[Incoming | BrokerError] = []
+    for body in bodies:
+        try:
+            events.append(read(body))
+        except BrokerError as error:
+            events.append(error)
+        except BAD_JSON as error:
+            events.append(Unprocessable(f"Expected JSON, but got: {error}", "invalid-event"))
+        except LimitExceeded as error:
+            events.append(TooLarge(str(error)))
+    return events
+
+
+def _line(line: bytes, principal: str, plain: PlainEvents) -> Incoming:
+    """A line of NDJSON: a CloudEvent if it has `specversion`, else plain."""
+    if b'"specversion"' in line:
+        found = _json.decode(line)
+        if isinstance(found, dict) and "specversion" in found:
+            return structured(line.strip())
+    return _plain(line, principal, plain)
+
+
+def _plain(data: bytes, principal: str, plain: PlainEvents) -> Incoming:
+    EVENT_BYTES.check(len(data), "$")
+    _json.decode(data)  # text between the braces that we write must be one whole value
+    return plain.wrap(data.strip(), principal)
+
+
+def _binary(kind: str, headers: Mapping[str, str], body: bytes) -> Incoming:
+    EVENT_BYTES.check(len(body), "$")
+    attributes: dict[str, str] = {}
+    for header, value in headers.items():
+        if header.startswith("ce-"):
+            name = header[3:]
+            if not _ATTRIBUTE.fullmatch(name):
+                raise Unprocessable(f"Expected an attribute name of a-z and 0-9, but got {name!r}", "invalid-event")
+            if name in ("data", "datacontenttype", CURSOR):
+                raise Unprocessable(f"Expected an attribute, but got the header ce-{name}", "invalid-event")
+            attributes[name] = unquote(value.strip('"') if value[:1] == '"' else value)
+    if kind:
+        attributes["datacontenttype"] = kind
+    start = _encode(attributes)
+    if not body:
+        return structured(start)
+    if kind in ("", "application/json") or kind.endswith("+json"):
+        _json.decode(body)
+        return structured(start[:-1] + b',"data":' + body + b"}")
+    if kind.startswith("text/"):
+        try:
+            return structured(start[:-1] + b',"data":' + _encode(body.decode()) + b"}")
+        except UnicodeDecodeError:
+            pass
+    return structured(start[:-1] + b',"data_base64":"' + base64.b64encode(body) + b'"}')

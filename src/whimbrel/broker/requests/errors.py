@@ -1,0 +1,105 @@
+"""The errors of the broker. Each has a `code`, which is what programs look at, and the HTTP status that it becomes."""
+
+from __future__ import annotations
+
+import msgspec
+
+from whimbrel.model.errors import WhimbrelError
+
+BAD_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for a text that is not JSON, not UTF-8, nested too deeply, or not of the expected shape."""
+
+
+class BrokerError(WhimbrelError):
+    """The base of the broker's errors: `status`, `code`, and a sentence."""
+
+    status = 400
+    code = "bad-request"
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+        super().__init__(message)
+
+
+class BadRequest(BrokerError):
+    """A request that does not say what it must."""
+
+
+class Unauthorized(BrokerError):
+    """No token, or one that is not known."""
+
+    status = 401
+    code = "unauthorized"
+
+
+class Forbidden(BrokerError):
+    """A token without the scope, or an event outside its rules."""
+
+    status = 403
+    code = "forbidden"
+
+
+class NotFound(BrokerError):
+    """There is no such thing, or the caller may not see it."""
+
+    status = 404
+    code = "not-found"
+
+
+class Conflict(BrokerError):
+    """The thing exists already."""
+
+    status = 409
+    code = "conflict"
+
+
+class PreconditionFailed(BrokerError):
+    """If-Match names another version than the present one."""
+
+    status = 412
+    code = "precondition-failed"
+
+
+class TooLarge(BrokerError):
+    """A request above a limit of size."""
+
+    status = 413
+    code = "too-large"
+
+
+class UnsupportedMediaType(BrokerError):
+    """A Content-Type that the endpoint does not take."""
+
+    status = 415
+    code = "unsupported-media-type"
+
+
+class Unprocessable(BrokerError):
+    """A well-formed request whose content is refused: an invalid event, a filter that does not parse."""
+
+    status = 422
+    code = "unprocessable"
+
+    def __init__(self, message: str, code: str | None = None) -> None:
+        super().__init__(message)
+        if code is not None:
+            self.code = code
+
+
+class TooManyRequests(BrokerError):
+    """A rate or a quota is used up; `retry_after` in seconds."""
+
+    status = 429
+    code = "too-many-requests"
+
+    def __init__(self, message: str, retry_after: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Unavailable(BrokerError):
+    """The broker takes nothing now: its queue is full, it stops, or its log has failed."""
+
+    status = 503
+    code = "unavailable"
+    retry_after = 1.0

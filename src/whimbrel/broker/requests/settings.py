@@ -1,0 +1,88 @@
+"""The settings of a broker: flags, then environment variables, then a TOML file, then these defaults."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from whimbrel.model.errors import WhimbrelError
+
+PREFIX = "WHIMBREL_"
+"""Environment variables are WHIMBREL_PORT, WHIMBREL_DATA and so on."""
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Everything that can be set. Sizes are bytes, times are seconds."""
+
+    data: str = "whimbrel-data"
+    """The directory of the log and of all that follows from it."""
+    host: str = "127.0.0.1"
+    """The address to listen on. Any other than loopback needs tokens."""
+    port: int = 8080
+    tls_certificate: str | None = None
+    tls_key: str | None = None
+    timestamps: list[str] = []
+    """Attributes whose texts are timestamps."""
+    schema: str | None = None
+    """A file with a schema, by which filters and events are checked."""
+    cors_origins: list[str] = []
+    """Origins of web pages that may call; none by default."""
+    body_bytes: int = 16 << 20
+    """A request's body, at most."""
+    requests_per_second: float = 0.0
+    """Requests of one principal; 0 for no limit."""
+    events_per_second: float = 0.0
+    """Events that one principal publishes; 0 for no limit."""
+    subscriptions_per_token: int = 2_000_000
+    filter_nanoseconds: float = 0.0
+    """What one filter may cost an event, as `Index.cost` estimates it; 0 for no limit."""
+    connections: int = 10_000
+    """Open connections, at most; more are refused with 503."""
+    heartbeat: float = 15.0
+    """A stream without messages gets a comment, so that both sides notice when the other is gone."""
+    dead_letters: int = 10_000
+    """Refused events that are kept."""
+
+
+class BadSettings(WhimbrelError):
+    """A setting that does not exist or has a wrong value."""
+
+
+def load_settings(
+    flags: Mapping[str, object] | None = None,
+    environment: Mapping[str, str] | None = None,
+    file: str | Path | None = None,
+) -> Settings:
+    """The settings of all sources; a flag of None was not given."""
+    chosen: dict[str, Any] = {}
+    if file is not None:
+        try:
+            chosen |= tomllib.loads(Path(file).read_text())
+        except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise BadSettings(f"Expected a TOML file of settings, but got: {error} - at {file}") from None
+    lists = ("timestamps", "cors_origins")
+    for name, value in (os.environ if environment is None else environment).items():
+        field = name.removeprefix(PREFIX).lower()
+        if name.startswith(PREFIX) and field in Settings.__struct_fields__:
+            chosen[field] = [part for part in value.split(",") if part] if field in lists else value
+    chosen |= {name: value for name, value in (flags or {}).items() if value is not None}
+    try:
+        return msgspec.convert(chosen, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise BadSettings(f"{error} (in the settings)") from None
+
+
+def is_loopback(name: str) -> bool:
+    """Whether a host name can only mean this machine."""
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

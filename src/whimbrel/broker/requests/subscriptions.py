@@ -1,0 +1,137 @@
+"""Subscriptions as requests ask for them, checked and turned into log entries."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import msgspec
+
+from whimbrel.broker.requests.entries import SubscriptionPut
+from whimbrel.broker.requests.errors import BAD_JSON, TooLarge, Unprocessable
+from whimbrel.broker.requests.filter_dialects import subscription_filter
+from whimbrel.broker.requests.rules import Rules, constrain
+from whimbrel.model.errors import WhimbrelError
+from whimbrel.model.event_schema import EventSchema
+from whimbrel.model.expression import And, Constant
+from whimbrel.model.filter import Filter
+
+SUBSCRIPTION_BYTES = 2 << 20
+"""A subscription as it is asked for, at most: its filter, which has a limit of its own, and what goes with it."""
+PROTOCOLS = ("PULL", "SSE", "WS")
+ID = re.compile(r"[A-Za-z0-9_.~-]{1,128}")
+
+Text = Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
+
+
+class SubscriptionRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """The body of POST and PUT /subscriptions: the shape of the CloudEvents Subscriptions API and some shorthands.
+
+    All of `source`, `types`, `filters` and `filter` must hold. `filter` is a text in `dialect` (default `sql`).
+    `start` is `now`, `beginning`, an offset, or a time in RFC 3339. `id` is ignored, but for imports.
+    """
+
+    id: str | None = None
+    source: Text | None = None
+    types: Annotated[list[Text], msgspec.Meta(max_length=1000)] | None = None
+    filters: Annotated[list[dict[str, Any]], msgspec.Meta(max_length=1000)] | None = None
+    filter: str | dict[str, Any] | None = None
+    dialect: str | None = None
+    protocol: str = "PULL"
+    protocolsettings: dict[str, Any] | None = None
+    sink: str | None = None
+    config: dict[str, Any] | None = None
+    start: str | int | None = None
+    expires: str | None = None
+
+
+_decoder = msgspec.json.Decoder(SubscriptionRequest)
+
+
+def read_request(body: bytes) -> SubscriptionRequest:
+    """The request in a body; Unprocessable says what is wrong and where."""
+    if len(body) > SUBSCRIPTION_BYTES:
+        raise TooLarge(f"Expected a subscription of at most {SUBSCRIPTION_BYTES:,} bytes, but got {len(body):,}")
+    try:
+        request = _decoder.decode(body)
+    except BAD_JSON as error:
+        raise Unprocessable(str(error), "invalid-subscription") from None
+    if request.protocol not in PROTOCOLS:
+        raise Unprocessable(
+            f"Expected a protocol of {', '.join(PROTOCOLS)}, but got {request.protocol!r} - at $.protocol",
+            "unsupported-protocol",
+        )
+    if request.sink is not None:
+        raise Unprocessable("Expected no sink: messages are fetched by PULL, SSE or WS - at $.sink", "unsupported-sink")
+    return request
+
+
+def filter_of(request: SubscriptionRequest, rules: Rules, schema: EventSchema | None = None) -> Filter:
+    """The filter that is matched: everything that the request asks for, AND the rules of its owner."""
+    parts = subscription_filter(request.filters, request.source, request.types)
+    own: Filter | None = None
+    if request.filter is not None:
+        own = Filter.parse(request.filter, request.dialect or "sql")
+        if not parts and not rules:
+            return own if schema is None else schema.typed(own)
+        parts.append(own.expression)
+    elif request.dialect is not None:
+        raise Unprocessable("Expected a dialect only with a filter - at $.dialect", "invalid-subscription")
+    joined = Filter(parts[0] if len(parts) == 1 else And(tuple(parts)) if parts else Constant(True))
+    constrained = constrain(joined, rules)
+    return constrained if schema is None else schema.typed(constrained)
+
+
+def entry_of(
+    request: SubscriptionRequest, body: bytes, id: str, owner: str, filter: Filter, rules: Rules, now: int
+) -> SubscriptionPut:
+    """The log entry of a subscription. `start` is decided by the caller, who knows the log."""
+    try:
+        text = filter.text if filter.text is not None and filter.dialect == "sql" else str(filter)
+        _ = filter.conjunctions  # a normal form above its limits is refused now
+    except WhimbrelError as error:
+        raise Unprocessable(str(error), "invalid-filter") from error
+    return entry_of_text(request, body, id, owner, text, rules, now)
+
+
+def plain_text(request: SubscriptionRequest) -> str | None:
+    """The whole filter, if it is one text in SQL."""
+    others = (request.source, request.types, request.filters)
+    is_sql = isinstance(request.filter, str) and request.dialect in (None, "sql")
+    return request.filter if is_sql and others == (None, None, None) else None  # type: ignore[return-value]
+
+
+def entry_of_text(
+    request: SubscriptionRequest, body: bytes, id: str, owner: str, text: str, rules: Rules, now: int
+) -> SubscriptionPut:
+    """The log entry of a subscription whose filter is this text."""
+    return SubscriptionPut(
+        id=id,
+        owner=owner,
+        text=text,
+        spec=msgspec.Raw(body),
+        protocol=request.protocol,
+        created=now,
+        expires=_expiry(request, now),
+        rules=dict(rules),
+    )
+
+
+def _expiry(request: SubscriptionRequest, now: int) -> int | None:
+    if request.expires is None:
+        return None
+    expires = read_time(request.expires, "$.expires")
+    if expires <= now:
+        raise Unprocessable("Expected an expiry in the future - at $.expires", "invalid-subscription")
+    return expires
+
+
+def read_time(text: str, path: str) -> int:
+    """Microseconds since 1970 UTC of a time in RFC 3339; no zone means UTC."""
+    try:
+        moment = datetime.fromisoformat(text)
+        moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        return int(moment.timestamp() * 1_000_000)
+    except (ValueError, OverflowError):
+        raise Unprocessable(f"Expected a time in RFC 3339, but got {text[:80]!r} - at {path}", "invalid-time") from None

@@ -1,0 +1,1 @@
+"""Events and changes in one order: groups, matching, offsets."""

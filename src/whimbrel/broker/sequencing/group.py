@@ -1,0 +1,105 @@
+"""What goes through the sequencer: requests, and the groups in which they become durable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from whimbrel.broker.requests.entries import Change
+from whimbrel.broker.requests.envelope import Incoming
+from whimbrel.broker.requests.errors import BrokerError
+from whimbrel.broker.requests.rules import Rules
+
+
+class Published(NamedTuple):
+    """An event is in the log at `offset`; `duplicate` if it was there before."""
+
+    offset: int
+    duplicate: bool = False
+
+
+class Result(Protocol):
+    """A future, of a thread or of an event loop."""
+
+    def set_result(self, result: Any, /) -> None:
+        """Give the answer."""
+
+    def set_exception(self, exception: BaseException, /) -> None:
+        """Give the error."""
+
+
+Answer: TypeAlias = tuple[Result, object]
+"""A future and its result; an exception becomes its exception."""
+
+
+@dataclass(slots=True)
+class Publish:
+    """Events of one principal; the answer is a list of Published or BrokerError, one for each."""
+
+    events: list[Incoming]
+    result: Result
+    publisher: str = ""
+    tenant: str = ""
+    rules: Rules = field(default_factory=dict)
+    size: int = 0
+    """The bytes of all events."""
+
+    def __post_init__(self) -> None:
+        self.size = sum(len(event.raw) for event in self.events)
+
+
+@dataclass(slots=True)
+class Decide:
+    """A change. `decide` runs in the sequencer, with the offset that a first entry will get.
+
+    It returns the entries to append and the answer, or raises a BrokerError.
+    """
+
+    decide: Callable[[int], tuple[list[Change], object]]
+    result: Result
+
+
+class LivePairs(NamedTuple):
+    """What streams are told about a group: events by offset, and the (number, offset) pairs that matched."""
+
+    events: dict[int, bytes]
+    numbers: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class RequestGroup:
+    """Requests that become durable together."""
+
+    first: int
+    rows: list[tuple[int, bytes, bytes | None]] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
+    changes: list[tuple[int, Change]] = field(default_factory=list)
+    events: dict[int, bytes] = field(default_factory=dict)
+    numbers: list[NDArray[np.int64]] = field(default_factory=list)
+    offsets: list[NDArray[np.int64]] = field(default_factory=list)
+    refused: list[tuple[str, bytes, BrokerError]] = field(default_factory=list)
+    durable: bool = False
+
+    @property
+    def next(self) -> int:
+        """The offset that the next entry will get."""
+        return self.first + len(self.rows)
+
+    def pairs(self) -> LivePairs:
+        """The events and all pairs, those of ephemeral subscriptions included."""
+        empty = np.zeros(0, np.int64)
+        return LivePairs(self.events, np.concatenate([empty, *self.numbers]), np.concatenate([empty, *self.offsets]))
+
+
+def settle_now(answers: list[Answer]) -> None:
+    """Complete futures in the calling thread."""
+    for result, answer in answers:
+        if isinstance(answer, BaseException):
+            result.set_exception(answer)
+        else:
+            result.set_result(answer)

@@ -1,0 +1,172 @@
+"""Publish a group of events: recognise repeats, match, obey the rules of tokens, give offsets."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from whimbrel.broker.lists.event_ids import EventIds
+from whimbrel.broker.requests import entries
+from whimbrel.broker.requests.envelope import Incoming
+from whimbrel.broker.requests.errors import BrokerError, Forbidden, Unprocessable
+from whimbrel.broker.requests.rules import Rules, allows_text
+from whimbrel.broker.sequencing.group import Publish, Published, RequestGroup
+from whimbrel.broker.sequencing.matching import MatchedNumbers, match_events, only
+from whimbrel.engine.index import Index
+from whimbrel.log.match_list import encode_all
+from whimbrel.model.errors import WhimbrelError
+
+
+class LiveIndex:
+    """The index with the rules of its subscriptions. Only the sequencer changes it; others may read.
+
+    Durable subscriptions have the numbers of their versions; ephemeral ones have numbers below zero.
+    """
+
+    def __init__(self, index: Index, constrained: dict[int, Rules]) -> None:
+        self.index = index
+        self.constrained = constrained
+        self._ephemeral = 0  # how many there were so far
+
+    def add(self, number: int, text: str, dialect: str, rules: Rules) -> None:
+        """Add a version; what it matches must also satisfy the rules."""
+        self.index.add(number, text, dialect)
+        self.constrain(number, rules)
+
+    def constrain(self, number: int, rules: Rules) -> None:
+        """Set the rules of a version."""
+        if rules:
+            self.constrained[number] = rules
+
+    def add_ephemeral(self, text: str, rules: Rules) -> int:
+        """Add an ephemeral subscription and return its number."""
+        self._ephemeral += 1
+        self.add(-self._ephemeral, text, "sql", rules)
+        return -self._ephemeral
+
+    def remove(self, number: int) -> None:
+        """Take a version out, if it is there."""
+        if number in self.index:
+            self.index.remove(number)
+        self.constrained.pop(number, None)
+
+    def match(self, events: list[bytes]) -> MatchedNumbers:
+        """Match events; pairs of subscriptions with rules that the event does not satisfy are left out."""
+        matched = match_events(self.index, events)
+        if not self.constrained or not len(matched.numbers):
+            return matched
+        held = np.fromiter(self.constrained, np.int64, len(self.constrained))
+        doubtful = np.flatnonzero(np.isin(matched.numbers, held))
+        rows = np.searchsorted(matched.offsets, doubtful, "right") - 1
+        kept = np.ones(len(matched.numbers), bool)
+        decided: dict[tuple[int, str], bool] = {}  # an event comes often with the same rules
+        for pair, row in zip(doubtful.tolist(), rows.tolist(), strict=True):
+            rules = self.constrained[int(matched.numbers[pair])]
+            key = row, repr(rules)
+            if key not in decided:
+                decided[key] = allows_text(rules, events[row], self.index.timestamps)
+            kept[pair] = decided[key]
+        return matched if kept.all() else only(matched, kept)
+
+
+class Publishing:
+    """Decides what becomes of events."""
+
+    def __init__(self, live: LiveIndex, ids: EventIds) -> None:
+        self._live = live
+        self._ids = ids
+
+    def publish(self, group: RequestGroup, requests: list[Publish]) -> None:
+        """Add the events of some requests to a group, in their order, and the answers."""
+        events = [event for request in requests for event in request.events]
+        digest = self._ids.digest
+        digests = [digest(request.tenant, event.source, event.id) for request in requests for event in request.events]
+        known = self._known(digests, events)
+        fresh = [place for place in range(len(events)) if place not in known]
+        matched = self._live.match([events[place].raw for place in fresh])
+        refused = {fresh[row]: _refusal(error) for row, error in matched.errors.items()}
+        self._refuse_foreign(requests, known, refused)
+        self._place(group, requests, digests, known, refused, fresh, matched)
+
+    def _known(self, digests: list[int], events: list[Incoming]) -> dict[int, int]:
+        """The offsets of events that were published before, by their place."""
+        found = self._ids.look_up(digests)
+        if not found:
+            return {}
+        known: dict[int, int] = {}
+        for place, digest in enumerate(digests):
+            if digest in found:
+                offset = self._ids.verified(found[digest], events[place].source, events[place].id)
+                if offset is not None:
+                    known[place] = offset
+        return known
+
+    def _refuse_foreign(self, requests: list[Publish], known: dict[int, int], refused: dict[int, BrokerError]) -> None:
+        """Refuse events that the rules of their publisher's token do not allow."""
+        place = 0
+        for request in requests:
+            for event in request.events if request.rules else ():
+                if place not in refused and not allows_text(request.rules, event.raw, self._live.index.timestamps):
+                    known.pop(place, None)
+                    refused[place] = Forbidden("Expected an event that the token's rules allow")
+                place += 1
+            if not request.rules:
+                place += len(request.events)
+
+    def _place(
+        self,
+        group: RequestGroup,
+        requests: list[Publish],
+        digests: list[int],
+        known: dict[int, int],
+        refused: dict[int, BrokerError],
+        fresh: list[int],
+        matched: MatchedNumbers,
+    ) -> None:
+        """Give offsets to the events that are new, and write their rows."""
+        coded = _coded_lists(matched)
+        rows_of = None if len(fresh) == len(digests) else {place: row for row, place in enumerate(fresh)}
+        placed: dict[int, int] = {}  # digest to offset, of this call
+        offsets = np.full(len(fresh), -1, np.int64)
+        place = -1
+        for request in requests:
+            results: list[Published | BrokerError] = []
+            rows: list[tuple[int, bytes, bytes | None]] = []
+            offset = first = group.next + (1 if request.tenant else 0)
+            for event in request.events:
+                place += 1
+                digest = digests[place]
+                if place in refused:
+                    results.append(refused[place])
+                    group.refused.append((request.publisher, event.raw, refused[place]))
+                elif place in known:
+                    results.append(Published(known[place], True))
+                elif digest in placed:
+                    results.append(Published(placed[digest], True))
+                else:
+                    row = place if rows_of is None else rows_of[place]
+                    placed[digest] = offset
+                    offsets[row] = offset
+                    rows.append((entries.EVENT, event.raw, coded[row]))
+                    group.events[offset] = event.raw
+                    results.append(Published(offset))
+                    offset += 1
+            if rows and request.tenant:
+                group.rows.append(entries.encode(entries.TenantEvents(request.tenant, offset - first)))
+            group.rows += rows
+            group.answers.append((request.result, results))
+        self._ids.remember(placed)
+        pairs = np.repeat(offsets, np.diff(matched.offsets))
+        kept = pairs >= 0
+        group.numbers.append(matched.numbers[kept])
+        group.offsets.append(pairs[kept])
+
+
+def _coded_lists(matched: MatchedNumbers) -> list[bytes]:
+    """The match lists for the log: only durable subscriptions, whose numbers are not negative."""
+    if len(matched.numbers) and matched.numbers.min() < 0:
+        matched = only(matched, matched.numbers >= 0)
+    return encode_all(matched.offsets, matched.numbers)
+
+
+def _refusal(error: WhimbrelError) -> BrokerError:
+    return error if isinstance(error, BrokerError) else Unprocessable(str(error), "invalid-event")

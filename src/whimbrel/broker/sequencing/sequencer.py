@@ -1,0 +1,212 @@
+"""The sequencer: one thread that puts events and changes into one order, matches, and gives offsets.
+
+It takes what waits in its queue, decides every request in turn, and appends all of it to the log as one group. While
+the disk syncs a group the next one gathers. When a group is on disk its effects are folded into the lists and the
+store, streams are told, and only then the requests are answered. So no change slips between a match and its offset,
+an answer means "on disk", and whoever has an answer sees its effect in the next call.
+
+If the log or the store fails, nothing more is acknowledged and `on_failure` is called: the process must end.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+from whimbrel.broker.lists.event_ids import EventIds
+from whimbrel.broker.requests import entries
+from whimbrel.broker.requests.errors import Unavailable
+from whimbrel.broker.sequencing.group import Answer, Decide, Publish, RequestGroup
+from whimbrel.broker.sequencing.publishing import LiveIndex, Publishing
+from whimbrel.log import LogWriter
+from whimbrel.model.errors import WhimbrelError
+
+GROUP_EVENTS = 4_096
+"""Events of one group, at most (those of one request stay together)."""
+GROUP_CHANGES = 1_000
+"""Changes of one group, at most. A bulk import counts as one."""
+CHANGE_SECONDS = 0.05
+"""While events wait, changes are taken at most this often."""
+QUEUE_EVENTS = 100_000
+QUEUE_BYTES = 128 << 20
+"""What may wait for the sequencer; above that, requests are refused with 503."""
+_CHANGE_BYTES = 256  # what a change counts for in the queue
+IN_FLIGHT = 2
+"""Groups between matching and the disk: one that is synced and one that waits."""
+
+
+class Sequencer:
+    """Owns the order of the log, and with it the index. `submit` may be called from any thread.
+
+    `fold` is called once per group, in order, when the group is on disk, before its answers are given to `settle`.
+    """
+
+    def __init__(
+        self,
+        live: LiveIndex,
+        writer: LogWriter,
+        ids: EventIds,
+        fold: Callable[[RequestGroup], None],
+        settle: Callable[[list[Answer]], None],
+        on_failure: Callable[[Exception], None],
+    ) -> None:
+        self._writer = writer
+        self._ids = ids
+        self._publishing = Publishing(live, ids)
+        self._fold = fold
+        self._settle = settle
+        self._on_failure = on_failure
+        self._wake = threading.Condition()
+        self._changes: deque[Decide] = deque()
+        self._publishes: deque[Publish] = deque()
+        self._changed = 0.0  # when changes were taken last
+        self._waiting_events = self._waiting_bytes = 0
+        self._stopping = False
+        self._failure: Exception | None = None
+        self._slots = threading.Semaphore(IN_FLIGHT)
+        self._flight: deque[RequestGroup] = deque()
+        self._folding = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="whimbrel-sequencer", daemon=True)
+
+    def start(self) -> None:
+        """Start to take requests from the queue."""
+        self._thread.start()
+
+    def submit(self, request: Publish | Decide) -> None:
+        """Queue a request. Unavailable if too much waits already, or if the broker stops or has failed."""
+        events, size = (len(request.events), request.size) if isinstance(request, Publish) else (1, _CHANGE_BYTES)
+        with self._wake:
+            if self._failure is not None or self._stopping:
+                raise Unavailable("Expected to take a request, but the broker stops")
+            waiting, bytes_ = self._waiting_events, self._waiting_bytes
+            if waiting and (waiting + events > QUEUE_EVENTS or bytes_ + size > QUEUE_BYTES):
+                raise Unavailable(f"Expected room in the queue, but {waiting:,} events wait")
+            if isinstance(request, Publish):
+                self._publishes.append(request)
+            else:
+                self._changes.append(request)
+            self._waiting_events += events
+            self._waiting_bytes += size
+            self._wake.notify()
+
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """Events and bytes in the queue."""
+        return self._waiting_events, self._waiting_bytes
+
+    def stop(self) -> None:
+        """Finish what waits, then end the thread. Everything is on disk and answered when this returns."""
+        with self._wake:
+            self._stopping = True
+            self._wake.notify()
+        if self._thread.ident is not None:
+            self._thread.join()
+        for _ in range(IN_FLIGHT):
+            self._slots.acquire()
+
+    def _run(self) -> None:
+        try:
+            while (taken := self._take()) is not None:
+                group = RequestGroup(self._writer.end)
+                self._decide_all(group, *taken)
+                self._append(group)
+        except Exception as error:
+            self._fail(error)
+
+    def _take(self) -> tuple[list[Decide], list[Publish]] | None:
+        """Wait for a free slot and for requests; None when the sequencer stops and nothing waits.
+
+        While events wait, changes gather for a moment: after a change the index must prepare before it matches many
+        events, and nobody can tell in which order requests came that were not answered yet.
+        """
+        self._slots.acquire()
+        with self._wake:
+            while not (self._changes or self._publishes):
+                if self._stopping or self._failure is not None:
+                    self._slots.release()
+                    return None
+                self._wake.wait()
+            changes: list[Decide] = []
+            if not self._publishes or monotonic() >= self._changed + CHANGE_SECONDS:
+                while self._changes and len(changes) < GROUP_CHANGES:
+                    changes.append(self._changes.popleft())
+                self._changed = monotonic() if changes else self._changed
+            publishes: list[Publish] = []
+            events = 0
+            while self._publishes and events < GROUP_EVENTS:
+                request = self._publishes.popleft()
+                publishes.append(request)
+                events += len(request.events)
+                self._waiting_bytes -= request.size
+            self._waiting_bytes -= _CHANGE_BYTES * len(changes)
+            self._waiting_events -= events + len(changes)
+        return changes, publishes
+
+    def _decide_all(self, group: RequestGroup, changes: list[Decide], publishes: list[Publish]) -> None:
+        """Decide changes in the order in which they came, then match all events in one call."""
+        for request in changes:
+            try:
+                entered, answer = request.decide(group.next)
+            except WhimbrelError as error:
+                group.answers.append((request.result, error))
+                continue
+            for change in entered:
+                group.changes.append((group.next, change))
+                group.rows.append(entries.encode(change))
+            group.answers.append((request.result, answer))
+        if publishes:
+            self._publishing.publish(group, publishes)
+
+    def _append(self, group: RequestGroup) -> None:
+        with self._folding:
+            self._flight.append(group)
+        if not group.rows:
+            group.durable = True
+            self._finish()
+            return
+        future = self._writer.append_rows(group.rows)
+        self._ids.advance(group.next)
+
+        def done(finished: Any) -> None:
+            error = finished.exception()
+            if error is not None:
+                self._fail(error)
+                return
+            group.durable = True
+            self._finish()
+
+        future.add_done_callback(done)
+
+    def _finish(self) -> None:
+        """Fold and answer the groups at the front that are on disk."""
+        with self._folding:
+            while self._flight and self._flight[0].durable:
+                group = self._flight[0]
+                try:
+                    self._fold(group)
+                except Exception as error:
+                    self._fail(error)
+                    return
+                self._flight.popleft()
+                self._settle(group.answers)
+                self._slots.release()
+
+    def _fail(self, error: Exception) -> None:
+        """Take nothing more, and refuse everything that was not acknowledged."""
+        with self._wake:
+            if self._failure is not None:
+                return
+            self._failure = error
+            waiting = [change.result for change in self._changes] + [publish.result for publish in self._publishes]
+            self._changes.clear()
+            self._publishes.clear()
+            self._wake.notify()
+        waiting += [result for group in list(self._flight) for result, _ in group.answers]
+        reason = Unavailable(f"Expected to store the request, but the broker has failed: {error}")
+        self._on_failure(error)
+        self._settle([(result, reason) for result in waiting])
+        for _ in range(IN_FLIGHT):
+            self._slots.release()

@@ -1,0 +1,187 @@
+"""Run a broker: uvicorn around the application, with limits on connections that it does not have itself.
+
+The process ends with status 0 after SIGTERM or SIGINT, when everything that was taken is on disk and answered, and with
+status 1 when the log fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+import uvloop
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from whimbrel.broker.http.app import application
+from whimbrel.broker.requests.settings import BadSettings, Settings
+from whimbrel.broker.service.broker import Broker
+
+HEADER_SECONDS = 10.0
+"""How long a client may take to send the head of a request."""
+HEADER_BYTES = 32 << 10
+"""The head of a request, at most."""
+STOP_SECONDS = 10.0
+"""How long open requests may take when the broker stops."""
+_SWITCH_SECONDS = 0.001
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """HTTP/1.1 with bounds on the head of a request: a client that sends it slowly, or without end, is cut off."""
+
+    _timer: asyncio.TimerHandle | None = None
+    _head = 0
+
+    def connection_made(self, transport: Any) -> None:
+        """Start the clock."""
+        super().connection_made(transport)
+        self._expect_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Count the bytes of a head that is not whole yet."""
+        super().data_received(data)
+        if self._timer is not None:
+            self._head += len(data)
+            if self._head > HEADER_BYTES:
+                self._cut()
+
+    def on_message_begin(self) -> None:
+        """A head begins."""
+        super().on_message_begin()
+        if self._timer is None:
+            self._expect_head()
+
+    def on_headers_complete(self) -> None:
+        """The head is whole."""
+        self._stop_timer()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the clock."""
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def _expect_head(self) -> None:
+        self._head = 0
+        self._timer = self.loop.call_later(HEADER_SECONDS, self._cut)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _cut(self) -> None:
+        self._stop_timer()
+        if not self.transport.is_closing():
+            self.transport.write(b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+            self.transport.close()
+
+
+def serve(settings: Settings, started: Callable[[str], None] | None = None) -> int:
+    """Serve until a signal comes. `started` gets the address. Returns the exit status."""
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    _allow_connections(settings.connections)
+    listener = _listen(settings)
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(_serve(settings, listener, started))
+    finally:
+        listener.close()
+
+
+async def _serve(settings: Settings, listener: socket.socket, started: Callable[[str], None] | None) -> int:
+    server: uvicorn.Server | None = None
+
+    def fail(error: Exception) -> None:
+        logging.getLogger("whimbrel.broker").critical("stopping: %s", error)
+        if server is not None:
+            server.should_exit = True
+            server.force_exit = True
+
+    broker = Broker(settings, fail)
+    async with broker:
+        if broker.needs_tokens and not broker.tokens:
+            raise BadSettings(
+                f"Expected tokens before the broker listens on {settings.host}: run `whimbrel token create`, or use"
+                " --host 127.0.0.1"
+            )
+        config = uvicorn.Config(
+            application(broker),
+            http=GuardedProtocol,
+            ws="websockets-sansio",
+            ws_max_size=64 << 10,
+            ws_per_message_deflate=False,
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            timeout_graceful_shutdown=int(STOP_SECONDS),
+            ssl_certfile=settings.tls_certificate,
+            ssl_keyfile=settings.tls_key,
+        )
+        server = StoppingServer(config, broker)
+        if started is not None:
+            scheme = "https" if settings.tls_certificate else "http"
+            host, port = listener.getsockname()[:2]
+            started(f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
+        await server.serve([listener])
+    return 0 if broker.failure is None else 1
+
+
+class StoppingServer(uvicorn.Server):
+    """Closes streams when it stops, so that they do not hold it up."""
+
+    def __init__(self, config: uvicorn.Config, broker: Broker) -> None:
+        super().__init__(config)
+        self._broker = broker
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop at a signal, and do not raise it again afterwards: there is a broker to close."""
+        loop = asyncio.get_running_loop()
+        signals = (signal.SIGTERM, signal.SIGINT)
+        for number in signals:
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        try:
+            yield
+        finally:
+            for number in signals:
+                loop.remove_signal_handler(number)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop to listen, end streams, and wait for open requests."""
+        self._broker.hub.close_all("stopping")
+        await super().shutdown(sockets)
+
+
+def _allow_connections(connections: int) -> None:
+    """Raise the limit of open files as far as the system lets us, if it is lower than what connections need."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + 1_000
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+
+
+def _listen(settings: Settings) -> socket.socket:
+    """The socket to listen on; port 0 picks a free one."""
+    if not 0 <= settings.port < 65536:
+        raise BadSettings(f"Expected a port from 0 to 65535, but got {settings.port}")
+    kind = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(kind, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.host, settings.port))
+    except OSError as error:
+        listener.close()
+        raise BadSettings(f"Expected to listen on {settings.host}:{settings.port}, but: {error.strerror}") from None
+    listener.listen(2048)
+    return listener

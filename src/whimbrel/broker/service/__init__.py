@@ -1,0 +1,1 @@
+"""The broker itself, on the log, the store, the lists and the sequencer."""

@@ -1,0 +1,69 @@
+"""What Prometheus is told. Counts of the broker are read when it asks; nothing is labelled by subscription."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from time import monotonic
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from whimbrel.broker.service.broker import Broker
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+
+
+class Metrics:
+    """The metrics of one broker, in a registry of their own."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._registry = CollectorRegistry()
+        self.publish_seconds = Histogram(
+            "whimbrel_publish_seconds",
+            "From a request's body to its answer, everything on disk.",
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        self.delivered = Counter(
+            "whimbrel_delivered_messages", "Messages sent to subscribers.", ["protocol"], registry=self._registry
+        )
+        self._registry.register(_BrokerCollector(broker))
+
+    def render(self) -> bytes:
+        """The text that a scrape gets."""
+        return generate_latest(self._registry)
+
+
+class _BrokerCollector(Collector):
+    """Reads the broker's own counts."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def collect(self) -> Iterable[Metric]:
+        """The present counts."""
+        broker = self._broker
+        counts = broker.hub.counts()
+        waiting_events, waiting_bytes = broker.waiting
+        counters = {
+            "whimbrel_published_events": ("Events that are on disk since the start.", broker.published),
+            "whimbrel_refused_events": ("Events that were refused since the start.", broker.refused),
+            "whimbrel_dropped_messages": ("Messages that slow ephemeral consumers lost.", counts["dropped"]),
+        }
+        gauges: dict[str, tuple[str, float]] = {
+            "whimbrel_log_end_offset": ("The offset behind the last entry.", broker.end),
+            "whimbrel_subscriptions": ("Subscriptions in the index, ephemeral ones included.", len(broker.index)),
+            "whimbrel_index_segments": ("Segments that a match searches.", broker.index.segments),
+            "whimbrel_queue_events": ("Events that wait for the sequencer.", waiting_events),
+            "whimbrel_queue_bytes": ("Bytes of events that wait for the sequencer.", waiting_bytes),
+            "whimbrel_streams": ("Open streams.", counts["streams"]),
+            "whimbrel_outbox_messages": ("Messages that wait for consumers.", counts["waiting_messages"]),
+            "whimbrel_outbox_bytes": ("Bytes of messages that wait for consumers.", counts["waiting_bytes"]),
+            "whimbrel_uptime_seconds": ("Seconds since the start.", monotonic() - broker.started),
+        }
+        for name, (text, count) in counters.items():
+            yield CounterMetricFamily(name, text, value=count)
+        for name, (text, value) in gauges.items():
+            yield GaugeMetricFamily(name, text, value=value)

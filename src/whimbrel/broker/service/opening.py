@@ -1,0 +1,148 @@
+"""Open a data directory: the log, and every fold over it brought up to the end of the log.
+
+log/            the truth
+broker.sqlite   subscriptions, tokens, cursors, dead letters
+index/          the saved index, a cache
+matches/, ids/  sorted lists of matches and of event ids, derived
+history/        early matches of subscriptions that start before their creation, derived
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from whimbrel.broker.delivery.history import History
+from whimbrel.broker.lists import RunSet
+from whimbrel.broker.lists.event_ids import EventIds
+from whimbrel.broker.requests import entries
+from whimbrel.broker.requests.entries import EVENT, Change, TenantEvents
+from whimbrel.broker.requests.rules import Rules
+from whimbrel.broker.store import SqliteStore
+from whimbrel.engine.index import Index
+from whimbrel.log import LogReader, LogWriter
+from whimbrel.log.match_list import decode_all
+from whimbrel.log.reader import Row
+from whimbrel.model.schema import Schema
+from whimbrel.storage.errors import SavedIndexError
+
+_PAGE = 16_384
+
+
+class _Names(msgspec.Struct, gc=False):
+    source: str
+    id: str
+
+
+_names = msgspec.json.Decoder(_Names)
+
+
+@dataclass
+class Opened:
+    """What a broker works with."""
+
+    directory: Path
+    writer: LogWriter
+    reader: LogReader
+    store: SqliteStore
+    lists: RunSet
+    ids: EventIds
+    index: Index
+    constrained: dict[int, Rules]
+    history: History
+
+    def close(self) -> None:
+        """Close everything; the log first, so that nothing new comes."""
+        self.writer.close()
+        self.store.close()
+        self.reader.close()
+
+
+def open_directory(directory: Path, timestamps: Iterable[str] = (), schema: Schema | None = None) -> Opened:
+    """Open or create a broker's data. Costs what came after the last seal of the lists, not the log."""
+    directory.mkdir(parents=True, exist_ok=True)
+    writer = LogWriter(directory / "log")
+    with contextlib.ExitStack() as on_error:
+        on_error.callback(writer.close)
+        reader = LogReader(directory / "log")
+        on_error.callback(reader.close)
+        store = SqliteStore(directory / "broker.sqlite", reader.id)
+        on_error.callback(store.close)
+        lists = RunSet(directory / "matches", reader.end)
+        ids = EventIds(directory / "ids", reader)
+        _catch_up(reader, store, lists, ids)
+        index = _open_index(directory / "index", reader.id, store, timestamps, schema)
+        constrained = {number: msgspec.json.decode(rules) for number, rules in store.constrained()}
+        history = History(directory / "history", reader, index.timestamps, schema)
+        on_error.pop_all()
+    return Opened(directory, writer, reader, store, lists, ids, index, constrained, history)
+
+
+def _catch_up(reader: LogReader, store: SqliteStore, lists: RunSet, ids: EventIds) -> None:
+    """Apply the entries that some fold has not seen yet."""
+    start = max(min(store.stamp, lists.end, ids.sealed), reader.floor)
+    tenant, left = "", 0
+    for chunk in reader.chunks(start):
+        changes: list[tuple[int, Change]] = []
+        for offset, _, kind, payload, _ in chunk:
+            if kind == EVENT:
+                if offset >= ids.sealed:
+                    names = _names.decode(payload)
+                    ids.remember({ids.digest(tenant if left else "", names.source, names.id): offset})
+                left = max(0, left - 1)
+                continue
+            entry = entries.decode(kind, payload)
+            if isinstance(entry, TenantEvents):
+                tenant, left = entry.tenant, entry.events
+            elif offset >= store.stamp:
+                changes.append((offset, entry))
+        end = chunk[-1][0] + 1
+        if end > lists.end:
+            _add_matches(lists, [row for row in chunk if row[0] >= lists.end], end)
+        if not left:  # a sealed range must not start between a TenantEvents and its events
+            ids.advance(end)
+        if end > store.stamp:
+            store.apply(changes, end)
+    lists.merge()
+    ids.seal(reader.end)
+
+
+def _add_matches(lists: RunSet, rows: list[Row], end: int) -> None:
+    offsets, numbers = decode_all([row[4] or b"" for row in rows])
+    lists.add(end, numbers, np.repeat(np.array([row[0] for row in rows], np.int64), np.diff(offsets)))
+
+
+def _open_index(path: Path, log_id: str, store: SqliteStore, timestamps: Iterable[str], schema: Schema | None) -> Index:
+    """The saved index with what changed since, or a new one of all subscriptions."""
+    try:
+        index = Index.open(path, verify=False, timestamps=timestamps)
+        saved = index.facts.get("offset")
+        is_ours = index.facts.get("log") == log_id and index.schema == schema
+        if is_ours and isinstance(saved, int) and saved <= store.stamp:
+            new, ended = store.changed_since(saved)
+            # Beyond the offset it may hold what never reached the disk; below zero are ephemeral subscriptions.
+            doubtful = [id for id in index if isinstance(id, int) and not 0 <= id < saved]
+            for number in {*ended, *doubtful}:
+                if number in index:
+                    index.remove(number)
+            _add_all(index, new)
+            return index
+    except SavedIndexError:
+        shutil.rmtree(path, ignore_errors=True)
+    index = Index(timestamps, schema)
+    _add_all(index, store.live_filters())
+    return index
+
+
+def _add_all(index: Index, filters: Iterable[tuple[int, str, str]]) -> None:
+    by_dialect: dict[str, list[tuple[int, str]]] = {}
+    for number, text, dialect in filters:
+        by_dialect.setdefault(dialect, []).append((number, text))
+    for dialect, pairs in by_dialect.items():
+        index.add_many(pairs, dialect)

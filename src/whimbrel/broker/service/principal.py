@@ -1,0 +1,79 @@
+"""Who makes a request: a token's name, what it may do, and the rules that constrain what it sees and publishes."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from types import MappingProxyType
+from typing import NamedTuple
+
+import msgspec
+
+from whimbrel.broker.requests.errors import Forbidden, Unauthorized, Unprocessable
+from whimbrel.broker.requests.rules import Rules
+from whimbrel.broker.store import Token
+
+SCOPES = ("publish", "subscribe", "admin")
+_PREFIX = "whb"
+
+
+class Principal(NamedTuple):
+    """A caller. The scope `admin` contains the others."""
+
+    name: str
+    scopes: frozenset[str]
+    tenant: str = ""
+    rules: Rules = MappingProxyType({})
+
+    def require(self, scope: str) -> None:
+        """Forbidden without the scope."""
+        if scope not in self.scopes and "admin" not in self.scopes:
+            raise Forbidden(f"Expected a token with the scope {scope}, but {self.name!r} has not")
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether it may see what belongs to others."""
+        return "admin" in self.scopes and not self.rules
+
+
+ANYBODY = Principal("anonymous", frozenset(SCOPES))
+"""The caller of a broker on loopback that has no tokens."""
+
+
+def new_secret(name: str) -> tuple[str, str]:
+    """A new token for a name, as its holder sends it, and the digest to store."""
+    secret = secrets.token_urlsafe(32)
+    return f"{_PREFIX}.{name}.{secret}", digest_of(secret)
+
+
+def digest_of(secret: str) -> str:
+    """The digest of a secret. The secret has 256 random bits, so a plain digest cannot be turned back."""
+    return sha256(secret.encode()).hexdigest()
+
+
+def authenticate(token: str, tokens: Mapping[str, Token]) -> Principal:
+    """The principal of a token; Unauthorized if it is not known. Comparisons take the same time for all secrets."""
+    prefix, _, rest = token.partition(".")
+    name, _, secret = rest.rpartition(".")
+    stored = tokens.get(name) if prefix == _PREFIX else None
+    expected = stored.digest if stored is not None else digest_of("")
+    if not hmac.compare_digest(digest_of(secret), expected) or stored is None:
+        raise Unauthorized("Expected a token that is known here")
+    return principal_of(stored)
+
+
+def principal_of(token: Token) -> Principal:
+    """The rights of a stored token."""
+    return Principal(token.name, frozenset(token.scopes.split()), token.tenant, msgspec.json.decode(token.rules))
+
+
+def check_scopes(scopes: Iterable[str]) -> list[str]:
+    """The scopes, sorted; Unprocessable for one that does not exist."""
+    chosen = sorted(set(scopes))
+    unknown = [scope for scope in chosen if scope not in SCOPES]
+    if unknown or not chosen:
+        found = ", ".join(unknown) or "none"
+        raise Unprocessable(f"Expected scopes of {', '.join(SCOPES)}, but got {found[:80]}", "invalid-token")
+    return chosen

@@ -1,0 +1,130 @@
+"""The subscriptions as the sequencer sees them: those in the store, and changes that are not on disk yet."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import msgspec
+
+from whimbrel.broker.delivery.history import History
+from whimbrel.broker.requests.entries import Change, SubscriptionEnd, SubscriptionPut
+from whimbrel.broker.requests.errors import BrokerError, Conflict, NotFound, Unprocessable
+from whimbrel.broker.requests.subscriptions import SubscriptionRequest, entry_of, filter_of
+from whimbrel.broker.sequencing.publishing import LiveIndex
+from whimbrel.broker.service.principal import Principal
+from whimbrel.broker.store import Store, StoredSubscription
+from whimbrel.engine.intake.subscriptions import BadSubscriptions
+
+
+class Registry:
+    """Admits and ends versions of subscriptions. All methods but `folded` run in the sequencer.
+
+    What is admitted here must be appended to the log at the number that it was given.
+    """
+
+    def __init__(self, live: LiveIndex, store: Store, history: History) -> None:
+        self._live = live
+        self._store = store
+        self._history = history
+        # Changes that the store has not seen yet: the offset and the new version, None for an end.
+        self._pending: dict[str, tuple[int, StoredSubscription | None]] = {}
+
+    def held(self, id: str, principal: Principal) -> StoredSubscription:
+        """The newest version, also if it is not in the store yet."""
+        pending = self._pending.get(id)
+        held = self._store.subscription(id) if pending is None else pending[1]
+        if held is None or not (principal.sees_all or held.owner == principal.name):
+            raise NotFound(f"Expected the id of a subscription, but {id[:80]!r} is none")
+        return held
+
+    def owned(self, name: str) -> list[StoredSubscription]:
+        """All subscriptions of a token, also those that the store has not seen yet."""
+        pending = dict(self._pending)
+        held = {one.id: one for one in self._store.subscriptions("", 1 << 62, name)}
+        for id, (_, newest) in pending.items():
+            held.pop(id, None)
+            if newest is not None and newest.owner == name:
+                held[id] = newest
+        return list(held.values())
+
+    def admit(self, number: int, first: int, entry: SubscriptionPut) -> StoredSubscription:
+        """Make a version known to the index, or raise; then it must be appended at that number."""
+        self._live.add(number, entry.text, entry.dialect, entry.rules)
+        made = _stored(number, first, entry)
+        self._pending[entry.id] = number, made
+        return made
+
+    def admit_many(
+        self, offset: int, asked: list[SubscriptionPut | BrokerError], given: set[str]
+    ) -> tuple[list[Change], list[StoredSubscription | BrokerError]]:
+        """Make all good ones of many known to the index. Ids that were `given` may be there already."""
+        good: list[int] = []
+        seen: set[str] = set()
+        for place, entry in enumerate(asked):
+            if isinstance(entry, SubscriptionPut):
+                taken = entry.id in given and (
+                    entry.id in seen or entry.id in self._pending or self._store.subscription(entry.id) is not None
+                )
+                if taken:
+                    asked[place] = Conflict(f"Expected a new id, but there is a subscription {entry.id!r}")
+                else:
+                    good.append(place)
+                    seen.add(entry.id)
+        puts = {place: cast("SubscriptionPut", asked[place]) for place in good}
+        if puts:
+            numbered = [(offset + at, put.text) for at, put in enumerate(puts.values())]
+            try:
+                self._live.index.add_many(numbered)
+            except BadSubscriptions as bad:
+                refused = {good[row]: Unprocessable(str(error), "invalid-filter") for row, error in bad.errors}
+                return self.admit_many(offset, [refused.get(at, entry) for at, entry in enumerate(asked)], given)
+        results: list[StoredSubscription | BrokerError] = []
+        changes: list[Change] = []
+        for place, entry in enumerate(asked):
+            put = puts.get(place)
+            if put is None:
+                results.append(cast("BrokerError", entry))
+                continue
+            number = offset + len(changes)
+            self._live.constrain(number, put.rules)
+            made = _stored(number, number, put)
+            self._pending[put.id] = number, made
+            changes.append(put)
+            results.append(made)
+        return changes, results
+
+    def rebuild(self, number: int, held: StoredSubscription, rules: dict[str, Any]) -> SubscriptionPut:
+        """A subscription's next version, under other rules of its token."""
+        request = msgspec.json.decode(held.spec, type=SubscriptionRequest)
+        put = entry_of(
+            msgspec.structs.replace(request, expires=None),
+            held.spec,
+            held.id,
+            held.owner,
+            filter_of(request, rules, self._live.index.schema),
+            rules,
+            0,
+        )
+        put = msgspec.structs.replace(put, created=held.created, start=held.start, expires=held.expires)
+        self.admit(number, held.first, put)
+        self._live.remove(held.number)
+        return put
+
+    def end(self, offset: int, held: StoredSubscription) -> None:
+        """A subscription ends at an offset."""
+        self._live.remove(held.number)
+        self._pending[held.id] = offset, None
+        self._history.forget(held.first)
+
+    def folded(self, offset: int, change: SubscriptionPut | SubscriptionEnd) -> None:
+        """The store has seen a change."""
+        pending = self._pending.get(change.id)
+        if pending is not None and pending[0] <= offset:
+            del self._pending[change.id]
+
+
+def _stored(number: int, first: int, put: SubscriptionPut) -> StoredSubscription:
+    return StoredSubscription(
+        put.id, number, first, put.owner, put.text, put.dialect, bytes(put.spec), put.protocol, put.created, put.start,
+        put.expires, msgspec.json.encode(put.rules).decode(),
+    )  # fmt: skip

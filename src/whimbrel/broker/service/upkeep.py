@@ -1,0 +1,123 @@
+"""Upkeep: a thread that merges lists, saves the index, moves the store's stamp, and ends expired subscriptions."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable
+from time import monotonic, time_ns
+
+from whimbrel.broker.requests.entries import Change, SubscriptionEnd
+from whimbrel.broker.requests.errors import NotFound, Unavailable
+from whimbrel.broker.sequencing.group import Decide
+from whimbrel.broker.sequencing.publishing import LiveIndex
+from whimbrel.broker.service.opening import Opened
+from whimbrel.broker.service.principal import Principal
+from whimbrel.broker.service.registry import Registry
+
+SAVE_CHANGES = 20_000
+"""Changes of subscriptions after which the index is saved, if that is at least half of it: then all saves together cost
+about as much as the last one. Those that came since are replayed at a start."""
+QUIET_SECONDS = 5.0
+"""The index is also saved when nothing has changed for so long."""
+STAMP_SECONDS = 5.0
+"""How often the store is told how far it has seen the log, when only events come."""
+_ROUND_SECONDS = 0.25
+
+logger = logging.getLogger("whimbrel.broker")
+
+
+class Upkeep:
+    """Keeps a broker's derived state in order. A failure stops the broker: `fail` is told."""
+
+    def __init__(
+        self,
+        opened: Opened,
+        live: LiveIndex,
+        registry: Registry,
+        submit: Callable[[Decide], None],
+        fail: Callable[[Exception], None],
+    ) -> None:
+        self.end = opened.writer.end
+        """The entries below are folded; set by the broker."""
+        self.changes = 0
+        """Changes since the index was saved; counted by the broker."""
+        self._opened = opened
+        self._live = live
+        self._registry = registry
+        self._submit = submit
+        self._fail = fail
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="whimbrel-upkeep", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def finish(self) -> None:
+        """Write everything, so that the next start has nothing to read from the log. All entries must be folded."""
+        self._opened.store.apply([], self.end)
+        self._opened.lists.flush()
+        self._opened.ids.close()
+        if self.changes:
+            self._save_index()
+
+    def _run(self) -> None:
+        stamped = quiet = monotonic()
+        changes = 0
+        while not self._stopping.wait(_ROUND_SECONDS):
+            try:
+                if self._opened.lists.needs_merge():
+                    self._opened.lists.merge()
+                self._opened.ids.seal(self.end)
+                if monotonic() > stamped + STAMP_SECONDS and self._opened.store.stamp < self.end:
+                    self._opened.store.apply([], self.end)
+                    stamped = monotonic()
+                quiet = quiet if self.changes == changes else monotonic()
+                changes = self.changes
+                is_quiet = changes > 0 and monotonic() > quiet + QUIET_SECONDS
+                if is_quiet or changes >= max(SAVE_CHANGES, len(self._live.index) // 2):
+                    self._save_index()
+                    changes = 0
+                self._expire()
+            except Exception as error:
+                self._fail(error)
+                return
+
+    def _save_index(self) -> None:
+        """Save the index with an offset that it has surely applied; what came later is applied again at a start."""
+        offset, self.changes = self.end, 0
+        facts = {"log": self._opened.reader.id, "offset": offset}
+        self._live.index.save(self._opened.directory / "index", facts)
+
+    def _expire(self) -> None:
+        for id in self._opened.store.expired(time_ns() // 1000, 1000):
+            held = self._opened.store.subscription(id)
+            if held is not None:
+                owner = Principal(held.owner, frozenset())
+
+                def decide(offset: int, id: str = id, owner: Principal = owner) -> tuple[list[Change], object]:
+                    self._registry.end(offset, self._registry.held(id, owner))
+                    return [SubscriptionEnd(id, "expired")], None
+
+                with contextlib.suppress(Unavailable):  # it is tried again
+                    self._submit(Decide(decide, Nobody()))
+
+
+class Nobody:
+    """A result that nobody waits for."""
+
+    def set_result(self, result: object, /) -> None:
+        """Ignore it."""
+
+    def set_exception(self, exception: BaseException, /) -> None:
+        """Say it in the log."""
+        if not isinstance(exception, NotFound):
+            logger.warning("a change was refused: %s", exception)

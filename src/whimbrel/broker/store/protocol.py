@@ -1,0 +1,123 @@
+"""The role of a store. Subscriptions and tokens are folds over the log, stamped with the offset that was applied;
+cursors and dead letters live here alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+from whimbrel.broker.requests.entries import Change
+
+
+class Cursor(NamedTuple):
+    """A place behind a message: `part` of the entry at `offset`. Written `offset` or `offset.n`.
+
+    An event is one message, part 0. A bare offset stands behind all messages of the entry.
+    """
+
+    offset: int
+    part: int | None = None
+
+    def __str__(self) -> str:
+        return str(self.offset) if self.part is None else f"{self.offset}.{self.part}"
+
+    @classmethod
+    def parse(cls, text: str) -> Cursor:
+        """ValueError unless the text is a cursor. `-1` stands before the first entry."""
+        offset, dot, part = text.partition(".")
+        if not (offset == "-1" or (offset.isascii() and offset.isdigit() and len(offset) < 19)):
+            raise ValueError(f"Expected a cursor such as 17 or 17.0, but got {text[:40]!r}")
+        if dot and not (part.isascii() and part.isdigit() and len(part) < 10):
+            raise ValueError(f"Expected a cursor such as 17 or 17.0, but got {text[:40]!r}")
+        return cls(int(offset), int(part) if dot else None)
+
+
+class StoredSubscription(NamedTuple):
+    """The newest version of a subscription that has not ended. Its fields are those of `SubscriptionPut`."""
+
+    id: str
+    number: int
+    first: int  # the number of its first version
+    owner: str
+    text: str
+    dialect: str
+    spec: bytes
+    protocol: str
+    created: int
+    start: int | None
+    expires: int | None
+    rules: str  # a JSON object
+
+
+class Token(NamedTuple):
+    """A token without its secret. `rules` is a JSON object, `scopes` are names with spaces between."""
+
+    name: str
+    digest: str
+    scopes: str
+    tenant: str
+    rules: str
+
+
+class DeadLetter(NamedTuple):
+    """An event that was refused, and why. `owner` is the principal that published it."""
+
+    number: int
+    time: int
+    owner: str
+    reason: str
+    event: bytes
+
+
+class Store(Protocol):
+    """What every store does. All methods may be called from any thread."""
+
+    @property
+    def stamp(self) -> int:
+        """Every entry below this offset has been applied."""
+
+    def apply(self, changes: Sequence[tuple[int, Change]], stamp: int) -> None:
+        """Apply entries and set the stamp, in one transaction. Applying them again changes nothing."""
+
+    def subscription(self, id: str) -> StoredSubscription | None:
+        """The subscription of that id; None if there is none or it has ended."""
+
+    def subscriptions(self, after: str, limit: int, owner: str | None = None) -> list[StoredSubscription]:
+        """A page of subscriptions with ids above `after`, in the order of their ids."""
+
+    def count_subscriptions(self, owner: str | None = None) -> int:
+        """How many there are, of one owner or of all."""
+
+    def versions(self, id: str) -> list[tuple[int, int | None]]:
+        """The (number, until) pairs of a subscription, oldest first; `until` is None for the newest."""
+
+    def live_filters(self) -> Iterable[tuple[int, str, str]]:
+        """The (number, text, dialect) of every subscription, in the order of numbers."""
+
+    def changed_since(self, offset: int) -> tuple[list[tuple[int, str, str]], list[int]]:
+        """What an index saved at `offset` lacks: (number, text, dialect) of new versions, and numbers that ended."""
+
+    def constrained(self) -> Iterable[tuple[int, str]]:
+        """The (number, rules) of every subscription with rules."""
+
+    def expired(self, time: int, limit: int) -> list[str]:
+        """The ids of subscriptions whose expiry is not after `time`."""
+
+    def cursor(self, id: str) -> Cursor | None:
+        """The acknowledged cursor of a subscription."""
+
+    def acknowledge(self, id: str, cursor: Cursor) -> Cursor:
+        """Move the cursor forward, never back, and return where it is."""
+
+    def tokens(self) -> list[Token]:
+        """All tokens."""
+
+    def bury(self, letters: Sequence[DeadLetter], keep: int) -> None:
+        """Keep refused events (their numbers are ignored); the oldest go when there are more than `keep`."""
+
+    def dead_letters(self, after: int, limit: int, owner: str | None = None) -> list[DeadLetter]:
+        """A page of refused events with numbers above `after`."""
+
+    def close(self) -> None:
+        """Close it; no call may follow."""

@@ -1,0 +1,253 @@
+"""The store in one SQLite file in WAL mode, `broker.sqlite`.
+
+What comes from the log can be applied again, so transactions are not synced one by one: after a loss of power the stamp
+is lower and the entries above it are applied again. Cursors may then be a little older, which repeats deliveries.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from whimbrel.broker.requests.entries import Change, SubscriptionEnd, SubscriptionPut, TokenPut
+from whimbrel.broker.store.protocol import Cursor, DeadLetter, StoredSubscription, Token
+from whimbrel.model.errors import WhimbrelError
+
+FORMAT_VERSION = 1
+_APPLICATION_ID = 0x57484D42  # "WHMB"
+_SCHEMA = """
+CREATE TABLE fold (one INTEGER PRIMARY KEY CHECK (one = 1), log TEXT NOT NULL, stamp INTEGER NOT NULL);
+CREATE TABLE subscription (id TEXT PRIMARY KEY, number INTEGER NOT NULL, first INTEGER NOT NULL, owner TEXT NOT NULL,
+  text TEXT NOT NULL, dialect TEXT NOT NULL, spec BLOB NOT NULL, protocol TEXT NOT NULL, created INTEGER NOT NULL,
+  start INTEGER, expires INTEGER, rules TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX subscription_owner ON subscription (owner, id);
+CREATE INDEX subscription_rules ON subscription (number) WHERE rules != '{}';
+CREATE INDEX subscription_expires ON subscription (expires) WHERE expires IS NOT NULL;
+CREATE TABLE version (number INTEGER PRIMARY KEY, id TEXT NOT NULL, until INTEGER);
+CREATE INDEX version_id ON version (id, number);
+CREATE INDEX version_until ON version (until) WHERE until IS NOT NULL;
+CREATE TABLE cursor (id TEXT PRIMARY KEY, offset INTEGER NOT NULL, part INTEGER) WITHOUT ROWID;
+CREATE TABLE token (name TEXT PRIMARY KEY, digest TEXT NOT NULL, scopes TEXT NOT NULL, tenant TEXT NOT NULL,
+  rules TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE dead_letter (number INTEGER PRIMARY KEY AUTOINCREMENT, time INTEGER NOT NULL, owner TEXT NOT NULL,
+  reason TEXT NOT NULL, event BLOB NOT NULL);
+"""
+_FIELDS = "id, number, first, owner, text, dialect, spec, protocol, created, start, expires, rules"
+
+
+class StoreError(WhimbrelError):
+    """The store cannot be used; `path` is its file."""
+
+    def __init__(self, path: Path, sentence: str) -> None:
+        self.path = str(path)
+        super().__init__(f"{sentence} - at {path}")
+
+
+class SqliteStore:
+    """A `Store` in a file. One connection writes and one reads, each under its lock; reads do not wait for writes."""
+
+    def __init__(self, path: Path, log_id: str) -> None:
+        self._path = path
+        try:
+            self._writer = self._connect("rwc")
+            self._prepare(log_id)
+            self._reader = self._connect("ro")
+            self._stamp = int(self._writer.execute("SELECT stamp FROM fold").fetchone()[0])
+        except sqlite3.Error as error:
+            raise StoreError(path, f"Expected a store of the broker, but SQLite says: {error}") from error
+        self._writing = threading.Lock()
+        self._reading = threading.Lock()
+
+    @property
+    def stamp(self) -> int:
+        """Every entry below this offset has been applied."""
+        return self._stamp
+
+    def apply(self, changes: Sequence[tuple[int, Change]], stamp: int) -> None:
+        """Apply entries and set the stamp, in one transaction. Applying them again changes nothing."""
+        with self._transaction() as connection:
+            for offset, change in changes:
+                _apply(connection, offset, change)
+            connection.execute("UPDATE fold SET stamp = max(stamp, ?)", (stamp,))
+        self._stamp = max(self._stamp, stamp)
+
+    def subscription(self, id: str) -> StoredSubscription | None:
+        """The subscription of that id; None if there is none or it has ended."""
+        found = self._rows(f"SELECT {_FIELDS} FROM subscription WHERE id = ?", (id,))
+        return StoredSubscription(*found[0]) if found else None
+
+    def subscriptions(self, after: str, limit: int, owner: str | None = None) -> list[StoredSubscription]:
+        """A page of subscriptions with ids above `after`, in the order of their ids."""
+        where, values = ("", (after, limit)) if owner is None else ("AND owner = ?", (after, owner, limit))
+        rows = self._rows(f"SELECT {_FIELDS} FROM subscription WHERE id > ? {where} ORDER BY id LIMIT ?", values)
+        return [StoredSubscription(*row) for row in rows]
+
+    def count_subscriptions(self, owner: str | None = None) -> int:
+        """How many there are, of one owner or of all."""
+        if owner is None:
+            return int(self._rows("SELECT count(*) FROM subscription")[0][0])
+        return int(self._rows("SELECT count(*) FROM subscription WHERE owner = ?", (owner,))[0][0])
+
+    def versions(self, id: str) -> list[tuple[int, int | None]]:
+        """The (number, until) pairs of a subscription, oldest first; `until` is None for the newest."""
+        return self._rows("SELECT number, until FROM version WHERE id = ? ORDER BY number", (id,))
+
+    def live_filters(self) -> Iterable[tuple[int, str, str]]:
+        """The (number, text, dialect) of every subscription, in the order of numbers."""
+        return self._rows("SELECT number, text, dialect FROM subscription ORDER BY number")
+
+    def changed_since(self, offset: int) -> tuple[list[tuple[int, str, str]], list[int]]:
+        """What an index saved at `offset` lacks: (number, text, dialect) of new versions, and numbers that ended."""
+        new = self._rows(
+            "SELECT s.number, s.text, s.dialect FROM version v JOIN subscription s USING (number)"
+            " WHERE v.number >= ? ORDER BY v.number",
+            (offset,),
+        )
+        ended = self._rows("SELECT number FROM version WHERE until >= ?", (offset,))
+        return new, [number for (number,) in ended]
+
+    def constrained(self) -> Iterable[tuple[int, str]]:
+        """The (number, rules) of every subscription with rules."""
+        return self._rows("SELECT number, rules FROM subscription WHERE rules != '{}'")
+
+    def expired(self, time: int, limit: int) -> list[str]:
+        """The ids of subscriptions whose expiry is not after `time`."""
+        rows = self._rows("SELECT id FROM subscription WHERE expires <= ? ORDER BY expires LIMIT ?", (time, limit))
+        return [id for (id,) in rows]
+
+    def cursor(self, id: str) -> Cursor | None:
+        """The acknowledged cursor of a subscription."""
+        found = self._rows("SELECT offset, part FROM cursor WHERE id = ?", (id,))
+        return Cursor(*found[0]) if found else None
+
+    def acknowledge(self, id: str, cursor: Cursor) -> Cursor:
+        """Move the cursor forward, never back, and return where it is."""
+        with self._transaction() as connection:
+            found = connection.execute("SELECT offset, part FROM cursor WHERE id = ?", (id,)).fetchone()
+            held = None if found is None else Cursor(*found)
+            if held is not None and _behind(held) >= _behind(cursor):
+                return held
+            connection.execute("INSERT OR REPLACE INTO cursor VALUES (?, ?, ?)", (id, *cursor))
+        return cursor
+
+    def tokens(self) -> list[Token]:
+        """All tokens."""
+        return [
+            Token(*row) for row in self._rows("SELECT name, digest, scopes, tenant, rules FROM token ORDER BY name")
+        ]
+
+    def bury(self, letters: Sequence[DeadLetter], keep: int) -> None:
+        """Keep refused events (their numbers are ignored); the oldest go when there are more than `keep`."""
+        with self._transaction() as connection:
+            connection.executemany(
+                "INSERT INTO dead_letter (time, owner, reason, event) VALUES (?, ?, ?, ?)",
+                [letter[1:] for letter in letters],
+            )
+            connection.execute(
+                "DELETE FROM dead_letter WHERE number <= (SELECT max(number) FROM dead_letter) - ?", (keep,)
+            )
+
+    def dead_letters(self, after: int, limit: int, owner: str | None = None) -> list[DeadLetter]:
+        """A page of refused events with numbers above `after`."""
+        where, values = ("", (after, limit)) if owner is None else ("AND owner = ?", (after, owner, limit))
+        rows = self._rows(
+            f"SELECT number, time, owner, reason, event FROM dead_letter WHERE number > ? {where}"
+            " ORDER BY number LIMIT ?",
+            values,
+        )
+        return [DeadLetter(*row) for row in rows]
+
+    def close(self) -> None:
+        """Close it; no call may follow."""
+        with self._reading:
+            self._reader.close()
+        with self._writing:
+            self._writer.close()
+
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        uri = f"{self._path.absolute().as_uri()}?mode={mode}"
+        connection = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA synchronous = NORMAL")
+        return connection
+
+    def _prepare(self, log_id: str) -> None:
+        """Create the tables in an empty file. A store of another log is refused: its stamp means nothing here."""
+        self._writer.execute("PRAGMA journal_mode = WAL")
+        (application,) = self._writer.execute("PRAGMA application_id").fetchone()
+        (version,) = self._writer.execute("PRAGMA user_version").fetchone()
+        if (application, version) == (0, 0):
+            self._writer.executescript(
+                f"BEGIN; PRAGMA application_id = {_APPLICATION_ID}; PRAGMA user_version = {FORMAT_VERSION}; {_SCHEMA}"
+                f" INSERT INTO fold VALUES (1, '{log_id}', 0); COMMIT;"
+            )
+        elif application != _APPLICATION_ID:
+            raise StoreError(self._path, "Expected a store of the broker, but got a database of another application")
+        elif version > FORMAT_VERSION:
+            raise StoreError(self._path, f"Expected a store of format {FORMAT_VERSION} or older, but got {version}")
+        (found,) = self._writer.execute("SELECT log FROM fold").fetchone()
+        if found != log_id:
+            raise StoreError(self._path, f"Expected the store of log {log_id}, but it belongs to log {found}")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._writing:
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._writer
+            except BaseException:
+                self._writer.execute("ROLLBACK")
+                raise
+            self._writer.execute("COMMIT")
+
+    def _rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple]:  # type: ignore[type-arg]
+        with self._reading:
+            return self._reader.execute(statement, values).fetchall()
+
+
+def _behind(cursor: Cursor) -> tuple[int, float]:
+    """Cursors in their order: a bare offset stands behind all messages of its entry."""
+    return cursor.offset, float("inf") if cursor.part is None else cursor.part
+
+
+def _apply(connection: sqlite3.Connection, offset: int, change: Change) -> None:
+    if isinstance(change, SubscriptionPut):
+        _put(connection, offset, change)
+    elif isinstance(change, SubscriptionEnd):
+        connection.execute(
+            "UPDATE version SET until = ? WHERE id = ? AND number < ? AND until IS NULL", (offset, change.id, offset)
+        )
+        connection.execute("DELETE FROM subscription WHERE id = ? AND number < ?", (change.id, offset))
+        connection.execute(
+            "DELETE FROM cursor WHERE id = ? AND id NOT IN (SELECT id FROM subscription WHERE id = ?)",
+            (change.id, change.id),
+        )
+    elif isinstance(change, TokenPut):
+        values = (change.name, change.digest, " ".join(change.scopes), change.tenant, to_json(change.rules))
+        connection.execute("INSERT OR REPLACE INTO token VALUES (?, ?, ?, ?, ?)", values)
+    else:
+        connection.execute("DELETE FROM token WHERE name = ?", (change.name,))
+
+
+def _put(connection: sqlite3.Connection, number: int, put: SubscriptionPut) -> None:
+    held = connection.execute("SELECT number, first FROM subscription WHERE id = ?", (put.id,)).fetchone()
+    if held is not None and held[0] >= number:
+        return
+    if held is not None:
+        connection.execute("UPDATE version SET until = ? WHERE number = ? AND until IS NULL", (number, held[0]))
+    first = number if held is None else held[1]
+    values = (put.id, number, first, put.owner, put.text, put.dialect, bytes(put.spec), put.protocol, put.created)
+    connection.execute(
+        f"INSERT OR REPLACE INTO subscription ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (*values, put.start, put.expires, to_json(put.rules)),
+    )
+    connection.execute("INSERT OR IGNORE INTO version VALUES (?, ?, NULL)", (number, put.id))
+
+
+def to_json(value: object) -> str:
+    """A value as JSON text."""
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,70 @@
+"""`whimbrel serve`: run a broker."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from whimbrel.cli.terminal.console import say, say_json
+from whimbrel.cli.terminal.options import Json
+
+
+def serve(
+    data: Annotated[str | None, typer.Option("--data", metavar="DIR", help="Where everything is stored.")] = None,
+    host: Annotated[str | None, typer.Option("--host", help="The address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option("--port", help="The port to listen on; 0 picks a free one.")] = None,
+    config: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings in TOML.")] = None,
+    tls_certificate: Annotated[str | None, typer.Option("--tls-certificate", metavar="FILE", help="PEM file.")] = None,
+    tls_key: Annotated[str | None, typer.Option("--tls-key", metavar="FILE", help="PEM file.")] = None,
+    timestamps: Annotated[
+        str | None, typer.Option("--timestamps", metavar="NAMES", help="Attributes whose texts are timestamps.")
+    ] = None,
+    schema: Annotated[
+        str | None, typer.Option("--schema", metavar="FILE", help="A schema that filters and events must fit.")
+    ] = None,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Import subscriptions of a web shop, and publish a few events a second.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Run a broker: publish and subscribe over HTTP, durable.
+
+    Every setting can also stand in the file of --config or in an environment variable, such as WHIMBREL_PORT. Off
+    loopback a broker needs tokens: see `whimbrel token`. SIGTERM stops it when everything it took is on disk.
+    """
+    from whimbrel.broker.requests.settings import load_settings
+
+    flags: dict[str, object] = {
+        "data": data,
+        "host": host,
+        "port": port,
+        "schema": schema,
+        "tls_certificate": tls_certificate,
+        "tls_key": tls_key,
+        "timestamps": None if timestamps is None else [name for name in timestamps.split(",") if name],
+    }
+    if sample:
+        from whimbrel.lab.shop_broker import BROKER_TIMESTAMPS, trickle
+
+        flags["timestamps"] = flags["timestamps"] or BROKER_TIMESTAMPS
+    settings = load_settings(flags, file=config)
+    stop = threading.Event()
+
+    def started(address: str) -> None:
+        if json:
+            say_json({"address": address, "data": settings.data})
+        else:
+            say(f"whimbrel: serving {settings.data} at {address} (see {address}/docs)")
+        if sample:
+            say(f"watch: curl -N '{address}/stream?filter=data.price<20'")
+            threading.Thread(target=trickle, args=(address, None, stop), daemon=True).start()
+
+    from whimbrel.broker.server import serve as run
+
+    try:
+        raise typer.Exit(run(settings, started))
+    finally:
+        stop.set()

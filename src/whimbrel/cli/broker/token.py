@@ -1,0 +1,114 @@
+"""`whimbrel token`: create, list and revoke tokens, of a running broker or of a data directory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from whimbrel.cli.broker.options import DEFAULT_URL, TokenOption, Url
+from whimbrel.cli.terminal.console import to_json
+
+if TYPE_CHECKING:
+    from whimbrel.broker.service.broker import Broker
+
+token = typer.Typer(
+    help="Tokens of a broker: who may publish and subscribe.", no_args_is_help=True, rich_markup_mode=None
+)
+
+Data = Annotated[
+    str | None, typer.Option("--data", metavar="DIR", help="The data of a broker that does not run, instead of --url.")
+]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the token.")]
+
+
+@token.command()
+def create(
+    name: Name,
+    scope: Annotated[list[str], typer.Option("--scope", help="publish, subscribe or admin; may be repeated.")],
+    rule: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rule", metavar="NAME=VALUE", help="Only events with this value; JSON, or text. May be repeated."
+        ),
+    ] = None,
+    tenant: Annotated[str, typer.Option("--tenant", help="Whose event ids must differ.")] = "",
+    data: Data = None,
+    url: Url = DEFAULT_URL,
+    token: TokenOption = None,
+) -> None:
+    """Create a token and print it. It is not shown again."""
+    rules = dict(map(_rule, rule or ()))
+    if data is not None:
+        typer.echo(_offline(data, lambda broker: broker.create_token(name, scope, tenant, rules)))
+        return
+    from whimbrel.client import Client, wire
+
+    body = {"name": name, "scopes": scope, "tenant": tenant, "rules": rules}
+    with Client(url, token) as client:
+        typer.echo(_decoded(client.call(wire.post("/tokens", body)))["token"])
+
+
+@token.command("list")
+def list_tokens(data: Data = None, url: Url = DEFAULT_URL, token: TokenOption = None) -> None:
+    """Print the tokens and what they may do, one per line as JSON."""
+    from whimbrel.client import Client, wire
+
+    if data is not None:
+
+        async def names(broker: Broker) -> list[dict[str, object]]:
+            return [{"name": one.name, "scopes": one.scopes.split()} for one in broker.tokens.values()]
+
+        found = _offline(data, names)
+    else:
+        with Client(url, token) as client:
+            found = _decoded(client.call(wire.get("/tokens")))["tokens"]
+    for one in found:
+        typer.echo(to_json(one))
+
+
+@token.command()
+def revoke(name: Name, data: Data = None, url: Url = DEFAULT_URL, token: TokenOption = None) -> None:
+    """Revoke a token. Its subscriptions end and its streams are closed."""
+    from whimbrel.client import Client
+    from whimbrel.client.wire import Call
+
+    if data is not None:
+        _offline(data, lambda broker: broker.revoke_token(name))
+        return
+    with Client(url, token) as client:
+        client.call(Call("DELETE", f"/tokens/{name}", repeatable=False))
+
+
+def _offline(data: str, work: Callable[[Broker], Awaitable[Any]]) -> Any:
+    """Do something with the data of a broker that does not run; LogLocked if it does."""
+    from whimbrel.broker.requests.settings import Settings
+    from whimbrel.broker.service.broker import Broker
+
+    async def main() -> Any:
+        async with Broker(Settings(data=data)) as broker:
+            return await work(broker)
+
+    return asyncio.run(main())
+
+
+def _rule(text: str) -> tuple[str, Any]:
+    """An attribute and its value: JSON if it is a scalar in JSON, else text."""
+    import msgspec
+
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise typer.BadParameter(f"Expected NAME=VALUE, but got {text!r}")
+    try:
+        decoded = msgspec.json.decode(value)
+    except msgspec.DecodeError:
+        return name, value
+    return name, decoded if isinstance(decoded, str | int | float | bool) else value
+
+
+def _decoded(content: bytes) -> Any:
+    import msgspec
+
+    return msgspec.json.decode(content)

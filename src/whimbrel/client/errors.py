@@ -1,0 +1,29 @@
+"""The errors of the client."""
+
+from __future__ import annotations
+
+from whimbrel.model.errors import WhimbrelError
+
+
+class ClientError(WhimbrelError):
+    """The base of the client's errors."""
+
+
+class Unreachable(ClientError):
+    """The broker did not answer in time; `attempts` were made."""
+
+    def __init__(self, url: str, problem: str, attempts: int) -> None:
+        self.url = url
+        self.problem = problem
+        self.attempts = attempts
+        super().__init__(f"Expected an answer from {url}, but got none in {attempts} attempts: {problem}")
+
+
+class Refused(ClientError):
+    """The broker refused a request: its `status`, and the `code` of the reason."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        self.status = status
+        self.code = code
+        self.message = message
+        super().__init__(f"{message} ({status} {code})")

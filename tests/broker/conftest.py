@@ -1,0 +1,23 @@
+"""A broker process that the tests of a module share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.broker.processes import BrokerProcess
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    with BrokerProcess(tmp_path_factory.mktemp("broker")) as process:
+        yield process
+        assert process.stop() == 0
+
+
+@pytest.fixture
+def http(broker: BrokerProcess) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=broker.url, timeout=120, trust_env=False) as client:
+        yield client

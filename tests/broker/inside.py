@@ -1,0 +1,70 @@
+"""A broker inside the test: what it takes to publish, subscribe and read without HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from whimbrel.broker.requests.envelope import Incoming, structured
+from whimbrel.broker.requests.errors import BrokerError
+from whimbrel.broker.requests.settings import Settings
+from whimbrel.broker.requests.subscriptions import read_request
+from whimbrel.broker.sequencing.group import Published
+from whimbrel.broker.service.broker import Broker
+from whimbrel.broker.service.principal import ANYBODY, Principal
+from whimbrel.broker.store import StoredSubscription
+
+T = TypeVar("T")
+
+
+def run(work: Callable[[], Awaitable[T]]) -> T:
+    async def main() -> T:
+        return await work()
+
+    return asyncio.run(main())
+
+
+@asynccontextmanager
+async def opened(directory: Path, **settings: Any) -> AsyncIterator[Broker]:
+    async with Broker(Settings(data=str(directory), **settings)) as broker:
+        yield broker
+
+
+def event(id: object, source: str = "test", type: str = "event", **attributes: Any) -> Incoming:
+    """A CloudEvent; `data` is among the attributes."""
+    return structured(
+        msgspec.json.encode({"specversion": "1.0", "id": str(id), "source": source, "type": type, **attributes})
+    )
+
+
+async def publish(broker: Broker, *events: Incoming, by: Principal = ANYBODY) -> list[Published | BrokerError]:
+    return await broker.publish(list(events), by)
+
+
+async def subscribe(broker: Broker, filter: str, by: Principal = ANYBODY, **fields: Any) -> StoredSubscription:
+    body = msgspec.json.encode({"filter": filter, **fields})
+    return await broker.create(read_request(body), body, by)
+
+
+async def replace(
+    broker: Broker, id: str, filter: str, by: Principal = ANYBODY, if_match: str | None = None
+) -> StoredSubscription:
+    body = msgspec.json.encode({"filter": filter})
+    return await broker.replace(id, read_request(body), body, by, if_match)
+
+
+async def ids_of(broker: Broker, subscription: StoredSubscription, after: int | None = None) -> list[str]:
+    """The ids of all its messages."""
+    position = broker.messages.position(subscription).offset if after is None else after
+    found: list[str] = []
+    while True:
+        messages, complete = await broker.in_thread(broker.messages.read, subscription, position, 7)
+        if not messages and complete:
+            return found
+        found += [msgspec.json.decode(message.event)["id"] for message in messages]
+        position = messages[-1].offset if messages else position

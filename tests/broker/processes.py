@@ -1,0 +1,73 @@
+"""Broker processes for tests: forked from a server that has imported everything, killed and started again at will."""
+
+from __future__ import annotations
+
+import multiprocessing
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["tests.broker.preloaded"])
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def _serve(settings: dict[str, Any], file_bytes: int | None) -> None:
+    import resource
+    import sys
+
+    from whimbrel.broker.requests.settings import Settings
+    from whimbrel.broker.server import serve
+
+    if file_bytes is not None:  # writes beyond fail, as on a full disk
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
+    sys.exit(serve(Settings(**settings)))
+
+
+class BrokerProcess:
+    """A broker on a port of its own, which it keeps when it is started again."""
+
+    def __init__(self, data: Path, **settings: Any) -> None:
+        self.settings = {"data": str(data), "port": free_port(), "heartbeat": 1.0, **settings}
+        self.url = f"http://127.0.0.1:{self.settings['port']}"
+        self.process: Any = None
+
+    def start(self, wait: bool = True, file_bytes: int | None = None) -> BrokerProcess:
+        self.process = CONTEXT.Process(target=_serve, args=(self.settings, file_bytes))
+        self.process.start()
+        while wait and not self.is_ready():
+            assert self.process.exitcode is None, f"the broker ended with {self.process.exitcode}"
+            time.sleep(0.01)
+        return self
+
+    def is_ready(self) -> bool:
+        try:
+            return httpx.get(f"{self.url}/readyz", timeout=5, trust_env=False).status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join()
+
+    def stop(self) -> int:
+        """End it with SIGTERM, and return the exit status."""
+        self.process.terminate()
+        self.process.join(20)
+        return int(self.process.exitcode)
+
+    def __enter__(self) -> BrokerProcess:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self.process is not None and self.process.is_alive():
+            self.stop()

@@ -1,0 +1,131 @@
+"""Sorted lists of offsets by key: whatever is added, merged, sealed and opened again, every key has its offsets."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from whimbrel.broker.lists import Run, RunSet, event_ids, run_set
+from whimbrel.broker.lists.event_ids import EventIds
+from whimbrel.log import LogReader, LogWriter
+
+GROUPS = st.lists(st.lists(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 5), max_size=4), max_size=5))
+
+
+def add(runs: RunSet, group: list[list[int]], expected: dict[int, list[int]]) -> None:
+    """Add a group of entries, each with its keys."""
+    first = runs.end
+    keys, offsets = [], []
+    for place, of_entry in enumerate(group):
+        for key in sorted(set(of_entry)):
+            keys.append(key)
+            offsets.append(first + place)
+            expected.setdefault(key, []).append(first + place)
+    runs.add(first + len(group), np.array(keys, np.int64), np.array(offsets, np.int64))
+
+
+@given(GROUPS, st.sampled_from(["merge", "flush", "reopen", "nothing"]), st.integers(1, 20))
+def test_every_key_has_its_offsets(groups: list[list[list[int]]], step: str, seal: int) -> None:
+    with TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_set, "SEAL_ENTRIES", seal)
+        runs = RunSet(Path(directory), 0)
+        expected: dict[int, list[int]] = {}
+        for group in groups:
+            add(runs, group, expected)
+            runs.merge()
+        if step == "flush":
+            runs.flush()
+        elif step == "reopen":
+            end = runs.end
+            runs.flush()
+            runs = RunSet(Path(directory), end)
+            assert runs.end == end
+        for key, offsets in expected.items():
+            assert runs.find(key).tolist() == offsets
+            for after in (-1, 0, offsets[0], offsets[-1] - 1):
+                behind = [offset for offset in offsets if offset > after]
+                assert runs.find(key, after).tolist() == behind
+                assert runs.find(key, after, 2).tolist() == behind[:2]
+        assert runs.find(77777).tolist() == []
+
+
+def test_the_number_of_runs_grows_slowly(tmp_path: Path) -> None:
+    runs = RunSet(tmp_path, 0)
+    for _ in range(3_000):
+        add(runs, [[1], [2]], {})
+        runs.merge()
+    assert len(runs.runs) < 4 * run_set.FAN
+    assert runs.find(1).tolist() == list(range(0, 6_000, 2))
+
+
+def test_runs_beyond_the_log_and_damaged_ones_are_made_anew(tmp_path: Path) -> None:
+    runs = RunSet(tmp_path, 0)
+    add(runs, [[1]] * 10, {})
+    runs.flush()
+    add(runs, [[1]] * 5, {})
+    runs.flush()
+    files = sorted(tmp_path.iterdir())
+    assert len(files) == 2
+    assert RunSet(tmp_path, 12).end == 10  # the log lost what the second run is about
+    assert not files[1].exists()
+    files[0].write_bytes(files[0].read_bytes()[:100])
+    assert RunSet(tmp_path, 12).end == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_merge_that_was_interrupted_leaves_either_side(tmp_path: Path) -> None:
+    runs = RunSet(tmp_path, 0)
+    for _ in range(2):
+        add(runs, [[1], [2]], {})
+        runs.flush()
+    Run.merged(runs.runs).save(tmp_path / f"{0:020d}-{4:020d}.run")  # the merged run is there, the old ones too
+    again = RunSet(tmp_path, 4)
+    assert len(again.runs) == 1
+    assert again.find(2).tolist() == [1, 3]
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_event_ids_are_found_whether_they_are_sealed_or_not(tmp_path: Path) -> None:
+    """Ids are remembered in one thread and sealed in another; none is ever missing, and a restart finds all of them."""
+    names = [(f"source-{n % 3}", f"id-{n}") for n in range(3_000)]
+    with LogWriter(tmp_path / "log") as writer, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(event_ids, "SEAL_EVENTS", 100)
+        patch.setattr(run_set, "SEAL_ENTRIES", 200)
+        rows = [(0, msgspec.json.encode({"source": source, "id": id}), None) for source, id in names]
+        writer.append_rows(rows).result()
+        reader = LogReader(tmp_path / "log")
+        ids = EventIds(tmp_path / "ids", reader)
+        done = threading.Event()
+
+        def seal() -> None:
+            while not done.is_set():
+                ids.seal(ids._end)
+
+        sealing = threading.Thread(target=seal)
+        sealing.start()
+        for offset, (source, id) in enumerate(names):
+            ids.remember({ids.digest("", source, id): offset})
+            ids.advance(offset + 1)
+            for at in (0, offset // 2, offset):
+                digest = ids.digest("", *names[at])
+                assert ids.verified(ids.look_up([digest])[digest], *names[at]) == at
+        done.set()
+        sealing.join()
+        ids.close()
+        again = EventIds(tmp_path / "ids", reader)
+        assert again.sealed == len(names)
+        digests = [again.digest("", source, id) for source, id in names]
+        found = again.look_up(digests)
+        assert [again.verified(found[digest], *name) for digest, name in zip(digests, names, strict=True)] == list(
+            range(len(names))
+        )
+        assert again.look_up([again.digest("t", *names[0]), again.digest("", "source-0", "id-1")]) == {}
+        assert again.verified([5], "source-0", "other") is None
+        reader.close()

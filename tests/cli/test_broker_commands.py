@@ -1,0 +1,67 @@
+"""serve, publish, subscribe and token as a user types them."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.broker.processes import BrokerProcess, free_port
+
+WHIMBREL = [sys.executable, "-m", "whimbrel.cli.main"]
+
+
+def whimbrel(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*WHIMBREL, *arguments], input=given, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_a_token_is_made_offline_and_used_online(tmp_path: Path) -> None:
+    data, port = tmp_path / "data", free_port()
+    made = whimbrel("token", "create", "root", "--scope", "admin", "--data", str(data))
+    assert made.returncode == 0, made.stderr
+    token = made.stdout.strip()
+    command = [*WHIMBREL, "serve", "--data", str(data), "--port", str(port), "--json"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as broker:
+        assert broker.stderr is not None
+        address = json.loads(broker.stderr.readline())["address"]
+        locked = whimbrel("token", "list", "--data", str(data))
+        assert locked.returncode == 1 and "only writer" in locked.stderr
+        refused = whimbrel("publish", "--url", address, given='{"a": 1}\n')
+        assert refused.returncode == 1 and "401" in refused.stderr
+        sent = whimbrel("publish", "--url", address, "--token", token, "--json", given='{"a": 1}\n{"a": 2}\n')
+        assert json.loads(sent.stderr) == {"published": 2, "duplicates": 0, "refused": 0}
+        broker.send_signal(signal.SIGTERM)
+        assert broker.wait(30) == 0
+
+
+def test_what_is_published_is_printed(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path) as broker:
+        from whimbrel.client import Client
+
+        with Client(broker.url) as client:
+            id = client.create("data.a > 1")["id"]
+            client.publish([{"a": 1}, {"a": 2}, {"a": 3}])
+        shown = whimbrel("subscribe", "--id", id, "--limit", "2", "--url", broker.url)
+        assert [json.loads(line)["data"] for line in shown.stdout.splitlines()] == [{"a": 2}, {"a": 3}]
+        assert whimbrel("subscribe", "--url", broker.url).returncode == 2
+
+
+def test_settings_come_from_flags_then_environment_then_file(tmp_path: Path) -> None:
+    from whimbrel.broker.requests.settings import BadSettings, load_settings
+
+    file = tmp_path / "broker.toml"
+    file.write_text('port = 1\nhost = "::1"\nbody_bytes = 5\ntimestamps = ["time"]\n')
+    environment = {"WHIMBREL_PORT": "2", "WHIMBREL_BODY_BYTES": "6", "WHIMBREL_CORS_ORIGINS": "a,b", "OTHER": "x"}
+    found = load_settings({"port": 3, "data": None}, environment, file)
+    assert (found.port, found.body_bytes, found.host) == (3, 6, "::1")
+    assert (found.timestamps, found.cors_origins) == (["time"], ["a", "b"])
+    for bad in ('port = "many"', "surprise = 1", "port ="):
+        file.write_text(bad)
+        with pytest.raises(BadSettings):
+            load_settings({}, {}, file)
