@@ -8,7 +8,7 @@ COMPILE := pip compile --quiet --universal --python-version 3.11 --fork-strategy
 	--no-header --no-annotate --no-emit-package whimbrel
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test soak coverage check docs format bench lock clean
+.PHONY: help demo serve test soak coverage check docs format bench lock clean
 .NOTPARALLEL:
 
 help: ## List the targets.
@@ -18,6 +18,9 @@ demo: .venv/.demo .venv/.project ## Show what it does: a day of a web shop, then
 	@$(BIN)/python -c 'from whimbrel.pipeline.spark.java import ensure_java; ensure_java()' 2>/dev/null || \
 		{ echo "==> No Java 17 or newer here: installing one into .venv"; $(PIP) install --requirement requirements/java.lock; }
 	@$(BIN)/whimbrel demo --spark
+
+serve: .venv/.dev .venv/.project ## Run a broker with the subscriptions of a web shop and a trickle of events.
+	@$(BIN)/whimbrel serve --sample --data build/broker
 
 test: .venv/.dev .venv/.project ## Run the whole test suite (PROFILE=ci for repeatable random cases).
 	@echo "==> Tests and doctests on $(WORKERS) workers"

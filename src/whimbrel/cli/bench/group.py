@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from whimbrel.cli.bench.broker import broker
 from whimbrel.cli.bench.output import ScaleChoice, show, show_with_verdicts
 from whimbrel.cli.bench.races import match, pipeline
 from whimbrel.cli.terminal.console import say, to_json
@@ -211,5 +212,5 @@ def run_all(context: typer.Context) -> None:
         pipeline()
 
 
-for command in (language, match, forms, cliffs, live, spaces, pipeline):
+for command in (language, match, forms, cliffs, live, spaces, pipeline, broker):
     bench.command()(command)

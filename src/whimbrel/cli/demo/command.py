@@ -50,6 +50,9 @@ def demo(
     spark: Annotated[
         bool, typer.Option("--spark", help="Go on with a second chapter: a stream of events, on Apache Spark.")
     ] = False,
+    broker: Annotated[
+        bool, typer.Option("--broker", help="Go on with another chapter: a broker that is killed and loses nothing.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Match a bundled day of a web shop, in a few seconds; and, if asked, a stream on Spark, in half a minute."""
@@ -64,6 +67,7 @@ def demo(
     console = Console(highlight=False, quiet=json)
     if not spark:
         _library(console, json)
+        _show_broker(console, broker, json)
         _go_on(console)
         return
     from whimbrel.cli.demo.stream import SparkInBackground, play
@@ -76,7 +80,18 @@ def demo(
         background.close()
     if json:
         typer.echo(to_json(totals.to_dict()))
+    _show_broker(console, broker, json)
     _go_on(console)
+
+
+def _show_broker(console: Console, wanted: bool, json: bool) -> None:
+    """Show the chapter about a broker, if it is wanted."""
+    if wanted:
+        from whimbrel.cli.demo.broker import play
+
+        counts = play(console)
+        if json:
+            typer.echo(to_json(counts))
 
 
 def _library(console: Console, json: bool) -> None:

@@ -1,0 +1,70 @@
+"""`whimbrel bench broker`: how fast a broker takes and delivers events over loopback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from whimbrel.cli.bench.output import ScaleChoice, show_with_verdicts
+from whimbrel.cli.terminal.console import say
+from whimbrel.cli.terminal.options import Json
+
+if TYPE_CHECKING:
+    from whimbrel.lab.measure.results import Result, ResultTable
+
+
+def broker(
+    scale: Annotated[
+        ScaleChoice, typer.Option("--scale", help="A minute, or the sizes that targets are for.")
+    ] = ScaleChoice.SMALL,
+    output: Annotated[Path | None, typer.Option("--output", metavar="DIR", help="Write broker.json there.")] = None,
+    json: Json = False,
+) -> None:
+    """Durable publishes, publish to stream, fan-out, pulls from a long log, a start with many subscriptions."""
+    from whimbrel.lab.measure.broker_bench import FULL, SMALL, run
+    from whimbrel.lab.measure.results import no_progress
+
+    result = run(FULL if scale is ScaleChoice.FULL else SMALL, no_progress if json else say)
+    show_with_verdicts(result, [_table(result)], None if output is None else output / "broker.json", json)
+
+
+def _table(result: Result) -> ResultTable:
+    from whimbrel.lab.measure.results import ResultTable
+
+    rows = [
+        (
+            f"publish, {row['workload']} {row['subscriptions']:,}",
+            f"{row['events_per_second']:,} events/s",
+            f"CPU us/event: broker {row['broker_us_per_event']}, client {row['client_us_per_event']}",
+        )
+        for row in result["publish"]
+    ]
+    changes, singles, pulled, started = (result[name] for name in ("changes", "singles", "pull", "start"))
+    rows.append(("publish while 100 subscriptions/s change", f"{changes['events_per_second']:,} events/s", ""))
+    rows.append(("single publish at 500/s", f"p50 {singles['p50_ms']} ms, p99 {singles['p99_ms']} ms", ""))
+    for name, what in (("end_to_end", "publish to stream"), ("fan_out", "fan-out")):
+        row = result[name]
+        rows.append(
+            (
+                f"{what}, {row['streams']:,} streams, {row['events_per_second']:,} events/s",
+                f"{row['deliveries_per_second']:,} deliveries/s, p50 {row['p50_ms']} ms, p99 {row['p99_ms']} ms",
+                f"{row['messages_per_read']} per read; CPU: broker {row['broker_cpu']}, client {row['client_cpu']}",
+            )
+        )
+    rows.append(
+        (
+            f"pull of 10 among {pulled['entries']:,}",
+            f"p50 {pulled['p50_ms']} ms",
+            f"rebuilt in {pulled['rebuild_seconds']} s",
+        )
+    )
+    rows.append(
+        (
+            f"start with {started['subscriptions']:,}",
+            f"{started['start_seconds']} s",
+            f"imported in {started['import_seconds']} s",
+        )
+    )
+    return ResultTable("A broker over loopback", ("what", "measured", "beside"), tuple(rows), ())

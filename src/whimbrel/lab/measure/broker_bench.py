@@ -1,0 +1,501 @@
+"""How fast a broker is over loopback: durable publishes, publish to stream, fan-out, a start with many subscriptions.
+
+The broker is a process of its own with its data on this disk; clients are raw sockets in this process, so that little
+of the machine goes to them, and the CPU time of both sides is told. With two cores both share the machine: the rates
+are those of broker and clients together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from whimbrel.lab.measure.machine import card
+from whimbrel.lab.measure.results import Progress, Verdict, no_progress
+from whimbrel.lab.workloads import make
+
+_BATCH = "application/cloudevents-batch+json"
+_IMPORTED = 20_000
+_CONNECTIONS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSizes:
+    """The sizes of one run."""
+
+    subscriptions: int
+    events: int
+    batch: int
+    singles: int
+    streams: int
+    fan_out: int
+    many: int
+    entries: int
+
+
+SMALL = BrokerSizes(
+    subscriptions=10_000, events=20_000, batch=100, singles=500, streams=100, fan_out=150, many=20_000, entries=200_000
+)
+FULL = BrokerSizes(
+    subscriptions=100_000,
+    events=200_000,
+    batch=100,
+    singles=5_000,
+    streams=1_000,
+    fan_out=1_500,
+    many=1_000_000,
+    entries=10_000_000,
+)
+
+
+class BrokerProcess:
+    """A broker in a temporary directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._process: subprocess.Popen[bytes] | None = None
+        self.host, self.port = "127.0.0.1", 0
+
+    def start(self) -> float:
+        """Start it, and return the seconds until it is ready."""
+        began = time.perf_counter()
+        command = [sys.executable, "-m", "whimbrel.cli.main", "serve", "--json", "--port", "0", "--data"]
+        self._process = subprocess.Popen([*command, str(self._directory)], stderr=subprocess.PIPE)
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            if b'"address"' in line:
+                self.port = int(msgspec.json.decode(line)["address"].rpartition(":")[2])
+                break
+        asyncio.run(self._until_ready())
+        return time.perf_counter() - began
+
+    async def _until_ready(self) -> None:
+        connection = await Connection.open(self.host, self.port)
+        await connection.request("GET", "/readyz")
+        connection.close()
+
+    def stop(self) -> None:
+        """End it in an orderly way."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        self._process.wait()
+
+    def cpu_seconds(self) -> float:
+        """The CPU time that it has used."""
+        assert self._process is not None
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def settle(self) -> None:
+        """Wait until it has merged and saved what was imported."""
+        quiet = 0
+        while quiet < 7:  # longer than the pause after which the index is saved
+            before = self.cpu_seconds()
+            time.sleep(1)
+            quiet = quiet + 1 if self.cpu_seconds() - before < 0.1 else 0
+
+
+class Connection:
+    """One HTTP/1.1 connection, kept open."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    @classmethod
+    async def open(cls, host: str, port: int) -> Connection:
+        """Connect."""
+        return cls(*await asyncio.open_connection(host, port, limit=1 << 24))
+
+    async def request(self, method: str, path: str, body: bytes = b"", kind: str = "application/json") -> bytes:
+        """Send a request and return the answer's body; RuntimeError for a status of 400 or above."""
+        self.send(method, path, body, kind)
+        head = await self.reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"content-length: (\d+)", head)
+        content = await self.reader.readexactly(int(length[1])) if length else b""
+        if int(head[9:12]) >= 400:
+            raise RuntimeError(f"{method} {path}: {head[9:12].decode()} {content[:300].decode(errors='replace')}")
+        return content
+
+    def send(self, method: str, path: str, body: bytes = b"", kind: str = "application/json") -> None:
+        """Send a request."""
+        head = f"{method} {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: {kind}\r\n"
+        self.writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+
+    def close(self) -> None:
+        """Close it."""
+        self.writer.close()
+
+
+def workload_texts(name: str, sizes: BrokerSizes) -> tuple[list[str], list[bytes]]:
+    """The filters of a workload, over `data.`, and its events as CloudEvents without their ids."""
+    made = make(name, n=sizes.subscriptions, events=min(20_000, sizes.events))
+    names = "|".join(made.events.column_names)
+    quoted = re.compile(rf"'(?:[^']|'')*'|\b(?:{names})\b")
+
+    def renamed(found: re.Match[str]) -> str:
+        return found[0] if found[0].startswith("'") else f"data.{found[0]}"
+
+    filters = [quoted.sub(renamed, text) for text in made.subscriptions.column("filter").to_pylist()]
+    events = [
+        msgspec.json.encode({key: value for key, value in row.items() if value is not None})
+        for row in made.events.to_pylist()
+    ]
+    return filters, events
+
+
+def batches(events: Sequence[bytes], count: int, size: int, prefix: str) -> list[bytes]:
+    """Bodies of `size` events each, every event with an id of its own."""
+    numbered = (
+        b'{"specversion":"1.0","id":"%b-%d","source":"bench","type":"event","data":%b}' % (prefix.encode(), n, event)
+        for n, event in enumerate(islice(cycle(events), count))
+    )
+    bodies = []
+    while group := list(islice(numbered, size)):
+        bodies.append(b"[" + b",".join(group) + b"]")
+    return bodies
+
+
+async def import_filters(broker: BrokerProcess, filters: Sequence[str]) -> float:
+    """Create durable PULL subscriptions; seconds."""
+    began = time.perf_counter()
+    connection = await Connection.open(broker.host, broker.port)
+    for start in range(0, len(filters), _IMPORTED):
+        lines = b"\n".join(msgspec.json.encode({"filter": text}) for text in filters[start : start + _IMPORTED])
+        await connection.request("POST", "/subscriptions/import", lines, "application/x-ndjson")
+    connection.close()
+    return time.perf_counter() - began
+
+
+async def publish_all(broker: BrokerProcess, bodies: Sequence[bytes], connections: int = _CONNECTIONS) -> float:
+    """Publish all bodies over some connections; seconds."""
+    waiting = list(reversed(bodies))
+
+    async def work() -> None:
+        connection = await Connection.open(broker.host, broker.port)
+        while waiting:
+            await connection.request("POST", "/events", waiting.pop(), _BATCH)
+        connection.close()
+
+    began = time.perf_counter()
+    await asyncio.gather(*(work() for _ in range(connections)))
+    return time.perf_counter() - began
+
+
+def measure_publish(name: str, sizes: BrokerSizes, directory: Path, progress: Progress) -> dict[str, Any]:
+    """Durable publishes in batches, nobody reading."""
+    filters, events = workload_texts(name, sizes)
+    broker = BrokerProcess(directory)
+    broker.start()
+    try:
+        imported = asyncio.run(import_filters(broker, filters))
+        progress(f"{name}: {len(filters):,} subscriptions imported in {imported:.1f} s")
+        asyncio.run(publish_all(broker, batches(events, 5_000, sizes.batch, "warm")))
+        broker.settle()
+        bodies = batches(events, sizes.events, sizes.batch, "run")
+        before, mine = broker.cpu_seconds(), time.process_time()
+        seconds = asyncio.run(publish_all(broker, bodies))
+        broker_cpu, client_cpu = broker.cpu_seconds() - before, time.process_time() - mine
+    finally:
+        broker.stop()
+    return {
+        "workload": name,
+        "subscriptions": len(filters),
+        "events": sizes.events,
+        "events_per_second": round(sizes.events / seconds),
+        "broker_us_per_event": round(broker_cpu / sizes.events * 1e6, 1),
+        "client_us_per_event": round(client_cpu / sizes.events * 1e6, 1),
+        "import_seconds": round(imported, 1),
+    }
+
+
+def measure_changes(name: str, sizes: BrokerSizes, directory: Path, progress: Progress) -> dict[str, Any]:
+    """Durable publishes while 100 subscriptions a second are created and deleted."""
+    filters, events = workload_texts(name, sizes)
+    broker = BrokerProcess(directory)
+    broker.start()
+
+    async def work() -> float:
+        await import_filters(broker, filters)
+        await publish_all(broker, batches(events, 5_000, sizes.batch, "warm"))
+        broker.settle()
+        changing = asyncio.create_task(_change_forever(broker, filters))
+        seconds = await publish_all(broker, batches(events, sizes.events, sizes.batch, "changes"))
+        changing.cancel()
+        return seconds
+
+    try:
+        seconds = asyncio.run(work())
+    finally:
+        broker.stop()
+    return {"workload": name, "events_per_second": round(sizes.events / seconds)}
+
+
+async def _change_forever(broker: BrokerProcess, filters: Sequence[str]) -> None:
+    """Create and delete subscriptions, 100 times a second, without waiting for the answers one by one."""
+    free: asyncio.Queue[Connection] = asyncio.Queue()
+    for _ in range(2 * _CONNECTIONS):
+        free.put_nowait(await Connection.open(broker.host, broker.port))
+    made: list[str] = []
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def change(text: str) -> None:
+        connection = await free.get()
+        if len(made) > 50:
+            await connection.request("DELETE", f"/subscriptions/{made.pop(0)}")
+        else:
+            body = await connection.request("POST", "/subscriptions", msgspec.json.encode({"filter": text}))
+            made.append(msgspec.json.decode(body)["id"])
+        free.put_nowait(connection)
+
+    began = time.perf_counter()
+    for count, text in enumerate(cycle(filters), 1):
+        task = asyncio.create_task(change(text))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+        await asyncio.sleep(max(0.0, began + count / 100 - time.perf_counter()))
+
+
+def measure_singles(sizes: BrokerSizes, directory: Path) -> dict[str, Any]:
+    """Publishes of one event at 500 a second; milliseconds until the answer."""
+    broker = BrokerProcess(directory)
+    broker.start()
+
+    async def work() -> list[float]:
+        filters, events = workload_texts("hm", sizes)
+        await import_filters(broker, filters)
+        connections = [await Connection.open(broker.host, broker.port) for _ in range(_CONNECTIONS)]
+        free: asyncio.Queue[Connection] = asyncio.Queue()
+        for connection in connections:
+            free.put_nowait(connection)
+        times: list[float] = []
+
+        async def one(body: bytes, due: float) -> None:
+            connection = await free.get()
+            await connection.request("POST", "/events", body, _BATCH)
+            free.put_nowait(connection)
+            times.append((time.perf_counter() - due) * 1e3)
+
+        for warm in batches(events, 200, 1, "warm"):
+            await one(warm, time.perf_counter())
+        times.clear()
+        began = time.perf_counter()
+        tasks = []
+        for number, body in enumerate(batches(events, sizes.singles, 1, "single")):
+            due = began + number / 500
+            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            tasks.append(asyncio.create_task(one(body, due)))
+        await asyncio.gather(*tasks)
+        return times
+
+    try:
+        times = asyncio.run(work())
+    finally:
+        broker.stop()
+    return {
+        "per_second": 500,
+        "p50_ms": round(statistics.median(times), 2),
+        "p99_ms": round(percentile(times, 0.99), 2),
+    }
+
+
+def measure_streams(  # noqa: PLR0915
+    directory: Path, streams: int, per_second: int, count: int
+) -> dict[str, Any]:
+    """Publish at a rate to streams that match everything; milliseconds from publish to stream."""
+    broker = BrokerProcess(directory)
+    broker.start()
+    arrived: list[float] = []
+    reads = 0
+    last = asyncio.Event()
+    finished = 0
+
+    async def listen() -> None:
+        nonlocal reads, finished
+        connection = await Connection.open(broker.host, broker.port)
+        connection.send("GET", "/stream?filter=data.bench=1")
+        await connection.reader.readuntil(b": whimbrel")
+        rest = b""
+        seen = 0
+        while seen < count:
+            piece = await connection.reader.read(1 << 16)
+            now = time.perf_counter()
+            reads += 1
+            found = _SENT.findall(rest + piece)
+            rest = (rest + piece)[-200:] if not found else piece[piece.rfind(b"data: ") :][-200:]
+            rest = b"" if piece.endswith(b"\n\n") else rest
+            seen += len(found)
+            arrived.extend((now - float(sent)) * 1e3 for sent in found)
+        finished += 1
+        if finished == streams:
+            last.set()
+
+    async def work() -> float:
+        listening = [asyncio.create_task(listen()) for _ in range(streams)]
+        publisher = await Connection.open(broker.host, broker.port)
+        await asyncio.sleep(1 + streams / 200)
+        began = time.perf_counter()
+        number = 0
+        while number < count:
+            due = min(count, int((time.perf_counter() - began) * per_second) + 1)
+            if due > number:
+                now = time.perf_counter()
+                group = [
+                    b'{"specversion":"1.0","id":"s%d","source":"bench","type":"e","data":{"bench":1,"sent":%f}}'
+                    % (n, now)
+                    for n in range(number, due)
+                ]
+                await publisher.request("POST", "/events", b"[" + b",".join(group) + b"]", _BATCH)
+                number = due
+            await asyncio.sleep(max(0.0, began + number / per_second - time.perf_counter()))
+        async with asyncio.timeout(120):
+            await last.wait()
+        seconds = time.perf_counter() - began
+        await asyncio.gather(*listening)
+        return seconds
+
+    mine, its = time.process_time(), broker.cpu_seconds()
+    try:
+        seconds = asyncio.run(work())
+        broker_cpu = broker.cpu_seconds() - its
+    finally:
+        broker.stop()
+    return {
+        "streams": streams,
+        "events_per_second": per_second,
+        "deliveries_per_second": round(len(arrived) / seconds),
+        "p50_ms": round(statistics.median(arrived), 2),
+        "p99_ms": round(percentile(arrived, 0.99), 2),
+        "messages_per_read": round(len(arrived) / max(1, reads), 1),
+        "broker_cpu": round(broker_cpu / seconds, 2),
+        "client_cpu": round((time.process_time() - mine) / seconds, 2),
+    }
+
+
+_SENT = re.compile(rb'"sent":([0-9.]+)}')
+
+
+def measure_start(sizes: BrokerSizes, directory: Path, progress: Progress) -> dict[str, Any]:
+    """Import many subscriptions, stop, and start from the saved index; seconds."""
+    filters, _ = workload_texts("hm", BrokerSizes(**{**asdict(sizes), "subscriptions": sizes.many}))
+    broker = BrokerProcess(directory)
+    broker.start()
+    imported = asyncio.run(import_filters(broker, filters))
+    progress(f"{sizes.many:,} subscriptions imported in {imported:.1f} s")
+    broker.stop()
+    started = broker.start()
+    broker.stop()
+    return {"subscriptions": sizes.many, "import_seconds": round(imported, 1), "start_seconds": round(started, 2)}
+
+
+def measure_pull(sizes: BrokerSizes, directory: Path, progress: Progress) -> dict[str, Any]:
+    """Pull 10 matches that lie among many entries; milliseconds."""
+    from whimbrel.log import EVENT, LogWriter
+    from whimbrel.log.match_list import encode
+
+    broker = BrokerProcess(directory)
+    broker.start()
+
+    async def subscribe() -> str:
+        connection = await Connection.open(broker.host, broker.port)
+        body = await connection.request("POST", "/subscriptions", b'{"filter": "data.rare = 1"}')
+        return str(msgspec.json.decode(body)["id"])
+
+    id = asyncio.run(subscribe())
+    broker.stop()
+    event = b'{"specversion":"1.0","id":"p%d","source":"bench","type":"e","data":{"rare":%d}}'
+    hit, miss = encode([0, 7, 8]), encode([7, 8, 9])  # the subscription is the first entry: its number is 0
+    with LogWriter(directory / "log") as writer:
+        every = sizes.entries // 10
+        for start in range(1, sizes.entries, 20_000):
+            rows = [
+                (EVENT, event % (n, n % every == 0), hit if n % every == 0 else miss)
+                for n in range(start, min(start + 20_000, sizes.entries + 1))
+            ]
+            writer.append_rows(rows).result()
+    progress(f"{sizes.entries:,} entries written")
+    caught_up = broker.start()
+
+    async def pull() -> list[float]:
+        connection = await Connection.open(broker.host, broker.port)
+        times = []
+        for _ in range(21):
+            began = time.perf_counter()
+            body = await connection.request("GET", f"/subscriptions/{id}/messages?limit=100")
+            times.append((time.perf_counter() - began) * 1e3)
+        assert len(msgspec.json.decode(body)["messages"]) == 10
+        return times
+
+    try:
+        times = asyncio.run(pull())
+    finally:
+        broker.stop()
+    return {
+        "entries": sizes.entries,
+        "rebuild_seconds": round(caught_up, 1),
+        "p50_ms": round(statistics.median(times), 2),
+        "highest_ms": round(max(times), 2),
+    }
+
+
+def run(sizes: BrokerSizes, progress: Progress = no_progress) -> dict[str, Any]:
+    """Measure everything and return JSON-ready data with the machine card."""
+    machine = card()
+    scratch = Path(tempfile.mkdtemp(prefix="whimbrel-broker-"))
+    try:
+        publishes = [measure_publish(name, sizes, scratch / name, progress) for name in ("hm", "mixed")]
+        changes = measure_changes("hm", sizes, scratch / "changes", progress)
+        singles = measure_singles(sizes, scratch / "singles")
+        end_to_end = measure_streams(scratch / "stream", 1, 1_000, 2 * sizes.singles)
+        fan_out = measure_streams(scratch / "fan-out", sizes.streams, 150, sizes.fan_out)
+        pulled = measure_pull(sizes, scratch / "pull", progress)
+        started = measure_start(sizes, scratch / "start", progress)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    rates = {row["workload"]: float(row["events_per_second"]) for row in publishes}
+    verdicts = [
+        Verdict("durable events/s on hm, batches of 100 over 8 connections", 40_000, rates["hm"]),
+        Verdict("durable events/s on mixed, batches of 100 over 8 connections", 18_000, rates["mixed"]),
+        Verdict(
+            "share of that rate while 100 subscriptions a second change",
+            0.8,
+            changes["events_per_second"] / rates["hm"],
+        ),
+        Verdict("single publish at 500/s, p99 ms", 15, singles["p99_ms"], least=False),
+        Verdict("publish to stream at 1,000/s, p50 ms", 10, end_to_end["p50_ms"], least=False),
+        Verdict("deliveries/s to many streams", 150.0 * sizes.streams * 0.95, fan_out["deliveries_per_second"]),
+        Verdict("pull of 10 matches, ms", 50, pulled["p50_ms"], least=False),
+        Verdict("start from the saved index, s", 4, started["start_seconds"], least=False),
+    ]
+    return {
+        "machine": machine,
+        "sizes": asdict(sizes),
+        "publish": publishes,
+        "changes": changes,
+        "singles": singles,
+        "end_to_end": end_to_end,
+        "fan_out": fan_out,
+        "pull": pulled,
+        "start": started,
+        "verdicts": [verdict.to_dict() for verdict in verdicts],
+    }
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value below which a share of the values lies."""
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
