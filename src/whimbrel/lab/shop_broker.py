@@ -23,7 +23,7 @@ def under_data(expression: Expression) -> Expression:
     """The same expression over the payload of CloudEvents.
 
     >>> str(Filter(under_data(Filter.parse("price < 5 AND NOT (color = 'red')").expression)))
-    "data.price < 5 AND data.color != 'red'"
+    "data.color != 'red' AND data.price < 5"
     """
     if isinstance(expression, And | Or):
         return replace(expression, terms=tuple(map(under_data, expression.terms)))

@@ -38,7 +38,7 @@ def negatable(item: object) -> Filter:
     """One filter object of the API as a Filter; for tests and tools.
 
     >>> str(negatable({"not": {"exact": {"type": "order"}}}))
-    "type IS NULL OR type CONTAINS NONE ('order')"
+    "type CONTAINS NONE ('order') OR type IS NULL"
     """
     return Filter(_expression(item, True, "$", 0))
 
