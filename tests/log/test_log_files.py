@@ -1,4 +1,4 @@
-"""The files of the log: foreign, newer, changed, truncated, and a full disk."""
+"""The files of the log: foreign, newer, changed, truncated; checkpoints, and a full disk."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from whimbrel.log import (
     CorruptLog,
     ForeignLog,
     LogError,
+    LogFailed,
     LogReader,
     LogWriter,
     MissingLog,
     NewerLog,
+    checkpointer,
 )
 
 
@@ -152,3 +154,31 @@ def test_a_full_disk_stops_the_writer_and_what_was_acknowledged_stays(tmp_path: 
         assert len(events) >= acknowledged
         assert all(event.startswith(b"%d " % number) for number, event in enumerate(events))
         assert writer.append(b"there is room again").result() == len(events)
+
+
+def test_the_write_ahead_log_starts_over_while_entries_keep_coming(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpointer, "PASS_BYTES", 1 << 18)
+    monkeypatch.setattr(checkpointer, "LONG_PAGES", 256)
+    entries = 3_000
+    with LogWriter(tmp_path) as writer, LogReader(tmp_path) as reader:
+        for number in range(entries):
+            future = writer.append(b"%d" % number * 1_000)
+            if number % 5 == 4:
+                future.result()
+        future.result()
+        assert (tmp_path / "log.sqlite-wal").stat().st_size < (tmp_path / "log.sqlite").stat().st_size
+        assert [len(entry.event) for entry in reader.read(0)] == [len(str(number)) * 1_000 for number in range(entries)]
+
+
+def test_a_disk_that_refuses_a_checkpoint_stops_the_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpointer, "PASS_BYTES", 1)
+    monkeypatch.setattr(checkpointer, "_PASSIVE", "SELECT 1 FROM disk")
+    with LogWriter(tmp_path) as writer:
+        assert writer.append(b"acknowledged").result() == 0
+        writer._checkpointer._thread.join()
+        with pytest.raises(LogFailed, match="no such table: disk"):
+            writer.append(b"refused").result()
+    with LogReader(tmp_path) as reader:
+        assert next(reader.read(0)).event == b"acknowledged"

@@ -18,6 +18,7 @@ from time import time_ns
 from typing import Any, Self, TypeAlias
 
 from whimbrel.log import file
+from whimbrel.log.checkpointer import Checkpointer
 from whimbrel.log.errors import BeyondEnd, LogClosed, LogFailed, LogLocked
 from whimbrel.log.match_list import encode
 from whimbrel.log.reader import state
@@ -35,6 +36,8 @@ _Encoded: TypeAlias = tuple[int, int, bytes, bytes | None, int]
 """A row without its offset, and a checksum without it."""
 _DELETED_AT_ONCE = 4_096
 """Entries that a truncation deletes at once; an append waits for one such chunk at most."""
+_DELETED_BYTES = 512
+"""What deleting an entry writes to the write-ahead log, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +82,10 @@ class LogWriter:
         try:
             self._connection = file.open_for_writing(self.directory)
             self._floor, self._end, self.id = state(self._connection)
+            self._connection.execute("PRAGMA wal_autocheckpoint = 0")
             sync(self.directory)
             sync(self.directory.absolute().parent)
+            self._checkpointer = Checkpointer(self.directory, self._stop)
         except BaseException:
             self._lock.release()
             raise
@@ -92,6 +97,7 @@ class LogWriter:
         self._truncations: deque[tuple[int, Future[int]]] = deque()
         self._closing = False
         self._failure: str | None = None
+        self._broken: Exception | None = None  # what the checkpoints met
         # Only the writing thread uses these.
         self._group: list[_Request] = []
         self._durable = self._end
@@ -210,14 +216,17 @@ class LogWriter:
         except Exception as error:
             self._fail(error)
         finally:
+            self._checkpointer.close()
             self._connection.close()
             self._lock.release()
 
     def _next_group(self) -> bool:
         """Wait for work and take a group from the queue; False when the writer closes and no work is left."""
         with self._changed:
-            while not (self._queue or self._deleting or self._truncations or self._closing):
+            while not (self._queue or self._deleting or self._truncations or self._closing or self._broken):
                 self._changed.wait()
+            if self._broken is not None:
+                raise self._broken
             if self._queue and self._group_seconds:
                 self._changed.wait_for(
                     lambda: self._waiting_rows >= self._group_rows or self._closing, self._group_seconds
@@ -237,12 +246,14 @@ class LogWriter:
         self._connection.executemany("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?)", rows)
         self._connection.execute("COMMIT")
         self._durable = rows[-1][0] + 1
+        size = sum(request.size for request in group)
         with self._changed:
-            self._waiting_bytes -= sum(request.size for request in group)
+            self._waiting_bytes -= size
             self._changed.notify_all()
         self._group = []
         for request in group:
             _settle(request.future, request.result)
+        self._checkpointer.committed(size, self._connection)
 
     def _truncate(self) -> None:
         """Delete one chunk for the oldest truncation, which starts when all entries below its floor are written."""
@@ -266,7 +277,15 @@ class LogWriter:
         if lowest is None or lowest >= before:
             return 0
         upper = min(before, lowest + _DELETED_AT_ONCE)
-        return self._connection.execute("DELETE FROM entry WHERE offset < ?", (upper,)).rowcount
+        gone = self._connection.execute("DELETE FROM entry WHERE offset < ?", (upper,)).rowcount
+        self._checkpointer.committed(gone * _DELETED_BYTES, self._connection)
+        return gone
+
+    def _stop(self, error: Exception) -> None:
+        """The disk refused a checkpoint: the writing thread fails as if it had been an append."""
+        with self._changed:
+            self._broken = error
+            self._changed.notify_all()
 
     def _fail(self, error: Exception) -> None:
         problem = f"{error} ({getattr(error, 'sqlite_errorname', type(error).__name__)})"

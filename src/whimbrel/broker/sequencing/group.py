@@ -47,6 +47,7 @@ class Publish:
     rules: Rules = field(default_factory=dict)
     size: int = 0
     """The bytes of all events."""
+    submitted: float = 0.0
 
     def __post_init__(self) -> None:
         self.size = sum(len(event.raw) for event in self.events)
@@ -61,6 +62,7 @@ class Decide:
 
     decide: Callable[[int], tuple[list[Change], object]]
     result: Result
+    submitted: float = 0.0
 
 
 class LivePairs(NamedTuple):
@@ -84,6 +86,7 @@ class RequestGroup:
     offsets: list[NDArray[np.int64]] = field(default_factory=list)
     refused: list[tuple[str, bytes, BrokerError]] = field(default_factory=list)
     durable: bool = False
+    appended: float = 0.0  # when it was given to the writer of the log
 
     @property
     def next(self) -> int:

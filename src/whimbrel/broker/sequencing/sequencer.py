@@ -21,6 +21,7 @@ from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.errors import Unavailable
 from whimbrel.broker.sequencing.group import Answer, Decide, Publish, RequestGroup
 from whimbrel.broker.sequencing.publishing import LiveIndex, Publishing
+from whimbrel.broker.sequencing.stages import StageTimes
 from whimbrel.log import LogWriter
 from whimbrel.model.errors import WhimbrelError
 
@@ -53,6 +54,7 @@ class Sequencer:
         settle: Callable[[list[Answer]], None],
         on_failure: Callable[[Exception], None],
     ) -> None:
+        self.stages = StageTimes()
         self._writer = writer
         self._ids = ids
         self._publishing = Publishing(live, ids)
@@ -78,6 +80,7 @@ class Sequencer:
     def submit(self, request: Publish | Decide) -> None:
         """Queue a request. Unavailable if too much waits already, or if the broker stops or has failed."""
         events, size = (len(request.events), request.size) if isinstance(request, Publish) else (1, _CHANGE_BYTES)
+        request.submitted = monotonic()
         with self._wake:
             if self._failure is not None or self._stopping:
                 raise Unavailable("Expected to take a request, but the broker stops")
@@ -110,8 +113,12 @@ class Sequencer:
     def _run(self) -> None:
         try:
             while (taken := self._take()) is not None:
+                began = monotonic()
+                self.stages.observe("queue", began - min(requests[0].submitted for requests in taken if requests))
                 group = RequestGroup(self._writer.end)
                 self._decide_all(group, *taken)
+                group.appended = monotonic()
+                self.stages.observe("decide", group.appended - began)
                 self._append(group)
         except Exception as error:
             self._fail(error)
@@ -185,12 +192,15 @@ class Sequencer:
         with self._folding:
             while self._flight and self._flight[0].durable:
                 group = self._flight[0]
+                began = monotonic()
+                self.stages.observe("disk", began - group.appended)
                 try:
                     self._fold(group)
                 except Exception as error:
                     self._fail(error)
                     return
                 self._flight.popleft()
+                self.stages.observe("fold", monotonic() - began)
                 self._settle(group.answers)
                 self._slots.release()
 

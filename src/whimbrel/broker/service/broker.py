@@ -49,6 +49,7 @@ from whimbrel.broker.requests.subscriptions import (
 from whimbrel.broker.sequencing.group import Answer, Decide, Publish, Published, RequestGroup, settle_now
 from whimbrel.broker.sequencing.publishing import LiveIndex
 from whimbrel.broker.sequencing.sequencer import Sequencer
+from whimbrel.broker.sequencing.stages import StageTimes
 from whimbrel.broker.service.opening import open_directory
 from whimbrel.broker.service.principal import ANYBODY, Principal, check_scopes, new_secret, principal_of
 from whimbrel.broker.service.registry import Registry
@@ -126,6 +127,11 @@ class Broker:
     def waiting(self) -> tuple[int, int]:
         """Events and bytes that wait for the sequencer."""
         return self._sequencer.waiting
+
+    @property
+    def stages(self) -> StageTimes:
+        """How long the stages of requests took."""
+        return self._sequencer.stages
 
     @property
     def needs_tokens(self) -> bool:

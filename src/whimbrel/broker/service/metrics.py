@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from time import monotonic
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from whimbrel.broker.service.broker import Broker
@@ -67,3 +67,9 @@ class _BrokerCollector(Collector):
             yield CounterMetricFamily(name, text, value=count)
         for name, (text, value) in gauges.items():
             yield GaugeMetricFamily(name, text, value=value)
+        stages = HistogramMetricFamily(
+            "whimbrel_stage_seconds", "What a group of requests spends in each stage.", labels=["stage"]
+        )
+        for stage, buckets, total in broker.stages.histograms():
+            stages.add_metric([stage], buckets, total)
+        yield stages
