@@ -456,4 +456,5 @@ async def _follow(steps: list[tuple[str, Any]], directory: Path) -> None:
         assert await ids_of(broker, broker.find(id, ANYBODY)) == ids
     broker.index._check()
     assert len(broker.index) == len(filters) == broker.store.count_subscriptions()
+    assert len(filters) == broker.store.count_subscriptions(ANYBODY.name)  # kept beside, change by change
     await broker.__aexit__()

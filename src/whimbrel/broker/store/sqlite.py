@@ -62,6 +62,7 @@ class SqliteStore:
             raise StoreError(path, f"Expected a store of the broker, but SQLite says: {error}") from error
         self._writing = threading.Lock()
         self._reading = threading.Lock()
+        self._owned: dict[str, int] = {}  # how many subscriptions an owner has; changed by whoever holds `_writing`
 
     @property
     def stamp(self) -> int:
@@ -72,7 +73,9 @@ class SqliteStore:
         """Apply entries and set the stamp, in one transaction. Applying them again changes nothing."""
         with self._transaction() as connection:
             for offset, change in changes:
-                _apply(connection, offset, change)
+                for owner, more in _apply(connection, offset, change):
+                    if owner in self._owned:
+                        self._owned[owner] += more
             connection.execute("UPDATE fold SET stamp = max(stamp, ?)", (stamp,))
         self._stamp = max(self._stamp, stamp)
 
@@ -88,10 +91,14 @@ class SqliteStore:
         return [StoredSubscription(*row) for row in rows]
 
     def count_subscriptions(self, owner: str | None = None) -> int:
-        """How many there are, of one owner or of all."""
+        """How many there are, of one owner or of all. Those of an owner are counted when they are first asked for."""
         if owner is None:
             return int(self._rows("SELECT count(*) FROM subscription")[0][0])
-        return int(self._rows("SELECT count(*) FROM subscription WHERE owner = ?", (owner,))[0][0])
+        if owner not in self._owned:
+            with self._writing:
+                counted = self._writer.execute("SELECT count(*) FROM subscription WHERE owner = ?", (owner,))
+                self._owned[owner] = int(counted.fetchone()[0])
+        return self._owned[owner]
 
     def versions(self, id: str) -> list[tuple[int, int | None]]:
         """The (number, until) pairs of a subscription, oldest first; `until` is None for the newest."""
@@ -214,29 +221,24 @@ def _behind(cursor: Cursor) -> tuple[int, float]:
     return cursor.offset, float("inf") if cursor.part is None else cursor.part
 
 
-def _apply(connection: sqlite3.Connection, offset: int, change: Change) -> None:
+def _apply(connection: sqlite3.Connection, offset: int, change: Change) -> list[tuple[str, int]]:
+    """Apply a change, and return how many subscriptions more or less an owner has now."""
     if isinstance(change, SubscriptionPut):
-        _put(connection, offset, change)
-    elif isinstance(change, SubscriptionEnd):
-        connection.execute(
-            "UPDATE version SET until = ? WHERE id = ? AND number < ? AND until IS NULL", (offset, change.id, offset)
-        )
-        connection.execute("DELETE FROM subscription WHERE id = ? AND number < ?", (change.id, offset))
-        connection.execute(
-            "DELETE FROM cursor WHERE id = ? AND id NOT IN (SELECT id FROM subscription WHERE id = ?)",
-            (change.id, change.id),
-        )
-    elif isinstance(change, TokenPut):
+        return _put(connection, offset, change)
+    if isinstance(change, SubscriptionEnd):
+        return _end(connection, offset, change)
+    if isinstance(change, TokenPut):
         values = (change.name, change.digest, " ".join(change.scopes), change.tenant, to_json(change.rules))
         connection.execute("INSERT OR REPLACE INTO token VALUES (?, ?, ?, ?, ?)", values)
     else:
         connection.execute("DELETE FROM token WHERE name = ?", (change.name,))
+    return []
 
 
-def _put(connection: sqlite3.Connection, number: int, put: SubscriptionPut) -> None:
+def _put(connection: sqlite3.Connection, number: int, put: SubscriptionPut) -> list[tuple[str, int]]:
     held = connection.execute("SELECT number, first FROM subscription WHERE id = ?", (put.id,)).fetchone()
     if held is not None and held[0] >= number:
-        return
+        return []
     if held is not None:
         connection.execute("UPDATE version SET until = ? WHERE number = ? AND until IS NULL", (number, held[0]))
     first = number if held is None else held[1]
@@ -246,6 +248,19 @@ def _put(connection: sqlite3.Connection, number: int, put: SubscriptionPut) -> N
         (*values, put.start, put.expires, to_json(put.rules)),
     )
     connection.execute("INSERT OR IGNORE INTO version VALUES (?, ?, NULL)", (number, put.id))
+    return [(put.owner, 1)] if held is None else []
+
+
+def _end(connection: sqlite3.Connection, offset: int, end: SubscriptionEnd) -> list[tuple[str, int]]:
+    connection.execute(
+        "UPDATE version SET until = ? WHERE id = ? AND number < ? AND until IS NULL", (offset, end.id, offset)
+    )
+    gone = connection.execute("SELECT owner FROM subscription WHERE id = ? AND number < ?", (end.id, offset)).fetchall()
+    connection.execute("DELETE FROM subscription WHERE id = ? AND number < ?", (end.id, offset))
+    connection.execute(
+        "DELETE FROM cursor WHERE id = ? AND id NOT IN (SELECT id FROM subscription WHERE id = ?)", (end.id, end.id)
+    )
+    return [(owner, -1) for (owner,) in gone]
 
 
 def to_json(value: object) -> str:
