@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import msgspec
 
 from whimbrel.model.errors import EventError, FilterError, LimitExceeded, WhimbrelError
 
 
-@dataclass(frozen=True, slots=True)
-class InputPlace:
+class InputPlace(msgspec.Struct, frozen=True):
     """A place in a file: a `line` from 1 if lines are known, a `row` from 0 as in the output, a `path` in an event."""
 
     file: str
@@ -109,7 +108,7 @@ class RefusedInput(InputError):
             path = cause.path
         elif isinstance(cause, LimitExceeded):
             path = cause.where or None
-        super().__init__(replace(place, path=path), str(cause), text)
+        super().__init__(msgspec.structs.replace(place, path=path), str(cause), text)
 
     @property
     def kind(self) -> str:

@@ -8,17 +8,29 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from io import BufferedReader, BytesIO
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.event import Event
 from whimbrel.model.event_tables import read_events as event_rows
 from whimbrel.model.json_text import JsonObject
 from whimbrel.model.limits import EVENT_BYTES
+from whimbrel.ranks.encoding.json_events import json_lines
 from whimbrel.readers.csv_table import read_csv
 from whimbrel.readers.errors import FileEmpty, InputError, InputPlace, RefusedInput
-from whimbrel.readers.json_lines import parse_object, read_json_lines
+from whimbrel.readers.json_lines import (
+    LinePiece,
+    blank_file,
+    check_first_line,
+    exactly,
+    line_pieces,
+    parse_object,
+    read_json_lines,
+    read_line,
+    too_long,
+)
 from whimbrel.readers.parquet_table import read_parquet
 from whimbrel.readers.source import Format, InputFile, open_source
 
@@ -116,16 +128,44 @@ def read_event(text: str, row: int, fallback: Format | None, timestamps: Collect
         place = InputPlace("<argument>")
         return _checked(parse_object(text, place), place, timestamps)
     source = open_source(text, fallback)
-    if source.format is not Format.JSONL:
-        return _row_event(source, row, timestamps)
-    content = source.stream.read(EVENT_BYTES.value + 1)
-    if row == 0 and len(content) <= EVENT_BYTES.value:  # one object may stretch over many lines
-        place = InputPlace(source.name, 1, row=0)
-        whole = parse_object(content.decode(errors="replace"), place)
-        if isinstance(whole, dict):
-            return _checked(whole, place, timestamps)
-    stream = cast("BufferedReader", BytesIO(content + source.stream.read()))
-    return _row_event(InputFile(source.name, stream, source.format, None), row, timestamps)
+    return (_line_event if source.format is Format.JSONL else _row_event)(source, row, timestamps)
+
+
+def _line_event(source: InputFile, row: int, timestamps: Collection[str]) -> Event:
+    """The event of a row of JSON lines; for row 0 one that stretches over many lines is taken, too."""
+    before = 0
+    with source.stream:
+        pieces = line_pieces(source.stream, EVENT_BYTES.value)
+        for piece in pieces:
+            events = json_lines(b"." if piece.size else piece.content)
+            problem = None if before else check_first_line(piece.content, source.name)
+            if problem is not None and row:
+                raise problem
+            before += len(events)
+            if row >= before:
+                continue
+            number = row - before + len(events)
+            place = InputPlace(source.name, piece.number + events.lines.item(number) - 1, row=row)
+            if piece.size:
+                raise too_long(place, piece.content, piece.size, EVENT_BYTES)
+            line = read_line(events.text(number), place, events.ends.item(number) == len(events.data))
+            if isinstance(line, InputError) and row == 0:
+                whole = parse_object(_rest(piece, pieces).decode(errors="replace"), InputPlace(source.name, 1, row=0))
+                line = (problem or line) if isinstance(whole, InputError) else whole
+            return _checked(line, place, timestamps)
+    raise _ended(source.name, row) if before else blank_file(source.name)
+
+
+def _rest(piece: LinePiece, following: Iterator[LinePiece]) -> bytes:
+    """All that follows in a file from a piece on, up to about the limit of an event."""
+    content = [piece.content]
+    size = len(piece.content)
+    for more in following:
+        content.append(more.content)
+        size += more.size or len(more.content)
+        if size > EVENT_BYTES.value:
+            break
+    return b"".join(content)
 
 
 def _row_event(source: InputFile, row: int, timestamps: Collection[str]) -> Event:
@@ -135,13 +175,16 @@ def _row_event(source: InputFile, row: int, timestamps: Collection[str]) -> Even
                 raise item
         elif row in item.rows:
             one = item.slice(item.rows.index(row), item.rows.index(row) + 1)
-            if isinstance(one.events, list):
-                return _checked(one.events[0], one.place(0), timestamps)
+            assert not isinstance(one.events, list)
             try:
                 return next(event_rows(one.events, one.events.schema.names, timestamps))
             except WhimbrelError as error:
                 raise RefusedInput(one.place(0), error) from None
-    raise FileEmpty(InputPlace(source.name, row=row), f"Expected an event in row {row}, but the file ends before it")
+    raise _ended(source.name, row)
+
+
+def _ended(file: str, row: int) -> InputError:
+    return FileEmpty(InputPlace(file, row=row), f"Expected an event in row {row}, but the file ends before it")
 
 
 def _checked(item: JsonObject | InputError, place: InputPlace, timestamps: Collection[str]) -> Event:
@@ -165,7 +208,7 @@ def read_source(source: InputFile, attributes: Collection[str] | None) -> Iterat
 
 
 def _json_events(source: InputFile) -> Iterator[FileBatch | InputError]:
-    for batch in read_json_lines(source.stream, source.name, EVENT_BYTES, EVENT_BYTES.value):
+    for batch in read_json_lines(source.stream, source.name, EVENT_BYTES, EVENT_BYTES.value, exactly):
         events: list[JsonObject] = []
         rows, lines = [], []
         for place, item in batch:
@@ -175,8 +218,7 @@ def _json_events(source: InputFile) -> Iterator[FileBatch | InputError]:
             events.append(item)
             rows.append(place.row or 0)
             lines.append(place.line or 0)
-        share = source.stream.tell() / source.size if source.size else 0.0
-        yield FileBatch(events, rows, source.name, lines, share)
+        yield FileBatch(events, rows, source.name, lines, source.share())
 
 
 def _csv_events(source: InputFile) -> Iterator[FileBatch | InputError]:
@@ -185,8 +227,7 @@ def _csv_events(source: InputFile) -> Iterator[FileBatch | InputError]:
         if isinstance(item, InputError):
             yield item
         else:
-            share = stream.tell() / source.size if source.size else 0.0
-            yield FileBatch(item[1], item[0], source.name, None, share)
+            yield FileBatch(item[1], item[0], source.name, None, source.share())
 
 
 def _parquet_events(source: InputFile, attributes: Collection[str] | None) -> Iterator[FileBatch | InputError]:
@@ -202,6 +243,6 @@ def shifted_error(error: InputError, base: int) -> InputError:
     """The error of a file whose first row is `base`."""
     place = error.place
     if base and place.row is not None:
-        error.place = replace(place, row=base + place.row)
+        error.place = msgspec.structs.replace(place, row=base + place.row)
         error.args = (f"{error.place}: {error.problem}",)
     return error

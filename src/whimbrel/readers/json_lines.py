@@ -1,14 +1,17 @@
 """JSON lines: one object per line. A key that comes twice in an object is refused, which fast decoders do not notice.
 
-A file is read in chunks, and the complete lines of a chunk are one batch. So memory is bounded, and a line of a slow
-pipe is answered at once.
+A stream is cut into pieces of whole lines, as many as are there, up to a few megabytes. So memory is bounded, and a
+line of a slow pipe is answered at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import io
+import re
+import select
+from collections.abc import Callable, Iterator
 from io import BufferedReader
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.event_tables import BOM
@@ -27,11 +30,11 @@ from whimbrel.readers.errors import (
     WrongFormat,
 )
 
-Line = tuple[InputPlace, JsonObject | InputError]
+T = TypeVar("T")
+Line = tuple[InputPlace, T | InputError]
 
-_CHUNK = 1 << 20
-SHOWN = 64
-"""Bytes that are shown of a line that is too long."""
+_PIECE = 4 << 20  # bytes that are read at once, at most
+_SHOWN = 64  # bytes that are shown of a line that is too long
 _BLANK = b" \t\r" + BOM
 _PER_LINE = "Expected a JSON object per line"
 _WHOLE_FILES = {
@@ -39,44 +42,107 @@ _WHOLE_FILES = {
     b"{": "an object over several lines (jq -c . writes it as one line)",
 }
 """First lines of files that are one JSON value, and what those files are."""
+_WHOLE_FILE = re.compile(rb"[ \t\r\n\xef\xbb\xbf]*+([\[{])[ \t\r\xef\xbb\xbf]*+(?:\n|\Z)")
 
 
-class RawLine(NamedTuple):
-    """A line of the file; `is_last` if the file ends without a line break after it."""
+class LinePiece(NamedTuple):
+    """Whole lines of a stream, of which the first has this number, from 1; or the beginning of one that is too long."""
 
-    number: int
     content: bytes
-    size: int
-    is_last: bool
+    number: int
+    size: int = 0
+    """Bytes of the line that is too long; 0 if lines are whole."""
 
 
-def read_json_lines(stream: BufferedReader, file: str, limit: Limit, longest: int) -> Iterator[list[Line]]:
+def line_pieces(stream: BufferedReader, longest: int) -> Iterator[LinePiece]:
+    """Cut a stream behind line breaks. Of a line longer than `longest` bytes only the beginning is kept."""
+    number, rest, dropped = 1, b"", 0
+    while chunk := _read_available(stream):
+        if dropped:
+            end = chunk.find(b"\n")
+            if end < 0:
+                dropped += len(chunk)
+                continue
+            yield LinePiece(rest, number, dropped + end)
+            number, rest, dropped, chunk = number + 1, b"", 0, chunk[end + 1 :]
+        cut = chunk.rfind(b"\n") + 1
+        if cut:
+            content = rest + chunk[:cut]
+            yield _unmarked(content, number)
+            number += content.count(b"\n")
+            rest = chunk[cut:]
+        else:
+            rest += chunk
+        if len(rest) > longest:
+            dropped, rest = len(rest), rest[:_SHOWN]
+    if rest:
+        yield LinePiece(rest, number, dropped) if dropped else _unmarked(rest, number)
+
+
+def _unmarked(content: bytes, number: int) -> LinePiece:
+    """Lines after a blank one, if they begin with a byte order mark, which readers skip where a text begins."""
+    is_wrong = number > 1 and content.startswith(BOM)
+    return LinePiece(b"\n" + content, number - 1) if is_wrong else LinePiece(content, number)
+
+
+def _read_available(stream: BufferedReader) -> bytes:
+    """Wait for bytes, then read those that are there, up to the size of a piece; none at the end."""
+    read = [stream.read1(_PIECE)]
+    size = len(read[0])
+    while read[-1] and size < _PIECE and _is_ready(stream):
+        read.append(stream.read1(_PIECE - size))
+        size += len(read[-1])
+    return b"".join(read)
+
+
+def _is_ready(stream: BufferedReader) -> bool:
+    """Whether reading will not wait."""
+    try:
+        return bool(select.select([stream], [], [], 0)[0])
+    except (io.UnsupportedOperation, ValueError):  # a stream without a file descriptor, or with one above 1,023
+        return not isinstance(stream.raw, io.FileIO)
+
+
+def read_json_lines(
+    stream: BufferedReader, file: str, limit: Limit, longest: int, decode: Callable[[bytes], T | None]
+) -> Iterator[list[Line[T | JsonObject]]]:
     """Read batches of (place, object or error), one for each line that is not blank; rows count from 0.
 
-    A line longer than `longest` bytes is refused by `limit`.
+    `decode` reads a line quickly, or returns None where it may be wrong; then it is read exactly. A line longer than
+    `longest` bytes is refused by `limit`.
     """
     row = 0
-    for batch in _batches(stream, longest):
-        lines: list[Line] = []
-        for line in batch:
-            if not line.content.strip(_BLANK):
+    for piece in line_pieces(stream, longest):
+        found: list[Line[T | JsonObject]] = []
+        is_last = not piece.content.endswith(b"\n")
+        lines = [piece.content] if piece.size else piece.content.split(b"\n")
+        for number, line in enumerate(lines, piece.number):
+            if not line or not line.strip(_BLANK):
                 continue
-            place = InputPlace(file, line.number, row=row)
-            if row == 0 and (problem := check_first_line(line.content, file)) is not None:
-                lines.append((problem.place, problem))
-                yield lines
+            if row == 0 and (problem := check_first_line(line, file)) is not None:
+                yield [*found, (problem.place, problem)]
                 return
+            place = InputPlace(file, number, row=row)
             row += 1
-            lines.append((place, _read_line(line, place, limit, longest)))
-        yield lines
+            if piece.size or len(line) > longest:
+                found.append((place, too_long(place, line, piece.size or len(line), limit)))
+                continue
+            item = decode(line)
+            found.append((place, read_line(line, place, is_last) if item is None else item))
+        yield found
     if not row:
         yield [(InputPlace(file), blank_file(file))]
 
 
-def check_first_line(line: bytes, file: str) -> InputError | None:
-    """What is wrong with a file whose first line is this; None if that is a JSON text, or a broken one."""
-    found = _WHOLE_FILES.get(line.strip(_BLANK))
-    return None if found is None else WrongFormat(InputPlace(file), f"{_PER_LINE}, but got {found}")
+def exactly(line: bytes) -> JsonObject | None:
+    """Leave a line to the exact reader."""
+    return None
+
+
+def check_first_line(content: bytes, file: str) -> InputError | None:
+    """What is wrong with a file that begins so; None if its first line is a JSON text, or a broken one."""
+    found = _WHOLE_FILE.match(content)
+    return None if found is None else WrongFormat(InputPlace(file), f"{_PER_LINE}, but got {_WHOLE_FILES[found[1]]}")
 
 
 def blank_file(file: str) -> InputError:
@@ -84,39 +150,22 @@ def blank_file(file: str) -> InputError:
     return FileEmpty(InputPlace(file), f"{_PER_LINE}, but the file is blank")
 
 
-def _batches(stream: BufferedReader, longest: int) -> Iterator[list[RawLine]]:
-    """The lines of each chunk. Of a line that is too long only the beginning and the size are kept."""
-    number, dropped, rest = 0, 0, b""
-    while chunk := stream.read1(_CHUNK):
-        pieces = chunk.split(b"\n")
-        pieces[0] = rest + pieces[0]
-        rest = pieces.pop()
-        batch = []
-        for piece in pieces:
-            number += 1
-            batch.append(RawLine(number, piece, len(piece) + dropped, False))
-            dropped = 0
-        if len(rest) > longest:
-            dropped += len(rest) - SHOWN
-            rest = rest[:SHOWN]
-        if batch:
-            yield batch
-    if rest:
-        yield [RawLine(number + 1, rest, len(rest) + dropped, True)]
+def too_long(place: InputPlace, line: bytes, size: int, limit: Limit) -> InputError:
+    """The error of a line above a limit, which is shown by its beginning."""
+    cause = LimitExceeded(limit.name, size, limit.value, limit.unit)
+    return RefusedInput(place, cause, line.removeprefix(BOM)[:_SHOWN].decode(errors="replace"))
 
 
-def _read_line(line: RawLine, place: InputPlace, limit: Limit, longest: int) -> JsonObject | InputError:
-    raw = line.content.removeprefix(BOM) if line.number == 1 else line.content
-    if line.size > longest:
-        cause = LimitExceeded(limit.name, line.size, limit.value, limit.unit)
-        return RefusedInput(place, cause, raw[:SHOWN].decode(errors="replace"))
+def read_line(line: bytes, place: InputPlace, is_last: bool) -> JsonObject | InputError:
+    """Parse a line exactly; `is_last` if the file ends with it, perhaps too early."""
+    raw = line.removeprefix(BOM) if place.line == 1 else line
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:
         at = InputPlace(place.file, place.line, error.start + 1, place.row)
         problem = f"Expected text in UTF-8, but got the byte 0x{raw[error.start]:02x}"
         return WrongEncoding(at, problem, raw.decode(errors="replace"))
-    return parse_object(text, place, line.is_last)
+    return parse_object(text, place, is_last)
 
 
 def parse_object(text: str, place: InputPlace, is_last: bool = False) -> JsonObject | InputError:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
-from dataclasses import replace
-from mmap import ACCESS_READ, mmap
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +16,7 @@ from whimbrel.ranks.arrow import numbers
 from whimbrel.ranks.encoding.json_events import JsonEvents, JsonLines
 from whimbrel.readers.errors import InputError, InputPlace, RefusedInput
 from whimbrel.readers.events import read_source, shifted_error
-from whimbrel.readers.json_lines import SHOWN, blank_file, check_first_line, json_problem
+from whimbrel.readers.json_lines import LinePiece, blank_file, check_first_line, json_problem, line_pieces, too_long
 from whimbrel.readers.source import Format, InputFile, open_source
 from whimbrel.readers.subscriptions import SubscriptionRow, read_subscriptions
 
@@ -32,6 +30,8 @@ Tick = Callable[[int], None]
 """Is told how many are done, now and then."""
 
 _TICK = 1_000
+_SHOWN = 64  # bytes that are looked at of a line that is too long
+_SMALL = 1 << 16  # bytes of JSON for which a second thread does not pay
 _COLUMNS = ["event", "subscription"]
 
 
@@ -91,7 +91,7 @@ class PairBlock(NamedTuple):
 def match_files(index: Index, files: Sequence[str], fallback: Format | None) -> Iterator[PairBlock | InputError]:
     """Match the events of all files, whose rows count from 0 through all of them; an error stands for a refused event.
 
-    JSON lines are matched on all cores, from a memory map of the file.
+    JSON lines are matched on all cores, from a memory map of the file, or from pieces of a pipe.
     """
     base = 0
     columns = index.attributes() if index.schema is None else None  # a schema judges all of them
@@ -101,7 +101,7 @@ def match_files(index: Index, files: Sequence[str], fallback: Format | None) -> 
         except InputError as error:
             yield error
             continue
-        if source.format is Format.JSONL and source.size:
+        if source.format is Format.JSONL:
             base += yield from _match_lines(index, source, base)
         else:
             base += yield from _match_batches(index, source, columns, base)
@@ -109,38 +109,62 @@ def match_files(index: Index, files: Sequence[str], fallback: Format | None) -> 
 
 def _match_lines(index: Index, source: InputFile, base: int) -> Generator[PairBlock | InputError, None, int]:
     """Match the lines of a file whose first row is `base`; returns the number of rows."""
+    row = base
     with source.stream:
-        lines = JsonLines(mmap(source.stream.fileno(), 0, access=ACCESS_READ))
+        for piece in _pieces(source):
+            if piece.size:
+                yield too_long(InputPlace(source.name, piece.number, row=row), piece.content, piece.size, EVENT_BYTES)
+                row += 1
+                continue
+            if row == base and (problem := check_first_line(piece.content, source.name)) is not None:
+                yield problem
+                return 0
+            row += yield from _match_piece(index, source, piece, row)
+    if row == base:
+        yield blank_file(source.name)
+    return row - base
+
+
+def _pieces(source: InputFile) -> Iterator[LinePiece]:
+    """The lines of a file: all of them in a memory map if that is possible, else piece by piece."""
+    mapped = source.mapped()
+    if mapped is None:
+        return line_pieces(source.stream, EVENT_BYTES.value)
+    return iter([LinePiece(cast("bytes", mapped), 1)])  # is read as bytes are
+
+
+def _match_piece(
+    index: Index, source: InputFile, piece: LinePiece, base: int
+) -> Generator[PairBlock | InputError, None, int]:
+    """Match lines of which the first has the row `base`; returns the number of rows."""
+    lines = JsonLines(piece.content)
     errors: Errors = []
     done = 0
-    for offsets, rows in index.match_blocks(lines, errors=errors):
-        if not done and (problem := check_first_line(lines.find(0).text(0), source.name)) is not None:
-            yield problem
-            return 0
+    for offsets, rows in index.match_blocks(lines, 1 if len(piece.content) < _SMALL else None, errors):
         for row, error in errors:
-            yield _refused_line(lines.find(row), error, InputPlace(source.name, row=base + row))
+            line = lines.find(row)
+            place = InputPlace(source.name, piece.number + line.lines.item(0) - 1, row=base + row)
+            yield _refused_line(line, error, place)
         count = len(offsets) - 1
-        events = np.repeat(np.arange(base + done, base + done + count, dtype=np.int64), np.diff(offsets))
+        first = base + done
+        events = np.repeat(np.arange(first, first + count, dtype=np.int64), np.diff(offsets))
         ids = index.ids(rows)
         pairs = pa.table([numbers(events), numbers(ids) if isinstance(ids, np.ndarray) else ids], _COLUMNS)
-        yield PairBlock(pairs, count - len(errors), source.name, lines.done / len(lines.data))
+        yield PairBlock(pairs, count - len(errors), source.name, source.share(lines.done))
         errors.clear()
         done += count
         lines.forget(done)
-    if not done:
-        yield blank_file(source.name)
     return done
 
 
 def _refused_line(line: JsonEvents, error: RowError, place: InputPlace) -> InputError:
     """The error of a line, given as a batch of one, at its place in the file."""
-    place = replace(place, line=line.lines.item(0))
+    begin, end = line.begins.item(0), line.ends.item(0)
     if isinstance(error, LimitExceeded) and error.limit == EVENT_BYTES.name:
-        begin = line.begins.item(0)
-        return RefusedInput(place, _alone(error), line.data[begin : begin + SHOWN].tobytes().decode(errors="replace"))
+        return too_long(place, line.data[begin:end][:_SHOWN].tobytes(), error.size, EVENT_BYTES)
     text = line.text(0).decode(errors="replace")
     if isinstance(error, JsonError):
-        return json_problem(error, text, place, line.ends.item(0) == len(line.data))
+        return json_problem(error, text, place, end == len(line.data))
     return RefusedInput(place, _alone(error), text)
 
 

@@ -15,7 +15,7 @@ from whimbrel.model.event import Event
 from whimbrel.model.limits import EVENT_BYTES
 from whimbrel.model.schema.errors import did_you_mean
 from whimbrel.readers.errors import InputError
-from whimbrel.readers.json_lines import read_json_lines
+from whimbrel.readers.json_lines import exactly, read_json_lines
 from whimbrel.readers.source import Format, InputFile, open_source
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _names(source: InputFile) -> Iterator[Sequence[str]]:
         text = io.TextIOWrapper(source.stream, "utf-8-sig", newline="")
         yield next(csv.reader(text), [])
     else:
-        for batch in read_json_lines(source.stream, source.name, EVENT_BYTES, EVENT_BYTES.value):
+        for batch in read_json_lines(source.stream, source.name, EVENT_BYTES, EVENT_BYTES.value, exactly):
             for _, item in batch:
                 with suppress(WhimbrelError):
                     yield () if isinstance(item, InputError) else Event(item).attributes

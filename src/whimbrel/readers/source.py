@@ -5,9 +5,11 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from io import BufferedReader
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import IO, cast
 
@@ -50,6 +52,17 @@ class InputFile:
     stream: BufferedReader
     format: Format
     size: int | None
+
+    def mapped(self) -> mmap | None:
+        """The content as a memory map; None for what cannot be mapped, such as a pipe."""
+        if self.size and self.stream.seekable():
+            with suppress(OSError, ValueError):
+                return mmap(self.stream.fileno(), 0, access=ACCESS_READ)
+        return None
+
+    def share(self, done: int = 0) -> float:
+        """The part of the file that has been read, at least `done` bytes of it; 0 if its size is not known."""
+        return min(1.0, max(done, self.stream.tell()) / self.size) if self.size else 0.0
 
     def seekable(self) -> IO[bytes]:
         """The stream, or for a pipe a copy in memory or in a temporary file, which can be read twice."""

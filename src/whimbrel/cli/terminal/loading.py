@@ -42,14 +42,15 @@ def load_index(
 
 def _say_hints(rows: list[PlacedRow], report: RejectReport) -> None:
     """Say which filters are hardly what was meant."""
+    dialect = dialects.get(dialects.CANONICAL)
+    if not isinstance(dialect, dialects.Hinting):
+        return
     count = 0
     for place, row in rows:
-        dialect = dialects.get(row.dialect) if row.dialect == dialects.CANONICAL else None
-        if not isinstance(dialect, dialects.Hinting) or not isinstance(row.filter, str):
-            continue
-        for hint in dialect.hints(row.filter):
-            count += 1
-            if count <= _HINTS:
-                report.note(f"{place}: {row.id}: {hint.message}")
+        if row.dialect == dialects.CANONICAL and isinstance(row.filter, str):
+            for hint in dialect.hints(row.filter):
+                count += 1
+                if count <= _HINTS:
+                    report.note(f"{place}: {row.id}: {hint.message}")
     if count > _HINTS:
         report.note(f"{count - _HINTS:,} more such filters; whimbrel lint shows all of them")

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_ROW_GROUP = 16 << 20  # bytes of pairs that become a row group of Parquet, at least
+
+
 class PairFormat(StrEnum):
     """The formats of pairs."""
 
@@ -66,19 +69,36 @@ class _Table(PairWriter):
 
 
 class _Parquet(PairWriter):
+    """Gathers pairs to row groups, so that readers find few large ones. Numbers are stored as differences."""
+
     def __init__(self, stream: IO[bytes], kind: str) -> None:
         import pyarrow as pa
         from pyarrow import parquet
 
         super().__init__(stream)
         self.schema = pa.schema({"event": pa.int64(), "subscription": pa.int64() if kind == "int64" else pa.string()})
-        self.file = parquet.ParquetWriter(stream, self.schema)
+        texts = [name for name, type in zip(self.schema.names, self.schema.types, strict=True) if type == pa.string()]
+        differences = {name: "DELTA_BINARY_PACKED" for name in self.schema.names if name not in texts}
+        self.file = parquet.ParquetWriter(stream, self.schema, use_dictionary=texts, column_encoding=differences)
+        self.gathered: list[pa.Table] = []
+        self.size = 0
 
     def write(self, pairs: pa.Table) -> None:
-        if pairs.num_rows:
-            self.file.write_table(pairs.cast(self.schema))
+        self.gathered.append(pairs.cast(self.schema))
+        self.size += self.gathered[-1].nbytes
+        if self.size >= _ROW_GROUP:
+            self._write_group()
+
+    def _write_group(self) -> None:
+        import pyarrow as pa
+
+        if self.size:
+            self.file.write_table(pa.concat_tables(self.gathered), row_group_size=_ROW_GROUP)
+        self.gathered.clear()
+        self.size = 0
 
     def close(self) -> None:
+        self._write_group()
         self.file.close()
 
 
