@@ -48,14 +48,15 @@ async def publish(broker: Broker, *events: Incoming, by: Principal = ANYBODY) ->
 
 async def subscribe(broker: Broker, filter: str, by: Principal = ANYBODY, **fields: Any) -> StoredSubscription:
     body = msgspec.json.encode({"filter": filter, **fields})
-    return await broker.create(read_request(body), body, by)
+    return await broker.subscriptions.create((read_request(body), body), by)
 
 
 async def replace(
     broker: Broker, id: str, filter: str, by: Principal = ANYBODY, if_match: str | None = None
 ) -> StoredSubscription:
     body = msgspec.json.encode({"filter": filter})
-    return await broker.replace(id, read_request(body), body, by, if_match)
+    versions = None if if_match is None else frozenset({if_match})
+    return await broker.subscriptions.replace(id, (read_request(body), body), by, versions)
 
 
 async def ids_of(broker: Broker, subscription: StoredSubscription, after: int | None = None) -> list[str]:
@@ -63,7 +64,7 @@ async def ids_of(broker: Broker, subscription: StoredSubscription, after: int | 
     position = broker.messages.position(subscription).offset if after is None else after
     found: list[str] = []
     while True:
-        messages, complete = await broker.in_thread(broker.messages.read, subscription, position, 7)
+        messages, complete = await broker.runtime.in_thread(broker.messages.read, subscription, position, 7)
         if not messages and complete:
             return found
         found += [msgspec.json.decode(message.event)["id"] for message in messages]

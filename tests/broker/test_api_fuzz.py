@@ -12,6 +12,7 @@ schemathesis = pytest.importorskip("schemathesis", reason="the fuzzer needs sche
 
 from hypothesis import HealthCheck, Phase, settings  # noqa: E402
 
+from whimbrel.broker.http.app import OPERATIONS  # noqa: E402
 from whimbrel.broker.http.documents import openapi_document  # noqa: E402
 
 # Streams do not end by themselves, a WebSocket is no request, and a new token would lock the fuzzer out.
@@ -29,7 +30,7 @@ def as_lines(_: object, value: object) -> bytes:
     return str(value).encode(errors="replace")
 
 
-schema = schemathesis.openapi.from_dict(openapi_document()).exclude(path=list(LEFT_OUT))
+schema = schemathesis.openapi.from_dict(openapi_document(OPERATIONS)).exclude(path=list(LEFT_OUT))
 
 
 COMMON = settings(deadline=None, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))

@@ -110,7 +110,7 @@ async def _serve(settings: Settings, listener: socket.socket, started: Callable[
 
     broker = Broker(settings, fail)
     async with broker:
-        if broker.needs_tokens and not broker.tokens:
+        if broker.needs_tokens and not broker.tokens.stored:
             raise BadSettings(
                 f"Expected tokens before the broker listens on {settings.host}: run `whimbrel token create`, or use"
                 " --host 127.0.0.1"

@@ -6,9 +6,10 @@ company that it would have in a segment. Nothing of the index changes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from whimbrel.engine.access.explanation import plan
+from whimbrel.engine.access.explanation import RowPlan, plan
 from whimbrel.engine.live.head import HeadEntry
 from whimbrel.engine.live.segment_builder import build_from_head
 from whimbrel.engine.live.subscription_set import SubscriptionSet
@@ -45,14 +46,19 @@ class FilterCost:
     nanoseconds: float
 
 
-def filter_cost(subscriptions: SubscriptionSet, filter: Filter) -> FilterCost:
-    """The cost of a filter beside the subscriptions of an index; some 20 ms."""
+def filter_costs(subscriptions: SubscriptionSet, filters: Sequence[Filter]) -> Iterator[FilterCost]:
+    """The cost of each filter beside the subscriptions of an index; some 20 ms for one, 0.3 ms for each of many."""
     live = subscriptions.ids.live()
-    company = live[:: max(1, len(live) // COMPANY)][:COMPANY]
-    filters = [filter, *(subscriptions.filter(row) for row in company.tolist())]
+    company = [subscriptions.filter(row) for row in live[:: max(1, len(live) // COMPANY)][:COMPANY].tolist()]
     sample = subscriptions.segments.sample
-    segment = build_from_head([HeadEntry(row, one) for row, one in enumerate(filters)], sample)
-    planned = plan([segment], 0, sample)
+    for start in range(0, len(filters), COMPANY):
+        group = filters[start : start + COMPANY]
+        segment = build_from_head([HeadEntry(row, one) for row, one in enumerate([*group, *company])], sample)
+        for row, filter in enumerate(group):
+            yield _cost(filter, plan([segment], row, sample))
+
+
+def _cost(filter: Filter, planned: RowPlan) -> FilterCost:
     conjunctions = tuple(ConjunctionCost(one.key, one.attributes, one.share) for one in planned.conjunctions)
     candidates = sum(one.share for one in conjunctions)
     is_verified = any(split(conjunction)[1] for conjunction in filter.conjunctions)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from whimbrel.engine.cost import FilterCost
     from whimbrel.model.explain import Explanation
+    from whimbrel.model.filter import Filter
     from whimbrel.model.near_misses import NearMiss
     from whimbrel.model.schema import Schema
     from whimbrel.storage.facts import Facts
@@ -226,9 +227,13 @@ class Index(Matcher):
         Says the kind of key of each conjunction, and what must be verified event by event. As for `plan`, shares are
         those of the sample of `analyze`, or guessed without one.
         """
-        from whimbrel.engine.cost import filter_cost
+        return next(self.costs([admit(filter, dialect, self.schema).filter]))
 
-        return filter_cost(self._subscriptions, admit(filter, dialect, self.schema).filter)
+    def costs(self, filters: Sequence[Filter]) -> Iterator[FilterCost]:
+        """What each of many filters would cost, as `cost` says; those after the first take 0.3 ms each."""
+        from whimbrel.engine.cost import filter_costs
+
+        return filter_costs(self._subscriptions, filters)
 
     def save(self, path: str | os.PathLike[str], facts: Facts | None = None) -> None:
         """Save to a directory, atomically: whatever happens, it holds the old index or the new one.

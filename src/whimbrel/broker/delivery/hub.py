@@ -16,13 +16,15 @@ from whimbrel.broker.sequencing.group import LivePairs
 class Stream:
     """Somebody who waits for messages. `numbers` are the versions of subscriptions that it listens to.
 
-    A stream of a durable subscription has its `id`; ephemeral streams and pulls that wait have none.
+    A stream of a durable subscription has its `id`; ephemeral streams and pulls that wait have none. `caller` reads it,
+    who is its `owner` or an admin.
     """
 
     outbox: Outbox
     owner: str
     id: str | None = None
     numbers: set[int] = field(default_factory=set)
+    caller: str = ""
 
 
 class Hub:
@@ -36,6 +38,8 @@ class Hub:
 
     def open(self, stream: Stream, numbers: Iterable[int]) -> None:
         """Start to push. A second stream on a subscription replaces the first."""
+        if stream.outbox.closed is not None:
+            return
         if stream.id is not None:
             former = self._by_id.get(stream.id)
             if former is not None:
@@ -49,7 +53,9 @@ class Hub:
     def listen(self, stream: Stream, number: int) -> None:
         """Push what this version matches, too."""
         stream.numbers.add(number)
-        self._by_number[number] = (*self._by_number.get(number, ()), stream)
+        others = self._by_number.get(number, ())
+        if stream not in others:
+            self._by_number[number] = (*others, stream)
 
     def close(self, stream: Stream) -> None:
         """Stop to push; a second call does nothing."""
@@ -77,9 +83,9 @@ class Hub:
             stream.outbox.close(reason)
 
     def end_of_owner(self, owner: str, reason: str) -> None:
-        """Close all streams of a principal."""
+        """Close all streams that a principal owns or reads."""
         for stream in list(self._streams):
-            if stream.owner == owner:
+            if owner in (stream.owner, stream.caller):
                 stream.outbox.close(reason)
 
     def close_all(self, reason: str) -> None:

@@ -1,289 +1,175 @@
-"""The OpenAPI document, made from the table below and the structs of the endpoints, and a page that shows it."""
+"""The OpenAPI document, made from the operations and their structs, and a page that shows it without scripts."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from whimbrel.broker.http.exchange import answer
-from whimbrel.broker.http.messages import PullAnswer
-from whimbrel.broker.http.operations import TokenRequest
-from whimbrel.broker.http.publish import PublishAnswer
-from whimbrel.broker.requests.subscriptions import SubscriptionRequest
+from whimbrel.broker.http.exchange import ErrorAnswer, answer
+from whimbrel.broker.http.operation import Operation, Shape
 
-
-class Operation(NamedTuple):
-    """One method of one path. `body` is a media type with its schema; `answers` are statuses with theirs."""
-
-    method: str
-    path: str
-    summary: str
-    body: dict[str, Any] | None = None
-    answers: Mapping[int, Any] = MappingProxyType({})
-    query: Mapping[str, dict[str, Any]] = MappingProxyType({})
-
-
-_OBJECT = {"type": "object"}
-_LIMIT = {"type": "integer", "minimum": 1, "maximum": 1000}
-_CURSOR = {"type": "string", "pattern": r"^(-1|[0-9]{1,18})(\.[0-9]{1,9})?$"}
-_CLOUD_EVENT = {
-    "type": "object",
-    "required": ["specversion", "id", "source", "type"],
-    "properties": {
-        "specversion": {"const": "1.0", "type": "string"},
-        "id": {"type": "string", "minLength": 1},
-        "source": {"type": "string", "minLength": 1},
-        "type": {"type": "string", "minLength": 1},
-    },
-}
-_EVENTS = {
-    "application/cloudevents+json": _CLOUD_EVENT,
-    "application/cloudevents-batch+json": {"type": "array", "items": _CLOUD_EVENT},
-    "application/json": {},
-    "application/x-ndjson": {"type": "string"},
+_TEMPLATE = "#/components/schemas/{name}"
+_REFUSED = {
+    "4XX": "The request was refused.",
+    "503": "The broker takes nothing now; Retry-After says when to come again.",
 }
 
 
-def _json(schema: Any) -> dict[str, Any]:
-    return {"application/json": schema}
-
-
-def _operations() -> list[Operation]:
-    request, token = SubscriptionRequest, TokenRequest
-    one = "/subscriptions/{id}"
-    return [
-        Operation(
-            "post",
-            "/events",
-            "Publish events. The answer comes when they are on disk.",
-            _EVENTS,
-            {200: PublishAnswer, 422: PublishAnswer, 503: _OBJECT},
-        ),
-        Operation("post", "/subscriptions", "Create a subscription.", _json(request), {201: _OBJECT, 422: _OBJECT}),
-        Operation(
-            "get",
-            "/subscriptions",
-            "List subscriptions, in the order of their ids.",
-            None,
-            {200: _OBJECT},
-            {
-                "after": {"type": "string"},
-                "limit": _LIMIT,
-                "protocol": {"enum": ["PULL", "SSE", "WS"], "type": "string"},
-            },
-        ),
-        Operation(
-            "post",
-            "/subscriptions/import",
-            "Create many: one subscription per line.",
-            {"application/x-ndjson": {"type": "string"}},
-            {200: _OBJECT, 422: _OBJECT},
-        ),
-        Operation(
-            "get", "/subscriptions/export", "All subscriptions, one per line, as import takes them.", None, {200: None}
-        ),
-        Operation(
-            "post",
-            "/subscriptions/validate",
-            "Say whether a subscription would be taken, and what its filter means.",
-            _json(request),
-            {200: _OBJECT},
-        ),
-        Operation(
-            "post",
-            "/subscriptions/explain",
-            "Say why an event matches a filter, or why not.",
-            _json(_OBJECT),
-            {200: _OBJECT, 422: _OBJECT},
-        ),
-        Operation(
-            "post",
-            "/subscriptions/preview",
-            "Show what a subscription would have matched among stored events.",
-            _json(request),
-            {200: _OBJECT, 422: _OBJECT},
-            {
-                "limit": {"type": "integer", "minimum": 0, "maximum": 1000},
-                "events": {"type": "integer", "minimum": 1, "maximum": 100_000},
-            },
-        ),
-        Operation(
-            "get", "/subscriptions/lint", "Say what is suspicious about one's subscriptions.", None, {200: _OBJECT}
-        ),
-        Operation(
-            "get",
-            one,
-            "Read a subscription, with its cursor and how many messages wait.",
-            None,
-            {200: _OBJECT, 404: _OBJECT},
-        ),
-        Operation(
-            "put",
-            one,
-            "Give a subscription another filter. If-Match names the version to replace.",
-            _json(request),
-            {200: _OBJECT, 404: _OBJECT, 412: _OBJECT, 422: _OBJECT},
-        ),
-        Operation("delete", one, "End a subscription.", None, {204: None, 404: _OBJECT, 412: _OBJECT}),
-        Operation(
-            "post",
-            f"{one}/explain",
-            "Say why an event, given or at an offset, matches or not.",
-            _json(_OBJECT),
-            {200: _OBJECT, 404: _OBJECT, 422: _OBJECT},
-        ),
-        Operation(
-            "get",
-            f"{one}/messages",
-            "Pull messages behind a cursor; never moves the cursor.",
-            None,
-            {200: PullAnswer, 404: _OBJECT, 422: _OBJECT},
-            {"after": _CURSOR, "limit": _LIMIT, "wait": {"type": "number", "minimum": 0, "maximum": 60}},
-        ),
-        Operation(
-            "post",
-            f"{one}/ack",
-            "Move the cursor: messages up to it are done.",
-            _json(
-                {
-                    "oneOf": [
-                        {
-                            "type": "object",
-                            "required": ["offset"],
-                            "properties": {"offset": {"type": "integer"}},
-                            "additionalProperties": False,
-                        },
-                        {
-                            "type": "object",
-                            "required": ["cursor"],
-                            "properties": {"cursor": _CURSOR},
-                            "additionalProperties": False,
-                        },
-                    ]
-                }
-            ),
-            {200: _OBJECT, 404: _OBJECT, 422: _OBJECT},
-        ),
-        Operation(
-            "get",
-            f"{one}/stream",
-            "Server-Sent Events, from Last-Event-ID or the cursor on.",
-            None,
-            {200: None, 404: _OBJECT, 422: _OBJECT},
-        ),
-        Operation(
-            "get", f"{one}/ws", "A WebSocket with the subprotocol cloudevents.json.", None, {101: None, 404: _OBJECT}
-        ),
-        Operation(
-            "get",
-            "/stream",
-            "Server-Sent Events of what a filter matches from now on.",
-            None,
-            {200: None, 422: _OBJECT},
-            {
-                "filter": {"type": "string"},
-                "dialect": {"type": "string"},
-                "policy": {"enum": ["drop-oldest", "drop-newest", "disconnect"], "type": "string"},
-            },
-        ),
-        Operation(
-            "get",
-            "/dead-letters",
-            "Events that were refused, with reasons.",
-            None,
-            {200: _OBJECT},
-            {"after": {"type": "integer", "minimum": 0}, "limit": _LIMIT},
-        ),
-        Operation(
-            "post",
-            "/tokens",
-            "Create a token; its text is shown once.",
-            _json(token),
-            {201: _OBJECT, 409: _OBJECT, 422: _OBJECT},
-        ),
-        Operation("get", "/tokens", "List tokens, without secrets.", None, {200: _OBJECT}),
-        Operation(
-            "put", "/tokens/{name}", "Give a token other rights.", _json(token), {204: None, 404: _OBJECT, 422: _OBJECT}
-        ),
-        Operation(
-            "delete", "/tokens/{name}", "Revoke a token; its subscriptions end.", None, {204: None, 404: _OBJECT}
-        ),
-        Operation("get", "/healthz", "Whether the process works.", None, {200: _OBJECT, 503: _OBJECT}),
-        Operation("get", "/readyz", "Whether requests are taken.", None, {200: _OBJECT, 503: _OBJECT}),
-        Operation("get", "/metrics", "Counts for Prometheus.", None, {200: None}),
-    ]
-
-
-@cache
-def openapi_document() -> dict[str, Any]:
-    """The document."""
-    operations = _operations()
-    structs = [SubscriptionRequest, TokenRequest, PublishAnswer, PullAnswer]
-    references, components = msgspec.json.schema_components(structs, ref_template="#/components/schemas/{name}")
+def openapi_document(operations: Sequence[Operation]) -> dict[str, Any]:
+    """The document in OpenAPI 3.1."""
+    structs = list(dict.fromkeys(shape for shape in _shapes(operations) if isinstance(shape, type)))
+    references, components = msgspec.json.schema_components(structs, ref_template=_TEMPLATE)
     schemas = dict(zip(structs, references, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
-        paths.setdefault(operation.path, {})[operation.method] = _described(operation, schemas)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _described(operation, schemas)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Whimbrel", "version": version("whimbrel")},
-        "paths": paths,
-        "components": {
-            "schemas": components,
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        "info": {
+            "title": "Whimbrel",
+            "version": version("whimbrel"),
+            "description": "Publish events, subscribe with filters over their content, and get what matches.",
         },
+        "paths": paths,
+        "components": {"schemas": components, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
         "security": [{"token": []}, {}],
     }
 
 
-def _described(operation: Operation, schemas: Mapping[Any, Any]) -> dict[str, Any]:
-    def schema(item: Any) -> Any:
-        return schemas[item] if isinstance(item, type) else item
+def _shapes(operations: Iterable[Operation]) -> Iterable[Shape]:
+    yield ErrorAnswer
+    for operation in operations:
+        yield from operation.answers.values()
+        yield from operation.body.values()
 
-    described: dict[str, Any] = {"summary": operation.summary, "responses": {}}
-    names = [part[1:-1] for part in operation.path.split("/") if part.startswith("{")]
-    described["parameters"] = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
-    ] + [{"name": name, "in": "query", "schema": kind} for name, kind in operation.query.items()]
-    if operation.body is not None:
-        content = {kind: {"schema": schema(item)} for kind, item in operation.body.items()}
+
+def _described(operation: Operation, schemas: Mapping[Any, Any]) -> dict[str, Any]:
+    """One operation: parameters, body, answers."""
+    in_path = [part[1:-1] for part in operation.path.split("/") if part.startswith("{")]
+    parameters = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in in_path]
+    for place, found in (("query", operation.query), ("header", operation.headers)):
+        parameters += [{"name": name, "in": place, "schema": schema} for name, schema in found.items()]
+    described: dict[str, Any] = {
+        "operationId": operation.endpoint.__module__.rpartition(".")[2] + "." + operation.endpoint.__name__,
+        "tags": [operation.path.split("/")[1]],
+        "summary": operation.summary,
+        "parameters": parameters,
+        "responses": {},
+    }
+    if operation.body:
+        content = {kind: {"schema": _schema(shape, schemas)} for kind, shape in operation.body.items()}
         described["requestBody"] = {"required": True, "content": content}
-    for status, item in operation.answers.items():
-        found = {"description": "ok" if status < 400 else "refused"}
-        content = {} if item is None else {"content": {"application/json": {"schema": schema(item)}}}
-        described["responses"][str(status)] = found | content
-    error = {"description": "refused", "content": {"application/json": {"schema": _OBJECT}}}
-    described["responses"]["4XX"] = error
+    for status, shape in operation.answers.items():
+        described["responses"][str(status)] = _response(operation, status, shape, schemas)
+    for refused, text in _REFUSED.items():
+        described["responses"].setdefault(refused, {"description": text} | _content(ErrorAnswer, schemas))
     return described
 
 
-async def openapi(_: Request) -> Response:
-    """GET /openapi.json."""
-    return answer(openapi_document())
+def _response(operation: Operation, status: int, shape: Shape, schemas: Mapping[Any, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {"description": "Done." if status < 400 else "Refused."} | _content(shape, schemas)
+    if status < 300 and operation.answer_headers:
+        found["headers"] = {name: {"schema": {"type": "string"}} for name in operation.answer_headers}
+    return found
 
 
-async def docs(_: Request) -> Response:
-    """GET /docs: the operations on one page, without scripts."""
-    rows = "".join(
-        f"<tr><td><code>{operation.method.upper()}</code></td><td><code>{html.escape(operation.path)}</code></td>"
-        f"<td>{html.escape(operation.summary)}</td></tr>"
-        for operation in _operations()
+def _content(shape: Shape, schemas: Mapping[Any, Any]) -> dict[str, Any]:
+    if shape is None:
+        return {}
+    kind = shape if isinstance(shape, str) else "application/json"
+    return {"content": {kind: {"schema": _schema(shape, schemas)}}}
+
+
+def _schema(shape: Shape, schemas: Mapping[Any, Any]) -> Any:
+    if isinstance(shape, str):
+        return {"type": "string"}
+    return schemas[shape] if isinstance(shape, type) else shape
+
+
+class Documents:
+    """The document and the page of some operations, made once."""
+
+    def __init__(self, operations: Sequence[Operation]) -> None:
+        self._document = openapi_document(operations)
+        self._page = _page(self._document)
+
+    async def openapi(self, _: Request) -> Response:
+        """GET /openapi.json."""
+        return answer(self._document)
+
+    async def docs(self, _: Request) -> Response:
+        """GET /docs: the operations on one page, which loads nothing else."""
+        policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+        return HTMLResponse(self._page, headers={"content-security-policy": policy})
+
+
+_STYLE = (
+    ":root{color-scheme:light dark}body{font:16px/1.5 system-ui;margin:2rem auto;max-width:60rem;padding:0 1rem}"
+    "summary{cursor:pointer;padding:.2rem 0}summary code{display:inline-block;min-width:4rem}"
+    "pre{overflow:auto;padding:.6rem;border:1px solid #8886;border-radius:.4rem}"
+    "td{padding:.1rem 1rem .1rem 0;vertical-align:top}details{border-bottom:1px solid #8884}"
+)
+_TRY = """curl -N 'BROKER/stream?filter=data.price%20%3C%205'
+curl BROKER/events -H 'content-type: application/json' -d '{"price": 3}'
+curl BROKER/subscriptions -H 'content-type: application/json' -d '{"filter": "data.price < 5"}'
+curl BROKER/subscriptions/ID/messages"""
+
+
+def _page(document: dict[str, Any]) -> str:
+    """The page: every operation with its parameters, body and answers, and the schemas that they name."""
+    title = f"Whimbrel {document['info']['version']}"
+    operations = "".join(
+        _operation_html(method.upper(), path, described)
+        for path, methods in document["paths"].items()
+        for method, described in methods.items()
     )
-    page = (
+    schemas = "".join(
+        f'<details id="{html.escape(name)}"><summary><code>{html.escape(name)}</code>'
+        f" {html.escape(str(schema.get('description', '')))}</summary>{_json_html(schema)}</details>"
+        for name, schema in document["components"]["schemas"].items()
+    )
+    return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        "<title>Whimbrel</title><style>body{font:16px/1.5 system-ui;margin:2rem auto;max-width:60rem;padding:0 1rem;"
-        "color-scheme:light dark}td{padding:.2rem .8rem .2rem 0;vertical-align:top}</style>"
-        f"<h1>Whimbrel {html.escape(version('whimbrel'))}</h1><p>The broker's HTTP interface. The description is in"
-        ' <a href="/openapi.json">openapi.json</a>.</p>'
-        f"<table>{rows}</table></html>"
+        f"<title>{title}</title><style>{_STYLE}</style><h1>{title}</h1>"
+        f'<p>The HTTP interface of this broker, also as <a href="/openapi.json">openapi.json</a>.</p>'
+        f"<pre>{html.escape(_TRY)}</pre><h2>Operations</h2>{operations}<h2>Schemas</h2>{schemas}</html>"
     )
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
-    return HTMLResponse(page, headers={"content-security-policy": policy})
+
+
+def _operation_html(method: str, path: str, described: dict[str, Any]) -> str:
+    rows = [
+        (f"{one['in']} {one['name']}", msgspec.json.encode(one["schema"]).decode()) for one in described["parameters"]
+    ]
+    rows += [
+        (f"body {kind}", _shape_text(one))
+        for kind, one in described.get("requestBody", {"content": {}})["content"].items()
+    ]
+    rows += [
+        (f"answer {status}", ", ".join(_shape_text(one) for one in one.get("content", {}).values()) or "nothing")
+        for status, one in described["responses"].items()
+    ]
+    table = "".join(
+        f"<tr><td>{html.escape(name)}</td><td><code>{html.escape(text)}</code></td></tr>" for name, text in rows
+    )
+    summary = f"<code>{method}</code> <code>{html.escape(path)}</code> {html.escape(described['summary'])}"
+    return f"<details><summary>{summary}</summary><table>{table}</table></details>"
+
+
+def _shape_text(content: dict[str, Any]) -> str:
+    """The name of a schema, or the schema itself where it is short."""
+    schema = content["schema"]
+    if "$ref" in schema:
+        return str(schema["$ref"].rpartition("/")[2])
+    text = msgspec.json.encode(schema).decode()
+    return text if len(text) < 120 else "see openapi.json"
+
+
+def _json_html(value: object) -> str:
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    return f"<pre>{html.escape(text)}</pre>"

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import AsyncIterator, Mapping
+from time import monotonic
+from types import MappingProxyType
+from typing import TypeVar
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -19,17 +22,32 @@ from whimbrel.broker.requests.errors import (
     Unprocessable,
     UnsupportedMediaType,
 )
-from whimbrel.broker.requests.rules import constrain
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import Principal
 from whimbrel.model.errors import EventError, FilterError, LimitExceeded, UnknownDialect, WhimbrelError
-from whimbrel.model.filter import Filter
 
 BODY_SECONDS = 30.0
 """How long a client may take to send a body."""
 
+T = TypeVar("T")
+_NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?")
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder().decode
+
+
+class Problem(msgspec.Struct, omit_defaults=True):
+    """Why something was refused: a `code` for programs, a sentence for people; of a filter also where."""
+
+    code: str
+    message: str
+    position: int | None = None
+    line: int | None = None
+    column: int | None = None
+
+
+class ErrorAnswer(msgspec.Struct):
+    """The answer to a request that was refused."""
+
+    error: Problem
 
 
 def broker_of(request: Request) -> Broker:
@@ -45,24 +63,37 @@ def principal_of(request: Request, scope: str) -> Principal:
     return principal
 
 
-async def body_of(request: Request) -> bytes:
-    """The whole body, bounded in bytes and in time. Compressed bodies are refused."""
+async def pieces_of(request: Request) -> AsyncIterator[bytes]:
+    """The body as it comes. Compressed bodies are refused, and clients that pause too long."""
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise UnsupportedMediaType("Expected a body without Content-Encoding")
+    pieces = request.stream()
+    while True:
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                piece = await anext(pieces)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            raise RequestTimeout(f"Expected more of the body within {BODY_SECONDS:g} seconds") from None
+        except ClientDisconnect:
+            raise BadRequest("Expected the whole body, but the connection was closed") from None
+        yield piece
+
+
+async def body_of(request: Request) -> bytes:
+    """The whole body, bounded in bytes and in time."""
     limit = broker_of(request).settings.body_bytes
     pieces: list[bytes] = []
     size = 0
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for piece in request.stream():
-                size += len(piece)
-                if size > limit:
-                    raise TooLarge(f"Expected a body of at most {limit:,} bytes")
-                pieces.append(piece)
-    except TimeoutError:
-        raise RequestTimeout(f"Expected the whole body within {BODY_SECONDS:g} seconds") from None
-    except ClientDisconnect:
-        raise BadRequest("Expected the whole body, but the connection was closed") from None
+    deadline = monotonic() + BODY_SECONDS
+    async for piece in pieces_of(request):
+        size += len(piece)
+        if size > limit:
+            raise TooLarge(f"Expected a body of at most {limit:,} bytes")
+        if monotonic() > deadline:
+            raise RequestTimeout(f"Expected the whole body within {BODY_SECONDS:g} seconds")
+        pieces.append(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
@@ -73,44 +104,23 @@ class RequestTimeout(BrokerError):
     code = "timeout"
 
 
-async def json_of(request: Request) -> dict[str, Any]:
-    """The body, which must be a JSON object."""
-    body = await body_of(request)
+def read_body(body: bytes, decoder: msgspec.json.Decoder[T], code: str) -> T:
+    """The struct that a body must be; Unprocessable says what is wrong and where."""
     try:
-        value = _decode(body)
+        return decoder.decode(body)
     except BAD_JSON as error:
-        raise BadRequest(f"Expected a JSON object, but got: {error}") from None
-    if not isinstance(value, dict):
-        raise BadRequest(f"Expected a JSON object, but got {type(value).__name__}")
-    return value
+        raise Unprocessable(f"{error}", code) from None
 
 
 def number_of(request: Request, name: str, default: float, low: float, high: float) -> float:
-    """A number of the query, within bounds."""
+    """A number of the query, within bounds; whole if the default is."""
     text = request.query_params.get(name)
     if text is None:
         return default
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not low <= value <= high or (isinstance(default, int) and value != int(value)):
+    value = float(text) if _NUMBER.fullmatch(text) else math.nan
+    if not low <= value <= high or (isinstance(default, int) and not text.isdigit()):
         raise BadRequest(f"Expected {name} from {low:g} to {high:g}, but got {text[:40]!r}")
     return value
-
-
-async def check_cost(broker: Broker, filter: Filter, principal: Principal) -> None:
-    """Refuse a filter that is too large, or would cost every event too much."""
-    _ = filter.conjunctions
-    limit = broker.settings.filter_nanoseconds
-    if limit > 0:
-        cost = await broker.in_background(broker.index.cost, constrain(filter, principal.rules))
-        if cost.nanoseconds > limit:
-            raise Unprocessable(
-                f"Expected a filter of at most {limit:,.0f} ns per event, but this one would cost about"
-                f" {cost.nanoseconds:,.0f}",
-                "filter-too-expensive",
-            )
 
 
 def answer(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -118,15 +128,15 @@ def answer(content: object, status: int = 200, headers: Mapping[str, str] | None
     return Response(_encode(content), status, dict(headers or {}), "application/json")
 
 
-def error_answer(error: WhimbrelError) -> Response:
-    """The answer for an error: `{"error": {"code", "message", ...}}`."""
-    headers: dict[str, str] = {}
+def error_answer(error: WhimbrelError, more: Mapping[str, str] = MappingProxyType({})) -> Response:
+    """The answer for an error: `{"error": {"code", "message", ...}}`, with more headers."""
+    headers = dict(more)
     retry = getattr(error, "retry_after", None)
     if retry is not None:
         headers["retry-after"] = str(max(1, math.ceil(retry)))
     if getattr(error, "status", 0) == 401:
         headers["www-authenticate"] = "Bearer"
-    return answer({"error": problem_of(error)}, status_of(error), headers)
+    return answer(ErrorAnswer(problem_of(error)), status_of(error), headers)
 
 
 def status_of(error: WhimbrelError) -> int:
@@ -136,23 +146,12 @@ def status_of(error: WhimbrelError) -> int:
     return 422 if isinstance(error, FilterError | LimitExceeded | UnknownDialect | EventError) else 400
 
 
-def problem_of(error: WhimbrelError) -> dict[str, object]:
+def problem_of(error: WhimbrelError) -> Problem:
     """An error as JSON; of a filter also where the trouble is."""
     if isinstance(error, BrokerError):
-        return {"code": error.code, "message": str(error)}
-    problem: dict[str, object] = {"code": "invalid-filter", "message": str(error)}
+        return Problem(error.code, str(error))
     if isinstance(error, FilterError) and error.text:
-        problem |= {"position": error.position, "line": error.line, "column": error.column}
-    elif isinstance(error, LimitExceeded):
-        problem["code"] = "limit-exceeded"
-    elif isinstance(error, EventError):
-        problem["code"] = "invalid-event"
-    return problem
-
-
-def text_field(body: Mapping[str, Any], name: str) -> str:
-    """A text of a JSON object."""
-    value = body.get(name)
-    if not isinstance(value, str):
-        raise Unprocessable(f"Expected a text - at $.{name}", "invalid-request")
-    return value
+        return Problem("invalid-filter", str(error), error.position, error.line, error.column)
+    codes: dict[type[WhimbrelError], str] = {LimitExceeded: "limit-exceeded", EventError: "invalid-event"}
+    found = (code for kind, code in codes.items() if isinstance(error, kind))
+    return Problem(next(found, "invalid-filter"), str(error))

@@ -7,19 +7,34 @@ was rebound to 127.0.0.1 is neither.
 
 from __future__ import annotations
 
+from collections import Counter
 from time import monotonic
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from whimbrel.broker.http.exchange import error_answer
+from whimbrel.broker.requests.envelope import is_lines
 from whimbrel.broker.requests.errors import BadRequest, BrokerError, Forbidden, TooLarge, TooManyRequests, Unauthorized
 from whimbrel.broker.requests.settings import is_loopback
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import ANYBODY, Principal, authenticate
 
-OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json", "/docs"})
+OPEN_PATHS = frozenset({"/", "/healthz", "/readyz", "/openapi.json", "/docs"})
 """Paths that need no token."""
+ONCE = frozenset(
+    {
+        "authorization",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "host",
+        "if-match",
+        "last-event-id",
+        "origin",
+    }
+)
+"""Headers that have one value."""
 
 
 class Guard:
@@ -31,6 +46,7 @@ class Guard:
         self._settings = broker.settings
         self._requests = RateLimits(broker.settings.requests_per_second)
         self._open = 0
+        self._by_name: Counter[str] = Counter()  # open requests of each principal
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection or request."""
@@ -46,28 +62,41 @@ class Guard:
             if scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
                 await _preflight(send)
                 return
-        try:
-            self._check_size(headers)
-            scope["whimbrel.principal"] = self._principal(scope, headers, allowed)
-        except BrokerError as error:
-            await refuse(error, scope, receive, send)
-            return
         self._open += 1
+        name = ""
         try:
             if self._open > self._settings.connections:
-                too_many = TooManyRequests(f"Expected at most {self._settings.connections:,} open requests", 1)
-                await refuse(too_many, scope, receive, send)
-                return
+                raise TooManyRequests(f"Expected at most {self._settings.connections:,} open requests")
+            _check_once(headers)
+            self._check_size(scope, headers)
+            principal = scope["whimbrel.principal"] = self._principal(scope, headers, allowed)
+            name = principal.name
+            self._by_name[name] += 1
+            self._check_share(name)
+        except BrokerError as error:
+            await error_answer(error)(scope, receive, send)
+        else:
             await self._app(scope, receive, send)
         finally:
             self._open -= 1
+            if name:
+                self._by_name[name] -= 1
+                if not self._by_name[name]:
+                    del self._by_name[name]
 
-    def _check_size(self, headers: Headers) -> None:
+    def _check_size(self, scope: Scope, headers: Headers) -> None:
         length = headers.get("content-length", "0")
         if not (length.isascii() and length.isdigit()):
             raise BadRequest("Expected Content-Length to be a number")
+        if scope["path"] == "/events" and is_lines(headers.get("content-type", "")):
+            return  # a stream, which is read in groups
         if len(length) > 18 or int(length) > self._settings.body_bytes:
             raise TooLarge(f"Expected a body of at most {self._settings.body_bytes:,} bytes")
+
+    def _check_share(self, name: str) -> None:
+        limit = self._settings.connections_per_token
+        if 0 < limit < self._by_name[name]:
+            raise TooManyRequests(f"Expected at most {limit:,} open requests of {name!r}")
 
     def _principal(self, scope: Scope, headers: Headers, allowed_origin: bool) -> Principal:
         if scope["path"] in OPEN_PATHS:
@@ -77,7 +106,7 @@ class Guard:
             scheme, _, secret = token.partition(" ")
             if scheme.lower() != "bearer" or len(secret) > 1024:
                 raise Unauthorized("Expected Authorization: Bearer TOKEN")
-            principal = authenticate(secret.strip(), self._broker.tokens)
+            principal = authenticate(secret.strip(), self._broker.tokens.stored)
         elif self._broker.needs_tokens:
             raise Unauthorized("Expected Authorization: Bearer TOKEN")
         else:
@@ -118,13 +147,14 @@ class RateLimits:
         self._levels[name] = left - count, now
 
 
-async def refuse(error: BrokerError, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer with an error; a WebSocket is closed before it opens."""
-    if scope["type"] == "websocket":
-        await receive()
-        await send({"type": "websocket.close", "code": 1008, "reason": str(error)[:120]})
+def _check_once(headers: Headers) -> None:
+    """Refuse headers that come twice and have one value: which one counts?"""
+    names = headers.keys()
+    if len(set(names)) == len(names):
         return
-    await error_answer(error)(scope, receive, send)
+    twice = [name for name, count in Counter(names).items() if count > 1 and (name in ONCE or name.startswith("ce-"))]
+    if twice:
+        raise BadRequest(f"Expected each header once, but got several of {', '.join(sorted(twice))[:200]}")
 
 
 def _name_of(host: str) -> str:
@@ -139,6 +169,7 @@ def _with_cors(send: Send, origin: str) -> Send:
             message["headers"] = [
                 *message.get("headers", []),
                 (b"access-control-allow-origin", origin.encode()),
+                (b"access-control-expose-headers", b"etag, location, retry-after"),
                 (b"vary", b"origin"),
             ]
         await send(message)
@@ -149,7 +180,7 @@ def _with_cors(send: Send, origin: str) -> Send:
 async def _preflight(send: Send) -> None:
     headers = [
         (b"access-control-allow-methods", b"GET, POST, PUT, DELETE"),
-        (b"access-control-allow-headers", b"authorization, content-type, if-match, last-event-id"),
+        (b"access-control-allow-headers", b"authorization, *"),
         (b"access-control-max-age", b"600"),
     ]
     await send({"type": "http.response.start", "status": 204, "headers": headers})

@@ -13,11 +13,20 @@ from starlette.types import Receive, Scope, Send
 
 from whimbrel.broker.delivery.hub import Stream
 from whimbrel.broker.delivery.outbox import EPHEMERAL_POLICIES, Policy
-from whimbrel.broker.delivery.streaming import follow
-from whimbrel.broker.http.exchange import answer, broker_of, check_cost, json_of, number_of, principal_of
+from whimbrel.broker.delivery.streaming import Read, follow
+from whimbrel.broker.http.exchange import (
+    ErrorAnswer,
+    answer,
+    body_of,
+    broker_of,
+    number_of,
+    principal_of,
+    read_body,
+)
+from whimbrel.broker.http.operation import CURSOR, PAGE, Operation, json_body
 from whimbrel.broker.requests.errors import BadRequest, Unprocessable
 from whimbrel.broker.service.broker import Broker
-from whimbrel.broker.store import Cursor, StoredSubscription
+from whimbrel.broker.store import Cursor
 from whimbrel.model.filter import Filter
 
 _HEADERS = [
@@ -42,14 +51,26 @@ class PullAnswer(msgspec.Struct):
     complete: bool
 
 
+class AckRequest(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """The place up to which messages are done: an offset, or a cursor."""
+
+    offset: int | None = None
+    cursor: str | None = None
+
+
+_acks = msgspec.json.Decoder(AckRequest)
+
+
 async def pull(request: Request) -> Response:
     """GET /subscriptions/{id}/messages."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
-    held = broker.find(request.path_params["id"], principal)
+    held = broker.subscriptions.find(request.path_params["id"], principal)
     limit = int(number_of(request, "limit", 100, 1, 1000))
     wait = number_of(request, "wait", 0.0, 0, 60)
     after = request.query_params.get("after")
-    found, complete = await broker.pull(held, None if after is None else read_cursor(after), limit, wait)
+    cursor = None if after is None else read_cursor(after)
+    found, complete = await broker.delivery.pull(held, cursor, limit, wait, principal.name)
+    broker.tokens.check_current(principal)
     request.app.state.metrics.delivered.labels("pull").inc(len(found))
     messages = [PulledMessage(one.offset, one.cursor, msgspec.Raw(one.event)) for one in found]
     return answer(PullAnswer(messages, complete))
@@ -58,15 +79,12 @@ async def pull(request: Request) -> Response:
 async def acknowledge(request: Request) -> Response:
     """POST /subscriptions/{id}/ack."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
-    held = broker.find(request.path_params["id"], principal)
-    body = await json_of(request)
-    if set(body) == {"offset"} and isinstance(body["offset"], int) and not isinstance(body["offset"], bool):
-        cursor = read_cursor(str(body["offset"]))
-    elif set(body) == {"cursor"} and isinstance(body["cursor"], str):
-        cursor = read_cursor(body["cursor"])
-    else:
+    held = broker.subscriptions.find(request.path_params["id"], principal)
+    asked = read_body(await body_of(request), _acks, "invalid-request")
+    if (asked.offset is None) == (asked.cursor is None):
         raise BadRequest('Expected {"offset": n} or {"cursor": "..."}')
-    return answer({"cursor": str(await broker.acknowledge(held, cursor))})
+    cursor = read_cursor(str(asked.offset) if asked.cursor is None else asked.cursor)
+    return answer({"cursor": str(await broker.delivery.acknowledge(held, cursor))})
 
 
 def read_cursor(text: str) -> Cursor:
@@ -80,13 +98,14 @@ def read_cursor(text: str) -> Cursor:
 async def stream(request: Request) -> Response:
     """GET /subscriptions/{id}/stream: Server-Sent Events, from Last-Event-ID or the acknowledged cursor on."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
-    held = broker.find(request.path_params["id"], principal)
+    held = broker.subscriptions.find(request.path_params["id"], principal)
     last = request.headers.get("last-event-id")
     if last:
-        await broker.acknowledge(held, cursor := read_cursor(last))
+        await broker.delivery.acknowledge(held, cursor := read_cursor(last))
     else:
         cursor = broker.messages.position(held)
-    return EventStream(request, held, cursor.offset, None)
+    held, opened = broker.delivery.open_stream(held.id, principal, "sse")
+    return EventStream(request, opened, broker.delivery.reader_of(held), cursor.offset)
 
 
 async def ephemeral_stream(request: Request) -> Response:
@@ -95,35 +114,38 @@ async def ephemeral_stream(request: Request) -> Response:
     policy = request.query_params.get("policy", "drop-oldest")
     if policy not in EPHEMERAL_POLICIES:
         raise BadRequest(f"Expected a policy of {', '.join(EPHEMERAL_POLICIES)}, but got {policy[:40]!r}")
-    filter = Filter.parse(request.query_params.get("filter", "TRUE"), request.query_params.get("dialect", "sql"))
-    await check_cost(broker, filter, principal)
-    opened = await broker.open_ephemeral(filter, principal, "sse", cast("Policy", policy))
-    return EventStream(request, None, -1, opened)
+    text, dialect = request.query_params.get("filter", "TRUE"), request.query_params.get("dialect", "sql")
+    filter = await broker.runtime.in_thread(_small_filter, text, dialect)
+    opened = await broker.delivery.open_ephemeral(filter, principal, "sse", cast("Policy", policy))
+    return EventStream(request, opened, None, -1)
+
+
+def _small_filter(text: str, dialect: str) -> Filter:
+    filter = Filter.parse(text, dialect)
+    _ = filter.conjunctions  # a normal form above its limits is refused now
+    return filter
 
 
 class EventStream(Response):
-    """An open stream of Server-Sent Events; of a durable subscription, or ephemeral and open already."""
+    """An open stream of Server-Sent Events. One of a durable subscription has `read`, and starts behind `after`."""
 
-    def __init__(self, request: Request, held: StoredSubscription | None, after: int, opened: Stream | None) -> None:
+    def __init__(self, request: Request, stream: Stream, read: Read | None, after: int) -> None:
         super().__init__()
         self._broker: Broker = broker_of(request)
         self._delivered = request.app.state.metrics.delivered.labels("sse")
-        self._held = held
+        self._stream = stream
+        self._read = read
         self._after = after
-        self._opened = opened
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the client is gone or the stream must end."""
-        broker, held = self._broker, self._held
-        stream = self._opened if held is None else broker.open_stream(held, "sse")
-        assert stream is not None
-        read = None if held is None else broker.reader_of(held)
+        broker, stream = self._broker, self._stream
         gone = asyncio.create_task(_until_gone(receive, stream))
         try:
             await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
             await self._body(send, b": whimbrel\n\n")
             told = 0
-            async for _, payloads in follow(stream, read, self._after, broker.settings.heartbeat):
+            async for _, payloads in follow(stream, self._read, self._after, broker.settings.heartbeat):
                 content = b"".join(payloads) or b": \n\n"
                 if stream.outbox.dropped > told:
                     told = stream.outbox.dropped
@@ -135,10 +157,10 @@ class EventStream(Response):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             gone.cancel()
-            if held is None:
-                broker.close_ephemeral(stream)
+            if self._read is None:
+                broker.delivery.close_ephemeral(stream)
             else:
-                broker.hub.close(stream)
+                broker.delivery.close_stream(stream)
 
     @staticmethod
     async def _body(send: Send, content: bytes) -> None:
@@ -153,3 +175,65 @@ async def _until_gone(receive: Receive, stream: Stream) -> None:
 
 def _notice(name: str, content: object) -> bytes:
     return f"event: {name}\ndata: {json.dumps(content)}\n\n".encode()
+
+
+_ONE = "/subscriptions/{id}"
+_ACK = {
+    "oneOf": [
+        {
+            "type": "object",
+            "required": ["offset"],
+            "properties": {"offset": {"type": "integer", "minimum": -1}},
+            "additionalProperties": False,
+        },
+        {
+            "type": "object",
+            "required": ["cursor"],
+            "properties": {"cursor": CURSOR},
+            "additionalProperties": False,
+        },
+    ]
+}
+_EVENTS = "text/event-stream"
+OPERATIONS = [
+    Operation(
+        "GET",
+        f"{_ONE}/messages",
+        pull,
+        "Pull messages behind a cursor; never moves the cursor.",
+        {200: PullAnswer, 404: ErrorAnswer, 422: ErrorAnswer},
+        query={
+            "after": CURSOR,
+            "limit": PAGE,
+            "wait": {"type": "number", "minimum": 0, "maximum": 60, "default": 0},
+        },
+    ),
+    Operation(
+        "POST",
+        f"{_ONE}/ack",
+        acknowledge,
+        "Move the cursor: messages up to it are done.",
+        {200: {"type": "object", "required": ["cursor"]}, 404: ErrorAnswer, 422: ErrorAnswer},
+        json_body(_ACK),
+    ),
+    Operation(
+        "GET",
+        f"{_ONE}/stream",
+        stream,
+        "Server-Sent Events, from Last-Event-ID, which is acknowledged, or the cursor on.",
+        {200: _EVENTS, 404: ErrorAnswer, 422: ErrorAnswer},
+        headers={"last-event-id": CURSOR},
+    ),
+    Operation(
+        "GET",
+        "/stream",
+        ephemeral_stream,
+        "Server-Sent Events of what a filter matches from now on.",
+        {200: _EVENTS, 422: ErrorAnswer},
+        query={
+            "filter": {"type": "string", "default": "TRUE"},
+            "dialect": {"type": "string", "default": "sql"},
+            "policy": {"enum": list(EPHEMERAL_POLICIES), "type": "string", "default": "drop-oldest"},
+        },
+    ),
+]

@@ -1,19 +1,44 @@
-"""POST /events: take events in every form, answer when they are on disk."""
+"""POST /events: take events in every form, answer when they are on disk. GET /dead-letters: what was refused.
+
+JSON lines are a stream: they are published in groups while they come, so that a body may be of any length.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Sequence
 from time import perf_counter
-from typing import Any
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from whimbrel.broker.http.exchange import answer, body_of, broker_of, principal_of, problem_of
-from whimbrel.broker.requests.envelope import Incoming, PlainEvents, read_events
-from whimbrel.broker.requests.errors import BadRequest, BrokerError
+from whimbrel.broker.http.exchange import (
+    ErrorAnswer,
+    Problem,
+    answer,
+    body_of,
+    broker_of,
+    number_of,
+    pieces_of,
+    principal_of,
+    problem_of,
+)
+from whimbrel.broker.http.operation import LINES, PAGE, Operation
+from whimbrel.broker.requests.envelope import Incoming, PlainEvents, is_lines, read_events, read_lines
+from whimbrel.broker.requests.errors import BrokerError, TooLarge, TooManyRequests, Unavailable
+from whimbrel.broker.requests.rules import allows_text
 from whimbrel.broker.sequencing.group import Published
+from whimbrel.broker.service.principal import Principal
+from whimbrel.model.limits import EVENT_BYTES
+
+GROUP_LINES = 1_000
+GROUP_BYTES = 1 << 20
+"""Lines and bytes of a stream that are published together, about."""
+STREAM_LINES = 1_000_000
+"""Lines of one stream, at most: the answer has a result for each."""
+PATIENCE_SECONDS = 60.0
+"""How long a stream waits when a rate is used up or too much waits for the disk."""
 
 
 class EventResult(msgspec.Struct, omit_defaults=True, gc=False):
@@ -21,7 +46,7 @@ class EventResult(msgspec.Struct, omit_defaults=True, gc=False):
 
     offset: int | None = None
     duplicate: bool = False
-    error: dict[str, Any] | None = None
+    error: Problem | None = None
 
 
 class PublishAnswer(msgspec.Struct):
@@ -30,35 +55,175 @@ class PublishAnswer(msgspec.Struct):
     results: list[EventResult]
 
 
+class DeadLetterShown(msgspec.Struct):
+    """An event that was refused: who published it, why, and the event as far as it is kept."""
+
+    number: int
+    time: int
+    owner: str
+    reason: dict[str, str]
+    event: str
+
+
+class DeadLetterPage(msgspec.Struct):
+    """Refused events, oldest first. `next` is the `after` of the next page."""
+
+    dead_letters: list[DeadLetterShown]
+    next: int | None
+
+
 _plain = PlainEvents()
-
-
-def _check_once(request: Request) -> None:
-    """Refuse attributes that come twice: which one counts?"""
-    names = [name for name in request.headers if name.startswith("ce-") or name == "content-type"]
-    if len(set(names)) < len(names):
-        raise BadRequest("Expected each ce- header and Content-Type once")
+_encode = msgspec.json.Encoder().encode
 
 
 async def publish(request: Request) -> Response:
     """Publish the events of a request."""
-    broker, principal = broker_of(request), principal_of(request, "publish")
+    principal = principal_of(request, "publish")
+    headers = dict(request.headers.items())
+    kind = headers.get("content-type", "")
+    if is_lines(kind):
+        return await _publish_stream(request, principal)
     body = await body_of(request)
     started = perf_counter()
-    headers = dict(request.headers.items())
-    if len(headers) < len(request.headers.keys()):
-        _check_once(request)
-    found = read_events(headers.get("content-type", ""), headers, body, principal.name, _plain)
-    good = [event for event in found if isinstance(event, Incoming)]
-    request.app.state.event_rate.take(principal.name, len(good))
-    outcomes: Sequence[Published | BrokerError] = await broker.publish(good, principal) if good else []
-    if len(good) < len(found):
-        rest = iter(outcomes)
-        outcomes = [next(rest) if isinstance(event, Incoming) else event for event in found]
-    results = [
-        EventResult(*outcome) if isinstance(outcome, Published) else EventResult(error=problem_of(outcome))
-        for outcome in outcomes
-    ]
+    results = await _publish_group(request, read_events(kind, headers, body, principal.name, _plain), principal)
     request.app.state.metrics.publish_seconds.observe(perf_counter() - started)
     refused = bool(results) and all(result.error is not None for result in results)
     return answer(PublishAnswer(results), 422 if refused else 200)
+
+
+async def _publish_group(
+    request: Request, found: Sequence[Incoming | BrokerError], principal: Principal
+) -> list[EventResult]:
+    """Publish what could be read, and tell what became of each event."""
+    good = [event for event in found if isinstance(event, Incoming)]
+    request.app.state.event_rate.take(principal.name, len(good))
+    outcomes: Sequence[Published | BrokerError] = await broker_of(request).publish(good, principal) if good else []
+    if len(good) < len(found):
+        rest = iter(outcomes)
+        outcomes = [next(rest) if isinstance(event, Incoming) else event for event in found]
+    return [
+        EventResult(*outcome) if isinstance(outcome, Published) else EventResult(error=problem_of(outcome))
+        for outcome in outcomes
+    ]
+
+
+async def _publish_stream(request: Request, principal: Principal) -> Response:
+    """Publish JSON lines as they come. What goes wrong after the first group is told in the results."""
+    coded: list[bytes] = []
+    count = taken = 0
+    async for lines in _line_groups(request):
+        found = read_lines(lines, principal.name, _plain)
+        stop = count + len(found) > STREAM_LINES
+        try:
+            if stop:
+                raise TooLarge(f"Expected at most {STREAM_LINES:,} lines, and stopped to read")
+            results = await _publish_patiently(request, found, principal, first=not coded)
+        except BrokerError as error:
+            if not coded:
+                raise
+            results, stop = [EventResult(error=problem_of(error))] * len(found), True
+        count += len(results)
+        taken += sum(result.error is None for result in results)
+        coded.append(_encode(results)[1:-1])
+        if stop:
+            break
+    content = b'{"results":[' + b",".join(coded) + b"]}"
+    return Response(content, 422 if count and not taken else 200, media_type="application/json")
+
+
+async def _publish_patiently(
+    request: Request, found: Sequence[Incoming | BrokerError], principal: Principal, first: bool
+) -> list[EventResult]:
+    """Publish a group of a stream; but for the first one, wait where a request of its own would be refused."""
+    broker = broker_of(request)
+    deadline = perf_counter() + PATIENCE_SECONDS
+    while True:
+        broker.tokens.check_current(principal)
+        try:
+            return await _publish_group(request, found, principal)
+        except (TooManyRequests, Unavailable) as error:
+            if first or not broker.ready or perf_counter() > deadline:
+                raise
+            await asyncio.sleep(error.retry_after)
+
+
+async def _line_groups(request: Request) -> AsyncIterator[list[bytes]]:
+    """The lines of a body in groups. A line that is too long comes cut off, just too long."""
+    rest = b""
+    lines: list[bytes] = []
+    size = 0
+    async for piece in pieces_of(request):
+        *whole, rest = (rest + piece).split(b"\n")
+        rest = rest[: EVENT_BYTES.value + 1]
+        lines += [line for line in whole if line.strip()]
+        size += len(piece)
+        if len(lines) >= GROUP_LINES or size >= GROUP_BYTES:
+            if lines:
+                yield lines
+            lines, size = [], 0
+    if rest.strip():
+        lines.append(rest)
+    if lines:
+        yield lines
+
+
+async def dead_letters(request: Request) -> Response:
+    """GET /dead-letters: events that were refused, with reasons; one's own, or all for an admin."""
+    broker, principal = broker_of(request), principal_of(request, "publish")
+    limit = int(number_of(request, "limit", 100, 1, 1000))
+    after = int(number_of(request, "after", 0, 0, 1 << 53))
+    found = await broker.runtime.in_thread(
+        broker.store.dead_letters, after, limit, None if principal.sees_all else principal.name
+    )
+    shown = [
+        DeadLetterShown(
+            letter.number,
+            letter.time,
+            letter.owner,
+            msgspec.json.decode(letter.reason),
+            letter.event.decode(errors="replace"),
+        )
+        for letter in found
+        if allows_text(principal.rules, letter.event, broker.index.timestamps)
+    ]
+    return answer(DeadLetterPage(shown, found[-1].number if len(found) == limit else None))
+
+
+_CLOUD_EVENT = {
+    "type": "object",
+    "required": ["specversion", "id", "source", "type"],
+    "properties": {
+        "specversion": {"const": "1.0", "type": "string"},
+        "id": {"type": "string", "minLength": 1},
+        "source": {"type": "string", "minLength": 1},
+        "type": {"type": "string", "minLength": 1},
+    },
+}
+_CONTEXT = {
+    f"ce-{name}": {"type": "string", "description": "Binary mode: the body is the data."}
+    for name in ("specversion", "id", "source", "type", "subject", "time")
+}
+OPERATIONS = [
+    Operation(
+        "POST",
+        "/events",
+        publish,
+        "Publish events. The answer comes when they are on disk.",
+        {200: PublishAnswer, 413: ErrorAnswer, 415: ErrorAnswer, 422: PublishAnswer},
+        {
+            "application/cloudevents+json": _CLOUD_EVENT,
+            "application/cloudevents-batch+json": {"type": "array", "items": _CLOUD_EVENT},
+            "application/json": {},
+            LINES: LINES,
+        },
+        headers=_CONTEXT,
+    ),
+    Operation(
+        "GET",
+        "/dead-letters",
+        dead_letters,
+        "Events that were refused, with reasons.",
+        {200: DeadLetterPage},
+        query={"after": {"type": "integer", "minimum": 0}, "limit": PAGE},
+    ),
+]

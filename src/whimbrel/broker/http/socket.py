@@ -11,11 +11,16 @@ import asyncio
 import contextlib
 
 import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from whimbrel.broker.delivery.hub import Stream
+from whimbrel.broker.delivery.outbox import Outbox
 from whimbrel.broker.delivery.streaming import follow
+from whimbrel.broker.http.exchange import ErrorAnswer, error_answer
 from whimbrel.broker.http.messages import read_cursor
+from whimbrel.broker.http.operation import CURSOR, Operation
 from whimbrel.broker.requests.errors import BAD_JSON, BrokerError, Unprocessable
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import Principal
@@ -26,6 +31,7 @@ FRAME_BYTES = 4_096
 """A frame that a client sends, at most."""
 CREDIT = 1_000_000
 """Credit that a client may have, at most."""
+_CLOSED_SECONDS = 1.0  # how soon a stream without credit notices that it must end
 
 
 class ClientFrame(msgspec.Struct, forbid_unknown_fields=True):
@@ -50,14 +56,16 @@ class _Credit:
         self.left = min(CREDIT, (self.left or 0) + count)
         self._more.set()
 
-    async def take(self, wanted: int) -> int:
-        """Wait until at least one message may be sent, and use up to `wanted`."""
+    async def take(self, wanted: int, outbox: Outbox) -> int:
+        """Wait until at least one message may be sent, and use up to `wanted`; 0 when the stream must end."""
         if self.left is None:
             return wanted
-        while self.left == 0:
+        while self.left == 0 and outbox.closed is None:
             self._more.clear()
-            await self._more.wait()
-        taken = min(wanted, self.left)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_CLOSED_SECONDS):
+                    await self._more.wait()
+        taken = min(wanted, self.left) if outbox.closed is None else 0
         self.left -= taken
         return taken
 
@@ -66,27 +74,30 @@ async def socket(websocket: WebSocket) -> None:
     """Serve one connection."""
     broker: Broker = websocket.app.state.broker
     principal: Principal = websocket.scope["whimbrel.principal"]
+    id = websocket.path_params["id"]
     try:
         principal.require("subscribe")
-        held = broker.find(websocket.path_params["id"], principal)
-        after = _after(websocket, broker, held)
+        after = _after(websocket, broker, broker.subscriptions.find(id, principal))
         credit = _Credit(_first_credit(websocket))
+        held, stream = broker.delivery.open_stream(id, principal, "ws")
     except BrokerError as error:
-        await websocket.close(1008, str(error)[:120])
+        await websocket.send_denial_response(error_answer(error))
         return
-    offered = websocket.scope.get("subprotocols") or []
-    await websocket.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
-    stream = broker.open_stream(held, "ws")
-    reading = asyncio.create_task(_read_frames(websocket, broker, held, stream, credit))
-    sending = asyncio.create_task(_send(websocket, broker, held, stream, after, credit))
+    tasks: list[asyncio.Task[None]] = []
     try:
-        await asyncio.wait((reading, sending), return_when=asyncio.FIRST_COMPLETED)
+        offered = websocket.scope.get("subprotocols") or []
+        await websocket.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
+        tasks = [
+            asyncio.create_task(_read_frames(websocket, broker, held, stream, credit)),
+            asyncio.create_task(_send(websocket, broker, held, stream, after, credit)),
+        ]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
         stream.outbox.close("gone")
-        broker.hub.close(stream)
-        for task in (reading, sending):
+        broker.delivery.close_stream(stream)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(reading, sending, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         with contextlib.suppress(RuntimeError, WebSocketDisconnect):
             reason = stream.outbox.closed or ""
             await websocket.close(1000 if reason != "bad-frame" else 1008, reason)
@@ -110,11 +121,13 @@ async def _send(
     websocket: WebSocket, broker: Broker, held: StoredSubscription, stream: Stream, after: int, credit: _Credit
 ) -> None:
     delivered = websocket.app.state.metrics.delivered.labels("ws")
-    read = broker.reader_of(held)
+    read = broker.delivery.reader_of(held)
     async for _, payloads in follow(stream, read, after, broker.settings.heartbeat):
         start = 0
         while start < len(payloads):
-            count = await credit.take(len(payloads) - start)
+            count = await credit.take(len(payloads) - start, stream.outbox)
+            if not count:
+                return
             for payload in payloads[start : start + count]:
                 await websocket.send_text(payload.decode())
             delivered.inc(count)
@@ -138,7 +151,32 @@ async def _read_frames(
                     raise Unprocessable("Expected a positive credit")
                 credit.add(frame.credit)
             if frame.ack is not None:
-                await broker.acknowledge(held, read_cursor(str(frame.ack)))
+                await broker.delivery.acknowledge(held, read_cursor(str(frame.ack)))
         except (*BAD_JSON, BrokerError):
             stream.outbox.close("bad-frame")
             return
+
+
+class UpgradeRequired(BrokerError):
+    """A plain request where a WebSocket is expected."""
+
+    status = 426
+    code = "upgrade-required"
+
+
+async def no_socket(_: Request) -> Response:
+    """A request that does not ask for a WebSocket."""
+    return error_answer(UpgradeRequired("Expected a WebSocket: Upgrade: websocket"), {"upgrade": "websocket"})
+
+
+PATH = "/subscriptions/{id}/ws"
+OPERATIONS = [
+    Operation(
+        "GET",
+        PATH,
+        no_socket,
+        "A WebSocket with the subprotocol cloudevents.json; the client sends acknowledgements and credit.",
+        {101: None, 404: ErrorAnswer, 422: ErrorAnswer, 426: ErrorAnswer},
+        query={"after": CURSOR, "credit": {"type": "integer", "minimum": 0, "maximum": CREDIT}},
+    ),
+]

@@ -44,19 +44,19 @@ class Incoming(NamedTuple):
 
 
 class _Attributes(msgspec.Struct, gc=False):
-    """The required attributes of CloudEvents."""
+    """The required attributes of CloudEvents, and the one that events may not have."""
 
     specversion: str
     id: str
     source: str
     type: str
+    whimbrelcursor: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 _attributes = msgspec.json.Decoder(_Attributes)
 _array = msgspec.json.Decoder(list[msgspec.Raw])
 _json = msgspec.json.Decoder()
 _encode = msgspec.json.Encoder().encode
-_RESERVED = f'"{CURSOR}"'.encode()
 
 
 class PlainEvents:
@@ -84,7 +84,7 @@ def structured(raw: bytes) -> Incoming:
         raise Unprocessable(f"Expected specversion '1.0', but got {event.specversion!r}", "invalid-event")
     if not (event.id and event.source and event.type):
         raise Unprocessable("Expected id, source and type, but one of them is empty", "invalid-event")
-    if _RESERVED in raw:
+    if event.whimbrelcursor is not msgspec.UNSET:
         raise Unprocessable(f"Expected no attribute {CURSOR}, which is the broker's own", "invalid-event")
     return Incoming(raw, event.source, event.id)
 
@@ -92,19 +92,14 @@ def structured(raw: bytes) -> Incoming:
 def read_events(
     content_type: str, headers: Mapping[str, str], body: bytes, principal: str, plain: PlainEvents
 ) -> list[Incoming | BrokerError]:
-    """The events of a request, each or the reason why it is refused. Raises if the request as a whole is bad."""
-    kind = content_type.partition(";")[0].strip().lower()
+    """The events of a body, each or the reason why it is refused. Raises if the request as a whole is bad."""
+    kind = _kind(content_type)
     if kind.startswith("application/cloudevents-batch"):
         _only_json(kind, "application/cloudevents-batch+json")
         return _each(structured, map(bytes, _read_array(body)))
     if kind.startswith("application/cloudevents"):
         _only_json(kind, "application/cloudevents+json")
         return _each(structured, [body])
-    if kind in ("application/x-ndjson", "application/ndjson", "application/jsonl"):
-        lines = [line for line in body.split(b"\n") if line.strip()]
-        if len(lines) > BATCH_EVENTS:
-            raise TooLarge(f"Expected at most {BATCH_EVENTS:,} lines, but got {len(lines):,}")
-        return _each(lambda line: _line(line, principal, plain), lines)
     if any(name.startswith("ce-") for name in headers):
         return _each(lambda data: _binary(kind, headers, data), [body])
     if kind in ("", "application/json") or kind.endswith("+json"):
@@ -112,6 +107,20 @@ def read_events(
     raise UnsupportedMediaType(
         f"Expected a CloudEvent (structured, batch, or binary with ce- headers), JSON or NDJSON, but got {kind!r}"
     )
+
+
+def is_lines(content_type: str) -> bool:
+    """Whether a body is JSON lines."""
+    return _kind(content_type) in ("application/x-ndjson", "application/ndjson", "application/jsonl")
+
+
+def read_lines(lines: Iterable[bytes], principal: str, plain: PlainEvents) -> list[Incoming | BrokerError]:
+    """The events of JSON lines, each or the reason why it is refused."""
+    return _each(lambda line: _line(line, principal, plain), lines)
+
+
+def _kind(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
 
 
 def _only_json(kind: str, expected: str) -> None:
@@ -145,6 +154,7 @@ def _each(read: Callable[[bytes], Incoming], bodies: Iterable[bytes]) -> list[In
 
 def _line(line: bytes, principal: str, plain: PlainEvents) -> Incoming:
     """A line of NDJSON: a CloudEvent if it has `specversion`, else plain."""
+    EVENT_BYTES.check(len(line), "$")
     if b'"specversion"' in line:
         found = _json.decode(line)
         if isinstance(found, dict) and "specversion" in found:

@@ -42,8 +42,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     subscriptions_per_token: int = 2_000_000
     filter_nanoseconds: float = 0.0
     """What one filter may cost an event, as `Index.cost` estimates it; 0 for no limit."""
+    token_nanoseconds: float = 0.0
+    """What all filters of one token may cost an event together; 0 for no limit."""
     connections: int = 10_000
-    """Open connections, at most; more are refused with 503."""
+    """Open requests and streams, at most; more are refused with 429."""
+    connections_per_token: int = 0
+    """Open requests and streams of one principal; 0 for no limit of its own."""
     heartbeat: float = 15.0
     """A stream without messages gets a comment, so that both sides notice when the other is gone."""
     dead_letters: int = 10_000

@@ -14,6 +14,7 @@ from whimbrel.broker.sequencing.matching import MatchedNumbers, match_events, on
 from whimbrel.engine.index import Index
 from whimbrel.log.match_list import encode_all
 from whimbrel.model.errors import WhimbrelError
+from whimbrel.model.filter import Filter
 
 
 class LiveIndex:
@@ -27,9 +28,9 @@ class LiveIndex:
         self.constrained = constrained
         self._ephemeral = 0  # how many there were so far
 
-    def add(self, number: int, text: str, dialect: str, rules: Rules) -> None:
+    def add(self, number: int, filter: Filter | str, dialect: str, rules: Rules) -> None:
         """Add a version; what it matches must also satisfy the rules."""
-        self.index.add(number, text, dialect)
+        self.index.add(number, filter, dialect)
         self.constrain(number, rules)
 
     def constrain(self, number: int, rules: Rules) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import re
 import secrets
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
@@ -17,6 +18,7 @@ from whimbrel.broker.store import Token
 
 SCOPES = ("publish", "subscribe", "admin")
 _PREFIX = "whb"
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class Principal(NamedTuple):
@@ -69,11 +71,24 @@ def principal_of(token: Token) -> Principal:
     return Principal(token.name, frozenset(token.scopes.split()), token.tenant, msgspec.json.decode(token.rules))
 
 
-def check_scopes(scopes: Iterable[str]) -> list[str]:
-    """The scopes, sorted; Unprocessable for one that does not exist."""
+def check_rights(name: str, scopes: Iterable[str], rules: Rules) -> list[str]:
+    """The scopes of a new or changed token, sorted; Unprocessable if it cannot have that name or these rights.
+
+    An admin could give itself a token without rules, so a token with rules cannot be one.
+    """
+    if not _NAME.fullmatch(name) or name == ANYBODY.name:
+        raise Unprocessable(
+            f"Expected a name of letters, digits, _ and - other than {ANYBODY.name!r}, but got {name[:80]!r}",
+            "invalid-token",
+        )
     chosen = sorted(set(scopes))
     unknown = [scope for scope in chosen if scope not in SCOPES]
     if unknown or not chosen:
         found = ", ".join(unknown) or "none"
         raise Unprocessable(f"Expected scopes of {', '.join(SCOPES)}, but got {found[:80]}", "invalid-token")
+    if rules and "admin" in chosen:
+        raise Unprocessable("Expected no rules for an admin, who may see and change everything", "invalid-token")
+    for attribute, value in rules.items():
+        if not attribute or not isinstance(value, str | int | float | bool):
+            raise Unprocessable(f"Expected rules from attributes to values - at {attribute[:80]!r}", "invalid-token")
     return chosen

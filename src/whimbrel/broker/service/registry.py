@@ -14,6 +14,7 @@ from whimbrel.broker.sequencing.publishing import LiveIndex
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.store import Store, StoredSubscription
 from whimbrel.engine.intake.subscriptions import BadSubscriptions
+from whimbrel.model.filter import Filter
 
 
 class Registry:
@@ -47,9 +48,14 @@ class Registry:
                 held[id] = newest
         return list(held.values())
 
-    def admit(self, number: int, first: int, entry: SubscriptionPut) -> StoredSubscription:
-        """Make a version known to the index, or raise; then it must be appended at that number."""
-        self._live.add(number, entry.text, entry.dialect, entry.rules)
+    def admit(
+        self, number: int, first: int, entry: SubscriptionPut, filter: Filter | None = None
+    ) -> StoredSubscription:
+        """Make a version known to the index, or raise; then it must be appended at that number.
+
+        `filter` is the entry's, if it was parsed already.
+        """
+        self._live.add(number, entry.text if filter is None else filter, entry.dialect, entry.rules)
         made = _stored(number, first, entry)
         self._pending[entry.id] = number, made
         return made

@@ -42,7 +42,7 @@ def create(
     """Create a token and print it. It is not shown again."""
     rules = dict(map(_rule, rule or ()))
     if data is not None:
-        typer.echo(_offline(data, lambda broker: broker.create_token(name, scope, tenant, rules)))
+        typer.echo(_offline(data, lambda broker: broker.tokens.create(name, scope, tenant, rules)))
         return
     from whimbrel.client import Client, wire
 
@@ -59,7 +59,7 @@ def list_tokens(data: Data = None, url: Url = DEFAULT_URL, token: TokenOption = 
     if data is not None:
 
         async def names(broker: Broker) -> list[dict[str, object]]:
-            return [{"name": one.name, "scopes": one.scopes.split()} for one in broker.tokens.values()]
+            return [{"name": one.name, "scopes": one.scopes.split()} for one in broker.tokens.stored.values()]
 
         found = _offline(data, names)
     else:
@@ -76,7 +76,7 @@ def revoke(name: Name, data: Data = None, url: Url = DEFAULT_URL, token: TokenOp
     from whimbrel.client.wire import Call
 
     if data is not None:
-        _offline(data, lambda broker: broker.revoke_token(name))
+        _offline(data, lambda broker: broker.tokens.revoke(name))
         return
     with Client(url, token) as client:
         client.call(Call("DELETE", f"/tokens/{name}", repeatable=False))

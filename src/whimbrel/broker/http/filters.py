@@ -1,0 +1,310 @@
+"""What a filter means and does: validate, explain, near misses, preview, lint.
+
+Nothing here changes anything. Filters get the rules of the caller's token, and events that the rules hide do not exist.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from whimbrel.broker.delivery.history import rules_of, scan
+from whimbrel.broker.http.exchange import (
+    ErrorAnswer,
+    Problem,
+    answer,
+    body_of,
+    broker_of,
+    number_of,
+    principal_of,
+    problem_of,
+    read_body,
+)
+from whimbrel.broker.http.messages import PulledMessage
+from whimbrel.broker.http.operation import Operation, json_body
+from whimbrel.broker.requests import entries
+from whimbrel.broker.requests.entries import SubscriptionPut
+from whimbrel.broker.requests.errors import BadRequest, NotFound
+from whimbrel.broker.requests.rules import Rules, allows, allows_text
+from whimbrel.broker.requests.subscriptions import SubscriptionRequest, filter_of, read_request
+from whimbrel.broker.service.broker import Broker
+from whimbrel.broker.service.principal import Principal
+from whimbrel.engine.index import Index
+from whimbrel.language.lint import lint_filter, lint_together
+from whimbrel.log import EVENT
+from whimbrel.model.errors import WhimbrelError
+from whimbrel.model.event import Event
+from whimbrel.model.explain import explain as explain_filter
+from whimbrel.model.filter import Filter
+
+LOOKED_AT = 10_000
+"""Subscriptions that lint and near misses look at, at most: the first ones, in the order of their ids."""
+
+PREVIEW_BYTES = 8 << 20
+"""Events that a preview shows, at most."""
+
+
+class EventNamed(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
+    """An event of a request: given, or stored at an offset. `limit` is for near misses."""
+
+    event: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    offset: int | None = None
+    limit: int = 10
+
+
+class ExplainRequest(SubscriptionRequest, kw_only=True):
+    """A subscription as for POST /subscriptions, and an event: given, or stored at an offset."""
+
+    event: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    offset: int | None = None
+
+
+class Validation(msgspec.Struct, omit_defaults=True, kw_only=True):
+    """Whether a subscription would be taken; what its filter means, costs an event and looks suspicious for."""
+
+    valid: bool
+    filter: str | None = None
+    attributes: list[str] | None = None
+    conjunctions: int | None = None
+    cost: dict[str, float] | None = None
+    remarks: list[dict[str, str]] | None = None
+    error: Problem | None = None
+
+
+class Preview(msgspec.Struct, kw_only=True):
+    """What matched among the stored events of a range of offsets: how many, and the newest of them."""
+
+    start: int = msgspec.field(name="from")
+    until: int
+    matched: int
+    messages: list[PulledMessage]
+
+
+class Finding(msgspec.Struct):
+    """What is suspicious about one subscription."""
+
+    id: str
+    rule: str
+    message: str
+
+
+class LintAnswer(msgspec.Struct):
+    """Findings about the first `checked` subscriptions; `complete` if these are all."""
+
+    checked: int
+    complete: bool
+    findings: list[Finding]
+
+
+_explain_requests = msgspec.json.Decoder(ExplainRequest)
+_events_named = msgspec.json.Decoder(EventNamed)
+
+
+async def validate(request: Request) -> Response:
+    """POST /subscriptions/validate: whether a subscription would be taken, and what its filter means."""
+    broker, principal = broker_of(request), principal_of(request, "subscribe")
+    try:
+        filter = await broker.subscriptions.checked(read_request(await body_of(request)), principal)
+        return answer(await broker.runtime.in_background(_validated, broker, filter))
+    except WhimbrelError as error:
+        return answer(Validation(valid=False, error=problem_of(error)))
+
+
+def _validated(broker: Broker, filter: Filter) -> Validation:
+    cost = broker.index.cost(filter)
+    return Validation(
+        valid=True,
+        filter=str(filter),
+        attributes=sorted(filter.attributes),
+        conjunctions=len(filter.conjunctions),
+        cost={"nanoseconds": round(cost.nanoseconds, 1), "candidates": cost.candidates},
+        remarks=[{"rule": remark.rule, "message": remark.message} for remark in lint_filter(filter)],
+    )
+
+
+async def explain(request: Request) -> Response:
+    """POST /subscriptions/explain: why an event matches a filter, or why not."""
+    broker, principal = broker_of(request), principal_of(request, "subscribe")
+    asked = read_body(await body_of(request), _explain_requests, "invalid-subscription")
+    event = await _event_of(broker, asked, principal)
+
+    def explained() -> dict[str, object]:
+        return _explained(filter_of(asked, principal.rules, broker.index.schema), event, principal.rules)
+
+    return answer(await broker.runtime.in_thread(explained))
+
+
+async def explain_one(request: Request) -> Response:
+    """POST /subscriptions/{id}/explain: why an event matches a subscription's present filter, or why not."""
+    broker, principal = broker_of(request), principal_of(request, "subscribe")
+    held = broker.subscriptions.find(request.path_params["id"], principal)
+    event = await _event_of(broker, read_body(await body_of(request), _events_named, "invalid-request"), principal)
+
+    def explained() -> dict[str, object]:
+        return _explained(Filter.parse(held.text, held.dialect, broker.index.schema), event, rules_of(held))
+
+    return answer(await broker.runtime.in_thread(explained))
+
+
+def _explained(filter: Filter, event: Event, rules: Rules) -> dict[str, object]:
+    """The explanation. An attribute of the rules with several values hides the event, whatever the filter says."""
+    explanation = explain_filter(filter, event if filter.schema is None else filter.schema.read(event)).to_dict()
+    if not allows(rules, event):
+        explanation["matched"] = False
+    return {"filter": str(filter), **explanation}
+
+
+async def near_misses(request: Request) -> Response:
+    """POST /subscriptions/near-misses: the subscriptions that an event almost matches."""
+    broker, principal = broker_of(request), principal_of(request, "subscribe")
+    asked = read_body(await body_of(request), _events_named, "invalid-request")
+    if not 1 <= asked.limit <= 100:
+        raise BadRequest(f"Expected a limit from 1 to 100, but got {asked.limit} - at $.limit")
+    event = await _event_of(broker, asked, principal)
+    found = await broker.runtime.in_background(_nearest, broker, principal, event, asked.limit)
+    return answer({"near_misses": found})
+
+
+def _nearest(broker: Broker, principal: Principal, event: Event, limit: int) -> list[dict[str, object]]:
+    if principal.sees_all:
+        found = [one.to_dict() for one in broker.index.near_misses(event.plain, limit)]
+        durable = [one for one in found if isinstance(one["subscription"], int) and one["subscription"] >= 0]
+        rows = broker.log.pick(sorted({int(str(one["subscription"])) for one in durable}))
+        puts = {row[0]: entries.decode(row[2], row[3]) for row in rows}
+        names = {number: put.id for number, put in puts.items() if isinstance(put, SubscriptionPut)}
+        return [one | {"subscription": names[int(str(one["subscription"]))]} for one in durable]
+    held = broker.subscriptions.page(principal, "", LOOKED_AT)
+    index = Index(broker.index.timestamps, broker.index.schema)
+    index.add_many([(one.id, one.text) for one in held])
+    return [one.to_dict() for one in index.near_misses(event.plain, limit)]
+
+
+async def preview(request: Request) -> Response:
+    """POST /subscriptions/preview: what a subscription would have matched among the newest stored events."""
+    broker, principal = broker_of(request), principal_of(request, "subscribe")
+    limit = int(number_of(request, "limit", 20, 0, 1000))
+    count = int(number_of(request, "events", 10_000, 1, 100_000))
+    asked = read_request(await body_of(request))
+    filter = await broker.runtime.in_thread(filter_of, asked, principal.rules, broker.index.schema)
+    return answer(await broker.runtime.in_background(_previewed, broker, filter, principal, count, limit))
+
+
+def _previewed(broker: Broker, filter: Filter, principal: Principal, count: int, limit: int) -> Preview:
+    floor, end = broker.log.bounds
+    start = max(floor, end - count)
+    index = Index(broker.index.timestamps, broker.index.schema)
+    index.add(0, filter)
+    matched = 0
+    newest: list[tuple[int, bytes]] = []
+    for _, found in scan(broker.log, index, principal.rules, start, end):
+        matched += len(found)
+        newest = _last(newest + found, limit)
+    messages = [PulledMessage(offset, str(offset), msgspec.Raw(event)) for offset, event in newest]
+    return Preview(start=start, until=end, matched=matched, messages=messages)
+
+
+def _last(messages: list[tuple[int, bytes]], limit: int) -> list[tuple[int, bytes]]:
+    """The last messages: at most `limit`, and no more than fit into an answer."""
+    kept, size = 0, 0
+    for _, event in reversed(messages[-limit:] if limit else []):
+        size += len(event)
+        if size > PREVIEW_BYTES:
+            break
+        kept += 1
+    return messages[len(messages) - kept :]
+
+
+async def lint(request: Request) -> Response:
+    """GET /subscriptions/lint: what is suspicious about the caller's subscriptions, alone and beside each other."""
+    broker, principal = broker_of(request), principal_of(request, "subscribe")
+    return answer(await broker.runtime.in_background(_linted, broker, principal))
+
+
+def _linted(broker: Broker, principal: Principal) -> LintAnswer:
+    held = broker.subscriptions.page(principal, "", LOOKED_AT + 1)
+    complete, held = len(held) <= LOOKED_AT, held[:LOOKED_AT]
+    filters = [Filter.parse(one.text, one.dialect, broker.index.schema) for one in held]
+    findings: list[Finding] = []
+    for one, filter in zip(held, filters, strict=True):
+        findings += [Finding(one.id, remark.rule, remark.message) for remark in lint_filter(filter)]
+    for place, remark in lint_together(filters):
+        other = "" if remark.other is None else f" {held[remark.other].id}"
+        findings.append(Finding(held[place].id, remark.rule, remark.message + other))
+    return LintAnswer(len(held), complete, findings)
+
+
+async def _event_of(broker: Broker, named: EventNamed | ExplainRequest, principal: Principal) -> Event:
+    """The event that a request names by its offset or brings along. One that the rules hide does not exist."""
+    given, offset = named.event, named.offset
+    if isinstance(given, msgspec.UnsetType) == (offset is None):
+        raise BadRequest("Expected either an event or an offset")
+    if not isinstance(given, msgspec.UnsetType):
+        return await broker.runtime.in_thread(Event.of, bytes(given), broker.index.timestamps)
+    if offset is not None and broker.log.floor <= offset < broker.end:
+        _, _, kind, raw, _ = (await broker.runtime.in_thread(broker.log.pick, [offset]))[0]
+        if kind == EVENT and allows_text(principal.rules, raw, broker.index.timestamps):
+            return Event.of(raw, broker.index.timestamps)
+    raise NotFound("Expected the offset of an event")
+
+
+_EXPLAINED: dict[str, Any] = {
+    "type": "object",
+    "required": ["filter", "matched", "conjunctions"],
+    "properties": {"filter": {"type": "string"}, "matched": {"type": "boolean"}, "conjunctions": {"type": "array"}},
+}
+OPERATIONS = [
+    Operation(
+        "POST",
+        "/subscriptions/validate",
+        validate,
+        "Say whether a subscription would be taken, and what its filter means.",
+        {200: Validation, 413: ErrorAnswer},
+        json_body(SubscriptionRequest),
+    ),
+    Operation(
+        "POST",
+        "/subscriptions/explain",
+        explain,
+        "Say why an event matches a filter, or why not.",
+        {200: _EXPLAINED, 404: ErrorAnswer, 422: ErrorAnswer},
+        json_body(ExplainRequest),
+    ),
+    Operation(
+        "POST",
+        "/subscriptions/{id}/explain",
+        explain_one,
+        "Say why an event, given or at an offset, matches a subscription or not.",
+        {200: _EXPLAINED, 404: ErrorAnswer, 422: ErrorAnswer},
+        json_body(EventNamed),
+    ),
+    Operation(
+        "POST",
+        "/subscriptions/near-misses",
+        near_misses,
+        "Show the subscriptions that an event almost matches, fewest failed constraints first.",
+        {200: {"type": "object", "required": ["near_misses"]}, 404: ErrorAnswer, 422: ErrorAnswer},
+        json_body(EventNamed),
+    ),
+    Operation(
+        "POST",
+        "/subscriptions/preview",
+        preview,
+        "Show what a subscription would have matched among stored events.",
+        {200: Preview, 422: ErrorAnswer},
+        json_body(SubscriptionRequest),
+        query={
+            "limit": {"type": "integer", "minimum": 0, "maximum": 1000, "default": 20},
+            "events": {"type": "integer", "minimum": 1, "maximum": 100_000, "default": 10_000},
+        },
+    ),
+    Operation(
+        "GET",
+        "/subscriptions/lint",
+        lint,
+        "Say what is suspicious about one's subscriptions.",
+        {200: LintAnswer},
+    ),
+]

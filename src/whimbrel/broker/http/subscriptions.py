@@ -1,0 +1,280 @@
+"""/subscriptions: create, read, change, delete, list and query, import, export."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from whimbrel.broker.http.exchange import (
+    ErrorAnswer,
+    Problem,
+    answer,
+    body_of,
+    broker_of,
+    number_of,
+    principal_of,
+    problem_of,
+)
+from whimbrel.broker.http.operation import IF_MATCH, LINES, PAGE, JsonSchema, Operation, json_body
+from whimbrel.broker.requests.errors import BrokerError, TooLarge, Unprocessable
+from whimbrel.broker.requests.subscriptions import ID, PROTOCOLS, SubscriptionRequest, read_request
+from whimbrel.broker.service.broker import Broker
+from whimbrel.broker.service.principal import Principal
+from whimbrel.broker.service.subscriptions import Asked, Versions
+from whimbrel.broker.store import StoredSubscription
+
+IMPORT_LINES = 20_000
+"""Subscriptions of one request of import, at most."""
+QUERIED = 20_000
+"""Subscriptions that one query looks at, at most; the next page goes on behind them."""
+_PAGE = 1_000
+
+
+class SubscriptionShown(SubscriptionRequest, kw_only=True):
+    """A subscription: as it was asked for, with what the broker adds. `lag` counts the messages behind `cursor`."""
+
+    id: str
+    owner: str
+    protocol: str
+    created: str
+    cursor: str | None = None
+    lag: int | None = None
+
+
+class SubscriptionPage(msgspec.Struct):
+    """Subscriptions in the order of their ids. `next` is the `after` of the next page."""
+
+    subscriptions: list[SubscriptionShown]
+    next: str | None
+
+
+class ImportResult(msgspec.Struct, omit_defaults=True):
+    """What became of one line: the id of its subscription, or an error."""
+
+    id: str | None = None
+    error: Problem | None = None
+
+
+class ImportAnswer(msgspec.Struct):
+    """What became of each line, in their order."""
+
+    results: list[ImportResult]
+
+
+async def create(request: Request) -> Response:
+    """POST /subscriptions."""
+    broker, principal = broker_of(request), principal_of(request, "subscribe")
+    body = await body_of(request)
+    made = await broker.subscriptions.create((read_request(body), body), principal)
+    return answer(shown(made), 201, {"location": f"/subscriptions/{made.id}", "etag": f'"{made.number}"'})
+
+
+async def listing(request: Request) -> Response:
+    """GET /subscriptions: those that fulfil every condition of the query."""
+    broker, principal = broker_of(request), principal_of(request, "subscribe")
+    limit = int(number_of(request, "limit", 100, 1, _PAGE))
+    wanted = {name: request.query_params[name] for name in _QUERY if name in request.query_params}
+    after = request.query_params.get("after", "")
+    return answer(await broker.runtime.in_thread(_query, broker, principal, after, limit, wanted))
+
+
+def _query(broker: Broker, principal: Principal, after: str, limit: int, wanted: dict[str, str]) -> SubscriptionPage:
+    found: list[SubscriptionShown] = []
+    for _ in range(QUERIED // _PAGE):
+        page = broker.subscriptions.page(principal, after, _PAGE if wanted else limit)
+        for held in page:
+            after = held.id
+            one = shown(held)
+            if all(_fulfils(one, name, text) for name, text in wanted.items()):
+                found.append(one)
+                if len(found) == limit:
+                    return SubscriptionPage(found, after)
+        if len(page) < (_PAGE if wanted else limit):
+            return SubscriptionPage(found, None)
+    return SubscriptionPage(found, after)
+
+
+def _fulfils(one: SubscriptionShown, name: str, text: str) -> bool:
+    """Whether a subscription fulfils one condition."""
+    if name == "type":
+        return text in (one.types or ())
+    if name == "contains":
+        return isinstance(one.filter, str) and text in one.filter
+    return bool(getattr(one, name) == text)
+
+
+async def read(request: Request) -> Response:
+    """GET /subscriptions/{id}."""
+    broker, principal = broker_of(request), principal_of(request, "subscribe")
+    held = broker.subscriptions.find(request.path_params["id"], principal)
+    one = shown(held)
+    cursor = broker.messages.position(held)
+    one.cursor = str(cursor)
+    one.lag = await broker.runtime.in_thread(broker.messages.lag, held, cursor.offset)
+    return answer(one, headers={"etag": f'"{held.number}"'})
+
+
+async def replace(request: Request) -> Response:
+    """PUT /subscriptions/{id}."""
+    broker, principal = broker_of(request), principal_of(request, "subscribe")
+    body = await body_of(request)
+    asked = read_request(body), body
+    made = await broker.subscriptions.replace(request.path_params["id"], asked, principal, _if_match(request))
+    return answer(shown(made), headers={"etag": f'"{made.number}"'})
+
+
+async def delete(request: Request) -> Response:
+    """DELETE /subscriptions/{id}."""
+    broker, principal = broker_of(request), principal_of(request, "subscribe")
+    await broker.subscriptions.delete(request.path_params["id"], principal, _if_match(request))
+    return Response(status_code=204)
+
+
+async def import_lines(request: Request) -> Response:
+    """POST /subscriptions/import: one subscription per line."""
+    broker, principal = broker_of(request), principal_of(request, "subscribe")
+    lines = [line for line in (await body_of(request)).split(b"\n") if line.strip()]
+    if len(lines) > IMPORT_LINES:
+        raise TooLarge(f"Expected at most {IMPORT_LINES:,} lines, but got {len(lines):,}")
+    asked = await broker.runtime.in_thread(_read_lines, lines)
+    good = [one for one in asked if not isinstance(one, BrokerError)]
+    made = iter(await broker.subscriptions.import_many(good, principal) if good else [])
+    results: list[ImportResult] = []
+    for one in asked:
+        result = one if isinstance(one, BrokerError) else next(made)
+        if isinstance(result, BrokerError):
+            results.append(ImportResult(error=problem_of(result)))
+        else:
+            results.append(ImportResult(result.id))
+    refused = bool(results) and all(result.error is not None for result in results)
+    return answer(ImportAnswer(results), 422 if refused else 200)
+
+
+def _read_lines(lines: list[bytes]) -> list[Asked | BrokerError]:
+    found: list[Asked | BrokerError] = []
+    for line in lines:
+        try:
+            asked = read_request(line)
+            if asked.id is not None and not ID.fullmatch(asked.id):
+                raise Unprocessable("Expected an id of letters, digits and _.~- - at $.id", "invalid-subscription")
+            if asked.start not in (None, "now"):
+                raise Unprocessable("Expected to start now, because imports do - at $.start", "invalid-subscription")
+            found.append((asked, line))
+        except BrokerError as error:
+            found.append(error)
+    return found
+
+
+async def export_lines(request: Request) -> Response:
+    """GET /subscriptions/export: what `import` takes, one subscription per line."""
+    broker, principal = broker_of(request), principal_of(request, "subscribe")
+
+    async def lines() -> AsyncIterator[bytes]:
+        after = ""
+        while page := await broker.runtime.in_thread(broker.subscriptions.page, principal, after, _PAGE):
+            broker.tokens.check_current(principal)
+            after = page[-1].id
+            yield b"".join(map(_exported, page))
+
+    return StreamingResponse(lines(), media_type=LINES)
+
+
+def _exported(held: StoredSubscription) -> bytes:
+    request = msgspec.json.decode(held.spec, type=SubscriptionRequest)
+    return msgspec.json.encode(msgspec.structs.replace(request, id=held.id, start=None)) + b"\n"
+
+
+def shown(held: StoredSubscription) -> SubscriptionShown:
+    """A subscription as the API shows it."""
+    asked = msgspec.json.decode(held.spec, type=SubscriptionRequest)
+    fields = msgspec.structs.asdict(asked) | {"id": held.id, "owner": held.owner, "created": _time(held.created)}
+    if held.expires is not None:
+        fields["expires"] = _time(held.expires)
+    return SubscriptionShown(**fields)
+
+
+def _time(microseconds: int) -> str:
+    return datetime.fromtimestamp(microseconds / 1e6, UTC).isoformat().replace("+00:00", "Z")
+
+
+def _if_match(request: Request) -> Versions:
+    """The versions that If-Match names; weak tags never match."""
+    value = request.headers.get("if-match")
+    if value is None or value.strip() == "*":
+        return None
+    return frozenset(tag.strip().strip('"') for tag in value.split(",") if not tag.strip().startswith("W/"))
+
+
+_ONE = "/subscriptions/{id}"
+_TAGGED = ("etag",)
+_QUERY: dict[str, JsonSchema] = {
+    "protocol": {"enum": list(PROTOCOLS), "type": "string"},
+    "source": {"type": "string"},
+    "type": {"type": "string", "description": "One of its types."},
+    "owner": {"type": "string"},
+    "contains": {"type": "string", "description": "A part of the text of its filter."},
+}
+OPERATIONS = [
+    Operation(
+        "POST",
+        "/subscriptions",
+        create,
+        "Create a subscription.",
+        {201: SubscriptionShown, 413: ErrorAnswer, 422: ErrorAnswer},
+        json_body(SubscriptionRequest),
+        answer_headers=("etag", "location"),
+    ),
+    Operation(
+        "GET",
+        "/subscriptions",
+        listing,
+        "List subscriptions, in the order of their ids; only those that fulfil every condition given.",
+        {200: SubscriptionPage},
+        query={"after": {"type": "string"}, "limit": PAGE, **_QUERY},
+    ),
+    Operation(
+        "POST",
+        "/subscriptions/import",
+        import_lines,
+        "Create many: one subscription per line.",
+        {200: ImportAnswer, 413: ErrorAnswer, 422: ImportAnswer},
+        {LINES: LINES},
+    ),
+    Operation(
+        "GET",
+        "/subscriptions/export",
+        export_lines,
+        "All subscriptions, one per line, as import takes them.",
+        {200: LINES},
+    ),
+    Operation(
+        "GET",
+        _ONE,
+        read,
+        "Read a subscription, with its cursor and how many messages wait.",
+        {200: SubscriptionShown, 404: ErrorAnswer},
+        answer_headers=_TAGGED,
+    ),
+    Operation(
+        "PUT",
+        _ONE,
+        replace,
+        "Give a subscription another filter. If-Match names the version to replace.",
+        {200: SubscriptionShown, 404: ErrorAnswer, 412: ErrorAnswer, 413: ErrorAnswer, 422: ErrorAnswer},
+        json_body(SubscriptionRequest),
+        headers={"if-match": IF_MATCH},
+        answer_headers=_TAGGED,
+    ),
+    Operation(
+        "DELETE",
+        _ONE,
+        delete,
+        "End a subscription.",
+        {204: None, 404: ErrorAnswer, 412: ErrorAnswer},
+        headers={"if-match": IF_MATCH},
+    ),
+]

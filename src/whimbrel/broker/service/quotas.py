@@ -1,0 +1,75 @@
+"""What one principal may have: so many subscriptions, and filters that cost an event so much together.
+
+Adding up costs on every request would take long. So the last sum is kept and what was added since is added to it; when
+that reaches the limit, it is added up again, because subscriptions also end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from whimbrel.broker.requests.errors import TooManyRequests, Unprocessable
+from whimbrel.broker.requests.settings import Settings
+from whimbrel.broker.store import Store
+from whimbrel.engine.index import Index
+from whimbrel.model.filter import Filter
+
+RETRY_SECONDS = 60.0
+"""What a principal is told to wait that has used up a quota."""
+_SAMPLE = 1_000
+
+
+class Quotas:
+    """The quotas of a broker. Costs are asked for in a thread: they take milliseconds."""
+
+    def __init__(self, settings: Settings, store: Store, index: Index) -> None:
+        self._settings = settings
+        self._store = store
+        self._index = index
+        self._costs: dict[str, float] = {}
+
+    @property
+    def has_costs(self) -> bool:
+        """Whether costs are limited at all."""
+        return self._settings.filter_nanoseconds > 0 or self._settings.token_nanoseconds > 0
+
+    def check_count(self, owner: str, more: int) -> None:
+        """TooManyRequests if the principal may not have so many subscriptions more."""
+        limit = self._settings.subscriptions_per_token
+        if self._store.count_subscriptions(owner) + more > limit:
+            raise TooManyRequests(f"Expected at most {limit:,} subscriptions of {owner!r}", RETRY_SECONDS)
+
+    def judge(self, filters: Sequence[Filter]) -> list[float | Unprocessable]:
+        """What each filter would cost an event, in nanoseconds, or the error if that alone is too much."""
+        limit = self._settings.filter_nanoseconds
+        costs = (cost.nanoseconds for cost in self._index.costs(filters))
+        return [_too_expensive(limit, cost) if 0 < limit < cost else cost for cost in costs]
+
+    def take_cost(self, owner: str, nanoseconds: float) -> None:
+        """Use some of what filters may cost together; TooManyRequests if there is not so much left."""
+        limit = self._settings.token_nanoseconds
+        if limit <= 0:
+            return
+        if self._costs.get(owner, limit) + nanoseconds > limit:
+            self._costs[owner] = self._cost_of(owner)
+        if self._costs[owner] + nanoseconds > limit:
+            raise TooManyRequests(
+                f"Expected filters of {owner!r} that cost at most {limit:,.0f} ns per event together", RETRY_SECONDS
+            )
+        self._costs[owner] += nanoseconds
+
+    def _cost_of(self, owner: str) -> float:
+        """What the principal's filters cost together: by a sample of them."""
+        held = self._store.subscriptions("", _SAMPLE, owner)
+        if not held:
+            return 0.0
+        filters = [Filter.parse(one.text, one.dialect, self._index.schema) for one in held]
+        mean = sum(cost.nanoseconds for cost in self._index.costs(filters)) / len(held)
+        return mean * self._store.count_subscriptions(owner)
+
+
+def _too_expensive(limit: float, nanoseconds: float) -> Unprocessable:
+    return Unprocessable(
+        f"Expected a filter of at most {limit:,.0f} ns per event, but this one would cost about {nanoseconds:,.0f}",
+        "filter-too-expensive",
+    )

@@ -1,0 +1,221 @@
+"""The subscriptions of a broker: create, replace, delete and find them.
+
+A filter is parsed and its cost estimated in a thread, under the rules of the caller's token; the sequencer then checks
+that these rules still hold, and makes the version known to the index at the offset that it gets.
+"""
+
+from __future__ import annotations
+
+import uuid
+from time import time_ns
+from typing import TypeAlias, cast
+
+import msgspec
+
+from whimbrel.broker.requests.entries import Change, SubscriptionEnd, SubscriptionPut
+from whimbrel.broker.requests.errors import BrokerError, NotFound, PreconditionFailed, Unprocessable
+from whimbrel.broker.requests.subscriptions import (
+    SubscriptionRequest,
+    entry_of,
+    entry_of_text,
+    filter_of,
+    plain_text,
+    read_time,
+)
+from whimbrel.broker.sequencing.publishing import LiveIndex
+from whimbrel.broker.service.principal import Principal
+from whimbrel.broker.service.quotas import Quotas
+from whimbrel.broker.service.registry import Registry
+from whimbrel.broker.service.runtime import Runtime
+from whimbrel.broker.service.tokens import Tokens
+from whimbrel.broker.store import Store, StoredSubscription
+from whimbrel.log import LogReader
+from whimbrel.model.errors import WhimbrelError
+from whimbrel.model.filter import Filter
+
+Asked: TypeAlias = tuple[SubscriptionRequest, bytes]
+"""A request and the body that it came in."""
+Versions: TypeAlias = frozenset[str] | None
+"""The versions that If-Match names; None for any."""
+
+
+class Subscriptions:
+    """Changes subscriptions on behalf of principals."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        live: LiveIndex,
+        registry: Registry,
+        tokens: Tokens,
+        quotas: Quotas,
+        store: Store,
+        log: LogReader,
+    ) -> None:
+        self._runtime = runtime
+        self._live = live
+        self._registry = registry
+        self._tokens = tokens
+        self._quotas = quotas
+        self._store = store
+        self._log = log
+
+    async def create(self, asked: Asked, principal: Principal) -> StoredSubscription:
+        """A new subscription, with an id of its own."""
+        self._quotas.check_count(principal.name, 1)
+        put, filter = await self._runtime.in_thread(self._prepared, asked, uuid.uuid4().hex, principal)
+        await self.take_cost(filter, principal.name)
+        start = await self._start_of(asked[0])
+
+        def decide(offset: int) -> tuple[list[Change], object]:
+            self._tokens.check_rules(principal.name, put.rules)
+            entry = msgspec.structs.replace(put, start=None if start is None or start >= offset else start)
+            return [entry], self._registry.admit(offset, offset, entry, filter)
+
+        return cast("StoredSubscription", await self._runtime.decide(decide))
+
+    async def replace(
+        self, id: str, asked: Asked, principal: Principal, versions: Versions = None
+    ) -> StoredSubscription:
+        """Another filter for a subscription: from this offset on it sees what the new one matches.
+
+        The rules are those of its owner, whoever asks.
+        """
+        owner = self.find(id, principal).owner
+        by = principal if owner == principal.name else self._tokens.owner(owner)
+        put, filter = await self._runtime.in_thread(self._prepared, asked, id, by)
+        await self.take_cost(filter, owner)
+
+        def decide(offset: int) -> tuple[list[Change], object]:
+            held = self._registry.held(id, principal)
+            _check_version(held, versions)
+            self._tokens.check_rules(owner, put.rules)
+            entry = msgspec.structs.replace(put, owner=held.owner, created=held.created, start=held.start)
+            made = self._registry.admit(offset, held.first, entry, filter)
+            self._live.remove(held.number)
+            return [entry], made
+
+        return cast("StoredSubscription", await self._runtime.decide(decide))
+
+    async def delete(self, id: str, principal: Principal, versions: Versions = None) -> None:
+        """End a subscription."""
+
+        def decide(offset: int) -> tuple[list[Change], object]:
+            held = self._registry.held(id, principal)
+            _check_version(held, versions)
+            self._registry.end(offset, held)
+            return [SubscriptionEnd(id)], None
+
+        await self._runtime.decide(decide)
+
+    async def import_many(self, asked: list[Asked], principal: Principal) -> list[StoredSubscription | BrokerError]:
+        """Create many subscriptions in one step. An `id` is kept if no other subscription has it."""
+        self._quotas.check_count(principal.name, len(asked))
+        entries = await self._runtime.in_thread(self._entries, asked, principal)
+        given = {request.id for request, _ in asked if request.id is not None}
+
+        def decide(offset: int) -> tuple[list[Change], object]:
+            self._tokens.check_rules(principal.name, principal.rules)
+            return self._registry.admit_many(offset, entries, given)
+
+        return cast("list[StoredSubscription | BrokerError]", await self._runtime.decide(decide))
+
+    async def checked(self, request: SubscriptionRequest, principal: Principal) -> Filter:
+        """The filter that would be matched; raises what `create` would, but for quotas."""
+        _, filter = await self._runtime.in_thread(self._prepared, (request, b"{}"), "", principal)
+        if self._quotas.has_costs:
+            await self._runtime.in_background(self._cost, filter)
+        await self._start_of(request)
+        return filter
+
+    async def take_cost(self, filter: Filter, owner: str) -> None:
+        """Refuse a filter that would cost every event too much, alone or with the others of its owner."""
+        if self._quotas.has_costs:
+            cost = await self._runtime.in_background(self._cost, filter)
+            await self._runtime.in_background(self._quotas.take_cost, owner, cost)
+
+    def _cost(self, filter: Filter) -> float:
+        (cost,) = self._quotas.judge([filter])
+        if isinstance(cost, Unprocessable):
+            raise cost
+        return cost
+
+    def find(self, id: str, principal: Principal) -> StoredSubscription:
+        """The subscription; NotFound if there is none or it belongs to somebody else."""
+        held = self._store.subscription(id)
+        if held is None or not (principal.sees_all or held.owner == principal.name):
+            raise NotFound(f"Expected the id of a subscription, but {id[:80]!r} is none")
+        return held
+
+    def page(self, principal: Principal, after: str, limit: int) -> list[StoredSubscription]:
+        """Subscriptions that the principal may see, with ids above `after`."""
+        return self._store.subscriptions(after, limit, None if principal.sees_all else principal.name)
+
+    def _prepared(self, asked: Asked, id: str, principal: Principal) -> tuple[SubscriptionPut, Filter]:
+        request, body = asked
+        filter = filter_of(request, principal.rules, self._live.index.schema)
+        entry = entry_of(request, body, id, principal.name, filter, principal.rules, time_ns() // 1000)
+        return entry, filter
+
+    def _entries(self, asked: list[Asked], principal: Principal) -> list[SubscriptionPut | BrokerError]:
+        """The entries of many requests. Plain texts are not parsed here: the index does that for all at once."""
+        made: list[SubscriptionPut | BrokerError] = []
+        filters: dict[int, Filter] = {}
+        now = time_ns() // 1000
+        may_skip = not principal.rules and not self._quotas.has_costs
+        for place, (request, body) in enumerate(asked):
+            id = request.id or uuid.uuid4().hex
+            try:
+                text = plain_text(request)
+                if text is not None and may_skip:
+                    entry = entry_of_text(request, body, id, principal.name, text, principal.rules, now)
+                else:
+                    entry, filters[place] = self._prepared((request, body), id, principal)
+                made.append(entry)
+            except BrokerError as error:
+                made.append(error)
+            except WhimbrelError as error:
+                made.append(Unprocessable(str(error), "invalid-filter"))
+        if filters and self._quotas.has_costs:
+            total = 0.0
+            for place, cost in zip(filters, self._quotas.judge(list(filters.values())), strict=True):
+                if isinstance(cost, Unprocessable):
+                    made[place] = cost
+                else:
+                    total += cost
+            self._quotas.take_cost(principal.name, total)
+        return made
+
+    async def _start_of(self, request: SubscriptionRequest) -> int | None:
+        """The first offset that a new subscription may see; None for only what comes after it."""
+        start = request.start
+        if start is None or start == "now":
+            return None
+        floor, end = self._log.bounds
+        if start == "beginning":
+            return floor
+        if isinstance(start, int):
+            if not floor <= start <= end:
+                raise Unprocessable(
+                    f"Expected an offset from {floor} to {end}, but got {start} - at $.start", "bad-offset"
+                )
+            return start
+        return await self._runtime.in_thread(_offset_at, self._log, read_time(start, "$.start"))
+
+
+def _offset_at(log: LogReader, time: int) -> int:
+    """The first entry that was appended at `time` or later."""
+    low, high = log.bounds
+    while low < high:
+        middle = (low + high) // 2
+        if log.pick([middle])[0][1] < time:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _check_version(held: StoredSubscription, versions: Versions) -> None:
+    if versions is not None and str(held.number) not in versions:
+        found = ", ".join(sorted(versions))[:80]
+        raise PreconditionFailed(f'Expected version "{held.number}", but If-Match says {found}')

@@ -1,0 +1,115 @@
+"""The tokens of a broker: create, change and revoke them, and say which rules hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+import msgspec
+
+from whimbrel.broker.delivery.hub import Hub
+from whimbrel.broker.requests.entries import Change, SubscriptionEnd, TokenEnd, TokenPut
+from whimbrel.broker.requests.errors import Conflict, NotFound, Unauthorized
+from whimbrel.broker.requests.rules import Rules
+from whimbrel.broker.service.principal import ANYBODY, Principal, check_rights, new_secret, principal_of
+from whimbrel.broker.service.registry import Registry
+from whimbrel.broker.service.runtime import Runtime
+from whimbrel.broker.store import Store, Token
+
+
+class Tokens:
+    """Who may call. `stored` is what the store holds; the sequencer also knows changes that are not on disk yet."""
+
+    def __init__(self, runtime: Runtime, registry: Registry, store: Store, hub: Hub) -> None:
+        self._runtime = runtime
+        self._registry = registry
+        self._store = store
+        self._hub = hub
+        self._decided: dict[str, TokenPut | None] = {}  # changes since the start, as the sequencer knows them
+        self.stored: dict[str, Token] = {}
+        self.folded()
+
+    def folded(self) -> None:
+        """The store has seen a change of tokens."""
+        self.stored = {token.name: token for token in self._store.tokens()}
+
+    async def create(
+        self, name: str, scopes: Iterable[str], tenant: str = "", rules: dict[str, Any] | None = None
+    ) -> str:
+        """A new token. The text is returned once; only its digest is stored."""
+        token, digest = new_secret(name)
+        entry = TokenPut(name, digest, check_rights(name, scopes, rules or {}), tenant, rules or {})
+
+        def decide(_: int) -> tuple[list[Change], object]:
+            if self._newest(name) is not None:
+                raise Conflict(f"Expected a new name, but there is a token {name!r}")
+            self._decided[name] = entry
+            return [entry], token
+
+        made = cast("str", await self._runtime.decide(decide))
+        self._hub.end_of_owner(ANYBODY.name, "token-changed")  # from now on every caller needs a token
+        return made
+
+    async def change(self, name: str, scopes: Iterable[str], tenant: str, rules: dict[str, Any]) -> None:
+        """Other rights for a token. If its rules change its filters are built anew; its streams are closed."""
+        chosen = check_rights(name, scopes, rules)
+
+        def decide(offset: int) -> tuple[list[Change], object]:
+            held = self._held(name)
+            self._decided[name] = changed = TokenPut(name, held.digest, chosen, tenant, rules)
+            changes: list[Change] = [changed]
+            for subscription in self._registry.owned(name) if held.rules != rules else ():
+                number = offset + len(changes)
+                changes.append(self._registry.rebuild(number, subscription, rules))
+            return changes, None
+
+        await self._runtime.decide(decide)
+        self._hub.end_of_owner(name, "token-changed")
+
+    async def revoke(self, name: str) -> None:
+        """End a token, its subscriptions and its streams."""
+
+        def decide(offset: int) -> tuple[list[Change], object]:
+            self._held(name)
+            self._decided[name] = None
+            owned = self._registry.owned(name)
+            for subscription in owned:
+                self._registry.end(offset, subscription)
+            return [TokenEnd(name), *(SubscriptionEnd(one.id, "token-revoked") for one in owned)], None
+
+        await self._runtime.decide(decide)
+        self._hub.end_of_owner(name, "token-revoked")
+
+    def owner(self, name: str) -> Principal:
+        """The owner of a subscription, for an admin who changes it."""
+        token = self.stored.get(name)
+        return principal_of(token) if token is not None else Principal(name, frozenset())
+
+    def check_current(self, principal: Principal) -> None:
+        """Refuse a caller whose token was revoked or changed since its request began."""
+        token = self.stored.get(principal.name)
+        if principal != (ANYBODY if token is None and not self.stored else token and principal_of(token)):
+            raise Unauthorized("Expected a token that is known here, but it was revoked or changed")
+
+    def check_rules(self, owner: str, rules: Rules) -> None:
+        """Refuse what was prepared under rules that no longer hold. Only in the sequencer."""
+        token = self._newest(owner)
+        if token is None and owner != ANYBODY.name:
+            raise Unauthorized("Expected a token that is known here, but it was revoked")
+        if dict(rules) != (token.rules if token is not None else {}):
+            raise Conflict("Expected the rules of the token to stay, but they have just changed: try again")
+
+    def _held(self, name: str) -> TokenPut:
+        held = self._newest(name)
+        if held is None:
+            raise NotFound(f"Expected the name of a token, but {name[:80]!r} is none")
+        return held
+
+    def _newest(self, name: str) -> TokenPut | None:
+        """A token as the sequencer knows it, also if its last change is not on disk yet."""
+        if name in self._decided:
+            return self._decided[name]
+        token = self.stored.get(name)
+        if token is None:
+            return None
+        return TokenPut(name, token.digest, token.scopes.split(), token.tenant, msgspec.json.decode(token.rules))
