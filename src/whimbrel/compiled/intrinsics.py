@@ -28,6 +28,38 @@ def trailing_zeros(typingctx, word):  # type: ignore[no-untyped-def]
     return types.uint64(types.uint64), codegen
 
 
+@in_kernels
+def leading_zeros(typingctx, word):  # type: ignore[no-untyped-def]
+    """The number of zero bits above the highest bit that is 1."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        return builder.ctlz(args[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.uint64(types.uint64), codegen
+
+
+@in_kernels
+def high_product(typingctx, one, two):  # type: ignore[no-untyped-def]
+    """The upper 64 bits of the product of two words, which has 128."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        wide = ir.IntType(128)
+        product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
+        return builder.trunc(builder.lshr(product, wide(64)), ir.IntType(64))
+
+    return types.uint64(types.uint64, types.uint64), codegen
+
+
+@in_kernels
+def float_of_bits(typingctx, word):  # type: ignore[no-untyped-def]
+    """The binary64 that has these bits."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        return builder.bitcast(args[0], ir.DoubleType())
+
+    return types.float64(types.uint64), codegen
+
+
 @intrinsic
 def prefetch(typingctx, array, at):  # type: ignore[no-untyped-def]
     """Ask for the cache line of element `at`, counted through all dimensions, without waiting for it."""

@@ -86,7 +86,7 @@ def agree_alone(index: Index, texts: Sequence[bytes]) -> None:
 
 def left(encoder: EventEncoder, text: bytes, timestamps: Sequence[str] = ()) -> bool:
     """Whether the kernel leaves a text to Python."""
-    reader = encoder._json_reader(frozenset(timestamps))
+    reader = encoder.json_reader(frozenset(timestamps))
     return bool(len(reader.take().read(json_texts([text])).left))
 
 
@@ -101,13 +101,18 @@ GOOD = [
     '{"big": 1152921504606846977}', '{"big": 1152921504606846976.0}',
     '{"big": 9223372036854775807, "a": -9223372036854775807}', '{"other": 123456789012345678901234567890}',
     '{"a rather long name of an attribute": 7, "a rather long name of an attributf": 1}', '{"\u00fcber": 1, "": 1}',
+    '{"d": [{"x": 3}, {"x": 4}]}', '{"d": [{"x": [3, "in"]}, {"e": [{"x": "deep"}, {"x": null}]}, {"x": 4, "e": {"x": 1}}]}',
+    '{"d": [{"x": 3, "e.x": 1}, {"e.x": 2, "x": 4}, 5, null], "a": 1}', '{"d": [[{"x": 3}]], "d.e": [{"x": 1}]}',
+    '{"d": [{"x": null}], "b": 0.5}', '{"d": {"e": [{"x": 1}, {"x": 2}]}, "a": [1, 2]}',
     '{"a": true, "b": false, "t": null}', '{"t": 5}', '{"k1": 1, "k2": 1, "k3": {"k1": 2}, "k4": [{"k1": 1}]}',
 ]  # fmt: skip
 """Texts that the kernel reads itself."""
 
 LEFT = [
     '{"b": 123456789012345678}', '{"a": -9223372036854775808}',
-    '{"big": 12345678901234567890}', '{"exact": 1}', '{"d": [{"x": 3}, {"x": 4}]}', '{"d.x": 1, "d": {"x": 2}}',
+    '{"big": 12345678901234567890}', '{"exact": 1}', '{"d": [{"x": 3, "x": 4}]}', '{"d.x": 1, "d": {"x": 2}}',
+    '{"d": [{"x": 1}], "d.x": 2}', '{"d.x": 2, "d": [{"x": 1}]}', '{"d": [{"e.x": 1, "e": {"x": 2}}]}',
+    '{"d": [[{"x": 3}], [{"x": 4}]]}', '{"d": [{"x": 1}, {"e": [{"x": 1}], "e.x": 2}]}',
     '{"\\u0061": 1}', '{"a": 1, "a": 2}', '{"k": 1, "k": 2}', '{"o": {"k": 1, "k": 2}}', '{"o": [{"k": 1, "k": 2}]}',
     '{"a rather long unknown key": 1, "a rather long unknown key": 1}', '{"a": "\\ud800"}', '{"a": "\\udc00\\ud800"}',
     '{"x": "\\ud800\\u0041"}', '{"d": 1, "d": {"x": 2}}', "[1]", '"a"', "1", "null", "", " ", '{"a"}', '{"a":}',
@@ -262,6 +267,16 @@ def test_floats_are_the_nearest(values: list[float], digits: int) -> None:
     texts = [text for value in values for text in (repr(value), f"{value:.{digits}e}", f"{value:.{digits}f}"[:280])]
     exact = make({"a": {"numbers": sorted({float(text) for text in texts})}})
     agree(exact, [f'{{"a": {text}}}'.encode() for text in texts])
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**19 - 1), st.integers(-330, 300)), min_size=1, max_size=20), st.booleans())
+@example([(9_007_199_254_740_993, 0), (9_007_199_254_740_995, 0), (5, -324), (1, 23), (2**63 + 2**10, 1)], True)
+def test_digits_and_powers_of_ten(numbers: list[tuple[int, int]], is_negative: bool) -> None:
+    texts = [f"{'-' * is_negative}{digits}e{power}" for digits, power in numbers]
+    texts += [f"{'-' * is_negative}0.{'0' * (power % 30)}{digits}" for digits, power in numbers]
+    read = make({"b": {"numbers": [0.5]}}).json_reader(frozenset()).take()
+    cells = read.read(json_texts([f'{{"b": {text}}}'.encode() for text in texts])).cells
+    assert cells.tolist() == [float(text) for text in texts]
 
 
 def test_patterns_see_texts(encoder: EventEncoder) -> None:

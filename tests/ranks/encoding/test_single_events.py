@@ -57,10 +57,10 @@ class Reader:
         """The entries of one event, and how many of them are from the kernel."""
         left: dict[str, Any] = {}
         encoder, names = self.encoder.single_events, frozenset(timestamps)
-        count = encoder.read(event, names, self.words, left)
+        count = encoder.read(event, names, self.words, None, left)
         if count == FULL:
             return self.encoder.encode_event(event, timestamps), 0
-        count, more, other, coupled, _ = encoder.read_rest(event, names, self.words, self.entries, count, left)
+        count, more, other, coupled, _ = encoder.read_rest(event, names, self.words, None, self.entries, count, left)
         attrs = np.array([*self.entries.attrs[:count].tolist(), *more], np.int32)
         cells = np.array([*self.entries.cells[:count].tolist(), *other], np.float64)
         ends = np.array([0, len(attrs)], np.int64)

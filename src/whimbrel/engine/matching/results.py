@@ -66,9 +66,12 @@ def settled(
             doubtful[asked] |= is_in(rows[asked] & np.int32(ROW_MASK), linked_rows(segment))
     rows = rows & np.int32(ROW_MASK)
     asked = np.flatnonzero(doubtful)
+    of_event = np.searchsorted(offsets, asked, "right") - 1
+    if refused:  # their rows are left out later
+        is_good = ~np.isin(of_event, list(refused))
+        asked, of_event = asked[is_good], of_event[is_good]
     if not len(asked):
         return rows
-    of_event = np.searchsorted(offsets, asked, "right") - 1
     numbers, place = np.unique(of_event, return_inverse=True)
     of_event, numbers = numbers[place].tolist(), numbers.tolist()
     read = dict(zip(numbers, events(numbers), strict=True))

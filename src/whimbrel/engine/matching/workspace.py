@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
 from weakref import ref
 
 import numpy as np
@@ -15,6 +14,8 @@ from whimbrel.engine.access.shared.arrays import SCRATCH, TASK, Scratch, Task
 from whimbrel.model.event import AnyEvent
 from whimbrel.ranks.encoding.dict_kernels import FULL, IN_ARRAYS
 from whimbrel.ranks.encoding.event_encoder import EncodedEvents
+from whimbrel.ranks.encoding.json_kernels import JsonState
+from whimbrel.ranks.encoding.json_reader import JsonText, make_state
 from whimbrel.ranks.encoding.single_events import ITEMS
 from whimbrel.ranks.kernel_arrays import ENTRIES, make_entries
 
@@ -30,11 +31,16 @@ FITTED = 64
 """Segments with fitted words above which those of segments that are gone are dropped."""
 
 
-class Words(NamedTuple):
+class Words:
     """Addresses and lengths of the arrays that `match` uses, for a block of events and for a single one."""
 
-    block: np.ndarray
-    single: np.ndarray
+    __slots__ = ("block", "single", "texts")
+
+    def __init__(self, block: np.ndarray) -> None:
+        self.block = block
+        self.single = block.copy()
+        self.texts: JsonText | None = None
+        """Reads single JSON texts; made for the first one."""
 
 
 class Workspace:
@@ -57,6 +63,7 @@ class Workspace:
         self.offsets = np.zeros(BLOCK + 1, np.int64)
         self._one = np.zeros((2, 2), np.int64)
         self._fitted: dict[int, tuple[ref[Segment], Words]] = {}
+        self._state: JsonState | None = None
         self._make_entries(256)
         self._density = BLOCK_PAIRS  # pairs per event, as of late
 
@@ -84,7 +91,7 @@ class Workspace:
         single = Task(self._one[0], self._ranked[0], self._ranked[1], self._one[1], self.out)
         parts = words_of(ENTRIES, self._entries), words_of(SCRATCH, scratch), words_of(TASK, single)
         both = np.array([*parts[0], *segment.words, *parts[1], *parts[2]], np.int64)
-        words = Words(both, both.copy())
+        words = Words(both)
         self._fitted[id(segment)] = (ref(segment), words)
         return words
 
@@ -137,28 +144,38 @@ class Workspace:
             self._renew_epoch()
         fitted = self._fitted.get(id(segment))
         if fitted is not None and fitted[0]() is segment and len(self._stamp) >= rows:
-            words = fitted[1].single
+            words = fitted[1]
         else:
-            words = self.words(segment, rows).single
+            words = self.words(segment, rows)
+        texts = None
+        if isinstance(event, bytes | str):
+            texts = words.texts
+            if texts is None or texts.timestamps is not timestamps:
+                texts = words.texts = self._text_reader(segment, timestamps)
         left: dict[str, object] = {}
-        count = segment.encoder.single_events.read(event, timestamps, words, left)
+        count = segment.encoder.single_events.read(event, timestamps, words.single, texts, left)
         coupled, arrays = 0, _NONE
         if left or not 0 <= count < IN_ARRAYS:
             read = self._read_rest(segment, event, timestamps, words, count, left)
             if read is None:
                 return self.match_one(segment, event, timestamps, rows)
             count, coupled, arrays = read
-        while (found := match(words, 0, count, True)) < 0:
+        while (found := match(words.single, 0, count, True)) < 0:
             self._grow(0)
-            words = self.words(segment, rows).single
+            words = self.words(segment, rows)
         return self.out[:found], coupled, arrays
+
+    def _text_reader(self, segment: Segment, timestamps: frozenset[str]) -> JsonText:
+        if self._state is None:
+            self._state = make_state()
+        return segment.encoder.single_events.text_reader(timestamps, self._state)
 
     def _read_rest(
         self,
         segment: Segment,
         event: AnyEvent,
         timestamps: frozenset[str],
-        words: np.ndarray,
+        words: Words,
         count: int,
         left: dict[str, object],
     ) -> tuple[int, int, Collection[str] | None] | None:
@@ -167,10 +184,13 @@ class Workspace:
         None if the buffers were too small, and now are larger.
         """
         entries = self._entries
-        read = segment.encoder.single_events.read_rest(event, timestamps, words, entries, count, left)
+        texts = words.texts if isinstance(event, bytes | str) else None
+        read = segment.encoder.single_events.read_rest(event, timestamps, words.single, texts, entries, count, left)
         end = read.written + len(read.attrs)
         if read.written == FULL or end > len(entries.attrs):
             self._make_entries(2 * max(end, len(entries.attrs)))
+            if isinstance(event, bytes | str):
+                self._state = make_state(4 * len(event), 2 * len(entries.attrs))  # of a character, four bytes at most
             return None
         if read.attrs:
             entries.attrs[read.written : end] = read.attrs

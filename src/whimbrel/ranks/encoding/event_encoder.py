@@ -106,7 +106,7 @@ class EventEncoder:
     @cached_property
     def single_events(self) -> SingleEventEncoder:
         """The encoder of single events."""
-        return SingleEventEncoder(self.dictionary, self._fragments, self._links, self._json_reader)
+        return SingleEventEncoder(self.dictionary, self._fragments, self._links, self.json_reader)
 
     def encode(self, events: object) -> EncodedEvents:
         """Encode a list of events, or a table of them."""
@@ -226,32 +226,32 @@ class EventEncoder:
         self, events: JsonEvents, timestamps: Collection[str] = (), refused: Refused | None = None
     ) -> EncodedEvents:
         """Encode JSON texts. A bad event is raised with its row, or put into `refused` and has no entries."""
-        reader, rows = self._json_reader(frozenset(timestamps)), len(events)
-        coupled = np.zeros(rows, np.uint8)
+        reader, rows = self.json_reader(frozenset(timestamps)), len(events)
         if not reader.is_able:
             nothing = np.empty(0, np.int32)
-            found = EncodedEvents(rows, np.zeros(rows + 1, np.int64), nothing, nothing, coupled)
+            found = EncodedEvents(rows, np.zeros(rows + 1, np.int64), nothing, nothing, np.zeros(rows, np.uint8))
             return self._with_left(found, events, range(rows), timestamps, refused)
         buffers = reader.take()
         try:
             read = buffers.read(events)
-            parts = self._json_links(read, coupled, lambda row: Event.of(events.parse(row), timestamps))
-            found = self._ranked(read.attrs, read.cells, read.offsets, coupled)
+            parts = self._json_links(read, lambda row: Event.of(events.parse(row), timestamps))
+            found = self._ranked(read.attrs, read.cells, read.offsets, read.coupled)
+            found.arrays = read.arrays
         finally:
             reader.give_back(buffers)
         if self._fragments is not None and read.notes is not None:
-            parts += self._fragments.parts(_seen(found, read.notes, self._fragments), rows, coupled)
+            parts += self._fragments.parts(_seen(found, read.notes, self._fragments), rows, read.coupled)
         found = with_parts(found, parts) if parts else found
         return self._with_left(found, events, read.left.tolist(), timestamps, refused) if len(read.left) else found
 
-    def _json_links(self, read: JsonEntries, marks: np.ndarray, event: Callable[[int], Event]) -> list[ListRanks]:
+    def _json_links(self, read: JsonEntries, event: Callable[[int], Event]) -> list[ListRanks]:
         """The ranks of attributes that say how two others compare, given the entries of JSON texts."""
         if self._links is None:
             return []
         texts = (np.empty(0, np.int64), np.zeros(1, np.int64), np.empty(0, np.uint8))
         if read.notes is not None:
             texts = (read.notes.entries, *string_buffers(read.notes.texts))
-        return self._links.parts(read.attrs, read.cells, read.offsets, texts, marks, event)
+        return self._links.parts(read.attrs, read.cells, read.offsets, texts, read.coupled, event)
 
     def _with_left(
         self,
@@ -284,9 +284,11 @@ class EventEncoder:
         append_runs(found.offsets[:-1], found.offsets[1:], found.attrs, found.ranks, offsets[:-1].copy(), *out)
         append_runs(more.offsets[:-1], more.offsets[1:], more.attrs, more.ranks, offsets[own], *out)
         found.coupled[own] = more.coupled
-        return EncodedEvents(found.count, offsets, out[0], out[1], found.coupled, more.arrays)
+        arrays = None if found.arrays is None or more.arrays is None else [*found.arrays, *more.arrays]
+        return EncodedEvents(found.count, offsets, out[0], out[1], found.coupled, arrays)
 
-    def _json_reader(self, timestamps: frozenset[str]) -> JsonReader:
+    def json_reader(self, timestamps: frozenset[str]) -> JsonReader:
+        """The reader of JSON texts."""
         reader = self._json
         if reader is None or reader.timestamps != timestamps:
             derived = (self._fragments or (), () if self._links is None else self._links.attrs)

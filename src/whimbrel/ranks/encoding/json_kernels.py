@@ -2,7 +2,8 @@
 
 The loop checks the whole text as it goes: syntax, UTF-8, escapes, keys that come twice. What it does not read itself it
 leaves to Python, event by event, and so it raises no errors: whatever may be wrong, values of an attribute in several
-places (`{"a.b": 1, "a": {"b": 2}}`, or an array of objects), escapes in keys, numbers that no int64 or float holds.
+places (`{"a.b": 1, "a": {"b": 2}}`; elements of an array are one place), escapes in keys, numbers that no int64 or
+float holds.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from whimbrel.compiled.python_objects import bytes_at
 from whimbrel.compiled.views import tuple_of_arrays, view
 from whimbrel.model.limits import EVENT_ATTRIBUTES, EVENT_BYTES, EVENT_DEPTH, EVENT_VALUES
 from whimbrel.ranks.cells import RANK
+from whimbrel.ranks.encoding.dict_kernels import HAS_TEXTS, IN_ARRAYS
 from whimbrel.ranks.encoding.json_names import (
     ABOVE,
     NAMES,
@@ -47,14 +49,19 @@ from whimbrel.ranks.timestamps import ODD_TIME, parse_time
 
 FOR_PYTHON, FULL = -1, -2
 """In place of a number of entries: Python must read the event; some buffer is full."""
-READ, LEFT = 0, 1
-"""States of an event: its entries are there; Python must read it."""
-EVENT, OBJECT, NOTES, UNREAD_FLOATS, TEXT_BYTES = 0, 1, 2, 3, 4
-"""Counters: the events and objects so far, the rows of `notes` and of `unread`, the bytes of `texts`."""
+READ, LEFT, COUPLED = 0, 1, 2
+"""States of an event: its entries are there; Python must read it; its entries are there, some are of values in arrays
+of objects."""
+EVENT, OBJECT, NOTES, UNREAD_FLOATS, TEXT_BYTES, IN_OBJECTS = 0, 1, 2, 3, 4, 5
+"""Counters: the events and objects so far, the rows of `notes` and of `unread`, the bytes of `texts`, and the values
+that are in arrays of objects."""
 OTHERS = 1 << 13
 """Places for the other keys of an event, at most three quarters of which are used."""
 
 _OBJECT, _LIST = 0, 1
+_KIND, _TARGET, _NUMBER, _ELEMENT = 0, 1, 2, 3
+_MOST_SCATTERED = 1_024
+"""Entries of an event, at most, that are brought together by attribute here."""
 _MOST_LEVELS = EVENT_DEPTH.value
 _MOST_VALUES, _MOST_KEYS = EVENT_VALUES.value, EVENT_ATTRIBUTES.value
 _MOST_OTHERS = OTHERS // 4 * 3
@@ -69,9 +76,11 @@ class JsonState(NamedTuple):
     ends: np.ndarray  # int64[e]
     offsets: np.ndarray  # int64[e + 1]: where the entries of each event begin
     states: np.ndarray  # uint8[e]: READ or LEFT
-    counters: np.ndarray  # int64[5]
-    seen: np.ndarray  # int64[t]: the last event that had the target
-    stack: np.ndarray  # int64[64 + 2, 3]: of each open object or list its kind, its target, and its number
+    counters: np.ndarray  # int64[6]
+    seen: np.ndarray  # int64[t]: the number of the last object that had the target
+    arrays: np.ndarray  # uint8[t]: whether an array of objects has been the value of the target
+    stack: np.ndarray  # int64[64 + 2, 4]: of each open object or list its kind, its target, its number if it is an
+    # object, and the number of the element of an array of objects that it is in
     stamps: np.ndarray  # int64[OTHERS]: the event of the key at this place
     others: np.ndarray  # int64[OTHERS]: the hash of a key that leads to no target, and of the object it is in
     texts: np.ndarray  # uint8: strings without their escapes
@@ -85,6 +94,7 @@ JSON_STATE = tuple_of_arrays(
     True,
     {
         "states": ("uint8", 1),
+        "arrays": ("uint8", 1),
         "texts": ("uint8", 1),
         "stack": ("int64", 2),
         "notes": ("int64", 2),
@@ -92,7 +102,7 @@ JSON_STATE = tuple_of_arrays(
         **dict.fromkeys(("begins", "ends", "offsets", "counters", "seen", "stamps", "others"), ("int64", 1)),
     },
 )
-STATE_AT = NAMES.words
+_STATE_AT = NAMES.words
 """Where the words of the state begin, after those of the names."""
 
 _reading, _entries, _numbers = view(READING), view(ENTRIES), view(NUMBERS)
@@ -259,25 +269,37 @@ def read_json(
     """Read the events from `first` to `last`: write entries, where they begin, and the state of each event.
 
     `words` has the entries, numbers and strings (`kernel_arrays`), `json_words` the names and the state. The texts are
-    in the `size` bytes at `address`. Returns the number of the event at which some buffer was full, or `last`.
+    in the `size` bytes at `address`. Returns the number of the event at which some buffer was full, or `last`. If
+    `last` is -1, all bytes are one text: writes its entries and returns their number, FOR_PYTHON or FULL.
     """
     reading, numbers = _reading(words, READING_AT), _numbers(words, NUMBERS_AT)
     entries = _entries(words, ENTRIES_AT)
     attrs, cells, bits = entries.attrs, entries.cells, entries.bits
-    names, state = _names(json_words, 0), _state(json_words, STATE_AT)
+    names, state = _names(json_words, 0), _state(json_words, _STATE_AT)
     data = bytes_at(address, size)
     counters = state.counters
-    n: int = state.offsets[first]
-    for event in range(first, last):
+    if first == 0:
+        counters[NOTES] = counters[UNREAD_FLOATS] = counters[TEXT_BYTES] = 0
+    is_single = last < 0
+    n: int = 0 if is_single else state.offsets[first]
+    for event in range(first, 1 if is_single else last):
         counters[EVENT] += 1
+        counters[IN_OBJECTS] = 0
         before = n
         notes, unread, texts = counters[NOTES], counters[UNREAD_FLOATS], counters[TEXT_BYTES]
-        if state.begins[event] >= 0:
+        begin, end = (0, size) if is_single else (state.begins[event], state.ends[event])
+        if begin >= 0:
             n = _read_object(
-                data, address, state.begins[event], state.ends[event], n, names, state, reading, numbers, attrs, cells,
-                bits,
+                data, address, begin, end, n, names, state, reading, numbers, attrs, cells, bits
             )  # fmt: skip
-        state.states[event] = READ
+        is_coupled = counters[IN_OBJECTS] > 0
+        if n >= 0 and is_coupled and not _group(attrs, bits, before, n, state, notes, unread):
+            n = FOR_PYTHON
+        if is_single:
+            if n >= 0 and counters[UNREAD_FLOATS] > 0:
+                return FOR_PYTHON
+            return n if n < 0 else n + HAS_TEXTS * (counters[NOTES] > 0) + IN_ARRAYS * is_coupled
+        state.states[event] = COUPLED if is_coupled else READ
         if n < 0:
             counters[NOTES], counters[UNREAD_FLOATS], counters[TEXT_BYTES] = notes, unread, texts
             if n == FULL:
@@ -286,6 +308,33 @@ def read_json(
             n = before
         state.offsets[event + 1] = n
     return last
+
+
+@helper
+def _group(
+    attrs: np.ndarray, bits: np.ndarray, first: int, end: int, state: JsonState, note: int, unread: int
+) -> bool:  # pragma: no cover
+    """Bring the entries of each attribute together, and change the notes from `note` on; False if they are too many.
+
+    They are few, and mostly in order of their elements, so they are sorted by insertion.
+    """
+    size = end - first
+    if size > _MOST_SCATTERED:
+        return False
+    order, place, cells = np.empty(size, np.int64), np.empty(size, np.int64), bits[first:end].copy()
+    for i in range(size):
+        attr, cell, at = attrs[first + i], cells[i], i
+        while at > 0 and attrs[first + at - 1] > attr:
+            attrs[first + at], bits[first + at], order[at] = attrs[first + at - 1], bits[first + at - 1], order[at - 1]
+            at -= 1
+        attrs[first + at], bits[first + at], order[at] = attr, cell, i
+    for i in range(size):
+        place[order[i]] = first + i
+    for i in range(note, state.counters[NOTES]):
+        state.notes[i, 0] = place[state.notes[i, 0] - first]
+    for i in range(unread, state.counters[UNREAD_FLOATS]):
+        state.unread[i, 0] = place[state.unread[i, 0] - first]
+    return True
 
 
 @inlined
@@ -305,7 +354,6 @@ def _read_object(  # noqa: PLR0915 - one loop with much state, which calls would
 ) -> int:  # pragma: no cover
     """Read one event: write its entries from number `n` on. Returns the number of entries, FOR_PYTHON or FULL."""
     stack, counters, seen = state.stack, state.counters, state.seen
-    event = counters[EVENT]
     at = _skip_spaces(data, at, end)
     if byte_at(data, at, end) != 0x7B or end - at > _MOST_BYTES:
         return FOR_PYTHON
@@ -315,8 +363,9 @@ def _read_object(  # noqa: PLR0915 - one loop with much state, which calls would
     is_list = False
     is_first = True  # of its object: only then it may end here
     counters[OBJECT] += 1
-    number = counters[OBJECT]
-    stack[0, 0], stack[0, 1], stack[0, 2] = _OBJECT, 0, number
+    number = opened = counters[OBJECT]
+    element = array = 0  # the innermost element of an array of objects, and the last object before the outermost array
+    stack[0, _KIND], stack[0, _TARGET], stack[0, _NUMBER], stack[0, _ELEMENT] = _OBJECT, 0, number, 0
     while True:
         at = _skip_spaces(data, at, end)
         is_empty = is_first and byte_at(data, at, end) == (0x5D if is_list else 0x7D)
@@ -329,9 +378,9 @@ def _read_object(  # noqa: PLR0915 - one loop with much state, which calls would
             if at < 0:
                 return FOR_PYTHON
             if target >= 0:
-                if seen[target] == event:
+                if seen[target] >= opened and not (element and array < seen[target] < element):
                     return FOR_PYTHON
-                seen[target] = event
+                seen[target] = number
             else:
                 others += 1
                 if not _is_new(state, signed(mixed(hash ^ np.uint64(number))), others):
@@ -345,17 +394,23 @@ def _read_object(  # noqa: PLR0915 - one loop with much state, which calls would
             flags = names.flags[target] if target >= 0 else 0
             if byte | 0x20 == 0x7B:  # an object or a list begins
                 level += 1
-                if level > _MOST_LEVELS or (is_list and byte == 0x7B and flags & ABOVE):
+                if level > _MOST_LEVELS:
                     return FOR_PYTHON
+                if is_list and byte == 0x7B and flags & ABOVE:
+                    state.arrays[target] = 1
+                    array = array if element else stack[level - 1, _NUMBER]
+                    element = counters[OBJECT] + 1
                 is_list = byte == 0x5B
                 is_first = True
                 if not is_list:
                     counters[OBJECT] += 1
                     number = counters[OBJECT]
                     node = target if flags & ABOVE else -1
-                    stack[level, 0], stack[level, 1], stack[level, 2] = _OBJECT, node, number
+                    stack[level, _KIND], stack[level, _TARGET] = _OBJECT, node
+                    stack[level, _NUMBER], stack[level, _ELEMENT] = number, element
                 else:
-                    stack[level, 0], stack[level, 1] = _LIST, target
+                    stack[level, _KIND], stack[level, _TARGET] = _LIST, target
+                    stack[level, _NUMBER], stack[level, _ELEMENT] = counters[OBJECT], element
                 at += 1
                 continue
             values += 1
@@ -378,6 +433,7 @@ def _read_object(  # noqa: PLR0915 - one loop with much state, which calls would
                 attrs[n] = attr
                 if rank >= 0:
                     bits[n] = RANK | rank
+                counters[IN_OBJECTS] += element > 0 and rank != 0
                 if flags & NOTED and not _note(state, n, begin, length):
                     return FULL
                 n += 1
@@ -392,8 +448,8 @@ def _read_object(  # noqa: PLR0915 - one loop with much state, which calls would
             level -= 1
             if level < 0:
                 return n if _skip_spaces(data, at, end) == end else FOR_PYTHON
-            is_list = stack[level, 0] == _LIST
+            is_list, element = stack[level, _KIND] == _LIST, stack[level, _ELEMENT]
             if is_list:
-                target = stack[level, 1]
+                target = stack[level, _TARGET]
             else:
-                node, number = stack[level, 1], stack[level, 2]
+                node, number = stack[level, _TARGET], stack[level, _NUMBER]

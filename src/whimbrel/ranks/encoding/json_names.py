@@ -189,8 +189,8 @@ def read_key(
     return target, stop, hash
 
 
-def build_names(attributes: Mapping[str, int], flags: Mapping[str, int]) -> JsonNames | None:
-    """The names of these attributes, and of those that have flags; None if some name has too many dots.
+def build_names(attributes: Mapping[str, int], flags: Mapping[str, int]) -> tuple[JsonNames, list[str]] | None:
+    """These attributes and those that have flags, and the name of each target; None if some name has too many dots.
 
     A name that JSON must write with escapes is left out: Python reads events that have escapes in keys.
     """
@@ -212,7 +212,7 @@ def build_names(attributes: Mapping[str, int], flags: Mapping[str, int]) -> Json
     keys = np.frombuffer(b"".join(texts) + bytes(8), np.uint8)
     nodes, leads_to = (np.array([edge[side] for edge in edges], np.int64) for side in (0, 2))
     _fill_slots(keys, cuts, nodes, leads_to, slots)
-    return JsonNames(*(read_only(array) for array in (attr, flag, slots, keys)))
+    return JsonNames(*(read_only(array) for array in (attr, flag, slots, keys))), ["", *targets]
 
 
 def _dots(name: str) -> Iterator[int]:

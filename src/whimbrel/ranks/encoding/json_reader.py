@@ -1,11 +1,12 @@
 """The reader of JSON events: texts to entries, which are attributes with cells (`ranks.cells`).
 
-A kernel reads nearly all texts (`json_kernels`). The buffers that it writes to are kept and used again.
+A kernel reads nearly all texts (`json_kernels`), many at once into buffers that are kept and used again, or one at a
+time into those of the caller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +18,8 @@ from whimbrel.compiled.views import words_of
 from whimbrel.ranks.dictionary import Dictionary
 from whimbrel.ranks.encoding.json_events import JsonEvents
 from whimbrel.ranks.encoding.json_kernels import (
+    COUPLED,
     FOR_PYTHON,
-    FULL,
     JSON_STATE,
     LEFT,
     NOTES,
@@ -36,7 +37,7 @@ from whimbrel.ranks.encoding.json_names import (
     JsonNames,
     build_names,
 )
-from whimbrel.ranks.kernel_arrays import END_AT, ENTRIES, NUMBERS, READING, Entries, Numbers, Reading, make_entries
+from whimbrel.ranks.kernel_arrays import END_AT, ENTRIES, NUMBERS, READING, Numbers, Reading, make_entries
 
 _KEPT = 1 << 20
 """Entries of buffers that are kept for the next batch, at most."""
@@ -57,33 +58,79 @@ class JsonEntries(NamedTuple):
     offsets: np.ndarray
     left: np.ndarray
     """The numbers of the events that Python must read; they have no entries."""
+    coupled: np.ndarray
+    """1 for the events that have values in arrays of objects, else 0."""
+    arrays: Collection[str]
+    """The names of these arrays, and perhaps others."""
     notes: JsonNotes | None
+
+
+def make_state(longest: int = 1 << 12, notes: int = 256) -> JsonState:
+    """What readers write, but for the arrays that depend on names."""
+    none = np.empty(0, np.int64)
+    return JsonState(
+        begins=none,
+        ends=none,
+        offsets=none,
+        states=np.empty(0, np.uint8),
+        counters=np.zeros(6, np.int64),
+        seen=none,
+        arrays=np.empty(0, np.uint8),
+        stack=np.zeros((66, 4), np.int64),
+        stamps=np.zeros(OTHERS, np.int64),
+        others=np.zeros(OTHERS, np.int64),
+        texts=np.empty(longest, np.uint8),
+        notes=np.empty((notes, 3), np.int64),
+        unread=np.empty((notes, 3), np.int64),
+    )
+
+
+def encoded(text: bytes | str) -> bytes:
+    """A text as bytes. Lone surrogates become what no reader takes for UTF-8."""
+    return bytes(text) if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+
+
+class JsonText:
+    """Reads one text at a time, for one thread, one dictionary and the attributes whose strings are timestamps."""
+
+    def __init__(self, reader: JsonReader, timestamps: frozenset[str], state: JsonState) -> None:
+        self.timestamps = timestamps
+        self._reader = reader
+        self._state = reader.own(state)
+        self._is_able = reader.is_able
+        self._words = np.array([*reader.words, *words_of(JSON_STATE, self._state)], np.int64)
+
+    def read(self, text: bytes | str, words: np.ndarray) -> int:
+        """Read a text to the entries among the `words`: what `read_json` returns for one."""
+        data = text if type(text) is bytes else encoded(text)
+        if not self._is_able:
+            return FOR_PYTHON
+        address = id(data) + BYTES_AT if READABLE else np.frombuffer(data, np.uint8).ctypes.data
+        return read_json(words, self._words, address, len(data), 0, -1)
+
+    @property
+    def arrays(self) -> Collection[str]:
+        """The names of the arrays of objects that some text had."""
+        return self._reader.arrays(self._state)
+
+    def noted_texts(self, text: bytes | str) -> list[tuple[int, str]]:
+        """The strings of the text, which was read last, that patterns look at, each with its entry."""
+        state, whole, found = self._state, encoded(text), []
+        for entry, begin, size in state.notes[: state.counters.item(NOTES)].tolist():
+            if size >= 0:
+                data = whole[begin : begin + size] if begin >= 0 else state.texts[-1 - begin :][:size].tobytes()
+                found.append((entry, data.decode()))
+        return found
 
 
 class JsonBuffers:
     """The buffers of one thread that reads JSON by the same names."""
 
-    def __init__(self, names: JsonNames, numbers: Numbers, reading: Reading) -> None:
-        self._targets = len(names.attr)
+    def __init__(self, reader: JsonReader, numbers: Numbers, reading: Reading) -> None:
         self._fixed = [*words_of(NUMBERS, numbers), *words_of(READING, reading)]
-        self._name_words = words_of(NAMES, names)
+        self._reader = reader
         self.words = np.zeros(END_AT, np.int64)
-        none = np.empty(0, np.int64)
-        self._single: tuple[JsonState, np.ndarray] | None = None
-        self._state = JsonState(
-            begins=none,
-            ends=none,
-            offsets=none,
-            states=np.empty(0, np.uint8),
-            counters=np.zeros(5, np.int64),
-            seen=np.zeros(self._targets, np.int64),
-            stack=np.zeros((66, 3), np.int64),
-            stamps=np.zeros(OTHERS, np.int64),
-            others=np.zeros(OTHERS, np.int64),
-            texts=np.empty(1 << 12, np.uint8),
-            notes=np.empty((256, 3), np.int64),
-            unread=np.empty((64, 3), np.int64),
-        )
+        self._state = reader.own(make_state())
         self._make_entries(1 << 10)
 
     def _make_entries(self, size: int) -> None:
@@ -104,74 +151,31 @@ class JsonBuffers:
             offsets=np.zeros(count + 1, np.int64),
             states=np.empty(count, np.uint8),
         )
-        state.counters[NOTES:] = 0
         longest = int((events.ends - events.begins).max(initial=0))
         if longest > len(state.texts):
             state = state._replace(texts=np.empty(longest, np.uint8))
         address, done = events.data.ctypes.data, 0
         while True:
-            json_words = np.array([*self._name_words, *words_of(JSON_STATE, state)], np.int64)
+            json_words = np.array([*self._reader.words, *words_of(JSON_STATE, state)], np.int64)
             done = read_json(self.words, json_words, address, events.data.size, done, count)
             if done == count:
                 break
             state = self._grown(state, int(state.offsets[done]))
-        self._state, self._single = state, None
+        self._state = state
         used = int(state.offsets[count])
         attrs, cells = self.entries.attrs[:used], self.entries.cells[:used]
         for entry, begin, end in state.unread[: state.counters[UNREAD_FLOATS]].tolist():
             cells[entry] = float(events.data[begin:end].tobytes())
         notes = _notes(state, events.data) if state.counters[NOTES] else None
-        return JsonEntries(attrs, cells, state.offsets, np.flatnonzero(state.states == LEFT), notes)
+        left, coupled = np.flatnonzero(state.states == LEFT), (state.states == COUPLED).astype(np.uint8)
+        return JsonEntries(attrs, cells, state.offsets, left, coupled, self._reader.arrays(state), notes)
 
-    def read_one(self, text: bytes, words: np.ndarray, entries: Entries) -> int:
-        """Read one text to `entries`, which are among the `words`. Returns their number, FULL or FOR_PYTHON.
-
-        FULL: larger entries may help.
-        """
-        state, json_words = self._single or self._make_single()
-        state.ends[0] = len(text)
-        state.counters[NOTES:] = 0
-        address = id(text) + BYTES_AT if READABLE else np.frombuffer(text, np.uint8).ctypes.data
-        if not read_json(words, json_words, address, len(text), 0, 1):
-            larger = self._grown(self._state, 0, max(2, len(text) // len(self._state.texts) + 1))
-            self._state, self._single = larger, None
-            return FULL
-        if state.states.item(0) == LEFT:
-            return FOR_PYTHON
-        if state.counters.item(UNREAD_FLOATS):
-            for entry, begin, end in state.unread[: state.counters[UNREAD_FLOATS]].tolist():
-                entries.cells[entry] = float(text[begin:end])
-        return int(state.offsets.item(1))
-
-    def _make_single(self) -> tuple[JsonState, np.ndarray]:
-        """The state, with its words, in which one text is read."""
-        one = np.zeros((2, 2), np.int64)
-        state = self._state._replace(begins=one[0, :1], ends=one[0, 1:], offsets=one[1], states=np.zeros(1, np.uint8))
-        self._single = state, np.array([*self._name_words, *words_of(JSON_STATE, state)], np.int64)
-        return self._single
-
-    @property
-    def has_notes(self) -> bool:
-        """Whether patterns look at some value of the text that was read last."""
-        return bool(self._state.counters.item(NOTES))
-
-    def noted_texts(self, text: bytes) -> list[tuple[int, str]]:
-        """The strings of the text read last that patterns look at, each with its entry."""
-        state = self._state
-        found = []
-        for entry, begin, size in state.notes[: state.counters[NOTES]].tolist():
-            if size >= 0:
-                data = text[begin : begin + size] if begin >= 0 else state.texts[-1 - begin :][:size].tobytes()
-                found.append((entry, data.decode()))
-        return found
-
-    def _grown(self, state: JsonState, used: int, times: int = 2) -> JsonState:
-        """Double the buffers that may be full, and keep what they hold; texts become so many times as large."""
+    def _grown(self, state: JsonState, used: int) -> JsonState:
+        """Double the buffers that may be full, and keep what they hold."""
         old = self.entries
         self._make_entries(2 * len(old.attrs))
         self.entries.attrs[:used], self.entries.cells[:used] = old.attrs[:used], old.cells[:used]
-        texts = np.concatenate([state.texts, *[np.empty_like(state.texts)] * (times - 1)])
-        notes, unread = (np.concatenate([rows, np.empty_like(rows)]) for rows in (state.notes, state.unread))
+        texts, notes, unread = (np.concatenate([a, np.empty_like(a)]) for a in (state.texts, state.notes, state.unread))
         return state._replace(texts=texts, notes=notes, unread=unread)
 
 
@@ -196,7 +200,10 @@ class JsonReader:
             for attr in marked:
                 name = dictionary.names[attr]
                 flags[name] = flags.get(name, 0) | flag
-        self._names = build_names(dictionary.sources, flags)
+        built = build_names(dictionary.sources, flags)
+        self._names: JsonNames | None = None if built is None else built[0]
+        self._targets: Sequence[str] = () if built is None else built[1]
+        self.words: Sequence[int] = () if built is None else words_of(NAMES, built[0])
         self._numbers, self._reading = numbers, reading
         self._free: list[JsonBuffers] = []
 
@@ -205,13 +212,21 @@ class JsonReader:
         """Whether it reads anything: names with many dots are left to Python."""
         return self._names is not None
 
+    def own(self, state: JsonState) -> JsonState:
+        """The state with arrays for these names."""
+        count = len(self._targets)
+        return state._replace(seen=np.zeros(count, np.int64), arrays=np.zeros(count, np.uint8))
+
+    def arrays(self, state: JsonState) -> Collection[str]:
+        """The names of the arrays of objects that have been read with a state."""
+        return [self._targets[target] for target in np.flatnonzero(state.arrays).tolist()]
+
     def take(self) -> JsonBuffers:
         """Buffers that no other thread uses."""
-        assert self._names is not None
         try:
             return self._free.pop()
         except IndexError:
-            return JsonBuffers(self._names, self._numbers, self._reading)
+            return JsonBuffers(self, self._numbers, self._reading)
 
     def give_back(self, buffers: JsonBuffers) -> None:
         """Let others use the buffers."""

@@ -11,6 +11,7 @@ import numpy as np
 from whimbrel.compiled.helpers import load_word
 from whimbrel.compiled.intrinsics import trailing_zeros
 from whimbrel.compiled.jit import helper, inlined
+from whimbrel.ranks.encoding.float_kernels import nearest_float
 
 BAD = -1
 """In place of a position or a size: the text is wrong, or Python must read it."""
@@ -24,9 +25,6 @@ _QUOTES, _BACKSLASHES, _SPACES = _ONES * np.uint64(QUOTE), _ONES * np.uint64(BAC
 
 _MOST_DIGITS = 300
 """Numbers with more digits are left to Python, which has a limit for them."""
-_POWERS = 10.0 ** np.arange(23)
-"""The powers of ten that are binary64."""
-_EXACT = np.uint64(1 << 53)
 _LAST = np.uint64((1 << 63) - 1)
 _TEN = np.uint64(10)
 
@@ -200,11 +198,7 @@ def unescape(data: np.ndarray, at: int, end: int, out: np.ndarray, first: int) -
 
 @inlined
 def scan_number(data: np.ndarray, at: int, end: int) -> tuple[int, int, int, float]:  # pragma: no cover
-    """The place after the number that begins at `at`, or BAD; its kind; and its value, as integer or as float.
-
-    A float is read here if it has at most 2^53 as digits and a small power of ten: then one multiplication or division
-    of two exact binary64 gives the nearest one (W. Clinger, How to read floating point numbers accurately, 1990).
-    """
+    """The place after the number that begins at `at`, or BAD; its kind; and its value, as integer or as float."""
     begin = at
     is_negative = data[at] == 0x2D
     at += is_negative
@@ -254,8 +248,17 @@ def scan_number(data: np.ndarray, at: int, end: int) -> tuple[int, int, int, flo
         power += -exponent if down else exponent
     if at - begin > _MOST_DIGITS:
         return BAD, UNREAD, 0, 0.0
-    if count > 19 or digits > _EXACT or power < -22 or power > 22:
+    if count > 19 and _significant(data, begin + is_negative, at) > 19:
         return at, UNREAD, 0, 0.0
-    number = float(signed(digits))
-    number = number / _POWERS[-power] if power < 0 else number * _POWERS[power]
-    return at, FLOAT, 0, -number if is_negative else number
+    number = nearest_float(digits, power)
+    return at, (FLOAT if number >= 0 else UNREAD), 0, -number if is_negative else number
+
+
+@helper
+def _significant(data: np.ndarray, at: int, end: int) -> int:  # pragma: no cover
+    """How many digits the number without a sign at `at` has, zeros at the front and the exponent not counted."""
+    count = 0
+    while at < end and data[at] | 32 != 0x65:
+        count += 48 <= data[at] <= 57 and (count > 0 or data[at] > 48)
+        at += 1
+    return count

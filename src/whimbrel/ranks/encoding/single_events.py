@@ -20,7 +20,8 @@ from whimbrel.ranks.cells import RANK
 from whimbrel.ranks.dictionary import Dictionary
 from whimbrel.ranks.encoding.dict_kernels import FULL, GIVEN_UP, HAS_TEXTS, IN_ARRAYS, read_dict
 from whimbrel.ranks.encoding.flat_events import Lanes, NotFlat
-from whimbrel.ranks.encoding.json_reader import JsonReader
+from whimbrel.ranks.encoding.json_kernels import JsonState
+from whimbrel.ranks.encoding.json_reader import JsonReader, JsonText
 from whimbrel.ranks.encoding.name_table import EXACT_NUMBER, EXACT_TIME, PATTERN, TIME, NameTable
 from whimbrel.ranks.kernel_arrays import ARRAYS, TEXTS, Entries
 from whimbrel.ranks.links import EventLinks, kept_texts, noted_texts
@@ -78,12 +79,26 @@ class SingleEventEncoder:
         self.entries_per_event = 8
         """About as many entries as events of the last batch had, for the next one."""
 
-    def read(self, event: AnyEvent, timestamps: frozenset[str], words: np.ndarray, left: dict[str, object]) -> int:
-        """Read a dict in compiled code: what `read_dict` returns, and GIVEN_UP for all else.
+    def text_reader(self, timestamps: frozenset[str], state: JsonState) -> JsonText:
+        """A reader of one JSON text at a time, which writes to `state`."""
+        return JsonText(self._json_reader(timestamps), timestamps, state)
 
-        The entries are among the `words`. A number below IN_ARRAYS with nothing `left` is all there is to an event;
-        otherwise `read_rest` must follow.
+    def read(
+        self,
+        event: AnyEvent,
+        timestamps: frozenset[str],
+        words: np.ndarray,
+        texts: JsonText | None,
+        left: dict[str, object],
+    ) -> int:
+        """Read a dict or a JSON text in compiled code: what `read_dict` and `read_json` return, or GIVEN_UP.
+
+        The entries are among the `words`, `texts` reads texts. A number below IN_ARRAYS with nothing `left` is all
+        there is to an event; otherwise `read_rest` must follow.
         """
+        if texts is not None:
+            count = texts.read(event, words)  # type: ignore[arg-type]
+            return count if self._links is None or count < 0 else count | _HAS_LINKS
         if type(event) is not dict or not READABLE:
             return GIVEN_UP
         names = self._names
@@ -97,55 +112,38 @@ class SingleEventEncoder:
         event: AnyEvent,
         timestamps: frozenset[str],
         words: np.ndarray,
+        texts: JsonText | None,
         entries: Entries,
         count: int,
         left: dict[str, object],
     ) -> ReadEvent:
-        """Read what `read` did not, given what it returned and what it left; JSON texts among it."""
+        """Read what `read` did not, given what it returned and what it left."""
         attrs, cells = array("i"), list[float]()
-        if isinstance(event, bytes | str):
-            return self._read_json(event, timestamps, words, entries)
         if count == FULL:
             return ReadEvent(FULL, attrs, cells, 0, None)
+        if count < 0 and isinstance(event, bytes | str):
+            parsed = parse_json(event)
+            count = self.read(parsed, timestamps, words, None, left)
+            return self.read_rest(parsed, timestamps, words, None, entries, count, left)
         if count < 0:
             return ReadEvent(0, attrs, cells, self.append(event, timestamps, attrs, cells), None)
         written = count & (IN_ARRAYS - 1)
         mark, is_whole = self.append_rest(event, left, timestamps, attrs, cells)
         if is_whole:
             return ReadEvent(0, attrs, cells, mark, None)
+        noted: Sequence[tuple[int, str]] = ()
         if count & HAS_TEXTS:
-            mark |= self._append_noted(_texts_of(entries), entries, written, attrs, cells)
+            noted = _texts_of(entries) if texts is None else texts.noted_texts(event)  # type: ignore[arg-type]
+            mark |= self._append_noted(noted, entries, written, attrs, cells)
         if self._links is not None:
-            texts = kept_texts(entries)
-            mark |= self._links.append_read(entries, written, texts, lambda: Event.of(event, timestamps), attrs, cells)
+            kept = kept_texts(entries) if texts is None else noted_texts(noted)
+            mark |= self._links.append_read(entries, written, kept, lambda: Event.of(event, timestamps), attrs, cells)
         if not count & IN_ARRAYS:
             return ReadEvent(written, attrs, cells, mark, ())
+        if texts is not None:
+            return ReadEvent(written, attrs, cells, mark | 1, texts.arrays)
         arrays = self.names_for(timestamps).table.arrays(entries.items.item(ARRAYS))
         return ReadEvent(written, attrs, cells, mark | 1, arrays)
-
-    def _read_json(
-        self, text: bytes | str, timestamps: frozenset[str], words: np.ndarray, entries: Entries
-    ) -> ReadEvent:
-        reader = self._json_reader(timestamps)
-        data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
-        if reader.is_able:
-            buffers = reader.take()
-            try:
-                count = buffers.read_one(data, words, entries)
-                if count >= 0 or count == FULL:
-                    attrs, cells = array("i"), list[float]()
-                    noted = buffers.noted_texts(data) if count >= 0 and buffers.has_notes else ()
-                    mark = self._append_noted(noted, entries, count, attrs, cells) if noted else 0
-                    if self._links is not None and count >= 0:
-                        mark |= self._links.append_read(
-                            entries, count, noted_texts(noted), lambda: Event.of(parse_json(text), timestamps), attrs,
-                            cells,
-                        )  # fmt: skip
-                    return ReadEvent(count, attrs, cells, mark, ())
-            finally:
-                reader.give_back(buffers)
-        parsed, left = parse_json(text), dict[str, object]()
-        return self.read_rest(parsed, timestamps, words, entries, self.read(parsed, timestamps, words, left), left)
 
     def _append_noted(
         self, noted: Sequence[tuple[int, str]], entries: Entries, count: int, attrs: array[int], cells: list[float]
