@@ -163,7 +163,7 @@ def number_tables(
         count = starts[a + 1] - starts[a]
         if kinds[a] == 1 and count > 0:
             lowest, highest = integers[starts[a]], integers[starts[a + 1] - 1]
-            is_exact = lowest >= -_EXACT_FLOAT and highest <= _EXACT_FLOAT  # as floats, which cells are
+            is_exact = lowest >= -_EXACT_FLOAT and highest < _EXACT_FLOAT  # as floats, with the number after them
             if is_exact and highest - lowest < 8 * count + 64:
                 first[a + 1] += highest - lowest + 3
     table = np.empty(first[attributes], np.int32)

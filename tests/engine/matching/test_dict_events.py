@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from decimal import Decimal
 from typing import Any
@@ -69,3 +70,13 @@ def test_what_is_wrong_is_told_as_ever(readable: bool, event: Any) -> None:
     with pytest.raises(WhimbrelError) as found:
         index.match(event)
     assert (type(found.value), str(found.value)) == (type(expected.value), str(expected.value))
+
+
+@pytest.mark.parametrize("number", [2**53 - 1, 2**53, 2**53 + 1, -(2**53), -(2**53) - 1])
+def test_numbers_where_floats_become_sparse(number: int) -> None:
+    texts = [f"a <= {number}", f"a = {number}", f"a >= {number}"]
+    index = Index()
+    index.add_many(enumerate(texts))
+    for event in ({"a": number + step} for step in (-2, -1, 0, 1, 2)):
+        expected = [row for row, text in enumerate(texts) if Filter.parse(text).matches(event)]
+        assert index.match(event) == index.match(json.dumps(event)) == expected
