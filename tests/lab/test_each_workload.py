@@ -284,3 +284,47 @@ class TestProperties:
     def test_refuses_a_share_of_ones_that_is_none(self) -> None:
         with pytest.raises(ValueError, match=r"properties: expected ones in \[0, 1\], but got 2"):
             make("properties", n=5, ones=2)
+
+
+class TestSkewed:
+    def test_prefers_low_values_by_zipf_s_law_in_subscriptions_and_events(self) -> None:
+        workload = make("skewed", n=5_000, skew=1.0, events=5_000)
+        share = pc.mean(pc.equal(workload.events["a7"], 0).cast("int64")).as_py()
+        assert share == pytest.approx(1 / 7.485, abs=0.02)  # the sum of 1/i up to 1,000
+        constants = [int(match["bound"]) for row in predicates(workload) for match in row if match["sign"]]
+        assert constants.count(0) / len(constants) == pytest.approx(1 / 7.485, abs=0.02)
+
+    def test_repeats_the_first_value_where_attributes_go_together(self) -> None:
+        events = make("skewed", n=1, correlation=0.5, events=5_000).events
+        assert pc.mean(pc.equal(events["a1"], events["a9"]).cast("int64")).as_py() == pytest.approx(0.5, abs=0.03)
+
+    def test_drifts_on_the_first_five_attributes_only(self) -> None:
+        still, moved = (make("skewed", n=1, drift=drift, events=2_000).events for drift in (0.0, 1.0))
+        assert pc.count_distinct(moved["a5"]).as_py() < 60 < pc.count_distinct(still["a5"]).as_py()
+        assert moved["a6"] == still["a6"]
+
+    @pytest.mark.parametrize("bad", [{"skew": -1}, {"correlation": 2}, {"drift": "x"}])
+    def test_refuses_what_it_cannot_draw(self, bad: dict[str, float]) -> None:
+        with pytest.raises(ValueError, match=rf"skewed: expected {next(iter(bad))} in \[0, "):
+            make("skewed", n=10, **bad)
+
+
+class TestUnselective:
+    def test_matches_as_many_as_expected(self) -> None:
+        workload = make("unselective", n=4_000, selectivity=0.01, events=4_000)
+        assert matches_per_event(workload).mean() == pytest.approx(20, rel=0.2)
+
+    @pytest.mark.parametrize("selectivity", [0, 0.6, "x"])
+    def test_refuses_a_share_that_it_cannot_give(self, selectivity: float) -> None:
+        with pytest.raises(ValueError, match=r"unselective: expected selectivity in \(0, 0.5\], but got"):
+            make("unselective", n=10, selectivity=selectivity)
+
+
+def test_gryphon_s_footnote_has_values_attributes_and_stars_of_its_own() -> None:
+    workload = make("gryphon", n=2_000, events=10, values=30, attributes=20, stars=0.65)
+    found = predicates(workload)
+    assert sum(map(len, found)) / 2_000 == pytest.approx(7, abs=0.3)
+    assert {int(match["bound"]) for row in found for match in row} == set(range(30))
+    assert len(workload.events.column_names) == 20
+    with pytest.raises(ValueError, match=r"gryphon: expected stars in \[0, 1\], but got 2"):
+        make("gryphon", n=10, stars=2)

@@ -66,6 +66,16 @@ PINNED = {
         "920e269658aa0616",
         "0ea7ec5aa04929e5",
     ),
+    "skewed": (
+        "a10 = 607 AND a2 = 383 AND a8 = 292 AND x BETWEEN 3443 AND 5443",
+        "3ffe6663f9b5d228",
+        "ed65e1d073497cf6",
+    ),
+    "unselective": (
+        "a1 = 1 AND a2 < 361",
+        "fb497b5603f3199a",
+        "fd3a922d57e991ef",
+    ),
 }
 
 
@@ -213,13 +223,14 @@ class TestEveryWorkload:
 
 class TestMake:
     def test_names_the_workloads_there_are(self) -> None:
-        with pytest.raises(
-            ValueError, match="of lesubscribe, gryphon, ranges, mixed, hm, stocks, properties, but got 'lesub'"
-        ):
+        with pytest.raises(ValueError, match=r"of lesubscribe, gryphon, .*, unselective, but got 'lesub'"):
             make("lesub", n=10)
 
     def test_names_the_parameters_there_are(self) -> None:
-        with pytest.raises(ValueError, match=r"gryphon: expected the parameters n, events, seed, but .*'width'"):
+        with pytest.raises(
+            ValueError,
+            match=r"gryphon: expected the parameters n, events, seed, values, attributes, stars, but .*'width'",
+        ):
             make("gryphon", n=10, width=3)
         with pytest.raises(ValueError, match=r"hm: expected the parameters n, events, seed, but .*'n'"):
             make("hm")

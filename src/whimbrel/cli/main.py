@@ -15,12 +15,12 @@ from whimbrel.cli.broker.subscribe import subscribe
 from whimbrel.cli.broker.token import token
 from whimbrel.cli.commands.explain import explain
 from whimbrel.cli.commands.installation import print_version, version, warm
-from whimbrel.cli.commands.lab import lab
 from whimbrel.cli.commands.lint import lint
 from whimbrel.cli.commands.match import match
 from whimbrel.cli.commands.schema import schema
 from whimbrel.cli.commands.spaces import spaces
 from whimbrel.cli.demo.command import demo
+from whimbrel.cli.lab.group import lab
 from whimbrel.cli.pipeline.backtest import backtest
 from whimbrel.cli.pipeline.run import explain as explain_pipeline
 from whimbrel.cli.pipeline.run import run

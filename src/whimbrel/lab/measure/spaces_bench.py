@@ -23,12 +23,11 @@ from whimbrel.compiled.jit import kernel
 from whimbrel.lab.measure.machine import card
 from whimbrel.lab.measure.results import Progress, Verdict, no_progress, report
 from whimbrel.lab.measure.timing import Times
+from whimbrel.lab.workloads.regions import DIMENSIONS, WIDTH, columns, moved, points, region
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.spaces import Columns, SubjectSpaces
 from whimbrel.spaces.index.region_arrays import HIGH, LOW, Regions
 from whimbrel.spaces.notifications import ENTER
-
-DIMENSIONS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,25 +75,6 @@ def _memory_gb() -> float:
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2)
 
 
-def _points(count: int, constraints: int, rng: np.random.Generator) -> np.ndarray:
-    """Points in 0..99; NaN in dimensions without a constraint."""
-    values = np.full((count, DIMENSIONS), np.nan)
-    chosen = np.argsort(rng.random((count, DIMENSIONS)), axis=1)[:, :constraints]
-    np.put_along_axis(values, chosen, rng.integers(0, 100, (count, constraints)).astype(float), axis=1)
-    return values
-
-
-def _columns(first: int, values: np.ndarray, width: float | None = None) -> Columns:
-    keys = range(first, first + len(values))
-    if width is None:
-        return Columns(keys, {f"d{d}": values[:, d] for d in range(DIMENSIONS)})
-    return Columns(keys, {f"d{d}": (values[:, d], values[:, d] + width) for d in range(DIMENSIONS)})
-
-
-def _region(values: np.ndarray) -> dict[str, float]:
-    return {f"d{d}": float(values[d]) for d in np.flatnonzero(~np.isnan(values)).tolist()}
-
-
 class _Bench:
     """Subject spaces, and the stored regions that the scan needs."""
 
@@ -119,11 +99,11 @@ class _Bench:
         keys = [key for key, _ in changes]
         olds = Regions.none(len(keys)) if added else self.read(keys)
         times, found = Times(), []
-        for key, region in changes:
+        for key, at in changes:
             if added:
-                told = times.of(lambda k=key, r=region: self.spaces.publish(k, [r]))  # type: ignore[misc]
+                told = times.of(lambda k=key, r=at: self.spaces.publish(k, [r]))  # type: ignore[misc]
             else:
-                told = times.of(lambda k=key, r=region: self.spaces.update_publication(k, r))  # type: ignore[misc]
+                told = times.of(lambda k=key, r=at: self.spaces.update_publication(k, r))  # type: ignore[misc]
             found.append(int(np.count_nonzero(told.kinds == ENTER)))
         news = self.read(keys)
         rival, few = Times(), min(len(keys), 20)
@@ -155,17 +135,17 @@ def _paper(sizes: SpacesSizes, progress: Progress) -> tuple[list[OperationTimes]
     progress("paper: loading")
     for at in range(0, sizes.members, 20_000):
         count = min(20_000, sizes.members - at)
-        spaces.subscribe_many(_columns(at, _points(count, 2, rng), 10.0), quiet=True)
-        spaces.publish_many(_columns(at, _points(count, 25, rng)), quiet=True)
+        spaces.subscribe_many(columns(at, points(count, 2, rng), WIDTH), quiet=True)
+        spaces.publish_many(columns(at, points(count, 25, rng)), quiet=True)
     bench = _Bench(spaces, DIMENSIONS)
-    inserted = _points(sizes.singles, 20, rng)
-    warm = [(-1 - place, _region(row)) for place, row in enumerate(_points(5, 20, rng))]
+    inserted = points(sizes.singles, 20, rng)
+    warm = [(-1 - place, region(row)) for place, row in enumerate(points(5, 20, rng))]
     bench.singles("warm", warm, added=True)
     for key, _ in warm:
         spaces.delete_publication(key)
 
     progress("paper: insert and update")
-    rows = [bench.singles("add", [(sizes.members + n, _region(row)) for n, row in enumerate(inserted)], added=True)]
+    rows = [bench.singles("add", [(sizes.members + n, region(row)) for n, row in enumerate(inserted)], added=True)]
     keys = rng.choice(sizes.members, (8, sizes.singles))
     rows.append(bench.singles("update, random", [(int(k), _moved(bench, int(k), None, rng)) for k in keys[0]]))
     rows.append(bench.singles("update, +-1", [(int(k), _moved(bench, int(k), 1, rng)) for k in np.unique(keys[1])]))
@@ -194,12 +174,8 @@ def _paper(sizes: SpacesSizes, progress: Progress) -> tuple[list[OperationTimes]
 
 def _moved(bench: _Bench, key: int, step: int | None, rng: np.random.Generator) -> dict[str, float]:
     """A new point for a publication: anywhere, or a step away in each dimension."""
-    (region,) = bench.spaces.publication(key)
-    if step is None:
-        return {name: float(value) for name, value in zip(region, rng.integers(0, 100, len(region)), strict=True)}
-    moves = rng.choice([-step, step], len(region)).tolist()
-    moved = [float(one.low) + move for one, move in zip(region.values(), moves, strict=True)]  # type: ignore[arg-type]
-    return {name: min(max(value, 0.0), 99.0) for name, value in zip(region, moved, strict=True)}
+    (content,) = bench.spaces.publication(key)
+    return moved({name: float(one.low) for name, one in content.items()}, step, rng)  # type: ignore[arg-type]
 
 
 def _linear(bench: _Bench, sizes: SpacesSizes, rng: np.random.Generator) -> dict[str, Any]:

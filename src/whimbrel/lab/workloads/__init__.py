@@ -14,15 +14,18 @@ from whimbrel.lab.workloads.lesubscribe import lesubscribe
 from whimbrel.lab.workloads.mixed import mixed
 from whimbrel.lab.workloads.properties import properties
 from whimbrel.lab.workloads.ranges import ranges
+from whimbrel.lab.workloads.skewed import skewed
 from whimbrel.lab.workloads.stocks import stocks
+from whimbrel.lab.workloads.unselective import unselective
 
 __all__ = [
     "WORKLOADS", "Format", "Workload", "gryphon", "hm", "lesubscribe", "make", "mixed", "properties",
-    "ranges", "stocks",
+    "ranges", "skewed", "stocks", "unselective",
 ]  # fmt: skip
 
 WORKLOADS: dict[str, Callable[..., Workload]] = {
-    function.__name__: function for function in (lesubscribe, gryphon, ranges, mixed, hm, stocks, properties)
+    function.__name__: function
+    for function in (lesubscribe, gryphon, ranges, mixed, hm, stocks, properties, skewed, unselective)
 }
 
 

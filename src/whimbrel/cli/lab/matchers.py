@@ -1,4 +1,4 @@
-"""`whimbrel lab`: the algorithms of the papers, and which of them suits a sample."""
+"""`whimbrel lab matchers` and `lab advise`: the algorithms of the papers, and which of them suits a sample."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-lab = typer.Typer(help="The matchers of the papers, side by side.", no_args_is_help=True, rich_markup_mode=None)
 
-
-@lab.command()
 def matchers(json: Json = False) -> None:
     """List every matcher with its paper, the place in it, and what it supports."""
     from whimbrel.lab.catalogue import catalogue
@@ -37,7 +34,6 @@ def matchers(json: Json = False) -> None:
         typer.echo("  ".join([*cells, row[3]]))
 
 
-@lab.command()
 def advise(
     subscriptions: Annotated[
         str, typer.Option("--subscriptions", "-s", metavar="FILE", help="File of id, filter and optionally dialect.")

@@ -1,0 +1,1 @@
+"""`whimbrel lab`: the matchers of the papers, and the experiments."""

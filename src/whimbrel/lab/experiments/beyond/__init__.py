@@ -1,0 +1,1 @@
+"""Questions that the papers leave open: size, skew, correlation, change, and real data."""

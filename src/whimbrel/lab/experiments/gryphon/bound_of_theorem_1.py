@@ -1,0 +1,68 @@
+"""Theorem 1: the expected number of visited nodes is below a bound that grows sublinearly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from whimbrel.lab.equality_tree_cost import decay_exponent, expected_cost, greedy_bound, theorem_1
+from whimbrel.lab.experiments.gryphon.matched_tree import PLAIN
+from whimbrel.lab.harness.claims import order, ratio, slope
+from whimbrel.lab.harness.contenders import work_counted
+from whimbrel.lab.harness.experiment import Experiment, Point, grid, per_subscription
+from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.panels import Panel
+from whimbrel.lab.workloads import make
+
+VALUES, ATTRIBUTES, STARS = 3, 30, 0.65
+
+
+def count(point: Point) -> Iterator[Row]:
+    """Visits of the plain tree, their exact expectation, and the bounds."""
+    n = int(point["n"])
+    workload = make("gryphon", n=n, events=500 if n < 10_000 else 2_000, stars=STARS)
+    series = {"measured": ("equality_tree", {**PLAIN, "order": [f"a{i}" for i in range(1, ATTRIBUTES + 1)]})}
+    yield from work_counted(series, workload.subscriptions, workload.events, {"steps": "nodes_visited"})
+    exact = expected_visits(workload.subscriptions["filter"].to_pylist())
+    yield Row("expected", "steps", exact, "per event")
+    yield Row("bound, greedy", "steps", greedy_bound(VALUES, ATTRIBUTES, n), "per event")
+    yield Row("bound, theorem 1", "steps", theorem_1(VALUES, ATTRIBUTES, n), "per event")
+
+
+def expected_visits(filters: list[str]) -> float:
+    """C(S) of filters such as `a3 = 1 AND a7 = 0`."""
+    rows = np.full((len(filters), ATTRIBUTES), -1)
+    for number, text in enumerate(filters):
+        for predicate in text.split(" AND "):
+            if predicate != "TRUE":
+                name, _, value = predicate.partition(" = ")
+                rows[number, int(name[1:]) - 1] = int(value)
+    return expected_cost(([None if value < 0 else value for value in row] for row in rows.tolist()), VALUES)
+
+
+EXPERIMENT = Experiment(
+    name="gryphon-bound",
+    paper="Gryphon",
+    figure="theorem 1",
+    question="How far is the tree from the bound that the paper proves?",
+    why="The bound lets every level be as full as it can be; real subscriptions share fewer nodes near the root.",
+    scales={
+        "tiny": grid(n=[100, 300]),
+        "small": grid(n=[100, 1_000, 10_000]),
+        "paper": grid(n=[100, 300, 1_000, 3_000, 10_000, 25_000, 50_000]),
+        "full": grid(n=[1_000, 10_000, 100_000, 300_000]),
+    },
+    counted=count,
+    memory=per_subscription(12_000),
+    panels=(Panel("steps", "n", "subscriptions", "nodes visited per event"),),
+    claims=(
+        order("No more nodes are visited than theorem 1 allows", "steps", "measured", "bound, theorem 1"),
+        ratio("Measured visits are those that the sum over nodes expects", "steps", "measured", "expected", 1.0),
+        slope(
+            "Visits grow no faster than |S| to the power of 1 - lambda", "steps", "measured", "n",
+            1 - decay_exponent(VALUES, ATTRIBUTES), at_most=True,
+        ),
+    ),
+    notes=("Uniform events over 3 values, 30 attributes, 65 % stars.",),
+)  # fmt: skip

@@ -1,0 +1,34 @@
+"""Figure 7, steps: how many nodes of the tree an event visits as subscriptions grow, with 100 matches per event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from whimbrel.lab.experiments.gryphon.matched_tree import SIZES, TREE, counted
+from whimbrel.lab.harness.claims import slope
+from whimbrel.lab.harness.experiment import Experiment, Point, per_subscription
+from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.panels import Panel
+
+
+def count(point: Point) -> Iterator[Row]:
+    """Nodes visited by the tree, and conjunctions checked by naive."""
+    yield from counted(point, TREE, {"steps": "nodes_visited"})
+    yield from counted(point, {"compiled_naive": ("compiled_naive", {})}, {"steps": "conjunctions_checked"})
+
+
+EXPERIMENT = Experiment(
+    name="gryphon-steps",
+    paper="Gryphon",
+    figure="figure 7, steps",
+    question="How many nodes of the matching tree does an event visit as subscriptions grow?",
+    why="Subscriptions with the same prefix share a path: a node that fails leaves out all that is below it.",
+    scales=SIZES,
+    counted=count,
+    memory=per_subscription(2_000),
+    panels=(Panel("steps", "n", "subscriptions", "nodes visited per event"),),
+    claims=(
+        slope("Steps grow less than linearly with subscriptions", "steps", "equality_tree", "n", 0.8, at_most=True),
+    ),
+    notes=("V = 3, K = 30, three index attributes; p1 = 0.98 and Zipf exponent 1 are ours (AMB-6a).",),
+)

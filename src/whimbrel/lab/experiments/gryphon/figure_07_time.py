@@ -1,0 +1,34 @@
+"""Figure 7, time: how long an event takes as subscriptions grow, with 100 matches per event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from whimbrel.lab.experiments.gryphon.matched_tree import SIZES, TREE, timed
+from whimbrel.lab.harness.claims import order, slope
+from whimbrel.lab.harness.contenders import plain
+from whimbrel.lab.harness.experiment import Experiment, Point, Timed, per_subscription
+from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.panels import Panel
+
+
+def measure(point: Point) -> Iterator[Timed | Row]:
+    """The tree, compiled naive and the engine."""
+    return timed(point, TREE | plain("compiled_naive"))
+
+
+EXPERIMENT = Experiment(
+    name="gryphon-time",
+    paper="Gryphon",
+    figure="figure 7, time",
+    question="How long does an event take as subscriptions grow and 100 of them match?",
+    why="The tree visits few nodes; the engine looks up combinations of values and checks only what they leave.",
+    scales=SIZES,
+    timed=measure,
+    memory=per_subscription(2_000),
+    panels=(Panel("time", "n", "subscriptions", "CPU us per event"),),
+    claims=(
+        slope("Time grows less than linearly with subscriptions", "time", "equality_tree", "n", 0.8, at_most=True),
+        order("The tree is faster than checking every subscription", "time", "equality_tree", "compiled_naive"),
+    ),
+)

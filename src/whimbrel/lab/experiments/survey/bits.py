@@ -1,0 +1,17 @@
+"""What the survey's experiments share: 50 properties, events with a share of ones, and its five algorithms."""
+
+from __future__ import annotations
+
+from whimbrel.lab.harness.contenders import Options, plain
+from whimbrel.lab.workloads import Workload, make
+
+TREE: dict[str, tuple[str, Options]] = {
+    "tree_match": ("equality_tree", {"collapse": False, "successors": False, "aggressive": False})
+}
+"""The survey's TreeMatch: the equality tree over two values, without its later optimisations."""
+FIVE = {**plain("naive", "rapid", "modified_rapid", "sgim"), **TREE}
+
+
+def workload_of(n: int, ones: float) -> Workload:
+    """So many subscriptions over {0, 1, *}, and events with that share of ones."""
+    return make("properties", n=n, events=50 if n < 250 else 400, ones=ones)

@@ -1,0 +1,100 @@
+"""Matchers and the engine side by side: loaded with one table, compared with each other, timed or counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import ceil
+
+import pyarrow as pa
+
+from whimbrel.engine.index import Index
+from whimbrel.lab.harness.experiment import Timed
+from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.measure.matching.engine import Engine
+from whimbrel.lab.measure.matching.member import Member
+from whimbrel.lab.measure.matching.rival import Answers, Rival
+from whimbrel.lab.measure.timing import affordable, seconds_of
+
+ENGINE = "engine"
+Options = dict[str, object]
+Series = Mapping[str, tuple[str, Options]]
+"""The name of a line in a plot -> the matcher and its options."""
+RUN_SECONDS = 0.25
+"""About how long one timed run takes at most: slow matchers are given fewer events."""
+SHORTEST_RUN = 0.02
+"""A run that takes less is repeated within one turn of the clock."""
+
+
+def plain(*names: str) -> dict[str, tuple[str, Options]]:
+    """Matchers with their usual options, each under its own name."""
+    return {name: (name, {}) for name in names}
+
+
+def loaded_engine(subscriptions: pa.Table) -> Engine:
+    """An index with the subscriptions in one segment."""
+    index = Index()
+    index.add_many(subscriptions)
+    return Engine(index)
+
+
+def loaded(series: Series, subscriptions: pa.Table) -> list[Rival]:
+    """The engine and then a matcher for each series, with the subscriptions."""
+    out: list[Rival] = [loaded_engine(subscriptions)]
+    for title, (matcher, options) in series.items():
+        rival = Member(title, matcher, options)
+        rival.load(subscriptions, 0.0)
+        out.append(rival)
+    return out
+
+
+def race(
+    rivals: Sequence[Rival], events: pa.Table, at: Mapping[str, int | float | str] | None = None
+) -> Iterator[Timed | Row]:
+    """The work of matching a table for each rival, after all answers were compared; and the matches per event.
+
+    Raises `MatchesDiffer` if two rivals do not agree.
+    """
+    place = dict(at or {})
+    answers = Answers(events.num_rows, rivals[0].pairs(events))
+    yield Row("all", "matches", answers.total(events.num_rows) / events.num_rows, "per event", at=place)
+    for rival in rivals:
+        count = affordable(lambda number, r=rival: r.run(events.slice(0, number)), events.num_rows, RUN_SECONDS)  # type: ignore[misc]
+        some = events.slice(0, count)
+        answers.check(Answers(count, rival.pairs(some)), "lab", rival.name)
+        yield repeated(Timed(rival.name, lambda r=rival, s=some: r.run(s), count, at=place))  # type: ignore[misc]
+
+
+def repeated(timed: Timed) -> Timed:
+    """The same work, done several times in one run if once is too short for a clock."""
+    times = ceil(SHORTEST_RUN / max(seconds_of(timed.work), 1e-6))
+    if times == 1:
+        return timed
+
+    def work() -> None:
+        for _ in range(times):
+            timed.work()
+
+    return replace(timed, work=work, per=timed.per * times)
+
+
+def work_counted(
+    series: Series, subscriptions: pa.Table, events: pa.Table, measures: Mapping[str, str]
+) -> Iterator[Row]:
+    """What each matcher counts per event. `measures` gives the counter of `stats()` for each measure of the table.
+
+    A matcher without the counter has no row. Sizes (`bytes`) come as they are; the engine's is there, too.
+    """
+    for title, (matcher, options) in series.items():
+        rival = Member(title, matcher, {**options, "count": True})
+        rival.load(subscriptions, 0.0)
+        rival.run(events)
+        stats = rival.matcher.stats()
+        for measure, counter in measures.items():
+            if counter == "bytes" and counter in stats:
+                yield Row(title, measure, float(stats[counter]), "bytes")
+            elif counter in stats:
+                yield Row(title, measure, float(stats[counter]) / events.num_rows, "per event")
+    for measure, counter in measures.items():
+        if counter == "bytes":
+            yield Row(ENGINE, measure, float(loaded_engine(subscriptions).bytes() or 0), "bytes")

@@ -1,0 +1,249 @@
+"""Runs experiments: counted points first, as Spark jobs; then timed points, alone, on one core, in turns.
+
+What is done is on disk after every point. The verdict, table and plot of an experiment follow when all of its points
+are done.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from whimbrel.lab.harness.claims import verdict_of
+from whimbrel.lab.harness.code_version import code_version
+from whimbrel.lab.harness.experiment import Experiment, Point, Scale, Timed
+from whimbrel.lab.harness.measures import Measures, Row
+from whimbrel.lab.harness.panels import draw
+from whimbrel.lab.harness.result_store import ResultStore
+from whimbrel.lab.harness.spark_points import counted_rows, run_points
+from whimbrel.lab.measure.machine import card
+from whimbrel.lab.measure.timing import Times
+from whimbrel.model.errors import WhimbrelError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+REPEATS: dict[Scale, int] = {"tiny": 1, "small": 3, "paper": 5, "full": 5}
+"""How often each work is timed."""
+SHARE_OF_MEMORY = 0.8
+"""The share of the free memory that a point may take."""
+
+Notice = Callable[[float, str, str], None]
+"""Told the share that is done, the experiment that is being measured, and the time left in words."""
+
+
+class ScaleTooLarge(WhimbrelError):
+    """A scale does not fit into memory: the `experiment`, the bytes `needed` by its largest point, those `free`."""
+
+    def __init__(self, experiment: str, scale: str, needed: float, free: float) -> None:
+        self.experiment, self.scale, self.needed, self.free = experiment, scale, needed, free
+        super().__init__(
+            f"Expected scale {scale!r} of {experiment} to fit into {SHARE_OF_MEMORY:.0%} of the free memory "
+            f"({free * SHARE_OF_MEMORY / 1e9:.1f} GB), but its largest point is estimated to take {needed / 1e9:.1f} GB"
+        )
+
+
+class NoSuchScale(WhimbrelError):
+    """An experiment has no points at that scale."""
+
+    def __init__(self, experiment: Experiment, scale: str) -> None:
+        known = ", ".join(name for name, points in experiment.scales.items() if points)
+        super().__init__(f"Expected a scale of {known} for {experiment.name}, but got {scale!r}")
+
+
+@dataclass(slots=True)
+class _Job:
+    """One point of one kind, still to be measured."""
+
+    experiment: Experiment
+    store: ResultStore
+    kind: str
+    point: Point
+    rows: list[dict[str, Any]] | None = None
+
+    @property
+    def weight(self) -> float:
+        """About how long the point takes, in no unit: with the subscriptions, but never nothing."""
+        return 1.0 + max([float(self.point.get(name, 0)) for name in ("n", "subscriptions")]) / 1e5
+
+
+@dataclass(slots=True)
+class _Clock:
+    """What is done of all weights, and since when."""
+
+    total: float
+    notice: Notice
+    done: float = 0.0
+    since: float = field(default_factory=time.monotonic)
+
+    def tell(self, name: str) -> None:
+        left = ""
+        if self.done:
+            left = left_text((time.monotonic() - self.since) * (self.total - self.done) / self.done)
+        self.notice(self.done / self.total if self.total else 1.0, name, left)
+
+
+def left_text(seconds: float) -> str:
+    """How long is left.
+
+    >>> left_text(4), left_text(150)
+    ('4 s left', '3 min left')
+    """
+    return f"{seconds:.0f} s left" if seconds < 90 else f"{seconds / 60:.0f} min left"
+
+
+def run_experiments(
+    experiments: Sequence[Experiment],
+    scale: Scale,
+    output: Path,
+    start_spark: Callable[[], SparkSession] | None = None,
+    notice: Notice = lambda share, name, left: None,
+    on_result: Callable[[dict[str, Any]], None] = lambda record: None,
+) -> list[dict[str, Any]]:
+    """Run the experiments at a scale and return their records, which are also in the output folder.
+
+    Points that the same version of the code has measured are read back. `start_spark` is called when there is something
+    to count, and what it returns is stopped before anything is timed; without it, counting runs in this process.
+    Raises `ScaleTooLarge` or `NoSuchScale` before anything is measured.
+    """
+    _check(experiments, scale)
+    machine = card()
+    jobs = {experiment.name: _jobs(experiment, scale, output) for experiment in experiments}
+    waiting = [job for found in jobs.values() for job in found if job.rows is None]
+    clock = _Clock(sum(job.weight for job in waiting), notice)
+    _count([job for job in waiting if job.kind == "counted"], start_spark, clock)
+    records = []
+    for experiment in experiments:
+        for job in jobs[experiment.name]:
+            if job.rows is None:
+                clock.tell(experiment.name)
+                job.rows = _timed_rows(experiment, job.point, REPEATS[scale])
+                job.store.keep(job.kind, job.point, job.rows)
+                clock.done += job.weight
+        record = _finish(experiment, scale, jobs[experiment.name], machine)
+        on_result(record)
+        records.append(record)
+    return records
+
+
+def _check(experiments: Sequence[Experiment], scale: Scale) -> None:
+    free = _free_memory()
+    for experiment in experiments:
+        if not experiment.scales.get(scale):
+            raise NoSuchScale(experiment, scale)
+        needed = max(experiment.memory(point) for point in experiment.scales[scale])
+        if needed > free * SHARE_OF_MEMORY:
+            raise ScaleTooLarge(experiment.name, scale, needed, free)
+
+
+def _free_memory() -> float:
+    """The bytes that a new process could take."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return next(float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration):
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES"))
+
+
+def _jobs(experiment: Experiment, scale: Scale, output: Path) -> list[_Job]:
+    version = code_version(experiment.counted, experiment.timed)
+    store = ResultStore(output / scale / experiment.name, version)
+    return [
+        _Job(experiment, store, kind, point, store.finished(kind, point))
+        for kind in ("counted", "timed")
+        if getattr(experiment, kind) is not None
+        for point in experiment.scales[scale]
+    ]
+
+
+def _count(jobs: Sequence[_Job], start_spark: Callable[[], SparkSession] | None, clock: _Clock) -> None:
+    """Measure the counted points and keep them."""
+    if not jobs:
+        return
+    clock.tell("starting Spark" if start_spark else jobs[0].experiment.name)
+    jobs = sorted(jobs, key=lambda job: -job.weight)  # the longest first, so that no core waits for it at the end
+    pairs = [(_counted_of(job.experiment), job.point) for job in jobs]
+    spark = start_spark() if start_spark else None
+    try:
+        if spark is not None:
+            done = run_points(spark, pairs)
+        else:
+            done = ((number, counted_rows(*pair)) for number, pair in enumerate(pairs))
+        for number, rows in done:
+            job = jobs[number]
+            job.rows = rows
+            job.store.keep(job.kind, job.point, rows)
+            clock.done += job.weight
+            clock.tell(job.experiment.name)
+    finally:
+        if spark is not None:
+            spark.stop()
+
+
+def _counted_of(experiment: Experiment) -> Any:
+    assert experiment.counted is not None
+    return experiment.counted
+
+
+def _timed_rows(experiment: Experiment, point: Point, repeat: int) -> list[dict[str, Any]]:
+    """Run the works of a point in turns. They come warm: what makes them has called each once."""
+    assert experiment.timed is not None
+    found = list(experiment.timed(point))
+    works = [one for one in found if isinstance(one, Timed)]
+    rows = [one for one in found if isinstance(one, Row)]
+    times = [Times() for _ in works]
+    with _one_core():
+        for _ in range(repeat):
+            for one, taken in zip(works, times, strict=True):
+                taken.of(one.work)
+                if one.undo is not None:
+                    one.undo()
+    for one, taken in zip(works, times, strict=True):
+        us = sorted(seconds * 1e6 / one.per for seconds in taken.cpu)
+        middle = taken.median_cpu * 1e6 / one.per
+        rows.append(Row(one.series, one.measure, middle, one.unit, us[0], us[-1], repeat, one.at))
+    out = [row.to_dict(point) for row in rows]
+    del found, works
+    gc.collect()
+    return out
+
+
+@contextmanager
+def _one_core() -> Iterator[None]:
+    """Keep this process on one core, and the garbage collector away from what is loaded."""
+    usual = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int]()
+    gc.collect()
+    gc.freeze()
+    if usual:
+        os.sched_setaffinity(0, {max(usual)})
+    try:
+        yield
+    finally:
+        if usual:
+            os.sched_setaffinity(0, usual)
+        gc.unfreeze()
+
+
+def _finish(experiment: Experiment, scale: Scale, jobs: Sequence[_Job], machine: dict[str, object]) -> dict[str, Any]:
+    """Judge the claims, draw, and write everything."""
+    measures = Measures(row for job in jobs for row in job.rows or ())
+    judged = [(claim.text, claim.test(measures)) for claim in experiment.claims]
+    outcomes = [outcome for _, outcome in judged]
+    title = f"{experiment.figure}: {experiment.name}" if experiment.figure else experiment.name
+    plot = draw(f"{experiment.paper}, {title}", experiment.panels, measures, judged, fine=scale != "tiny")
+    record = {
+        **experiment.to_dict(),
+        "why": experiment.why,
+        "scale": scale,
+        "verdict": verdict_of(outcomes),
+        "claims": [{"claim": text, "holds": outcome.holds, "found": outcome.found} for text, outcome in judged],
+        "machine": {**machine, "load_at_end": card()["load"]},
+        "command": f"whimbrel lab run {experiment.name} --scale {scale}",
+    }
+    return jobs[0].store.write(measures, plot, record)

@@ -1,0 +1,130 @@
+"""What both pages say about the results: their order, who wins, tables with a column per series, the machine."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pyarrow.parquet
+
+from whimbrel.lab.experiments import experiments
+from whimbrel.lab.harness.claims import figure
+from whimbrel.lab.harness.measures import Measures
+
+Record = dict[str, Any]
+PAPER_TITLES = {
+    "Gryphon": "Gryphon: the matching tree",
+    "Survey": "Survey: RAPIDMatch and SGIM",
+    "LeSub": "Le Subscribe: counting and clusters",
+    "Spaces": "Subject spaces: publications that stay",
+    "Prefix": "Prefix forwarding: routing in an overlay",
+    "Beyond": "Beyond the papers",
+}
+NOT_RIVALS = ("all", "bound", "expected", "theorem", "paper")
+"""Series that are no matcher."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pivot:
+    """The values of one measure: a row for each point, a column for each series."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def in_order(records: Iterable[Record]) -> list[Record]:
+    """The records in the order of the papers and of their figures."""
+    known = {name: place for place, name in enumerate(experiments())}
+    return sorted(records, key=lambda record: (known.get(record["name"], len(known)), record["name"]))
+
+
+def by_paper(records: Iterable[Record]) -> dict[str, list[Record]]:
+    """The records of each paper."""
+    out: dict[str, list[Record]] = {}
+    for record in in_order(records):
+        out.setdefault(record["paper"], []).append(record)
+    return out
+
+
+def measures_of(record: Record) -> Measures:
+    """The table of a result."""
+    rows = pyarrow.parquet.read_table(Path(record["folder"]) / "table.parquet").to_pylist()
+    return Measures({name: value for name, value in row.items() if value is not None} for row in rows)
+
+
+def winner(measures: Measures) -> str:
+    """Who takes least time at most points, and how far the next one is; empty without times of several."""
+    names = [name for name in measures.names("time") if not name.startswith(NOT_RIVALS)]
+    values = {name: measures.values("time", name) for name in names}
+    wins: Counter[str] = Counter()
+    places = {place for found in values.values() for place in found}
+    leads: dict[str, list[float]] = {}
+    for place in places:
+        here = sorted((found[place], name) for name, found in values.items() if place in found)
+        if len(here) > 1:
+            wins[here[0][1]] += 1
+            leads.setdefault(here[0][1], []).append(here[1][0] / max(here[0][0], 1e-9))
+    if not wins:
+        return ""
+    name, times = wins.most_common(1)[0]
+    total = sum(wins.values())
+    where = "everywhere" if times == total else f"at {times} of {total} points"
+    return f"{name} {where}, {figure(median(leads[name]))} x faster than the next"
+
+
+def pivots(measures: Measures, most_rows: int = 60) -> list[Pivot]:
+    """A table for each measure, of at most so many rows."""
+    out = []
+    for measure in dict.fromkeys(row["measure"] for row in measures.rows):
+        rows = [row for row in measures.rows if row["measure"] == measure]
+        axes = [name for name in measures.coordinates if any(name in row for row in rows)]
+        names = list(dict.fromkeys(row["series"] for row in rows))
+        cells: dict[tuple[Any, ...], dict[str, str]] = {}
+        for row in rows:
+            spread = f" ({figure(row['low'])} to {figure(row['high'])})" if row["high"] > row["low"] else ""
+            cells.setdefault(tuple(row.get(name, "") for name in axes), {})[row["series"]] = (
+                figure(row["value"]) + spread
+            )
+        unit = next((row["unit"] for row in rows if row.get("unit")), "")
+        title = f"{measure}, {unit}" if unit else measure
+        if len(cells) > most_rows:
+            title += f" (the first {most_rows} of {len(cells)} points; the CSV has all)"
+        lines = tuple(
+            (*(_text(one) for one in place), *(found.get(name, "") for name in names))
+            for place, found in list(cells.items())[:most_rows]
+        )
+        out.append(Pivot(title, (*axes, *names), lines))
+    return out
+
+
+def machine_sentence(record: Record) -> str:
+    """The machine card in one sentence."""
+    machine = record["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
+    commit = f", commit {machine['commit']}" if machine["commit"] else ""
+    return (
+        f"{machine['date']}{commit}: {machine['cpu']}, {machine['cores']} cores, {machine['memory_gb']} GB, "
+        f"{machine['system']}, Python {machine['python']} ({versions}); load average {machine['load']} at the start "
+        f"and {machine['load_at_end']} at the end"
+    )
+
+
+def was_busy(records: Iterable[Record]) -> bool:
+    """Whether others used the machine while times were taken."""
+    machines = [record["machine"] for record in records]
+    return any(max(machine["load"], machine["load_at_end"]) > machine["cores"] for machine in machines)
+
+
+def counts(records: Sequence[Record]) -> dict[str, int]:
+    """How many results have each verdict, those without a claim left out."""
+    found = Counter(record["verdict"] for record in records if record["claims"])
+    return {verdict: found[verdict] for verdict in ("reproduced", "partly", "not", "untestable")}
+
+
+def _text(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)

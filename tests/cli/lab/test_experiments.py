@@ -1,0 +1,53 @@
+"""`whimbrel lab list`, `run` and `report`: experiments by name, their verdicts, and a page of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import Program
+
+
+def test_list_has_an_entry_for_every_figure_and_claim(program: Program) -> None:
+    (entries,) = program("lab", "list", "--json").lines
+    assert len(entries) >= 24
+    assert all({"name", "paper", "figure", "question", "claims"} <= entry.keys() for entry in entries)
+    header, *rows = program("lab", "list").stdout.splitlines()
+    assert header.split() == ["name", "paper", "figure", "question"]
+    assert [row.split()[0] for row in rows] == [entry["name"] for entry in entries]
+
+
+@pytest.mark.spark
+def test_run_counts_on_spark_and_report_makes_a_page(program: Program) -> None:
+    chosen = ("lab", "run", "gryphon-steps", "--scale", "tiny", "--output", "out", "--json")
+    (records,) = program(*chosen).lines
+    (record,) = records
+    assert record["name"] == "gryphon-steps"
+    assert record["verdict"] in ("reproduced", "partly", "not")
+    assert {"claim", "holds", "found"} == record["claims"][0].keys()
+    assert all((program.folder / path).is_file() for path in record["files"])
+    again = program(*chosen[:-1], "--no-spark")  # nothing is left to count
+    assert record["claims"][0]["found"] in again.stdout
+    (report,) = program("lab", "report", "--output", "out", "--markdown", "results.md", "--json").lines
+    page = (program.folder / report["files"][0]).read_text()
+    assert "How many nodes of the matching tree" in page
+    assert "# Results of the lab" in (program.folder / "results.md").read_text()
+
+
+def test_an_unknown_name_gets_a_hint(program: Program) -> None:
+    result = program("lab", "run", "gryphon-stps", status=1)
+    assert "did you mean 'gryphon-steps'?" in result.stderr
+    assert not Path(program.folder, "lab-results").exists()
+
+
+def test_run_wants_names_or_all(program: Program) -> None:
+    assert "names of experiments or --all" in program("lab", "run", status=2).stderr
+    assert "not both" in program("lab", "run", "gryphon-steps", "--all", status=2).stderr
+
+
+def test_report_says_where_there_are_no_results(program: Program) -> None:
+    assert (
+        "Expected results in nowhere, but found none"
+        in program("lab", "report", "--output", "nowhere", status=1).stderr
+    )

@@ -1,0 +1,181 @@
+"""Experiments run once per version of the code, go on after an interruption, and are refused where they do not fit."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from whimbrel.lab.experiments import UnknownExperiment, experiment, experiments
+from whimbrel.lab.harness import running
+from whimbrel.lab.harness.claims import order
+from whimbrel.lab.harness.experiment import SCALES, Experiment, Point, Timed, grid
+from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.panels import Panel
+from whimbrel.lab.harness.result_store import NoResults, ResultStore, read_results
+from whimbrel.lab.harness.running import NoSuchScale, ScaleTooLarge, run_experiments
+from whimbrel.lab.report.page import page
+from whimbrel.lab.report.summary import write_summary
+
+CALLS: list[Point] = []
+
+
+def count(point: Point) -> Iterator[Row]:
+    CALLS.append(point)
+    if point["n"] == STOP_AT[0]:
+        raise KeyboardInterrupt
+    for name, factor in (("a", 1), ("b", 2)):
+        yield Row(name, "steps", float(point["n"]) * factor, "per event")
+
+
+def measure(point: Point) -> Iterator[Timed | Row]:
+    yield Timed("a", lambda: sum(range(1_000)))
+    yield Timed("b", lambda: sum(range(100_000)))
+
+
+STOP_AT: list[object] = [None]
+EXAMPLE = Experiment(
+    name="example",
+    paper="Beyond",
+    figure="no figure",
+    question="Is <a> less than b?",
+    why="It is half of it.",
+    scales={"tiny": grid(n=[10, 20, 30]), "small": grid(n=[10])},
+    counted=count,
+    timed=measure,
+    panels=(
+        Panel("steps", "n", "subscriptions", "steps"),
+        Panel("time", "n", "subscriptions", "us", kind="bars", log_y=False),
+        Panel("steps", "n", "subscriptions", "steps", kind="points", split="n"),
+    ),
+    claims=(order("a is less", "steps", "a", "b"), order("b is less", "steps", "b", "a")),
+)
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> None:
+    CALLS.clear()
+    STOP_AT[0] = None
+
+
+def test_writes_table_plot_and_verdict(tmp_path: Path) -> None:
+    (record,) = run_experiments([EXAMPLE], "tiny", tmp_path)
+    assert record["verdict"] == "partly"
+    assert [claim["holds"] for claim in record["claims"]] == [True, False]
+    folder = tmp_path / "tiny" / "example"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "plot.png", "plot.svg", "points", "result.json", "table.csv", "table.parquet",
+    ]  # fmt: skip
+    table = pyarrow.parquet.read_table(folder / "table.parquet")
+    assert table.num_rows == pyarrow.csv.read_csv(folder / "table.csv").num_rows == 12
+    assert json.loads((folder / "result.json").read_text()) == record
+    assert (folder / "plot.svg").read_text().count("b is less") == 1
+
+
+def test_measures_every_point_once(tmp_path: Path) -> None:
+    first = run_experiments([EXAMPLE], "tiny", tmp_path)
+    second = run_experiments([EXAMPLE], "tiny", tmp_path)
+    assert [point["n"] for point in CALLS] == [30, 20, 10]  # the longest first
+    assert [record["claims"] for record in first] == [record["claims"] for record in second]
+
+
+def test_goes_on_after_an_interruption(tmp_path: Path) -> None:
+    STOP_AT[0] = 20
+    with pytest.raises(KeyboardInterrupt):
+        run_experiments([EXAMPLE], "tiny", tmp_path)
+    with pytest.raises(NoResults):
+        read_results(tmp_path)
+    STOP_AT[0] = None
+    run_experiments([EXAMPLE], "tiny", tmp_path)
+    assert [point["n"] for point in CALLS] == [30, 20, 20, 10]
+
+
+def test_never_mixes_results_of_two_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    STOP_AT[0] = 10
+    with pytest.raises(KeyboardInterrupt):
+        run_experiments([EXAMPLE], "tiny", tmp_path)
+    STOP_AT[0] = None
+    monkeypatch.setattr(running, "code_version", lambda *functions: "another")
+    (record,) = run_experiments([EXAMPLE], "tiny", tmp_path)
+    assert [point["n"] for point in CALLS] == [30, 20, 10, 30, 20, 10]
+    assert record["version"] == "another"
+    assert [path.name for path in (tmp_path / "tiny/example/points").iterdir()] == ["another"]
+
+
+def test_a_point_that_is_half_written_is_measured_again(tmp_path: Path) -> None:
+    run_experiments([EXAMPLE], "tiny", tmp_path)
+    for path in (tmp_path / "tiny/example/points").glob("*/counted-*"):
+        path.write_text(path.read_text()[:20])
+    run_experiments([EXAMPLE], "tiny", tmp_path)
+    assert len(CALLS) == 6
+
+
+def test_points_of_other_parameters_are_other_points(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path, "v")
+    store.keep("counted", {"n": 1}, [{"value": 1}])
+    assert store.finished("counted", {"n": 1}) == [{"value": 1}]
+    assert store.finished("counted", {"n": 2}) is None
+    assert store.finished("timed", {"n": 1}) is None
+    assert ResultStore(tmp_path, "w").finished("counted", {"n": 1}) is None
+
+
+def test_refuses_a_scale_that_does_not_fit(tmp_path: Path) -> None:
+    huge = replace(EXAMPLE, memory=lambda point: 1e15)
+    with pytest.raises(ScaleTooLarge, match=r"estimated to take 1000000.0 GB") as caught:
+        run_experiments([EXAMPLE, huge], "tiny", tmp_path)
+    assert caught.value.needed == 1e15
+    assert not CALLS
+
+
+def test_refuses_a_scale_without_points(tmp_path: Path) -> None:
+    with pytest.raises(NoSuchScale, match="Expected a scale of tiny, small for example, but got 'full'"):
+        run_experiments([EXAMPLE], "full", tmp_path)
+
+
+def test_tells_how_much_is_done_and_left(tmp_path: Path) -> None:
+    told: list[tuple[float, str, str]] = []
+    run_experiments([EXAMPLE], "tiny", tmp_path, notice=lambda *one: told.append(one))
+    shares = [share for share, _, _ in told]
+    assert shares == sorted(shares)
+    assert shares[0] == 0
+    assert all(left.endswith("left") for _, _, left in told[1:])
+
+
+def test_reports_show_everything_and_need_no_network(tmp_path: Path) -> None:
+    run_experiments([EXAMPLE], "tiny", tmp_path / "out")
+    records = read_results(tmp_path / "out")
+    html = page(records)
+    assert "Is &lt;a&gt; less than b?" in html
+    assert "data:image/svg+xml;base64," in html
+    assert "http://" not in html and "https://" not in html
+    assert "a everywhere" in html
+    files = write_summary(records, tmp_path / "results.md")
+    text = files[0].read_text()
+    assert "| b is less | **fails** |" in text
+    assert "Is <a> less than b?" in text
+
+
+def test_reads_the_largest_scale_of_each_experiment(tmp_path: Path) -> None:
+    for scale in SCALES[:2]:
+        run_experiments([EXAMPLE], scale, tmp_path)
+    assert [record["scale"] for record in read_results(tmp_path)] == ["small"]
+    assert [record["scale"] for record in read_results(tmp_path, "tiny")] == ["tiny"]
+
+
+def test_an_unknown_name_gets_the_nearest_one() -> None:
+    with pytest.raises(UnknownExperiment, match="did you mean 'gryphon-time'") as caught:
+        experiment("gryphon-tme")
+    assert caught.value.near == "gryphon-time"
+
+
+@pytest.mark.parametrize("one", experiments().values(), ids=lambda one: one.name)
+def test_every_experiment_says_what_it_asks_and_has_all_scales(one: Experiment) -> None:
+    assert one.question.endswith("?")
+    assert one.why and one.figure and one.panels
+    assert one.counted or one.timed
+    assert set(one.scales) == set(SCALES)
+    for points in one.scales.values():
+        assert len({json.dumps(point) for point in points}) == len(points) > 0
