@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from whimbrel.engine.access.planner import KINDS
+from whimbrel.engine.access.registry import KINDS
 from whimbrel.engine.live.subscription_set import SubscriptionSet
 
 

@@ -12,8 +12,8 @@ import pytest
 from whimbrel import Filter, Index
 from whimbrel.engine.access import segment as segments
 from whimbrel.engine.access.bitmap.tiles import CHUNK, tiled
-from whimbrel.engine.access.planner import BITMAP, Plan
-from whimbrel.engine.access.shared.weights import Weights
+from whimbrel.engine.access.registry import KINDS
+from whimbrel.engine.access.shared.plan import Plan, Weights, item_shares
 from whimbrel.engine.matching import workspace
 from whimbrel.lab.workloads import ranges
 from whimbrel.ranks.clauses.clauses import Clauses
@@ -24,9 +24,10 @@ ENDS = (-(1 << 63), (1 << 63) - 1, 0, -0.0, 1e308, float("-inf"))
 
 @pytest.fixture
 def all_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    def plan(clauses: Clauses, weights: Weights, shares: np.ndarray) -> Plan:
-        count = len(clauses.row)
-        return Plan(np.full(count, BITMAP, np.uint8), np.full((count, 3), -1, np.int64), None, None)
+    def plan(clauses: Clauses, weights: Weights) -> Plan:
+        made = Plan(clauses, weights, item_shares(clauses, weights), KINDS)
+        made.take("bitmap", made.open)
+        return made
 
     monkeypatch.setattr(segments, "make_plan", plan)
 
@@ -122,7 +123,7 @@ def test_once_buffers_are_large_enough_no_block_is_matched_twice(monkeypatch: py
     assert min(found) > 0
 
 
-def _clauses(draw: np.random.Generator, count: int, attributes: int, ranks: int) -> tuple[Clauses, Weights]:
+def _plan(draw: np.random.Generator, count: int, attributes: int, ranks: int) -> Plan:
     lengths = draw.integers(0, 5, count)
     start = np.concatenate([[0], np.cumsum(lengths)])
     attr = draw.integers(0, attributes, start[-1]).astype(np.int32)
@@ -133,7 +134,8 @@ def _clauses(draw: np.random.Generator, count: int, attributes: int, ranks: int)
     flags, names = np.zeros(count, np.uint8), [str(number) for number in range(attributes)]
     clauses = Clauses(names, slot, flags, start, attr, kind, low, high, np.zeros(1, np.int64), none, none, none)
     total = np.full(attributes, ranks, np.int64)
-    return clauses, Weights(np.ones(attributes), total, np.zeros(attributes + 1, np.int64), np.empty(0, np.float32))
+    weights = Weights(np.ones(attributes), total, np.zeros(attributes + 1, np.int64), np.empty(0, np.float32))
+    return Plan(clauses, weights, np.ones(len(attr), np.float32), KINDS)
 
 
 @pytest.mark.parametrize(
@@ -149,9 +151,9 @@ def _clauses(draw: np.random.Generator, count: int, attributes: int, ranks: int)
     ],
 )
 def test_every_conjunction_is_in_one_chunk_of_at_most_512(count: int, attributes: int, ranks: int) -> None:
-    clauses, weights = _clauses(np.random.default_rng(count), count, attributes, ranks)
+    plan = _plan(np.random.default_rng(count), count, attributes, ranks)
     mine = np.arange(count)
-    ordered, first = tiled(clauses, weights, mine)
+    ordered, first = tiled(plan, mine)
     assert sorted(ordered.tolist()) == mine.tolist()
     assert first[0] == 0 and first[-1] == count
     sizes = np.diff(first)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from whimbrel import Filter, Index
-from whimbrel.engine.access.hash.references import COARSE, NUMBER, coarse_shifts
+from whimbrel.engine.access.hash.layout import COARSE, NUMBER, coarse_shifts
 
 FILTERS = 60_000
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.engine.live.merges import wait_for_merges
 from whimbrel import Index
-from whimbrel.engine.access.shared.rows import VERIFY_BIT, leave_out_dead
+from whimbrel.engine.access.shared.packing import VERIFY_BIT, leave_out_dead
 from whimbrel.engine.live import segment_set as engine
 
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from whimbrel.engine.access.registry import KEYS
 from whimbrel.engine.access.segment import Segment
-from whimbrel.engine.access.shared.arrays import Arrays, Packed
-from whimbrel.engine.access.shared.items import ATTR_MASK, KIND_SHIFT
-from whimbrel.engine.access.shared.rows import ROW_MASK, SHARED_BIT, VERIFY_BIT
+from whimbrel.engine.access.shared.arrays import Arrays
+from whimbrel.engine.access.shared.key import Packed
+from whimbrel.engine.access.shared.packing import ATTR_MASK, KIND_SHIFT, ROW_MASK, SHARED_BIT, VERIFY_BIT
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.clauses.clauses import SHARED, VERIFY
 from whimbrel.ranks.clauses.compiler import ClauseItems, attribute_number

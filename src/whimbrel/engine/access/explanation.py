@@ -9,8 +9,8 @@ import numpy as np
 
 from whimbrel.engine.access.registry import KEYS
 from whimbrel.engine.access.segment import Segment
-from whimbrel.engine.access.shared.arrays import Explained, RankRange
-from whimbrel.engine.access.shared.weights import ATTRIBUTES_PER_EVENT
+from whimbrel.engine.access.shared.key import Explained, RankRange
+from whimbrel.engine.access.shared.plan import ATTRIBUTES_PER_EVENT
 from whimbrel.model.subscription import Id
 
 ALWAYS_NS = 1.0

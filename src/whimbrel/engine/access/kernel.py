@@ -1,32 +1,99 @@
 """The kernel that matches a block of encoded events, or a single event, against one segment.
 
 It takes arrays by their addresses (`compiled/views.py`), and it is one entry for blocks and for single events, as all
-of this is compiled anew for every entry. Chunks come first, for all events of the block; then each event goes through
-the other keys. Results are rows with their flags, events in order, in one buffer.
+of this is compiled anew for every entry. Keys that match a block at once come first; then each event goes through all
+keys. Results are rows with their flags, events in order, in one buffer.
 
 The steps are inlined: a tuple of many arrays that is passed to a function is copied at every call.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from whimbrel.compiled.jit import inlined, kernel
 from whimbrel.compiled.views import view
-from whimbrel.engine.access.bitmap.kernel import append_chunk_rows, match_chunks
-from whimbrel.engine.access.hash.kernel import match_hash
-from whimbrel.engine.access.registry import GROUPS, PLACES, SegmentArrays
-from whimbrel.engine.access.shared.arrays import SCRATCH, TASK, EventState, EventValues, Scratch, Task
-from whimbrel.engine.access.signature.kernel import match_signatures
-from whimbrel.engine.access.sorted.kernel import match_sorted
+from whimbrel.engine.access.registry import GROUPS, KEYS, PLACES
+from whimbrel.engine.access.shared.arrays import SCRATCH, TASK, EventState, EventValues, Scratch
+from whimbrel.engine.access.shared.packing import SHARED_BIT, emit
 from whimbrel.ranks.kernel_arrays import ENTRIES, ENTRIES_AT, NUMBERS, NUMBERS_AT
 from whimbrel.ranks.rank_kernels import rank_cells
 
-SHARED_AT, HASH_AT, SIGNATURE_AT, SORTED_AT, BITMAP_AT, SCRATCH_AT = PLACES
+SCRATCH_AT = PLACES[-1]
 TASK_AT = SCRATCH_AT + SCRATCH.words
 
-_shared, _hash, _signature, _sorted, _bitmap = (view(group.kind) for group in GROUPS)
 _scratch, _task, _entries, _numbers = map(view, (SCRATCH, TASK, ENTRIES, NUMBERS))
+
+
+@inlined
+def _append_always(always: np.ndarray, out: np.ndarray, n: int) -> int:
+    """Append the rows that every event matches; the new length, or -1 without room."""
+    if n + always.size > out.size:
+        return -1
+    for i in range(always.size):
+        out[n + i] = always[i]
+    return n + always.size
+
+
+@inlined
+def _append_rows(
+    found: np.ndarray, begin: int, end: int, stamp: np.ndarray, event: EventState, out: np.ndarray, n: int
+) -> int:
+    """Append what a key found for one event of the block, found[begin:end]; the new length, or -1 without room."""
+    if n < 0 or begin < 0 or n + end - begin > out.size:
+        return -1
+    for p in range(begin, end):
+        packed = found[p]
+        if event.several or packed & SHARED_BIT:
+            n = emit(packed, event.several, stamp, event.epoch, out, n)
+        else:
+            out[n] = packed
+            n += 1
+    return n
+
+
+def _chained() -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+    """Three helpers: the arrays of a segment, the rows that keys find for a block, and those that an event reaches.
+
+    Each has a call for every key. They are written as source: functions that call each other, a key each, compile to
+    the same code, but take a fifth longer.
+    """
+    names: dict[str, Any] = {"append_always": _append_always, "append_rows": _append_rows}
+    arrays: list[str] = []
+    blocks: list[str] = []
+    steps = ["n = append_always(segment[0].always, out, n)"]
+    for number, group in enumerate(GROUPS):
+        names[f"view_{number}"] = view(group.kind)
+        arrays.append(f"view_{number}(words, {PLACES[number]}),")
+    for number, key in enumerate(KEYS, 1):
+        names[f"match_{number}"] = key.match_block or key.match_event
+        if key.match_block is not None:
+            steps += [
+                f"found, start = blocks[{len(blocks)}]",
+                "n = append_rows(found, start[e], start[e + 1], values.stamp, event, out, n)",
+            ]
+            blocks.append(f"match_{number}(segment[{number}], sets, task, first, count, scratch),")
+        else:
+            steps.append(f"n = match_{number}(segment[{number}], segment[0], values, event, scratch, out, n)")
+    source = f"""
+def arrays(words):
+    return ({" ".join(arrays)})
+
+def blocks(segment, sets, task, first, count, scratch):
+    return ({" ".join(blocks)})
+
+def rows(segment, blocks, e, values, event, scratch, out, n):
+    {"; ".join(steps)}
+    return n
+"""
+    exec(source, names)
+    return inlined(names["arrays"]), inlined(names["blocks"]), inlined(names["rows"])
+
+
+_arrays, _blocks, _rows = _chained()
 
 
 @kernel
@@ -45,17 +112,8 @@ def match(words: np.ndarray, first: int, count: int, is_single: bool) -> int:
             task.ranks,
         )  # fmt: skip
         count = 1
-    segment = SegmentArrays(
-        _shared(words, SHARED_AT), _hash(words, HASH_AT), _signature(words, SIGNATURE_AT), _sorted(words, SORTED_AT),
-        _bitmap(words, BITMAP_AT),
-    )  # fmt: skip
-    return _match_block(segment, task, first, count, _scratch(words, SCRATCH_AT))
-
-
-@inlined
-def _match_block(segment: SegmentArrays, task: Task, first: int, count: int, scratch: Scratch) -> int:
-    """What `match` does, with the arrays at hand: one call per key."""
-    shared, out = segment.shared, task.out
+    segment, scratch = _arrays(words), _scratch(words, SCRATCH_AT)
+    shared = segment[0]
     sets = (shared.set_start, shared.set_low, shared.set_high)
     values = EventValues(sets, scratch.value, task.attrs, task.ranks, scratch.stamp)
     present = scratch.present
@@ -63,17 +121,10 @@ def _match_block(segment: SegmentArrays, task: Task, first: int, count: int, scr
     candidates, probes, opened = counts[0], counts[1], counts[2]
     n: int = np.int64(0)  # type: ignore[assignment]
     task.ends[0] = 0
-    chunk_start = np.zeros(count + 1, np.int64)
-    chunk_rows = match_chunks(segment.bitmap, sets, task, first, count, scratch, chunk_start)
-    if chunk_start[0] < 0:
-        return -1
+    blocks = _blocks(segment, sets, task, first, count, scratch)
     for e in range(count):
         event = _load_event(values, task.offsets[first + e], task.offsets[first + e + 1], scratch)
-        n = _append_always(shared.always, out, n)
-        n = append_chunk_rows(chunk_rows, chunk_start[e], chunk_start[e + 1], values.stamp, event, out, n)
-        n = match_hash(segment.hash, shared.records, values, event, scratch, out, n)
-        n = match_signatures(segment.signature, shared.records, values, event, scratch, out, n)
-        n = match_sorted(segment.sorted, values, event, present, out, n)
+        n = _rows(segment, blocks, e, values, event, scratch, task.out, n)
         for x in range(event.attributes):
             values.value[present[x]] = -1
         if n < 0:
@@ -105,13 +156,3 @@ def _load_event(values: EventValues, i: int, end: int, scratch: Scratch) -> Even
         i = j
     scratch.epoch[0] += np.uint32(1)
     return EventState(count, end, several, scratch.epoch[0])
-
-
-@inlined
-def _append_always(always: np.ndarray, out: np.ndarray, n: int) -> int:
-    """Append the rows that every event matches; the new length, or -1 without room."""
-    if n + always.size > out.size:
-        return -1
-    for i in range(always.size):
-        out[n + i] = always[i]
-    return n + always.size

@@ -10,9 +10,8 @@ import numpy as np
 from whimbrel.compiled.views import words_of
 from whimbrel.compiled.warm_up import tell_if_cold
 from whimbrel.engine.access.kernel import match
-from whimbrel.engine.access.planner import KINDS, make_plan
-from whimbrel.engine.access.registry import GROUPS, lay_out, segment_arrays
-from whimbrel.engine.access.shared.weights import guess_weights, item_shares, sample_weights
+from whimbrel.engine.access.registry import GROUPS, KINDS, kernel_arrays, lay_out, make_plan
+from whimbrel.engine.access.shared.plan import guess_weights, sample_weights
 from whimbrel.ranks.clauses.clauses import VERIFY, Clauses
 from whimbrel.ranks.dictionary import Dictionary, DictionaryMeta
 from whimbrel.ranks.distinct import distinct
@@ -48,7 +47,7 @@ class Segment:
         self.encoder = encoder = EventEncoder(self.dictionary)
         self.rows_within: dict[str, np.ndarray] = {}
         """Rows with several attributes below an array of objects, by its name; `matching.array_rows` fills it."""
-        self.kernel_arrays = segment_arrays(arrays)
+        self.kernel_arrays = kernel_arrays(arrays)
         self.words = [*words_of(NUMBERS, encoder.numbers), *words_of(READING, encoder.reading)]
         for group, its_arrays in zip(GROUPS, self.kernel_arrays, strict=True):
             self.words += words_of(group.kind, its_arrays)
@@ -71,9 +70,8 @@ class Segment:
         if sample is not None:
             encoded = EventEncoder(clauses.dictionary).encode(sample)
             weights = sample_weights(clauses, encoded.count, encoded.attrs, encoded.ranks)
-        shares = item_shares(clauses, weights)
-        plan = make_plan(clauses, weights, shares)
-        arrays = {**clauses.dictionary.arrays, **lay_out(clauses, plan, weights, shares)}
+        plan = make_plan(clauses, weights)
+        arrays = {**clauses.dictionary.arrays, **lay_out(plan)}
         rows = distinct(np.concatenate([clauses.row, clauses.always]))
         arrays["slots"] = rows.astype(np.int32)
         kinds = np.bincount(plan.kind, minlength=len(KINDS)).tolist()

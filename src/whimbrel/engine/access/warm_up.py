@@ -13,9 +13,9 @@ import numpy as np
 from whimbrel.compiled.jit import compile_for
 from whimbrel.compiled.warm_up import WarmUp
 from whimbrel.engine.access.bitmap.layout import lay_out
-from whimbrel.engine.access.bitmap.plan import plan_chunks
 from whimbrel.engine.access.kernel import match
-from whimbrel.engine.access.shared.weights import Weights
+from whimbrel.engine.access.registry import KINDS
+from whimbrel.engine.access.shared.plan import Plan, Weights
 from whimbrel.ranks.clauses.clauses import Clauses
 
 WARM_UP = WarmUp(match, f"{__name__}:compile_all")
@@ -43,5 +43,6 @@ def compile_chunks() -> None:
     flags, none = np.zeros(1, np.uint8), np.empty(0, np.int32)
     clauses = Clauses(["a"], one, flags, np.arange(2), one - 1, flags, one, one, zero, none, none, none)
     weights = Weights(np.ones(1), zero + 3, np.zeros(2, np.int64), np.empty(0, np.float32))
-    shares = np.ones(1, np.float32)
-    lay_out(clauses, weights, shares, plan_chunks(clauses, weights, shares, zero), one)
+    plan = Plan(clauses, weights, np.ones(1, np.float32), KINDS)
+    plan.take("bitmap", zero)
+    lay_out(plan)

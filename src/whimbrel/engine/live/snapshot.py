@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from whimbrel.engine.access.segment import Segment
-from whimbrel.engine.access.shared.rows import leave_out_dead
+from whimbrel.engine.access.shared.packing import leave_out_dead
 from whimbrel.engine.live.head import Head, HeadEntry
 from whimbrel.model.event import AnyEvent
 

@@ -12,8 +12,7 @@ import numpy as np
 from whimbrel.compiled.jit import kernel
 from whimbrel.engine.access.decoding import packed_parts
 from whimbrel.engine.access.segment import Segment
-from whimbrel.engine.access.shared.items import ATTR_MASK
-from whimbrel.engine.access.shared.rows import ROW_MASK
+from whimbrel.engine.access.shared.packing import ATTR_MASK, ROW_MASK
 
 _LINKED = "\udc00"
 """In place of the name of an array, for rows that compare attributes: no name has a lone surrogate."""

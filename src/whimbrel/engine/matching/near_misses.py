@@ -16,8 +16,7 @@ import numpy as np
 from whimbrel.compiled.jit import kernel
 from whimbrel.engine.access.decoding import packed_parts
 from whimbrel.engine.access.segment import Segment
-from whimbrel.engine.access.shared.items import ATTR_MASK, KIND_SHIFT, holds
-from whimbrel.engine.access.shared.rows import ROW_MASK, VERIFY_BIT
+from whimbrel.engine.access.shared.packing import ATTR_MASK, KIND_SHIFT, ROW_MASK, VERIFY_BIT, holds
 from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.engine.matching.array_rows import linked_rows
 from whimbrel.model.event import Event

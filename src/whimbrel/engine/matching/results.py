@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from whimbrel.compiled.jit import kernel
 from whimbrel.engine.access.segment import Segment
-from whimbrel.engine.access.shared.rows import ROW_MASK, VERIFY_BIT
+from whimbrel.engine.access.shared.packing import ROW_MASK, VERIFY_BIT
 from whimbrel.engine.ids.id_table import IdTable
 from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.engine.matching.array_rows import is_in, linked_rows, rows_within

@@ -13,9 +13,8 @@ from whimbrel.compiled.jit import helper, inlined
 from whimbrel.engine.access.bitmap.layout import CHECKED, UNCHECKED, BitmapArrays, bucket_of
 from whimbrel.engine.access.bitmap.plan import WORDS, ZONES
 from whimbrel.engine.access.bitmap.tiles import CHUNK
-from whimbrel.engine.access.shared.arrays import EventState, Scratch, Task
-from whimbrel.engine.access.shared.items import ATTR_MASK, KIND_SHIFT, NO_ITEM, holds, in_set
-from whimbrel.engine.access.shared.rows import SHARED_BIT, emit
+from whimbrel.engine.access.shared.arrays import Scratch, Task
+from whimbrel.engine.access.shared.packing import ATTR_MASK, KIND_SHIFT, NO_ITEM, holds, in_set
 
 FEW = 16
 """Events up to which zones are compared one by one."""
@@ -30,15 +29,15 @@ Sets = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @inlined
 def match_chunks(
-    keys: BitmapArrays, sets: Sets, task: Task, first: int, count: int, scratch: Scratch, start: np.ndarray
-) -> np.ndarray:
+    keys: BitmapArrays, sets: Sets, task: Task, first: int, count: int, scratch: Scratch
+) -> tuple[np.ndarray, np.ndarray]:
     """Find the rows that the chunks give for a block of events.
 
-    Returns rows with their flags, those of event e from start[e] on; start[0] is -1 if a buffer is too small.
+    Returns rows with their flags, and where those of each event begin; the first is -1 if a buffer is too small.
     """
-    found = scratch.pair_row
+    found, start = scratch.pair_row, np.zeros(count + 1, np.int64)
     if keys.row.size == 0:
-        return found
+        return found, start
     _load_block(keys, task.offsets, task.attrs, task.ranks, first, count, scratch.by_attr, scratch.by_event)
     pairs = _match_all(keys, sets, task, first, count, scratch)
     if pairs < 0:
@@ -47,24 +46,7 @@ def match_chunks(
         start[1] = pairs
     else:
         found = _sort_by_event(scratch.pair_event, scratch.pair_row, pairs, start)
-    return found
-
-
-@inlined
-def append_chunk_rows(
-    found: np.ndarray, begin: int, end: int, stamp: np.ndarray, event: EventState, out: np.ndarray, n: int
-) -> int:
-    """Append what the chunks gave for one event, found[begin:end]; the new length, or -1 without room."""
-    if n < 0 or n + end - begin > out.size:
-        return -1
-    for p in range(begin, end):
-        packed = found[p]
-        if event.several or packed & SHARED_BIT:
-            n = emit(packed, event.several, stamp, event.epoch, out, n)
-        else:
-            out[n] = packed
-            n += 1
-    return n
+    return found, start
 
 
 @helper

@@ -13,13 +13,21 @@ import numpy as np
 
 from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.jit import helper, kernel
-from whimbrel.engine.access.bitmap.plan import BUCKETS, CANDIDATE_NS, IDENTITY, WORDS, ChunkPlan, ask_ahead
+from whimbrel.engine.access.bitmap.plan import (
+    BUCKETS,
+    CANDIDATE_NS,
+    IDENTITY,
+    WORDS,
+    ChunkPlan,
+    ask_ahead,
+    plan_chunks,
+)
 from whimbrel.engine.access.bitmap.tiles import CHUNK
-from whimbrel.engine.access.shared.arrays import Arrays, Explained, Items, KeyArrays, Packed, items_of
-from whimbrel.engine.access.shared.items import ATTR_MASK, KIND_SHIFT
-from whimbrel.engine.access.shared.rows import ROW_MASK
-from whimbrel.engine.access.shared.weights import Weights
-from whimbrel.ranks.clauses.clauses import RANGE, SET, Clauses
+from whimbrel.engine.access.shared.arrays import Arrays, Items
+from whimbrel.engine.access.shared.key import Explained, KeyArrays, Packed
+from whimbrel.engine.access.shared.packing import ATTR_MASK, KIND_SHIFT, ROW_MASK
+from whimbrel.engine.access.shared.plan import Plan, Weights
+from whimbrel.ranks.clauses.clauses import RANGE, SET
 
 UNCHECKED, RANGES, CHECKED = 0, 1, 2
 """What bits leave to check in a chunk: nothing, ranges only, or items of any kind."""
@@ -89,33 +97,35 @@ class _Written(NamedTuple):
     items: np.ndarray
 
 
-def lay_out(
-    clauses: Clauses, weights: Weights, shares: np.ndarray, plan: ChunkPlan, rows: np.ndarray
-) -> dict[str, np.ndarray]:
-    """The arrays of conjunctions in the order of their chunks."""
-    buckets = _buckets(weights, plan.attrs)
-    lines = np.diff(buckets.start)[plan.column_attr] + 1
+def lay_out(plan: Plan) -> dict[str, np.ndarray]:
+    """The arrays of the conjunctions in chunks, in the order of their chunks."""
+    mine = plan.of("bitmap")
+    chunks = plan.notes.get("bitmap")  # they hold if the conjunctions are still those
+    if not isinstance(chunks, ChunkPlan) or len(chunks.mine) != len(mine) or not plan.has("bitmap", chunks.mine):
+        chunks = plan_chunks(plan, mine)
+    buckets = _buckets(plan.weights, chunks.attrs)
+    lines = np.diff(buckets.start)[chunks.column_attr] + 1
     offset = np.concatenate([np.zeros(1, np.int64), np.cumsum(lines.astype(np.int64) * WORDS)])
     written = _Written(
-        offset, _at_line_start(int(offset[-1])), np.zeros(len(plan.first) - 1, np.uint8),
-        np.zeros((len(plan.mine) + 1, 2), np.int32),
-        np.empty((int(np.diff(clauses.start)[plan.mine].sum()), 3), np.int32),
+        offset, _at_line_start(int(offset[-1])), np.zeros(len(chunks.first) - 1, np.uint8),
+        np.zeros((len(mine) + 1, 2), np.int32),
+        np.empty((int(np.diff(plan.clauses.start)[mine].sum()), 3), np.int32),
     )  # fmt: skip
-    _fill_chunks(items_of(clauses), shares, plan, buckets, written)
+    _fill_chunks(plan.items, plan.shares, chunks, buckets, written)
     return {
-        "bits_attrs": plan.attrs.astype(np.int32),
-        "bits_first": plan.first.astype(np.int32),
+        "bits_attrs": chunks.attrs.astype(np.int32),
+        "bits_first": chunks.first.astype(np.int32),
         "bits_bucket_start": buckets.start,
         "bits_bucket_high": buckets.high,
-        "bits_slot_start": plan.column_start,
-        "bits_slot_attr": plan.column_attr,
+        "bits_slot_start": chunks.column_start,
+        "bits_slot_attr": chunks.column_attr,
         "bits_slot_offset": offset[:-1],
         "bits_words": written.words,
-        "bits_zone_attr": plan.zone_attr,
-        "bits_zone_low": plan.zone_low,
-        "bits_zone_high": plan.zone_high,
+        "bits_zone_attr": chunks.zone_attr,
+        "bits_zone_low": chunks.zone_low,
+        "bits_zone_high": chunks.zone_high,
         "bits_checked": written.checked,
-        "bits_slot": rows[plan.mine],
+        "bits_slot": plan.rows[chunks.mine],
         "bits_place": written.place,
         "bits_items": written.items,
     }

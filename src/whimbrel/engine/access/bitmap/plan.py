@@ -16,9 +16,9 @@ import numpy as np
 from whimbrel.compiled.intrinsics import prefetch
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.access.bitmap.tiles import CHUNK, DEPTH, tiled
-from whimbrel.engine.access.shared.arrays import Items, items_of
-from whimbrel.engine.access.shared.weights import Weights, match_shares
-from whimbrel.ranks.clauses.clauses import RANGE, SET, Clauses
+from whimbrel.engine.access.shared.arrays import Items
+from whimbrel.engine.access.shared.plan import NO_KEY, UNKEYED_NS, Plan, match_shares
+from whimbrel.ranks.clauses.clauses import RANGE, SET
 
 ZONES = DEPTH
 WORDS = CHUNK // 64
@@ -41,6 +41,14 @@ SEVERAL_NS = 900.0
 """What opening a chunk costs an event that has several values for an attribute of it, measured."""
 NEAR_BYTES = 1 << 15
 """Bytes of a chunk's bits up to which they are near."""
+CHUNK_ABOVE_NS = 0.04
+"""What a conjunction must cost by its key for a chunk to be considered."""
+NEARLY_ALL = 0.95
+"""Share of conjunctions that must be costly for the others to be planned with them."""
+LOAD_NS = 20.0
+"""What it costs an event per attribute that there are chunks at all."""
+CHUNKED_NS = 1.0
+"""What a conjunction of a chunk costs an event, where its chunk is not known."""
 
 
 class ChunkPlan(NamedTuple):
@@ -58,31 +66,68 @@ class ChunkPlan(NamedTuple):
     several: np.ndarray  # bool[chunks]: whether a conjunction wants several values of one attribute
 
 
-def plan_chunks(clauses: Clauses, weights: Weights, shares: np.ndarray, mine: np.ndarray) -> ChunkPlan:
+def bid(plan: Plan) -> None:
+    """Take the conjunctions that have no key, and those that cost less in chunks."""
+    mine = np.flatnonzero(plan.open)
+    plan.take("bitmap", plan.kind == NO_KEY)
+    in_chunk = np.full(len(plan.kind), CHUNKED_NS)
+    costly = mine[plan.cost[mine] > CHUNK_ABOVE_NS]
+    if len(costly) > NEARLY_ALL * len(mine):
+        costly = mine  # so that the plan of the chunks holds if all go into them
+    if len(costly):
+        chunks = plan_chunks(plan, costly)
+        plan.notes["bitmap"] = chunks
+        plan.take("bitmap", _cheaper_in_chunks(plan, chunks, in_chunk))
+        in_chunk[np.isinf(plan.cost)] = CHUNKED_NS
+        if 2 * len(costly) > len(mine):  # then the others would be as they are
+            in_chunk[plan.cost <= CHUNK_ABOVE_NS] = np.median(in_chunk[costly])
+    if len(plan.of("bitmap")):
+        plan.take("bitmap", plan.unpaid(in_chunk))
+    chunked = plan.of("bitmap")
+    plan.cost[chunked] = in_chunk[chunked]
+    plan.rest[chunked] = True
+    plan.load = LOAD_NS * len(plan.used_attributes(chunked)[0])
+
+
+def _cheaper_in_chunks(plan: Plan, chunks: ChunkPlan, in_chunk: np.ndarray) -> np.ndarray:
+    """The conjunctions that cost less in their chunks than with their keys; writes to `in_chunk` how much."""
+    mine = chunks.mine
+    spent = _chunk_costs(plan, chunks)
+    starts, sizes = chunks.first[:-1], np.diff(chunks.first)
+    in_chunk[mine] = np.repeat(spent / CHUNK, sizes)
+    saved = np.add.reduceat(np.minimum(UNKEYED_NS, plan.cost[mine]), starts) - spent
+    if saved[saved > 0].sum() < LOAD_NS * len(chunks.attrs):
+        return mine[:0]
+    cheaper: np.ndarray = mine[np.repeat(saved > 0, sizes)]
+    return cheaper
+
+
+def plan_chunks(plan: Plan, mine: np.ndarray) -> ChunkPlan:
     """Order these conjunctions into chunks."""
-    attrs, compact = used_attributes(clauses, mine)
-    mine, first = tiled(clauses, weights, mine)
-    sizing = _plan_chunks(mine, first, items_of(clauses), shares, compact, weights.total[attrs])
+    attrs, compact = plan.used_attributes(mine)
+    mine, first = tiled(plan, mine)
+    sizing = _plan_chunks(mine, first, plan.items, plan.shares, compact, plan.weights.total[attrs])
     return ChunkPlan(mine, first, attrs, compact, *sizing)
 
 
-def chunk_costs(clauses: Clauses, weights: Weights, shares: np.ndarray, plan: ChunkPlan) -> np.ndarray:
+def _chunk_costs(plan: Plan, chunks: ChunkPlan) -> np.ndarray:
     """What each chunk costs an event."""
-    attrs, zones = plan.attrs, plan.zone_attr
-    widths = (plan.zone_high - plan.zone_low + 1) / np.maximum(1, weights.total[attrs][zones] - 8)
+    zones, total = chunks.zone_attr, plan.weights.total[chunks.attrs]
+    widths = (chunks.zone_high - chunks.zone_low + 1) / np.maximum(1, total[zones] - 8)
     opened = np.where(zones >= 0, np.minimum(1.0, widths), 1.0).prod(axis=1)
-    columns = np.diff(plan.column_start)
-    lines = np.where(weights.total[attrs] <= IDENTITY, weights.total[attrs], BUCKETS)[plan.column_attr]
-    nbytes = np.add.reduceat(np.append(lines, 0), plan.column_start[:-1]) * WORDS * 8
-    opening = np.where(plan.several, SEVERAL_NS, OPEN_NS)
+    columns = np.diff(chunks.column_start)
+    lines = np.where(total <= IDENTITY, total, BUCKETS)[chunks.column_attr]
+    nbytes = np.add.reduceat(np.append(lines, 0), chunks.column_start[:-1]) * WORDS * 8
+    opening = np.where(chunks.several, SEVERAL_NS, OPEN_NS)
     spent = ZONE_NS + opened * (opening + columns * np.where(nbytes <= NEAR_BYTES, NEAR_NS, FAR_NS * columns))
-    left = match_shares(plan.mine, clauses.start, _shares_by_bits(clauses, weights, shares))
-    spent += np.add.reduceat(left, plan.first[:-1]) * PAIR_NS
+    left = match_shares(chunks.mine, plan.clauses.start, _shares_by_bits(plan))
+    spent += np.add.reduceat(left, chunks.first[:-1]) * PAIR_NS
     return np.asarray(spent)
 
 
-def _shares_by_bits(clauses: Clauses, weights: Weights, shares: np.ndarray) -> np.ndarray:
+def _shares_by_bits(plan: Plan) -> np.ndarray:
     """The share of events that the bits of each item admit: the members of a long list fall into nearly all buckets."""
+    clauses, weights, shares = plan.clauses, plan.weights, plan.shares
     lists = np.flatnonzero(clauses.kind == SET)
     lists = lists[weights.total[clauses.attr[lists]] > IDENTITY]
     members = np.diff(clauses.set_start)[clauses.low[lists]]
@@ -90,23 +135,6 @@ def _shares_by_bits(clauses: Clauses, weights: Weights, shares: np.ndarray) -> n
     by_bits = shares.copy()
     by_bits[lists] = np.maximum(shares[lists], weights.present[clauses.attr[lists]] * covered)
     return by_bits
-
-
-def used_attributes(clauses: Clauses, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The attributes of these conjunctions, and the number of each among them."""
-    uses = np.zeros(len(clauses.attributes), bool)
-    _mark(mine, clauses.start, clauses.attr, uses)
-    attrs = np.flatnonzero(uses)
-    compact = np.full(len(uses), -1, np.int32)
-    compact[attrs] = np.arange(len(attrs), dtype=np.int32)
-    return attrs, compact
-
-
-@kernel
-def _mark(mine: np.ndarray, start: np.ndarray, attr: np.ndarray, uses: np.ndarray) -> None:
-    for c in mine:
-        for k in range(start[c], start[c + 1]):
-            uses[attr[k]] = True
 
 
 @helper

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from whimbrel.compiled.jit import kernel
-from whimbrel.engine.access.shared.arrays import Items, items_of
-from whimbrel.engine.access.shared.weights import Weights
-from whimbrel.ranks.clauses.clauses import RANGE, SET, Clauses
+from whimbrel.engine.access.shared.arrays import Items
+from whimbrel.engine.access.shared.plan import Plan
+from whimbrel.ranks.clauses.clauses import RANGE, SET
 
 CHUNK = 512
 """Conjunctions of a chunk, at most."""
@@ -48,17 +48,17 @@ class _Runs(NamedTuple):
         )
 
 
-def tiled(clauses: Clauses, weights: Weights, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def tiled(plan: Plan, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Order conjunctions by chunks: the conjunctions, and where each chunk begins; the last number is the end."""
     if len(mine) <= CHUNK:
         return mine, np.array([0, len(mine)][: len(mine) + 1])
-    uses = np.bincount(clauses.attr, minlength=len(clauses.attributes))
+    uses = np.bincount(plan.items.attr, minlength=len(plan.clauses.attributes))
     place = np.empty(len(uses), np.int64)
     place[np.argsort(-uses, kind="stable")] = np.arange(len(uses))
     none = min(len(uses), PLACES)
     places = np.empty((DEPTH, len(mine)), np.int32)
     middles, widths = np.empty((2, DEPTH, len(mine)), np.float32)
-    _leading(mine, items_of(clauses), place, none, weights.total, places, middles, widths)
+    _leading(mine, plan.items, place, none, plan.weights.total, places, middles, widths)
     code = (places[0] * np.int64(none + 1) + places[1]) * (none + 1) + places[2]
     order = _sorted(code, np.zeros(len(mine), np.int64))
     code = code[order]

@@ -13,7 +13,8 @@ from whimbrel.compiled.jit import kernel
 from whimbrel.engine.access.hash.key_items import CANDIDATE_NS
 from whimbrel.engine.access.hash.layout import REFERENCES
 from whimbrel.engine.access.hash.table import table_entries
-from whimbrel.engine.access.shared.arrays import Arrays, Explained, Packed, RankRange
+from whimbrel.engine.access.shared.arrays import Arrays
+from whimbrel.engine.access.shared.key import Explained, Packed, RankRange
 from whimbrel.engine.access.shared.records import COUNT, HEAD, record_starts, records_with, split_records
 
 

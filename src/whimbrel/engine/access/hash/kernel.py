@@ -7,21 +7,34 @@ import numpy as np
 from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.intrinsics import prefetch
 from whimbrel.compiled.jit import expanded, helper, inlined
-from whimbrel.engine.access.hash.layout import IS_PRESENT, REFERENCES, HashArrays
-from whimbrel.engine.access.hash.references import ask_for, collect, sift
+from whimbrel.engine.access.hash.layout import (
+    COARSE,
+    COARSE_BITS,
+    IS_PRESENT,
+    NUMBER,
+    NUMBER_BITS,
+    RANGES,
+    REFERENCES,
+    HashArrays,
+)
 from whimbrel.engine.access.hash.table import LINE, find, line_of
-from whimbrel.engine.access.shared.arrays import EventState, EventValues, Scratch
+from whimbrel.engine.access.shared.arrays import EventState, EventValues, Scratch, SharedArrays
+from whimbrel.engine.access.shared.packing import emit
 from whimbrel.engine.access.shared.records import visit
 
 RUNS_AHEAD = 3
 """How many runs before its own the cache is asked for a run."""
 _AHEAD = 16
 """How many look-ups before its own the cache is asked for a line."""
+_LINES = 8
+"""Cache lines of a run that are asked for at once: the processor itself asks for what follows."""
+_TARGETS_AHEAD = 16
+"""How many references before its own the cache is asked for the target of a reference."""
 
 
 @inlined
 def match_hash(
-    keys: HashArrays, records: np.ndarray, values: EventValues, event: EventState, scratch: Scratch, out: np.ndarray,
+    keys: HashArrays, shared: SharedArrays, values: EventValues, event: EventState, scratch: Scratch, out: np.ndarray,
     n: int,
 ) -> int:  # fmt: skip
     """Append the rows that the event reaches by its hash keys; the new length, or -1 without room."""
@@ -36,7 +49,7 @@ def match_hash(
         codes[2 * a + 2] = (v * buckets[a]) >> 32 if v >= 0 else -2
         coarse[numbers[a]] = v >> shift[a] if v >= 0 else v
     runs = _probe(keys, values, event, present, codes, scratch.run, scratch.counts)
-    n = _visit_runs(keys, records, values, event, scratch, runs, out, n) if runs >= 0 else -1
+    n = _visit_runs(keys, shared.records, values, event, scratch, runs, out, n) if runs >= 0 else -1
     for x in range(event.attributes):
         a = present[x]
         codes[2 * a + 1] = codes[2 * a + 2] = coarse[numbers[a]] = -1
@@ -59,7 +72,7 @@ def _visit_runs(
         if r + RUNS_AHEAD < runs:
             asked = run[r + RUNS_AHEAD]
             if asked & REFERENCES:
-                ask_for(refs, asked >> 32, asked & (REFERENCES - 1))
+                _ask_for(refs, asked >> 32, asked & (REFERENCES - 1))
             else:
                 prefetch(records, asked >> 32)  # type: ignore[call-arg]
         if r < 0 or n < 0:
@@ -71,22 +84,101 @@ def _visit_runs(
             continue
         while left > 0:
             if kept == alive.size:
-                kept, n = sift(refs, targets, shift, alive, kept, coarse, values, event, out, n)
+                kept, n = _sift(refs, targets, shift, alive, kept, coarse, values, event, out, n)
                 if n >= 0:
                     n = visit(records, alive, listed, kept, values, event, out, n)
                 kept = np.int64(0)  # type: ignore[assignment]
                 if n < 0:
                     break
             size = min(left, alive.size - kept)
-            kept = collect(refs, start, size, coarse, alive, kept)
+            kept = _collect(refs, start, size, coarse, alive, kept)
             start += size
             left -= size
     if kept and n >= 0:
-        kept, n = sift(refs, targets, shift, alive, kept, coarse, values, event, out, n)
+        kept, n = _sift(refs, targets, shift, alive, kept, coarse, values, event, out, n)
         if n >= 0:
             n = visit(records, alive, listed, kept, values, event, out, n)
     scratch.counts[0] += candidates
     return n
+
+
+@helper
+def _ask_for(refs: np.ndarray, first: int, count: int) -> None:
+    """Ask the cache for the first references of a run."""
+    for line in range(min(_LINES, (count + 7) >> 3)):
+        prefetch(refs, first + 8 * line)  # type: ignore[call-arg]
+
+
+@expanded
+def _admits(span: int, c: int) -> bool:
+    """Whether a coarse rank is in a range, or there are several."""
+    span = np.uint32(span)  # type: ignore[assignment]
+    low, width = span & np.uint32(COARSE), span >> np.uint32(COARSE_BITS)
+    return (np.uint32(np.uint32(c) - low) <= width) | (c < -1)  # type: ignore[return-value]
+
+
+@helper
+def _collect(refs: np.ndarray, first: int, count: int, coarse: np.ndarray, alive: np.ndarray, kept: int) -> int:
+    """Append the references of a run that their first range does not rule out; return how many are listed now."""
+    for i in range(first, first + count):  # append always, keep if inside: no branch to mispredict
+        ref = np.uint64(refs[np.uint64(i)])
+        alive[np.uint64(kept)] = i
+        kept += _admits(ref >> np.uint64(32), coarse[ref & np.uint64(NUMBER)])  # type: ignore[arg-type]
+    return kept
+
+
+@helper
+def _holds(
+    refs: np.ndarray, targets: np.ndarray, i: int, shift: np.ndarray, coarse: np.ndarray, attrs: np.ndarray,
+    ranks: np.ndarray, end: int,
+) -> bool:  # fmt: skip
+    """Whether the ranges of a reference that decides hold for an event with several values."""
+    for r in range(RANGES):
+        c = coarse[(refs[i] >> (NUMBER_BITS * r)) & NUMBER]
+        if c >= -1:
+            continue  # seen to hold already
+        j = -2 - c
+        a = attrs[j]
+        good = False
+        while j < end and attrs[j] == a:
+            span = refs[i] >> 32 if r == 0 else np.int64(targets[i, r])
+            good |= _admits(span, ranks[j] >> shift[a])  # type: ignore[arg-type]
+            j += 1
+        if not good:
+            return False
+    return True
+
+
+@helper
+def _sift(
+    refs: np.ndarray, targets: np.ndarray, shift: np.ndarray, listed: np.ndarray, count: int, coarse: np.ndarray,
+    values: EventValues, event: EventState, out: np.ndarray, n: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Append the rows of listed references that decide, and leave the records of the others in the list.
+
+    Return how many records there are, and the new length of `out`, -1 without room.
+    """
+    if n + count > out.size:
+        return np.int64(0), np.int64(-1)  # type: ignore[return-value]
+    kept = np.int64(0)
+    for x in range(min(count, _TARGETS_AHEAD)):
+        prefetch(targets, RANGES * np.int64(listed[x]))  # type: ignore[call-arg]
+    for x in range(count):
+        if x + _TARGETS_AHEAD < count:
+            prefetch(targets, RANGES * np.int64(listed[x + _TARGETS_AHEAD]))  # type: ignore[call-arg]
+        i = np.uint64(listed[np.uint64(x)])
+        ref, target = np.uint64(refs[i]), targets[i, 0]
+        good = _admits(targets[i, 1], coarse[(ref >> np.uint64(NUMBER_BITS)) & np.uint64(NUMBER)])
+        good &= _admits(targets[i, 2], coarse[(ref >> np.uint64(2 * NUMBER_BITS)) & np.uint64(NUMBER)])
+        if event.several and target < 0:
+            if good and _holds(refs, targets, i, shift, coarse, values.attrs, values.ranks, event.end):  # type: ignore[arg-type]
+                n = emit(~target, event.several, values.stamp, event.epoch, out, n)
+            continue
+        out[np.uint64(n)] = ~target
+        n += good & (target < 0)
+        listed[np.uint64(kept)] = target
+        kept += good & (target >= 0)
+    return kept, n  # type: ignore[return-value]
 
 
 @inlined

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from whimbrel.compiled.jit import helper, kernel
-from whimbrel.engine.access.shared.weights import Weights
+from whimbrel.engine.access.shared.plan import Plan, Weights
 from whimbrel.ranks.clauses.clauses import SET, Clauses
 
 PROBE_NS, CANDIDATE_NS = 30.0, 9.0
@@ -68,11 +68,12 @@ def bucket_factor(total: np.ndarray) -> np.ndarray:
     return factor
 
 
-def key_source(clauses: Clauses, weights: Weights, shares: np.ndarray) -> KeySource:
+def key_source(plan: Plan) -> KeySource:
     """What `key_items` reads."""
+    weights, items = plan.weights, plan.items
     factor = bucket_factor(weights.total)
     return KeySource(
-        clauses.start, clauses.attr, clauses.kind, clauses.low, clauses.high, shares, _members(clauses),
+        items.start, items.attr, items.kind, items.low, items.high, plan.shares, _members(plan.clauses),
         weights.present, factor, *_below(weights, factor), _widths(weights.total),
     )  # fmt: skip
 

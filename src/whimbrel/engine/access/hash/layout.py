@@ -3,7 +3,14 @@
 A key is base + the codes of its attributes in mixed radix; a code is a rank or, for a range, a bucket of ranks. Under a
 key stands a run of records (shared/records.py): groups of conjunctions with the residual items that the key does not
 prove. Where a key shape has conjunctions with several keys (IN, ranges), its records have all items, and under a key
-stands a run of references to records (references.py).
+stands a run of references to records.
+
+A *reference* has three attributes, by the numbers that they have in references, with a range of *coarse* ranks each,
+ranks that are shortened to 16 bits. An event outside one of them need not visit the record. Where the key and the
+ranges say all that the record does, and it has a single row that no other conjunction has, the reference *decides*: it
+names the row in place of the record. It lies in two arrays. `refs`, an int64 each, has the attributes and the first
+range, all that most events read; `targets`, three int32 each, has the place of the record, or the row, complemented,
+and the other two ranges.
 """
 
 from __future__ import annotations
@@ -12,17 +19,25 @@ from typing import NamedTuple
 
 import numpy as np
 
+from whimbrel.compiled.intrinsics import prefetch
 from whimbrel.compiled.jit import kernel
 from whimbrel.engine.access.hash.key_items import BUCKETS, bucket_factor, place_of
-from whimbrel.engine.access.hash.references import attribute_numbers, coarse_shifts, group_references
 from whimbrel.engine.access.hash.table import make_table
-from whimbrel.engine.access.shared.arrays import Arrays, Items, KeyArrays, items_of
-from whimbrel.engine.access.shared.groups import make_groups
-from whimbrel.engine.access.shared.records import record_sizes, write_records
-from whimbrel.engine.access.shared.weights import Weights
-from whimbrel.ranks.clauses.clauses import SET, Clauses
+from whimbrel.engine.access.shared.arrays import Arrays, Items
+from whimbrel.engine.access.shared.key import KeyArrays
+from whimbrel.engine.access.shared.packing import ATTR_MASK, KIND_SHIFT, SHARED_BIT
+from whimbrel.engine.access.shared.plan import Plan
+from whimbrel.engine.access.shared.records import SOON, Groups, make_groups, record_sizes, write_records
+from whimbrel.ranks.clauses.clauses import RANGE, SET
 from whimbrel.ranks.distinct import together
 
+COARSE_BITS = 16
+COARSE = (1 << COARSE_BITS) - 1
+"""The largest rank of a reference."""
+NUMBER_BITS = 10
+NUMBER = (1 << NUMBER_BITS) - 1
+"""The largest number of an attribute in a reference."""
+RANGES = 3
 REFERENCES = 1 << 31
 """The bit of a run's length that says that it is a run of references."""
 IS_PRESENT = 7
@@ -40,7 +55,7 @@ class HashArrays(NamedTuple):
     factor: np.ndarray  # int64[shapes, 3]: the factor of buckets, 0 where the code is the rank
     first: np.ndarray  # int32[A + 1]: the shapes that have an attribute as their first
     table: np.ndarray  # int64[lines, 8]: see table.py
-    refs: np.ndarray  # int64: see references.py
+    refs: np.ndarray  # int64: the references
     targets: np.ndarray  # int32[n, 3]
     shift: np.ndarray  # int32[A]: by how many bits references shorten the ranks of an attribute
     numbers: np.ndarray  # int32[A]: the number of an attribute in references
@@ -91,14 +106,14 @@ class _Codes(NamedTuple):
     factor: np.ndarray  # int64[A]
 
 
-def lay_out(
-    clauses: Clauses, weights: Weights, shares: np.ndarray, mine: np.ndarray, is_present: np.ndarray, keys: np.ndarray,
-    rows: np.ndarray,
-) -> dict[str, np.ndarray]:  # fmt: skip
-    """The arrays of these conjunctions, whose keys have these items, and their records as "hash_records"."""
+def lay_out(plan: Plan) -> dict[str, np.ndarray]:
+    """The arrays of the conjunctions with hash keys; their records go to those of the plan."""
+    mine, keys, weights, rows = plan.of("hash", "present"), plan.keys, plan.weights, plan.rows
+    attributes = len(plan.clauses.attributes)
+    is_present = plan.kind[mine] == plan.kinds.index("present")
     factor = bucket_factor(weights.total)
     while True:
-        shapes = _shapes(clauses, mine, is_present, keys, factor)
+        shapes = _shapes(plan.items, mine, is_present, keys, factor)
         sizes, radix = _radixes(shapes.parts, shapes.present, weights.total)
         if sizes.astype(np.float64).sum() < 2.0**62:
             break
@@ -109,23 +124,25 @@ def lay_out(
     refers[shapes.shape[shapes.entries > 1]] = True
     spread = refers[shapes.shape]
     first_key = np.empty(len(mine), np.int64)
-    _fill_first_keys(shapes, items_of(clauses), codes, first_key)
+    _fill_first_keys(shapes, plan.items, codes, first_key)
 
     items = shapes.items
-    direct = make_groups(clauses, mine[~spread], items[~spread], first_key[~spread], shares, factor, keep_key=False)
-    others = make_groups(clauses, mine[spread], items[spread], first_key[spread], shares, factor, keep_key=True)
+    direct = make_groups(plan, mine[~spread], items[~spread], first_key[~spread], factor, keep_key=False)
+    others = make_groups(plan, mine[spread], items[spread], first_key[spread], factor, keep_key=True)
     heads = np.flatnonzero(spread)[others.order[others.first[:-1]]]  # one conjunction of each group
-    key = _all_keys(clauses, heads, shapes, codes)
+    key = _all_keys(plan.items, heads, shapes, codes)
     first = np.concatenate([direct.first, len(direct.order) + others.first[1:]])
     item_start = np.concatenate([direct.item_start, direct.item_start[-1] + others.item_start[1:]])
     ends = np.cumsum(record_sizes(first, item_start))
     place = np.concatenate([np.zeros(1, np.int64), ends])
-    shift, numbers = coarse_shifts(weights.total), attribute_numbers(others, len(clauses.attributes))
-    refs, targets = group_references(
-        others, clauses, items[heads], rows[mine[spread][others.order]], place[direct.size : -1], shift, numbers
+    shift, numbers = coarse_shifts(weights.total), _attribute_numbers(others, attributes)
+    refs, targets = _references(
+        others, plan.items, items[heads], rows[mine[spread][others.order]], place[direct.size : -1], shift, numbers
     )
     order, _ = together(key)
     own = np.repeat(np.arange(others.size), shapes.entries[heads])[order]
+    ordered = np.concatenate([mine[~spread][direct.order], mine[spread][others.order]])
+    plan.records.append(write_records(first, item_start, np.concatenate([direct.items, others.items]), rows[ordered]))
     attrs = np.where(shapes.parts >= 0, shapes.parts >> 1, -1).astype(np.int32)
     by_first = np.argsort(attrs[:, 0], kind="stable").astype(np.int32)
     return {
@@ -134,31 +151,23 @@ def lay_out(
         "hash_base": codes.base[:-1][by_first],
         "hash_radix": radix[by_first],
         "hash_factor": np.where(bucketed, factor[np.maximum(attrs, 0)], 0)[by_first],
-        "hash_first": np.searchsorted(attrs[by_first, 0], np.arange(len(clauses.attributes) + 1)).astype(np.int32),
+        "hash_first": np.searchsorted(attrs[by_first, 0], np.arange(attributes + 1)).astype(np.int32),
         "hash_table": _table(direct.key, place[: direct.size], key[order]),
         "hash_refs": refs[own],
         "hash_targets": targets[own],
         "hash_shift": shift,
         "hash_numbers": numbers,
-        "hash_records": write_records(
-            first,
-            item_start,
-            np.concatenate([direct.items, others.items]),
-            rows[np.concatenate([mine[~spread][direct.order], mine[spread][others.order]])],
-        ),
     }
 
 
-def _shapes(
-    clauses: Clauses, mine: np.ndarray, is_present: np.ndarray, keys: np.ndarray, factor: np.ndarray
-) -> _Shapes:
+def _shapes(source: Items, mine: np.ndarray, is_present: np.ndarray, keys: np.ndarray, factor: np.ndarray) -> _Shapes:
     """The key shapes of these conjunctions, sorted by their codes."""
     made = _Shapes(
         np.empty((len(mine), 3), np.int64), is_present, np.empty(len(mine), np.int32),
         np.full((len(mine), 3), -1, np.int64), np.ones(len(mine), np.int64),
     )  # fmt: skip
     codes = np.empty(len(mine), np.int64)
-    count = _fill_shapes(mine, keys, items_of(clauses), factor, made, codes)
+    count = _fill_shapes(mine, keys, source, factor, made, codes)
     codes = codes[:count]
     order = np.argsort(codes)
     number = np.empty(len(codes), np.int32)
@@ -245,12 +254,12 @@ def _fill_first_keys(shapes: _Shapes, source: Items, codes: _Codes, key: np.ndar
             key[c] += code * radix[shape[c], i]
 
 
-def _all_keys(clauses: Clauses, heads: np.ndarray, shapes: _Shapes, codes: _Codes) -> np.ndarray:
+def _all_keys(source: Items, heads: np.ndarray, shapes: _Shapes, codes: _Codes) -> np.ndarray:
     """All keys of each group, given by one conjunction of it."""
     entries = shapes.entries[heads]
     ends = np.cumsum(entries)
     key = np.empty(int(ends[-1]) if len(ends) else 0, np.int64)
-    _fill_keys(np.argsort(heads), ends - entries, heads, shapes, items_of(clauses), codes, key)
+    _fill_keys(np.argsort(heads), ends - entries, heads, shapes, source, codes, key)
     return key
 
 
@@ -288,6 +297,83 @@ def _fill_keys(
                     code = codes[0] + x if sets[0] < 0 else np.int64(set_low[sets[0] + x])
                     key[at] = both + code * radix[own, 0]
                     at += 1
+
+
+def coarse_shifts(total: np.ndarray) -> np.ndarray:
+    """Per attribute by how many bits a rank is shortened to fit into the 16 bits that it has in a reference."""
+    shift: np.ndarray = np.maximum(0, np.ceil(np.log2(np.maximum(1, total))).astype(np.int32) - COARSE_BITS)
+    return shift
+
+
+def _attribute_numbers(groups: Groups, attributes: int) -> np.ndarray:
+    """The number of each attribute in references, from 1 on; beyond NUMBER, the least used share NUMBER + 1."""
+    used = np.bincount(groups.items[:, 0] & ATTR_MASK, minlength=attributes)
+    order = np.argsort(-used, kind="stable") if attributes > NUMBER else np.arange(attributes)
+    numbers = np.full(attributes, NUMBER + 1, np.int32)
+    numbers[order[:NUMBER]] = np.arange(1, min(attributes, NUMBER) + 1)
+    return numbers
+
+
+def _references(
+    groups: Groups, source: Items, keys: np.ndarray, rows: np.ndarray, place: np.ndarray, shift: np.ndarray,
+    numbers: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """`refs` and `targets` of groups, given the items of their keys, the rows of their conjunctions, their places."""
+    refs, targets = np.empty(groups.size, np.int64), np.empty((groups.size, RANGES), np.int32)
+    _fill_references(
+        groups.first, groups.item_start, groups.items, keys, source, rows, place, shift, numbers, refs,
+        targets,
+    )  # fmt: skip
+    return refs, targets
+
+
+@kernel
+def _fill_references(
+    first: np.ndarray, item_start: np.ndarray, items: np.ndarray, keys: np.ndarray, source: Items, rows: np.ndarray,
+    place: np.ndarray, shift: np.ndarray, numbers: np.ndarray, refs: np.ndarray, targets: np.ndarray,
+) -> None:  # fmt: skip
+    _, attr, kinds, lows, highs, set_start, set_low, set_high = source
+    spans = np.empty(RANGES, np.int64)
+    proven = np.empty((keys.shape[1], 3), np.int32)
+    for g in range(refs.size):
+        if g + SOON < refs.size and keys[g + SOON, 0] >= 0:
+            soon = keys[g + SOON, 0]
+            prefetch(attr, soon)  # type: ignore[call-arg]
+            prefetch(kinds, soon)
+            prefetch(lows, soon)
+            prefetch(highs, soon)
+        count = 0  # of the items that the key proves: equalities, and an IN that is filed by its members
+        for i in range(keys.shape[1]):
+            k = keys[g, i]
+            if k >= 0 and (kinds[k] == SET or lows[k] == highs[k]):
+                proven[count, 0] = attr[k] | (np.int32(kinds[k]) << KIND_SHIFT)
+                proven[count, 1], proven[count, 2] = lows[k], highs[k]
+                count += 1
+        used = np.int64(0)
+        spans[:] = np.int64(COARSE) << COARSE_BITS  # from 0 on, and as wide as can be
+        n = 0
+        decides = first[g + 1] - first[g] == 1 and rows[first[g]] & SHARED_BIT == 0
+        for k in range(item_start[g], item_start[g + 1]):
+            packed, low, high = items[k, 0], items[k, 1], items[k, 2]
+            is_proven = False
+            for i in range(count):
+                is_proven |= packed == proven[i, 0] and low == proven[i, 1] and high == proven[i, 2]
+            if is_proven:
+                continue
+            kind, a = packed >> KIND_SHIFT, packed & ATTR_MASK
+            if n == RANGES or kind > SET or numbers[a] > NUMBER:
+                decides = False
+                continue
+            if kind == SET:
+                low, high = set_low[set_start[low]], set_high[set_start[low + 1] - 1]
+            start, end = low >> shift[a], high >> shift[a]
+            decides &= kind == RANGE and start << shift[a] == low and ((end + 1) << shift[a]) - 1 == high
+            used |= np.int64(numbers[a]) << (NUMBER_BITS * n)
+            spans[n] = start | (np.int64(end - start) << COARSE_BITS)
+            n += 1
+        refs[g] = used | (spans[0] << 32)
+        targets[g, 0] = ~rows[first[g]] if decides else place[g]
+        targets[g, 1], targets[g, 2] = spans[1], spans[2]
 
 
 def _table(direct: np.ndarray, place: np.ndarray, references: np.ndarray) -> np.ndarray:

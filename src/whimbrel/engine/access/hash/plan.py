@@ -1,8 +1,11 @@
 """Which conjunctions get a hash key, and which one: the items that an event must hit to reach the conjunction.
 
 A key has one, two or three items (key_items.py), or it is the presence of an attribute that few events have. A
-conjunction with an IN or a range in its key is filed under several keys. Only key shapes that pay are used
-(key_shapes.py).
+conjunction with an IN or a range in its key is filed under several keys.
+
+An event probes every key shape whose attributes it has, so a shape must save more candidates than its probe costs. That
+is weighed on a sample of the conjunctions: the shapes that pay least are dropped first, half of them at a time, as
+their conjunctions turn to other shapes. The conjunctions of a shape are a group of the plan.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import numpy as np
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.engine.access.hash.key_items import (
     CANDIDATE_NS,
+    ITEMS,
     KEY_BITS,
     PROBE_NS,
     KeySource,
@@ -23,103 +27,176 @@ from whimbrel.engine.access.hash.key_items import (
     key_source,
     no_items,
     place_of,
+    probes_of,
     shape_code,
     shape_table,
 )
-from whimbrel.engine.access.hash.key_shapes import paying_shapes, sample_options
-from whimbrel.engine.access.shared.arrays import Items, items_of
-from whimbrel.engine.access.shared.weights import Weights
-from whimbrel.ranks.clauses.clauses import SET, Clauses
+from whimbrel.engine.access.shared.arrays import Items
+from whimbrel.engine.access.shared.plan import UNKEYED_NS, Plan
+from whimbrel.ranks.clauses.clauses import SET
 
 SAMPLE = 40_000
 """Conjunctions on which key shapes are weighed."""
 PRESENT_BELOW = 0.01
 """Share of events that may have an attribute for its presence to be a key."""
+_OPTIONS = ITEMS + ITEMS * (ITEMS - 1) // 2 + 4
+_ROUNDS = 24
 
 
-class HashPlan(NamedTuple):
-    """The key shape of every conjunction, 0 where it has no hash key, and what the probe of each costs an event."""
-
-    shape: np.ndarray  # int32[m]
-    price: np.ndarray
-
-    def prices(self, those: np.ndarray) -> float:
-        """What the probes of the shapes of some conjunctions cost."""
-        return float(self.price[np.bincount(self.shape[those], minlength=len(self.price)) > 0].sum())
-
-    def unpaid(self, own: np.ndarray, cost: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
-        """The conjunctions of `own` whose key shape costs more than it saves.
-
-        `cost` says what each conjunction costs with its hash key, `otherwise` what it costs with another key.
-        """
-        shape = self.shape[own]
-        saved = np.bincount(shape, otherwise[own] - cost[own], len(self.price))
-        unpaid: np.ndarray = own[(saved < self.price)[shape]]
-        return unpaid
+def claim(plan: Plan) -> None:
+    """File conjunctions that ask for a value of a rare attribute by its presence; a hash key may cost less."""
+    is_present = np.zeros(len(plan.kind), np.bool_)
+    _find_rare(np.flatnonzero(plan.open), plan.items, plan.weights.present, plan.keys, plan.cost, is_present)
+    plan.take("present", is_present)
 
 
-def plan_present(
-    clauses: Clauses, weights: Weights, mine: np.ndarray, keys: np.ndarray, cost: np.ndarray
-) -> np.ndarray:
-    """Mark the conjunctions of `mine` that ask for a value of a rare attribute.
-
-    The item goes to `keys`, and what its presence as a key costs an event to `cost`.
-    """
-    is_present = np.zeros(len(clauses.start) - 1, np.bool_)
-    _find_rare(mine, items_of(clauses), weights.present, keys, cost, is_present)
-    return is_present
-
-
-def plan_hash(
-    clauses: Clauses, weights: Weights, shares: np.ndarray, mine: np.ndarray, keys: np.ndarray, cost: np.ndarray
-) -> HashPlan:
-    """Find the hash key of every conjunction of `mine` that has one which costs less than `cost` says.
-
-    The items of the key go to `keys`, and what it costs an event to `cost`.
-    """
-    source = key_source(clauses, weights, shares)
-    equals = count_equals(clauses, mine)
+def bid(plan: Plan) -> None:
+    """Find the hash key of every conjunction that has one which costs less than the key that it has."""
+    mine = np.flatnonzero(plan.open)
+    source = key_source(plan)
+    equals = plan.count_equals(mine)
     step = max(1, len(mine) // SAMPLE)
-    options = sample_options(mine[::step].copy(), equals[::step].copy(), source)
-    pays = paying_shapes(options, float(step))
+    options = _sample_options(mine[::step].copy(), equals[::step].copy(), source)
+    pays = _paying_shapes(options, float(step))
     known, price = options.known, options.price
     singles = known <= 1 << 21  # an attribute alone may be a key if nothing is known of it
-    refused = np.zeros(2 * len(weights.present) + 1, np.bool_)
+    refused = np.zeros(2 * len(plan.weights.present) + 1, np.bool_)
     refused[known[singles & ~pays]] = True
     known, price = known[~singles & pays], price[~singles & pays]
-    alone = np.repeat(weights.present * PROBE_NS, 2)  # by rank and by bucket
-    shape = np.zeros(len(clauses.start) - 1, np.int32)
-    _assign(mine, equals, source, shape_table(known), known, refused, keys, cost, shape)
-    return HashPlan(shape, np.concatenate([np.zeros(1), alone, price]))
+    alone = np.repeat(plan.weights.present * PROBE_NS, 2)  # by rank and by bucket
+    shape = np.zeros(len(plan.kind), np.int32)
+    _assign(mine, equals, source, shape_table(known), known, refused, plan.keys, plan.cost, shape)
+    plan.take("hash", shape > 0)
+    plan.group, plan.price = shape, np.concatenate([np.zeros(1), alone, price])
 
 
-def count_equals(clauses: Clauses, mine: np.ndarray) -> np.ndarray:
-    """About how many of these conjunctions have the same items as each: under one key they are checked once."""
-    equals = np.empty(len(mine), np.float32)
-    _count_equals(mine, items_of(clauses), equals)
-    return equals
+class _Options(NamedTuple):
+    """The keys that sampled conjunctions may have, and the shapes of these keys."""
+
+    counts: np.ndarray  # int64[m]: how many options each conjunction has
+    shape: np.ndarray  # int32[o]: the shape of each option; those of a conjunction come by cost
+    cost: np.ndarray  # float64[o]: what it costs an event
+    known: np.ndarray  # int64[s]: the code of each shape
+    price: np.ndarray  # float64[s]: what its probe costs an event
+    saved: np.ndarray  # float64[s]: what it would save if there were no other
+
+
+def _sample_options(mine: np.ndarray, equals: np.ndarray, source: KeySource) -> _Options:
+    """The options of these conjunctions, each of which stands for so many equal ones."""
+    items = np.minimum(source.start[mine + 1] - source.start[mine], ITEMS)
+    most = int((items * (items + 1) // 2 + (items == 3) + 4 * (items > 3)).sum())
+    made = _Options(
+        np.empty(len(mine), np.int64), np.empty(most, np.int32), np.empty(most), np.empty(most, np.int64),
+        np.empty(most), np.empty(most),
+    )  # fmt: skip
+    found, shapes = _all_options(mine, equals, source, made)
+    order = np.argsort(made.known[:shapes])
+    rank = np.empty(shapes, np.int32)
+    rank[order] = np.arange(shapes)
+    return _Options(
+        made.counts, rank[made.shape[:found]], made.cost[:found], made.known[order], made.price[order],
+        made.saved[order],
+    )  # fmt: skip
 
 
 @kernel
-def _count_equals(mine: np.ndarray, items: Items, out: np.ndarray) -> None:
-    start, attr, kind, low, high, _, _, _ = items
-    size = 16
-    while size < 4 * mine.size:
-        size *= 2
-    counts = np.zeros(size, np.uint16)
-    places = np.empty(mine.size, np.int32)
+def _all_options(mine: np.ndarray, equals: np.ndarray, source: KeySource, made: _Options) -> tuple[int, int]:
+    """Write the options of all conjunctions, and number shapes as they come. Return how many there are of both."""
+    counts, shapes, costs, known, price, saved = made
+    found = no_items()
+    item, share, entries, part, bits = found
+    present, attr = source.present, source.attr
+    codes, cost, probe = np.empty(_OPTIONS, np.int64), np.empty(_OPTIONS), np.empty(_OPTIONS)
+    table = np.zeros(1 << 12, np.int32)
+    at = count = 0
     for i in range(mine.size):
-        total = np.uint64(0)
-        for k in range(start[mine[i]], start[mine[i] + 1]):  # in any order
-            h = np.uint64(attr[k]) * np.uint64(4) + np.uint64(kind[k])
-            for part in (np.uint64(low[k]), np.uint64(high[k])):
-                h = (h ^ part) * np.uint64(0x9E3779B97F4A7C15)
-                h ^= h >> np.uint64(29)
-            total += h
-        places[i] = np.int64(total & np.uint64(size - 1))
-        counts[places[i]] += counts[places[i]] < 65_535
-    for i in range(mine.size):
-        out[i] = counts[places[i]]
+        n = key_items(mine[i], source, found)
+        candidate = CANDIDATE_NS / equals[i]
+        o = 0
+        for x in range(n):
+            there = present[attr[item[x]]]
+            codes[o], probe[o] = part[x], there
+            cost[o] = share[x] * candidate + entry_price(entries[x])
+            o += 1
+            for y in range(x):
+                pair, width = entries[x] * entries[y], bits[x] + bits[y]
+                probes = probes_of(part[x], part[y], 0)
+                if probes == 0.0 or are_too_many(entries[x], entries[y]) or width > KEY_BITS:
+                    continue
+                hit, chance = share[x] * share[y], there * present[attr[item[y]]]
+                codes[o], probe[o] = shape_code(part[x], part[y], 0), chance * probes
+                cost[o] = hit * candidate + entry_price(pair)
+                o += 1
+                for z in range(y):  # three only of the four most selective
+                    if x >= 4 or are_too_many(pair, entries[z]) or width + bits[z] > KEY_BITS:
+                        break
+                    probes = probes_of(part[x], part[y], part[z])
+                    if probes == 0.0:
+                        continue
+                    codes[o] = shape_code(part[x], part[y], part[z])
+                    probe[o] = chance * present[attr[item[z]]] * probes
+                    cost[o] = hit * share[z] * candidate + entry_price(pair * entries[z])
+                    o += 1
+        counts[i] = o
+        for option in range(o):
+            place = place_of(table, known, codes[option])
+            if table[place] == 0:
+                known[count], price[count], saved[count] = codes[option], probe[option] * PROBE_NS, 0.0
+                count += 1
+                table[place] = count
+            j = at + option
+            while j > at and costs[j - 1] > cost[option]:
+                shapes[j], costs[j] = shapes[j - 1], costs[j - 1]
+                j -= 1
+            shapes[j], costs[j] = table[place] - 1, cost[option]
+            saved[table[place] - 1] += max(0.0, UNKEYED_NS - cost[option])
+        at += o
+        if 3 * count > table.size:
+            table = np.zeros(4 * table.size, np.int32)
+            for number in range(count):
+                table[place_of(table, known, known[number])] = number + 1
+    return at, count
+
+
+def _paying_shapes(options: _Options, scale: float) -> np.ndarray:
+    """Mark the shapes that save more than their probes cost; a sampled conjunction stands for `scale` ones."""
+    price, saved = options.price, options.saved
+    kept = np.ones(len(price), np.bool_)
+    alone = saved / max(1e-9, float(saved.max(initial=0)))
+    last = np.cumsum(options.counts)
+    first = last - options.counts
+    for turn in range(_ROUNDS):
+        gain = np.zeros(len(price))
+        _add_gains(first, last, options.shape, options.cost, kept, scale, gain)
+        weak = np.flatnonzero(kept & (gain < price))
+        if not len(weak):
+            break
+        worth = gain[weak] / price[weak] + 1e-3 * alone[weak] - (price[weak] > PROBE_NS)  # first those of many probes
+        drop = np.argsort(worth, kind="stable")
+        kept[weak[drop[: len(weak) if turn == _ROUNDS - 1 else (len(weak) + 1) // 2]]] = False
+    return kept
+
+
+@kernel
+def _add_gains(
+    first: np.ndarray, last: np.ndarray, shape: np.ndarray, cost: np.ndarray, pays: np.ndarray, scale: float,
+    gain: np.ndarray,
+) -> None:  # fmt: skip
+    """Add to `gain` what each shape saves its conjunctions, compared with their second best option.
+
+    `first` moves on to the best option of each conjunction: dropped shapes never come back.
+    """
+    for i in range(first.size):
+        at, end = first[i], last[i]
+        while at < end and not pays[shape[at]]:
+            at += 1
+        first[i] = at
+        if at == end or cost[at] >= UNKEYED_NS:
+            continue
+        best, chosen = cost[at], shape[at]
+        while at < end and (shape[at] == chosen or not pays[shape[at]]):
+            at += 1
+        gain[chosen] += (min(UNKEYED_NS, cost[at] if at < end else UNKEYED_NS) - best) * scale
 
 
 @kernel

@@ -1,20 +1,13 @@
-"""The arrays that kernels share, how a key declares its own, and what it gives when they are read back.
-
-A key declares a named tuple of arrays with `KeyArrays`: the name under which a segment stores each array, its dtype and
-its number of dimensions. Kernels get the tuples by address (`compiled/views.py`).
-"""
+"""The named tuples of arrays that the kernels of all keys share. Kernels get them by address (`compiled/views.py`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.views import TupleOfArrays, read_only, tuple_of_arrays
-from whimbrel.ranks.clauses.clauses import Clauses
+from whimbrel.compiled.views import tuple_of_arrays
 
 Arrays = Mapping[str, np.ndarray]
 """The arrays of a segment by the names under which they are stored."""
@@ -31,11 +24,6 @@ class Items(NamedTuple):
     set_start: np.ndarray
     set_low: np.ndarray
     set_high: np.ndarray
-
-
-def items_of(clauses: Clauses) -> Items:
-    """The items of all conjunctions."""
-    return Items(*(getattr(clauses, name) for name in Items._fields))
 
 
 class SharedArrays(NamedTuple):
@@ -75,7 +63,7 @@ class Scratch(NamedTuple):
     """What one thread writes while it matches; reused from block to block."""
 
     value: np.ndarray  # int32[A]: see `EventValues`; all -1 between events
-    coarse: np.ndarray  # int32[A + 1]: values as references have them, by number (hash/references.py); the first is 0
+    coarse: np.ndarray  # int32[A + 1]: values as references have them, by number (hash/layout.py); the first is 0
     codes: np.ndarray  # int32[2 A + 1]: 0, then the rank and the bucket of each attribute, -1 missing, -2 several
     present: np.ndarray  # int32[A]: the attributes that the event has
     stamp: np.ndarray  # uint32[rows]: the last event that reported a row
@@ -99,40 +87,6 @@ class Task(NamedTuple):
     out: np.ndarray  # int32[m]: rows
 
 
-def _nothing(arrays: Arrays) -> dict[str, np.ndarray]:
-    return {}
-
-
-@dataclass(frozen=True)
-class KeyArrays:
-    """The arrays of one key: as kernels see them, and as a segment stores them."""
-
-    name: type
-    prefix: str  # of the stored names
-    types: dict[str, tuple[str, int]] = field(default_factory=dict)  # dtype and dimensions where not int32 and one
-    stored: dict[str, str] = field(default_factory=dict)  # the stored name without prefix, where it is another
-    derive: Callable[[Arrays], dict[str, np.ndarray]] = _nothing  # the arrays that are made when a segment is opened
-
-    @cached_property
-    def kind(self) -> TupleOfArrays:
-        """The tuple as kernels know it."""
-        return tuple_of_arrays(self.name, False, self.types)
-
-    @cached_property
-    def fields(self) -> dict[str, str]:
-        """The stored name of each field."""
-        names: tuple[str, ...] = self.name._fields  # type: ignore[attr-defined]
-        return {name: self.prefix + self.stored.get(name, name) for name in names}
-
-    def of(self, arrays: Arrays) -> tuple[np.ndarray, ...]:
-        """The tuple of a segment, from its stored arrays."""
-        derived = self.derive(arrays)
-        found = (derived[name] if name in derived else arrays[stored] for name, stored in self.fields.items())
-        made: tuple[np.ndarray, ...] = self.name(*map(read_only, found))
-        return made
-
-
-SHARED = KeyArrays(SharedArrays, "", stored={"records": "hash_records"})
 SCRATCH = tuple_of_arrays(
     Scratch,
     True,
@@ -146,27 +100,3 @@ SCRATCH = tuple_of_arrays(
     },
 )
 TASK = tuple_of_arrays(Task, True, {"offsets": ("int64", 1), "ends": ("int64", 1)})
-
-
-RankRange = tuple[int, int, int]
-"""An attribute, and the first and last of its ranks with which an event reaches a conjunction."""
-
-
-class Packed(NamedTuple):
-    """Conjunctions in the ranks of their segment."""
-
-    row: np.ndarray  # int32[m]: the row of each conjunction, with its flags
-    counts: np.ndarray  # int64[m]: how many items it has
-    attr: np.ndarray  # int32[k]: the attribute of each item, with its kind
-    low: np.ndarray  # int32[k]: its first rank, or the number of its set
-    high: np.ndarray  # int32[k]: its last rank, or the mask of its set
-
-
-class Explained(NamedTuple):
-    """How one conjunction is filed."""
-
-    key: str  # the name of the key: hash, present, sorted, bitmap, signature
-    attrs: list[int]  # the attributes of the key
-    facts: dict[str, object]  # what else `plan` says of it
-    ranges: list[list[RankRange]]  # an event reaches it that has a rank in each range of one of these lists
-    candidate_ns: float  # what it costs an event that reaches it

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from whimbrel.compiled.jit import helper, inlined
-from whimbrel.engine.access.shared.arrays import EventState, EventValues, Scratch
+from whimbrel.engine.access.shared.arrays import EventState, EventValues, Scratch, SharedArrays
+from whimbrel.engine.access.shared.packing import SHARED_BIT, emit
 from whimbrel.engine.access.shared.records import visit
-from whimbrel.engine.access.shared.rows import SHARED_BIT, emit
 from whimbrel.engine.access.signature.layout import SignatureArrays
 
 _ONE, _NONE = np.uint64(1), np.uint64(0)
@@ -15,7 +15,7 @@ _ONE, _NONE = np.uint64(1), np.uint64(0)
 
 @inlined
 def match_signatures(
-    keys: SignatureArrays, records: np.ndarray, values: EventValues, event: EventState, scratch: Scratch,
+    keys: SignatureArrays, shared: SharedArrays, values: EventValues, event: EventState, scratch: Scratch,
     out: np.ndarray, n: int,
 ) -> int:  # fmt: skip
     """Append the rows whose signatures the event does not kill; the new length, or -1 without room."""
@@ -44,7 +44,7 @@ def match_signatures(
         counts[0] += last - i
         while i < last:
             if kept == alive.size:
-                n = _emit_all(row, record, records, alive, kept, values, event, out, n)
+                n = _emit_all(row, record, shared.records, alive, kept, values, event, out, n)
                 kept = np.int64(0)  # type: ignore[assignment]
                 if n < 0:
                     return -1
@@ -54,7 +54,7 @@ def match_signatures(
                 alive[np.uint64(kept)] = j
                 kept += ((dead[u, 0] & e0) | (dead[u, 1] & e1)) == _NONE
             i = stop
-    return _emit_all(row, record, records, alive, kept, values, event, out, n)
+    return _emit_all(row, record, shared.records, alive, kept, values, event, out, n)
 
 
 @helper

@@ -12,20 +12,21 @@ from typing import NamedTuple
 import numpy as np
 
 from whimbrel.compiled.jit import kernel
-from whimbrel.engine.access.shared.arrays import Arrays, Explained, Items, KeyArrays, Packed, RankRange, items_of
-from whimbrel.engine.access.shared.groups import make_groups
+from whimbrel.engine.access.shared.arrays import Arrays, Items
+from whimbrel.engine.access.shared.key import Explained, KeyArrays, Packed, RankRange
+from whimbrel.engine.access.shared.plan import Plan
 from whimbrel.engine.access.shared.records import (
     HEAD,
     items_at,
+    make_groups,
     record_sizes,
     record_starts,
     records_with,
     split_records,
     write_records,
 )
-from whimbrel.engine.access.signature.classes import BITS, CLASSES, RankClasses, admitted
-from whimbrel.engine.access.signature.plan import TEST_NS, SignaturePlan
-from whimbrel.ranks.clauses.clauses import SET, Clauses
+from whimbrel.engine.access.signature.plan import BITS, CLASSES, TEST_NS, RankClasses, SignaturePlan, admitted
+from whimbrel.ranks.clauses.clauses import SET
 
 CHECK_BIT = -(1 << 31)
 """The sign of a row: bits do not say all about the conjunction."""
@@ -53,46 +54,44 @@ SIGNATURE = KeyArrays(
 )
 
 
-def lay_out(
-    clauses: Clauses, plan: SignaturePlan | None, shares: np.ndarray, mine: np.ndarray, rows: np.ndarray, start: int
-) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """The arrays of these conjunctions, and their records, which will begin at `start`."""
-    if plan is None or not len(mine):
+def lay_out(plan: Plan) -> dict[str, np.ndarray]:
+    """The arrays of the conjunctions with signatures; their records follow those that there are."""
+    clauses, mine, rows = plan.clauses, plan.of("signature"), plan.rows
+    noted = plan.notes.get("signature")
+    if not isinstance(noted, SignaturePlan) or not len(mine):
         none = np.empty(0, np.int32)
         first = np.full((len(clauses.attributes), 2), -1, np.int32)
         bits = np.zeros((1, 2), np.uint64)
-        return _stored(
+        return SIGNATURE.stored_arrays(
             SignatureArrays(first, none, bits, none, none, np.zeros(2, np.int32), bits[:0], none, none)
-        ), none
-    counts = plan.classes.sizes()
-    radix = np.ones(len(plan.key), np.int64)
+        )
+    classes, key = noted.classes, noted.key
+    counts = classes.sizes()
+    radix = np.ones(len(key), np.int64)
     for at in range(1, len(radix)):
-        radix[at] = radix[at - 1] * counts[plan.key[at - 1]]
-    keys = int(radix[-1] * counts[plan.key[-1]]) if len(radix) else 1
+        radix[at] = radix[at - 1] * counts[key[at - 1]]
+    keys = int(radix[-1] * counts[key[-1]]) if len(radix) else 1
     dead = np.zeros((len(mine), 2), np.uint64)
     code = np.zeros(len(mine), np.int64)
     checked = np.zeros(len(mine), np.bool_)
     in_key = np.zeros(len(clauses.attributes), np.int64)
-    in_key[plan.key] = radix
-    _fill(mine, items_of(clauses), plan.classes, counts, in_key, dead, code, checked)
+    in_key[key] = radix
+    _fill(mine, plan.items, classes, counts, in_key, dead, code, checked)
     order = np.argsort(code, kind="stable")
     alone = np.arange(len(mine))
     no_key = np.full((len(mine), 3), -1, np.int64)
-    groups = make_groups(clauses, mine[order], no_key, alone, shares, in_key, keep_key=True)
+    groups = make_groups(plan, mine[order], no_key, alone, in_key, keep_key=True)
+    start = sum(map(len, plan.records))
     ends = start + np.cumsum(record_sizes(groups.first, groups.item_start))
-    records = write_records(groups.first, groups.item_start, groups.items, rows[mine[order]])
+    plan.records.append(write_records(groups.first, groups.item_start, groups.items, rows[mine[order]]))
     packed = rows[mine[order]] | np.where(checked[order], np.int32(CHECK_BIT), np.int32(0))
     runs = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(code, minlength=keys))])
-    first, table = plan.classes
+    first, table = classes
     arrays = SignatureArrays(
-        first, table, _class_bits(int(counts.sum()), first[first[:, 0] >= 0, 1]), plan.key, radix.astype(np.int32),
+        first, table, _class_bits(int(counts.sum()), first[first[:, 0] >= 0, 1]), key, radix.astype(np.int32),
         runs.astype(np.int32), dead[order], packed, np.concatenate([np.array([start]), ends])[:-1].astype(np.int32),
     )  # fmt: skip
-    return _stored(arrays), records
-
-
-def _stored(arrays: SignatureArrays) -> dict[str, np.ndarray]:
-    return dict(zip(SIGNATURE.fields.values(), arrays, strict=True))
+    return SIGNATURE.stored_arrays(arrays)
 
 
 def _class_bits(count: int, zeros: np.ndarray) -> np.ndarray:

@@ -1,9 +1,10 @@
 """Which conjunctions get a signature, and what it costs: conjunctions over attributes of few values as 128 bits each.
 
-The ranks of an attribute fall into *classes*: ranks that no conjunction tells apart (classes.py). An event sets the bit
-of its class for every attribute; a conjunction has the bits that are its death. So that an event sees few conjunctions,
-they are sorted by their classes of a few attributes, the *key*, which a conjunction may leave open: with k of them an
-event looks at 2 ** k runs, found in a table without hashing.
+The ranks of an attribute fall into *classes*: ranks that no conjunction tells apart are one class, which has one bit.
+Class 0 of an attribute is what no conjunction asks for; an event that lacks the attribute is in it too. An event sets
+the bit of its class for every attribute; a conjunction has the bits that are its death. So that an event sees few
+conjunctions, they are sorted by their classes of a few attributes, the *key*, which a conjunction may leave open: with
+k of them an event looks at 2 ** k runs, found in a table without hashing.
 """
 
 from __future__ import annotations
@@ -12,12 +13,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.jit import kernel
-from whimbrel.engine.access.shared.arrays import Items, items_of
-from whimbrel.engine.access.shared.weights import Weights, match_shares
-from whimbrel.engine.access.signature.classes import CLASSES, RankClasses, admitted, find_classes
-from whimbrel.ranks.clauses.clauses import SET, Clauses
+from whimbrel.compiled.jit import helper, kernel
+from whimbrel.engine.access.shared.arrays import Items
+from whimbrel.engine.access.shared.plan import NO_KEY, Plan, match_shares
+from whimbrel.ranks.clauses.clauses import RANGE, SET
 
+BITS = 128
+"""Bits of a signature: classes of all attributes, at most."""
+RANKS = 1_024
+"""Ranks that an attribute may have for its classes to be looked for."""
+CLASSES = 33
+"""Classes that an attribute may have to get bits."""
+CLASS_SAMPLE = 4_096
+"""Conjunctions that tell which attributes have too many classes."""
 KEYS = 1 << 20
 """Entries of the table of runs, at most."""
 KEY_ATTRIBUTES = 10
@@ -25,6 +33,25 @@ SAMPLE = 40_000
 """Conjunctions on which the key is chosen."""
 TEST_NS, RUN_NS, CLASS_NS, MATCH_NS, VISIT_NS = 0.6, 8.0, 2.5, 3.0, 15.0
 """What a signature, a run, an attribute with bits, a match and a visited record cost an event, measured."""
+ALL_SIGNATURES, EQUALS = 5_000, 1.5
+"""Signatures are tried before keys from this number of conjunctions on, if at most so many are equal on average."""
+SIGNATURES_ABOVE_NS = 400.0
+"""What an event must cost for signatures to be considered."""
+
+
+class RankClasses(NamedTuple):
+    """The classes of attributes that have bits."""
+
+    first: np.ndarray  # int32[A, 2]: where the ranks of an attribute begin in `table`, or -1, and its class 0
+    table: np.ndarray  # int32: the class of each rank, counted through all attributes
+
+    def sizes(self) -> np.ndarray:
+        """How many classes each attribute has."""
+        owners = np.flatnonzero(self.first[:, 0] >= 0)
+        owners = owners[np.argsort(self.first[owners, 1], kind="stable")]
+        sizes = np.zeros(len(self.first), np.int64)
+        sizes[owners] = np.diff(np.append(self.first[owners, 1], int(self.table.max(initial=-1)) + 1))
+        return sizes
 
 
 class SignaturePlan(NamedTuple):
@@ -37,36 +64,78 @@ class SignaturePlan(NamedTuple):
     decides: bool  # no conjunction must be visited
 
 
-def plan_signatures(clauses: Clauses, weights: Weights, shares: np.ndarray, mine: np.ndarray) -> SignaturePlan | None:
+def claim(plan: Plan) -> None:
+    """Take all, where signatures decide all and hardly any conjunctions are equal: then no key is worth looking for."""
+    mine = np.flatnonzero(plan.open)
+    if len(mine) < ALL_SIGNATURES or (plan.kind[mine] != NO_KEY).any():
+        return
+    if plan.weights.total[plan.used_attributes(mine)[0]].max() > RANKS or plan.count_equals(mine).mean() > EQUALS:
+        return
+    found = _signatures(plan, mine)
+    if found is not None and found.decides:
+        _take(plan, mine, found)
+        plan.open[mine] = False
+
+
+def bid(plan: Plan) -> None:
+    """Take conjunctions that have keys in groups, and those that no other key wants, where that costs less."""
+    mine = np.flatnonzero(plan.open)
+    grouped = plan.group > 0
+    spent = np.where(grouped | plan.rest, plan.cost, 0.0)
+    if plan.prices(grouped) + float(spent.sum()) + plan.load < SIGNATURES_ABOVE_NS:
+        return
+    found = _signatures(plan, mine)
+    if found is None:
+        return
+    as_signature = np.full(len(plan.kind), np.inf)
+    as_signature[mine] = found.cost
+    from_groups = np.zeros(len(plan.kind), bool)
+    from_groups[plan.unpaid(as_signature)] = True
+    saved = spent - as_signature
+    gain = float(saved[from_groups].sum()) + plan.prices(from_groups) - found.overhead
+    from_rest = plan.rest & (saved > 0)
+    if saved[plan.rest].sum() + plan.load > saved[from_rest].sum():
+        from_rest = plan.rest  # all of it, so that its key costs nothing
+        gain += plan.load
+    if gain + saved[from_rest].sum() > 0:
+        _take(plan, from_groups | from_rest, found)
+
+
+def _take(plan: Plan, which: np.ndarray, found: SignaturePlan) -> None:
+    plan.take("signature", which)
+    plan.notes["signature"] = found
+
+
+def _signatures(plan: Plan, mine: np.ndarray) -> SignaturePlan | None:
     """Signatures for these conjunctions, or None where no attribute has few enough classes."""
-    classes, sizes = find_classes(clauses, weights, mine)
+    classes, sizes = _find_classes(plan, mine)
     if not len(sizes):
         return None
     first = classes.first
     with_bits = np.flatnonzero(first[:, 0] >= 0)
     with_bits = with_bits[np.argsort(first[with_bits, 1], kind="stable")]
     step = max(1, len(mine) // SAMPLE)
-    sampled, visits = _reached(clauses, shares, mine[::step].copy(), classes, with_bits)
+    sampled, visits = _reached(plan, mine[::step].copy(), classes, with_bits)
     key = _choose_key(sampled, sizes, step)
     if step > 1:
-        reached, visits = _reached(clauses, shares, mine, classes, with_bits[key])
+        reached, visits = _reached(plan, mine, classes, with_bits[key])
     else:
         reached = sampled[key]
-    cost = TEST_NS * reached.prod(axis=0, dtype=np.float64) + MATCH_NS * match_shares(mine, clauses.start, shares)
+    cost = TEST_NS * reached.prod(axis=0, dtype=np.float64) + MATCH_NS * match_shares(
+        mine, plan.clauses.start, plan.shares
+    )
     overhead = RUN_NS * 2.0 ** len(key) + CLASS_NS * len(sizes)
     attrs = with_bits[key].astype(np.int32)
     return SignaturePlan(classes, attrs, cost + VISIT_NS * visits, overhead, not visits.any())
 
 
-def _reached(
-    clauses: Clauses, shares: np.ndarray, mine: np.ndarray, classes: RankClasses, attrs: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _reached(plan: Plan, mine: np.ndarray, classes: RankClasses, attrs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The share of events that each of some attributes lets through to a conjunction, and how often one is visited."""
     share = np.ones((len(attrs), len(mine)), np.float32)
     visits = np.empty(len(mine))
     place = np.full(len(classes.first), -1, np.int32)
     place[attrs] = np.arange(len(attrs))
-    _point_shares(mine, items_of(clauses), shares, classes, place, share, visits)
+    _point_shares(mine, plan.items, plan.shares, classes, place, share, visits)
     return share, visits
 
 
@@ -115,3 +184,99 @@ def _point_shares(
             if count == 1 and not alive[0]:
                 share[place[a], i] = min(share[place[a], i], shares[k])
         visits[i] = 0.0 if decided else passed
+
+
+def _find_classes(plan: Plan, mine: np.ndarray) -> tuple[RankClasses, np.ndarray]:
+    """Classes for the attributes that these conjunctions use most, while there are bits, and how many each has."""
+    count, total = len(plan.clauses.attributes), plan.weights.total
+    uses = np.zeros(count, np.int64)
+    _count_uses(mine, plan.items, uses)
+    attrs = np.flatnonzero((uses > 0) & (total <= RANKS))
+    attrs = attrs[np.argsort(-uses[attrs], kind="stable")][: 4 * BITS]
+    step = max(1, len(mine) // CLASS_SAMPLE)
+    if step > 1:  # an attribute with many classes mostly has many in a sample too
+        sampled = _sums(plan, mine[::step].copy(), attrs)
+        few = [attr for attr, sums in zip(attrs, sampled, strict=True) if len({*sums.tolist(), 0}) <= CLASSES]
+        attrs = np.array(few, np.int64)
+    attrs = attrs[:BITS]
+    first = np.full((count, 2), -1, np.int32)
+    tables: list[np.ndarray] = []
+    sizes: list[int] = []
+    ranks = used = 0
+    for attr, sums in zip(attrs, _sums(plan, mine, attrs), strict=True):
+        known, inverse = np.unique(np.append(sums, np.uint64(0)), return_inverse=True)
+        if len(known) > CLASSES or used + len(known) > BITS:
+            continue
+        first[attr] = ranks, used
+        tables.append(used + inverse[:-1])  # 0 is the smallest: class 0 is what no conjunction asks for
+        sizes.append(len(known))
+        ranks += len(sums)
+        used += len(known)
+    table = np.concatenate([np.empty(0, np.int32), *tables]).astype(np.int32)
+    return RankClasses(first, table), np.array(sizes, np.int64)
+
+
+def _sums(plan: Plan, mine: np.ndarray, attrs: np.ndarray) -> list[np.ndarray]:
+    """Per attribute a number for each rank, equal for ranks that these conjunctions do not tell apart."""
+    start = np.concatenate([np.zeros(1, np.int64), np.cumsum(plan.weights.total[attrs] + 1)])
+    begin = np.full(len(plan.clauses.attributes), -1, np.int64)
+    begin[attrs] = start[:-1]
+    marks = np.zeros(int(start[-1]), np.uint64)
+    _mark(mine, plan.items, begin, marks)
+    return [np.cumsum(marks[start[at] : start[at + 1] - 1]) for at in range(len(attrs))]
+
+
+@kernel
+def _count_uses(mine: np.ndarray, items: Items, uses: np.ndarray) -> None:
+    for c in mine:
+        for k in range(items.start[c], items.start[c + 1]):
+            if items.kind[k] <= SET:
+                uses[items.attr[k]] += 1
+
+
+@helper
+def _hash(one: int, two: int) -> np.uint64:
+    h = (np.uint64(one) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    h = (h ^ (h >> np.uint64(29)) ^ (np.uint64(two) + np.uint64(1))) * np.uint64(0xBF58476D1CE4E5B9)
+    return h ^ (h >> np.uint64(32))
+
+
+@kernel
+def _mark(mine: np.ndarray, items: Items, begin: np.ndarray, marks: np.ndarray) -> None:
+    """Add a number of each item where its ranges begin, and take it away behind their ends."""
+    start, attr, kind, low, high, set_start, set_low, set_high = items
+    for c in mine:
+        for k in range(start[c], start[c + 1]):
+            at = begin[attr[k]]
+            if at < 0 or kind[k] > SET:
+                continue
+            if kind[k] == RANGE:
+                h = _hash(low[k], high[k])
+                marks[at + low[k]] += h
+                marks[at + high[k] + 1] -= h
+                continue
+            h = _hash(-1 - low[k], 0)
+            for i in range(set_start[low[k]], set_start[low[k] + 1]):
+                marks[at + set_low[i]] += h
+                marks[at + set_high[i] + 1] -= h
+
+
+@helper
+def admitted(
+    k: int, kind: np.ndarray, low: np.ndarray, high: np.ndarray, set_start: np.ndarray, set_low: np.ndarray,
+    set_high: np.ndarray, table: np.ndarray, zero: int, alive: np.ndarray,
+) -> tuple[int, int]:  # fmt: skip
+    """Mark the classes that an item admits; return how many they are, and how many ranks it admits.
+
+    `table` has the classes of the item's attribute, from the rank 0 on, and `zero` is its class 0.
+    """
+    first, last = (0, 1) if kind[k] == RANGE else (set_start[low[k]], set_start[low[k] + 1])
+    count = ranks = 0
+    for i in range(first, last):
+        one, two = (low[k], high[k]) if kind[k] == RANGE else (set_low[i], set_high[i])
+        ranks += two - one + 1
+        for rank in range(one, two + 1):
+            c = table[rank] - zero
+            count += not alive[c]
+            alive[c] = True
+    return count, ranks

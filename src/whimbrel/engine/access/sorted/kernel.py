@@ -6,18 +6,19 @@ import numpy as np
 
 from whimbrel.compiled.intrinsics import copy, keep_inside
 from whimbrel.compiled.jit import helper, inlined
-from whimbrel.engine.access.shared.arrays import EventState, EventValues
-from whimbrel.engine.access.shared.items import holds
-from whimbrel.engine.access.shared.rows import emit
-from whimbrel.engine.access.sorted.layout import SortedArrays
+from whimbrel.engine.access.shared.arrays import EventState, EventValues, Scratch, SharedArrays
+from whimbrel.engine.access.shared.packing import emit, holds
+from whimbrel.engine.access.sorted.bounds import SortedArrays
 
 
 @inlined
 def match_sorted(
-    keys: SortedArrays, values: EventValues, event: EventState, present: np.ndarray, out: np.ndarray, n: int
-) -> int:
+    keys: SortedArrays, shared: SharedArrays, values: EventValues, event: EventState, scratch: Scratch, out: np.ndarray,
+    n: int,
+) -> int:  # fmt: skip
     """Append the rows whose ranges admit the event; the new length, or -1 without room."""
     value, attrs, ranks = values.value, values.attrs, values.ranks
+    present = scratch.present
     for x in range(event.attributes if keys.row.size else 0):
         a = present[x]
         v = value[a]

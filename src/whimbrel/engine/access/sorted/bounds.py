@@ -1,7 +1,8 @@
-"""The arrays of sorted keys: the bounds of one-sided ranges, sorted, in groups.
+"""Sorted keys: which conjunctions get one, and the arrays of their bounds.
 
-A group has the ranges of one attribute that are open on the same side, end at the same place there, and have a second
-range of the same attribute, or none. Its bounds are sorted so that the ranges that admit a rank come first.
+They are for a one-sided range alone, or with one range more. A group has the ranges of one attribute that are open on
+the same side, end at the same place there, and have a second range of the same attribute, or none. Its bounds are
+sorted so that the ranges that admit a rank come first.
 """
 
 from __future__ import annotations
@@ -11,10 +12,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.engine.access.shared.arrays import Arrays, Explained, KeyArrays, Packed
-from whimbrel.engine.access.shared.rows import ROW_MASK
-from whimbrel.engine.access.sorted.plan import CANDIDATE_NS
-from whimbrel.ranks.clauses.clauses import Clauses
+from whimbrel.compiled.jit import helper, kernel
+from whimbrel.engine.access.shared.arrays import Arrays, Items
+from whimbrel.engine.access.shared.key import Explained, KeyArrays, Packed
+from whimbrel.engine.access.shared.packing import ROW_MASK
+from whimbrel.engine.access.shared.plan import Plan, Weights, share_between
+from whimbrel.ranks.clauses.clauses import RANGE
+
+CANDIDATE_NS = 0.4
+"""What a conjunction costs an event whose value is inside its bound, measured."""
+SECOND_ABOVE = 0.05
+"""Share of events above which a second range is worth one comparison per candidate rather than bits."""
 
 
 class SortedArrays(NamedTuple):
@@ -34,9 +42,54 @@ class SortedArrays(NamedTuple):
 SORTED = KeyArrays(SortedArrays, "sorted_", {"upper": ("uint8", 1)}, stored={"row": "slot"})
 
 
-def lay_out(clauses: Clauses, mine: np.ndarray, keys: np.ndarray, rows: np.ndarray) -> dict[str, np.ndarray]:
-    """The arrays of these conjunctions, whose keys have these items."""
-    k, other = keys[mine, 0], keys[mine, 1]
+def claim(plan: Plan) -> None:
+    """Give sorted keys to the conjunctions that can have one, for good: nothing costs less.
+
+    The items of each key go to `plan.keys`: the one-sided range, and the other range or -1.
+    """
+    clauses = plan.clauses
+    is_sorted = np.zeros(len(plan.kind), np.bool_)
+    _find_sorted(plan.items, clauses.flags, clauses.dictionary.rank_base, plan.weights, plan.keys, is_sorted)
+    plan.take("sorted", is_sorted)
+    plan.open &= ~is_sorted
+
+
+@helper
+def _is_one_sided(base: np.ndarray, low: int, high: int) -> bool:
+    """Whether a range reaches to one end of the values of its type; `base` says where the ranks of types begin."""
+    one_sided = False
+    for t in range(4):
+        one_sided |= low == base[t] or high == base[t + 1] - 1
+    return one_sided and 0 < low < high
+
+
+@kernel
+def _find_sorted(
+    items: Items, flags: np.ndarray, base: np.ndarray, weights: Weights, keys: np.ndarray, is_sorted: np.ndarray
+) -> None:
+    start, attr, kind, low, high, _, _, _ = items
+    for c in range(start.size - 1):
+        first, last = start[c], start[c + 1]
+        if flags[c] != 0 or last - first > 2 or kind[first] != RANGE or kind[last - 1] != RANGE:
+            continue
+        run, other = -1, -1
+        run_share, other_share = 2.0, 1.0
+        for k in range(first, last):
+            s = share_between(weights, attr[k], low[k], high[k])
+            if s < run_share and _is_one_sided(base[attr[k]], low[k], high[k]):
+                run, run_share = k, s
+        if run >= 0 and last - first == 2:
+            other = first + last - 1 - run
+            other_share = share_between(weights, attr[other], low[other], high[other])
+        if run >= 0 and other_share > SECOND_ABOVE and (other < 0 or attr[other] != attr[run]):
+            is_sorted[c] = True
+            keys[c, 0], keys[c, 1] = run, other
+
+
+def lay_out(plan: Plan) -> dict[str, np.ndarray]:
+    """The arrays of the conjunctions with sorted keys."""
+    clauses, mine = plan.clauses, plan.of("sorted")
+    k, other = plan.keys[mine, 0], plan.keys[mine, 1]
     attr, low, high = clauses.attr[k], clauses.low[k], clauses.high[k]
     has_other = other >= 0
     second = np.where(has_other, clauses.attr[other], -1)
@@ -56,7 +109,7 @@ def lay_out(clauses: Clauses, mine: np.ndarray, keys: np.ndarray, rows: np.ndarr
         "sorted_bound": bound[order].astype(np.int32),
         "sorted_low": np.where(has_other, clauses.low[other], 0)[order].astype(np.int32),
         "sorted_high": np.where(has_other, clauses.high[other], 0)[order].astype(np.int32),
-        "sorted_slot": rows[mine][order],
+        "sorted_slot": plan.rows[mine][order],
     }
 
 

@@ -1,0 +1,106 @@
+"""What an access key is: one object for each, which its package exports as `KEY` and the registry lists.
+
+The planner, the layout of segments, the kernel of matching, merging and explaining ask these objects and name no key
+themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from whimbrel.compiled.views import TupleOfArrays, read_only, tuple_of_arrays
+from whimbrel.engine.access.shared.arrays import Arrays
+from whimbrel.engine.access.shared.plan import Plan
+
+RankRange = tuple[int, int, int]
+"""An attribute, and the first and last of its ranks with which an event reaches a conjunction."""
+
+
+class Packed(NamedTuple):
+    """Conjunctions in the ranks of their segment."""
+
+    row: np.ndarray  # int32[m]: the row of each conjunction, with its flags
+    counts: np.ndarray  # int64[m]: how many items it has
+    attr: np.ndarray  # int32[k]: the attribute of each item, with its kind
+    low: np.ndarray  # int32[k]: its first rank, or the number of its set
+    high: np.ndarray  # int32[k]: its last rank, or the mask of its set
+
+
+class Explained(NamedTuple):
+    """How one conjunction is filed."""
+
+    key: str  # the name of the key: hash, present, sorted, bitmap, signature
+    attrs: list[int]  # the attributes of the key
+    facts: dict[str, object]  # what else `plan` says of it
+    ranges: list[list[RankRange]]  # an event reaches it that has a rank in each range of one of these lists
+    candidate_ns: float  # what it costs an event that reaches it
+
+
+def _nothing(arrays: Arrays) -> dict[str, np.ndarray]:
+    return {}
+
+
+@dataclass(frozen=True)
+class KeyArrays:
+    """The arrays of one key: as kernels see them, and as a segment stores them."""
+
+    name: type
+    prefix: str  # of the stored names
+    types: dict[str, tuple[str, int]] = field(default_factory=dict)  # dtype and dimensions where not int32 and one
+    stored: dict[str, str] = field(default_factory=dict)  # the stored name without prefix, where it is another
+    derive: Callable[[Arrays], dict[str, np.ndarray]] = _nothing  # the arrays that are made when a segment is opened
+
+    @cached_property
+    def kind(self) -> TupleOfArrays:
+        """The tuple as kernels know it."""
+        return tuple_of_arrays(self.name, False, self.types)
+
+    @cached_property
+    def fields(self) -> dict[str, str]:
+        """The stored name of each field."""
+        names: tuple[str, ...] = self.name._fields  # type: ignore[attr-defined]
+        return {name: self.prefix + self.stored.get(name, name) for name in names}
+
+    def stored_arrays(self, made: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+        """The arrays of the tuple by their stored names."""
+        return dict(zip(self.fields.values(), made, strict=True))
+
+    def of(self, arrays: Arrays) -> tuple[np.ndarray, ...]:
+        """The tuple of a segment, from its stored arrays."""
+        derived = self.derive(arrays)
+        found = (derived[name] if name in derived else arrays[stored] for name, stored in self.fields.items())
+        made: tuple[np.ndarray, ...] = self.name(*map(read_only, found))
+        return made
+
+
+def _pass(plan: Plan) -> None:
+    """Take nothing."""
+
+
+@dataclass(frozen=True)
+class AccessKey:
+    """One way for events to find conjunctions: how it is planned, stored, matched, read back and explained.
+
+    A key has either `match_event` or `match_block`, both `inlined` helpers.
+    """
+
+    names: tuple[str, ...]  # of the kinds that `Plan.take`, `stats` and `plan` tell apart
+    arrays: KeyArrays  # the arrays that kernels read
+    lay_out: Callable[
+        [Plan], dict[str, np.ndarray]
+    ]  # the arrays of the conjunctions that it has, by their stored names
+    decode: Callable[[Arrays], Packed]  # the conjunctions that have this key
+    explain: Callable[[Arrays, Sequence[str], int], Iterator[Explained]]  # given the names of attributes, and a row
+    claim: Callable[[Plan], None] = _pass  # take conjunctions before prices are compared
+    bid: Callable[[Plan], None] = _pass  # take conjunctions that cost less with this key than with the one they have
+    match_event: Callable[..., Any] | None = None
+    """(its arrays, SharedArrays, EventValues, EventState, Scratch, out, n): append the rows that an event reaches to
+    `out`, which has n; return the new length, or -1 without room."""
+    match_block: Callable[..., Any] | None = None
+    """(its arrays, the sets of ranks, Task, first, count, Scratch): the rows with flags that a block of events reaches,
+    and where those of each event begin; the first of these is -1 if a buffer is too small."""

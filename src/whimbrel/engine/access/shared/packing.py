@@ -1,0 +1,92 @@
+"""How rows and items are packed into int32, and the helpers that read them.
+
+A row, the number of a subscription's version, has two flags in its high bits. An item, what a key does not prove of a
+conjunction, is three int32: its attribute with its kind in bits 28 and 29, and the first and last rank of a range, or
+the number of a set and its mask.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from whimbrel.compiled.jit import expanded, helper, kernel
+
+VERIFY_BIT = 1 << 29
+"""The filter itself has the last word: ranks do not decide."""
+SHARED_BIT = 1 << 30
+"""Other conjunctions have the same row, so an event may reach it twice."""
+ROW_MASK = VERIFY_BIT - 1
+"""The largest row: the flags have the bits above it."""
+
+KIND_SHIFT = 28
+ATTR_MASK = (1 << KIND_SHIFT) - 1
+NO_ITEM = 2 << KIND_SHIFT
+"""Packed attributes from here on belong to items that ask for no value inside."""
+
+
+@expanded
+def in_set(sets: tuple[np.ndarray, np.ndarray, np.ndarray], number: int, rank: int) -> bool:
+    """Whether a rank is in one of the intervals of a set."""
+    start, lows, highs = sets
+    low, end = start[number], start[number + 1]
+    high = end
+    while low < high:  # the first interval that does not end below the rank
+        middle = (low + high) >> 1
+        if highs[middle] < rank:
+            low = middle + 1
+        else:
+            high = middle
+    return bool(low < end and lows[low] <= rank)
+
+
+@helper
+def holds(
+    sets: tuple[np.ndarray, np.ndarray, np.ndarray], kind: int, low: int, high: int, v: int, attrs: np.ndarray,
+    ranks: np.ndarray, end: int,
+) -> bool:  # fmt: skip
+    """Whether an item holds for value `v` of an event, as `EventValues` has it."""
+    if v >= 0:
+        if kind & 1 == 0:
+            return (low <= v <= high) == (kind < 2)
+        # `high` is the set's mask: it shows for most ranks that they are outside.
+        return ((high >> ((v >> 1) & 31)) & 1 == 1 and in_set(sets, low, v)) == (kind < 2)
+    if v == -1:
+        return kind >= 2
+    i = -2 - v
+    a = attrs[i]
+    while i < end and attrs[i] == a:
+        if (low <= ranks[i] <= high) if kind & 1 == 0 else in_set(sets, low, ranks[i]):
+            return kind < 2
+        i += 1
+    return kind >= 2
+
+
+@helper
+def emit(packed: int, several: bool, stamp: np.ndarray, epoch: int, out: np.ndarray, n: int) -> int:
+    """Append a row, once per event where an event may reach it twice; the new length, or -1 without room."""
+    if several or packed & SHARED_BIT:
+        row = packed & ROW_MASK
+        if stamp[row] == epoch:
+            return n
+        stamp[row] = epoch
+    if n >= out.size:
+        return -1
+    out[n] = packed & (ROW_MASK | VERIFY_BIT)
+    return n + 1
+
+
+@kernel
+def leave_out_dead(offsets: np.ndarray, rows: np.ndarray, died: np.ndarray, version: int) -> int:
+    """Close up the rows that had not died at that version, event by event, in place; flags stay. How many are left."""
+    kept = 0
+    begin = offsets[0]
+    for event in range(offsets.size - 1):
+        end = offsets[event + 1]
+        for i in range(begin, end):
+            row = rows[i]
+            death = died[row & ROW_MASK]
+            rows[kept] = row
+            kept += (death == 0) | (death > version)
+        begin = end
+        offsets[event + 1] = kept
+    return kept

@@ -1,0 +1,228 @@
+"""What keys know when they are chosen: conjunctions, what events are expected to be like, and who has which key.
+
+Weights say how often events have an attribute and where its values fall: from a sample of events when there is one,
+else every rank of an attribute is taken as equally likely.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from whimbrel.compiled.jit import helper, kernel
+from whimbrel.engine.access.shared.arrays import Items
+from whimbrel.engine.access.shared.packing import SHARED_BIT, VERIFY_BIT
+from whimbrel.ranks.clauses.clauses import SHARED, VERIFY, Clauses
+
+ATTRIBUTES_PER_EVENT = 64.0
+"""How many attributes an event is taken to have where there is no sample."""
+
+LINK_SHARE = 0.9
+"""The share of events for which a comparison of two attributes is taken to hold where there is no sample: anything else
+is a better key."""
+NO_KEY = 255
+"""The kind of a conjunction that has no key yet."""
+UNKEYED_NS = 9.0
+"""What a conjunction without a key costs an event."""
+
+
+class Weights(NamedTuple):
+    """How likely an event's value falls into some ranks of an attribute.
+
+    Without a sample `cumulative` is empty, and all ranks of an attribute are equally likely.
+    """
+
+    present: np.ndarray  # float64[A]: the share of events that have the attribute
+    total: np.ndarray  # int64[A]: the number of ranks of the attribute
+    start: np.ndarray  # int64[A + 1]: where an attribute begins in `cumulative`
+    cumulative: np.ndarray  # float32: cumulative[start[a] + r] is the weight of ranks below r
+
+
+def guess_weights(clauses: Clauses) -> Weights:
+    """Weights from the filters alone: all attributes are equally frequent in events."""
+    count = len(clauses.attributes)
+    total = clauses.dictionary.rank_base[:, 4].astype(np.int64)
+    present = np.full(count, min(1.0, ATTRIBUTES_PER_EVENT / max(1, count)))
+    return Weights(present, total, np.zeros(count + 1, np.int64), np.empty(0, np.float32))
+
+
+def sample_weights(clauses: Clauses, count: int, attrs: np.ndarray, ranks: np.ndarray) -> Weights:
+    """Weights from `count` sample events, given as the (attribute, rank) entries of all of them."""
+    total = clauses.dictionary.rank_base[:, 4].astype(np.int64)
+    start = np.concatenate([np.zeros(1, np.int64), np.cumsum(total + 1)])
+    real = ranks > 0
+    hits = np.bincount(start[attrs[real]] + ranks[real] + 1, minlength=int(start[-1])).astype(np.float64)
+    share = 1.0 / max(1, count)
+    cumulative = np.cumsum(hits)
+    cumulative = cumulative - np.repeat(cumulative[start[:-1]], total + 1)
+    present = np.bincount(attrs[real], minlength=len(total)) * share
+    # A value that the sample lacks is not impossible: half a hit is spread over all ranks.
+    spread = np.concatenate([np.arange(n + 1, dtype=np.float64) / n for n in total]) if len(total) else np.empty(0)
+    weights = (cumulative + 0.5 * spread) * share
+    return Weights(np.minimum(1.0, present + share), total, start, weights.astype(np.float32))
+
+
+def item_shares(clauses: Clauses, weights: Weights) -> np.ndarray:
+    """The share of events that each item is expected to admit."""
+    out = np.empty(len(clauses.attr), np.float32)
+    _shares(_items_of(clauses), weights, weights.present / np.maximum(1, weights.total - 8), out)
+    links = [attr for attr, _, _ in clauses.dictionary.meta.links]
+    if links and weights.cumulative.size == 0:
+        compares = np.isin(clauses.attr, links)
+        out[compares] = LINK_SHARE * weights.present[clauses.attr[compares]]
+    return out
+
+
+@dataclass
+class Plan:
+    """The key of every conjunction, while the keys take them one after the other, and what it costs an event.
+
+    What a conjunction costs is its own share (`cost`) and the price of what it shares with others that have the same
+    key: its group, which costs an event `price` as long as one conjunction is in it.
+    """
+
+    clauses: Clauses
+    weights: Weights
+    shares: np.ndarray  # float32[k]: the share of events that each item admits
+    kinds: tuple[str, ...]  # the names of the kinds of keys
+
+    def __post_init__(self) -> None:
+        count = len(self.clauses.start) - 1
+        self.kind = np.full(count, NO_KEY, np.uint8)  # the number of a name in `kinds`
+        self.open = np.ones(count, bool)  # what keys may still take
+        self.keys = np.full((count, 3), -1, np.int64)  # the items (numbers within the clauses) that make the key, or -1
+        self.cost = np.full(count, np.inf)
+        self.group = np.zeros(count, np.int32)  # 0 for none
+        self.price = np.zeros(1)  # float64[groups + 1]
+        self.rest = np.zeros(count, bool)  # what the key has that takes what no other wants
+        self.load = 0.0  # what this key costs an event if it has any
+        self.notes: dict[str, object] = {}  # what a key keeps for its layout
+        self.records: list[np.ndarray] = []  # the records that were laid out so far
+
+    def take(self, kind: str, which: np.ndarray) -> None:
+        """Give conjunctions, numbers or a mask, this kind of key; they leave their groups."""
+        self.kind[which] = self.kinds.index(kind)
+        self.group[which] = 0
+
+    def of(self, *kinds: str) -> np.ndarray:
+        """The conjunctions that have one of these kinds of key."""
+        return np.flatnonzero(np.isin(self.kind, [self.kinds.index(kind) for kind in kinds]))
+
+    def has(self, kind: str, which: np.ndarray) -> bool:
+        """Whether all of these conjunctions have this kind of key."""
+        return bool((self.kind[which] == self.kinds.index(kind)).all())
+
+    def prices(self, those: np.ndarray) -> float:
+        """What the groups of some conjunctions cost an event."""
+        return float(self.price[np.bincount(self.group[those], minlength=len(self.price)) > 0].sum())
+
+    def unpaid(self, otherwise: np.ndarray) -> np.ndarray:
+        """The conjunctions in groups that cost more than they save, given what each would cost with another key."""
+        own = np.flatnonzero(self.group)
+        group = self.group[own]
+        saved = np.bincount(group, otherwise[own] - self.cost[own], len(self.price))
+        unpaid: np.ndarray = own[(saved < self.price)[group]]
+        return unpaid
+
+    @cached_property
+    def items(self) -> Items:
+        """The items of all conjunctions."""
+        return _items_of(self.clauses)
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """The row of every conjunction with its flags."""
+        packed = self.clauses.row.astype(np.int32)
+        packed = packed | np.where(self.clauses.flags & VERIFY, np.int32(VERIFY_BIT), np.int32(0))
+        return packed | np.where(self.clauses.flags & SHARED, np.int32(SHARED_BIT), np.int32(0))
+
+    def used_attributes(self, mine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The attributes of these conjunctions, and the number of each among them."""
+        uses = np.zeros(len(self.clauses.attributes), bool)
+        _mark(mine, self.clauses.start, self.clauses.attr, uses)
+        attrs = np.flatnonzero(uses)
+        compact = np.full(len(uses), -1, np.int32)
+        compact[attrs] = np.arange(len(attrs), dtype=np.int32)
+        return attrs, compact
+
+    def count_equals(self, mine: np.ndarray) -> np.ndarray:
+        """About how many of these conjunctions have the same items as each: under one key they are checked once."""
+        equals = np.empty(len(mine), np.float32)
+        _count_equals(mine, self.items, equals)
+        return equals
+
+
+def _items_of(clauses: Clauses) -> Items:
+    return Items(*(getattr(clauses, name) for name in Items._fields))
+
+
+@helper
+def share_between(weights: Weights, a: int, low: int, high: int) -> float:
+    """The share of events with a value of attribute a in the ranks low .. high."""
+    if weights.cumulative.size == 0:  # all constants equally likely, and gaps between them only for ranges
+        own = max(1, weights.total[a] - 8)
+        return float(weights.present[a] * min(1.0, (2.0 if low == high else float(high - low + 1)) / own))
+    at = weights.start[a]
+    return float(weights.cumulative[at + high + 1] - weights.cumulative[at + low])
+
+
+@kernel
+def _shares(items: Items, weights: Weights, scale: np.ndarray, out: np.ndarray) -> None:
+    """What `share_between` says of each item; `scale` is the share of one rank where all are equally likely."""
+    _, attr, kind, low, high, set_start, set_low, set_high = items
+    present, _, start, cumulative = weights
+    guessed = cumulative.size == 0
+    for k in range(attr.size):
+        a, is_range = attr[k], kind[k] % 2 == 0
+        first, last = (0, 1) if is_range else (set_start[low[k]], set_start[low[k] + 1])
+        ranks, share = np.int64(0), 0.0
+        for s in range(first, last):
+            one, two = (low[k], high[k]) if is_range else (set_low[s], set_high[s])
+            if guessed:
+                ranks += 2 if one == two else two - one + 1
+            else:
+                share += float(cumulative[start[a] + two + 1] - cumulative[start[a] + one])
+        share = min(present[a], ranks * scale[a]) if guessed else min(share, 1.0)
+        out[k] = share if kind[k] < 2 else 1.0 - share
+
+
+@kernel
+def match_shares(mine: np.ndarray, start: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """The share of events that each of these conjunctions is expected to match."""
+    out = np.ones(mine.size)
+    for i in range(mine.size):
+        for k in range(start[mine[i]], start[mine[i] + 1]):
+            out[i] *= shares[k]
+    return out
+
+
+@kernel
+def _mark(mine: np.ndarray, start: np.ndarray, attr: np.ndarray, uses: np.ndarray) -> None:
+    for c in mine:
+        for k in range(start[c], start[c + 1]):
+            uses[attr[k]] = True
+
+
+@kernel
+def _count_equals(mine: np.ndarray, items: Items, out: np.ndarray) -> None:
+    start, attr, kind, low, high, _, _, _ = items
+    size = 16
+    while size < 4 * mine.size:
+        size *= 2
+    counts = np.zeros(size, np.uint16)
+    places = np.empty(mine.size, np.int32)
+    for i in range(mine.size):
+        total = np.uint64(0)
+        for k in range(start[mine[i]], start[mine[i] + 1]):  # in any order
+            h = np.uint64(attr[k]) * np.uint64(4) + np.uint64(kind[k])
+            for part in (np.uint64(low[k]), np.uint64(high[k])):
+                h = (h ^ part) * np.uint64(0x9E3779B97F4A7C15)
+                h ^= h >> np.uint64(29)
+            total += h
+        places[i] = np.int64(total & np.uint64(size - 1))
+        counts[places[i]] += counts[places[i]] < 65_535
+    for i in range(mine.size):
+        out[i] = counts[places[i]]
