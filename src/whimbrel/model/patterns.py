@@ -224,6 +224,11 @@ def plain_like(text: str) -> str:
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
+def like_text(segments: tuple[tuple[str, ...], ...]) -> str:
+    """The LIKE pattern of segments, with the escape \\."""
+    return "%".join("_".join(map(plain_like, segment)) for segment in segments)
+
+
 def _canonical(segments: list[list[str]]) -> tuple[tuple[str, ...], ...]:
     """Move every _ that touches a % to the segment before, and drop segments that are empty between two %."""
     out: list[list[str]] = [segments[0]]

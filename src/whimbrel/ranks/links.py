@@ -37,15 +37,16 @@ _NOTHING, _SEVERAL, _UNKNOWN = 5, 6, 7
 Texts = tuple[np.ndarray, np.ndarray, np.ndarray]
 """The entries of texts, ascending; where each text ends, after a 0; and their bytes."""
 
-_HOLDS: dict[Comparison, tuple[int, ...]] = {
+HOLDS: dict[Comparison, tuple[int, ...]] = {
     "=": (EQUAL, SAME), "!=": (LESS, GREATER, DIFFERENT), "<": (LESS,), "<=": (LESS, EQUAL), ">": (GREATER,),
     ">=": (EQUAL, GREATER),
 }  # fmt: skip
+"""The values of the derived attribute for which a comparison holds."""
 
 
 def link_values(op: Comparison) -> IntervalSet:
     """The values of the derived attribute for which a comparison holds."""
-    return IntervalSet.points((NUMBER, value) for value in _HOLDS[op])
+    return IntervalSet.points((NUMBER, value) for value in HOLDS[op])
 
 
 class EventLinks:

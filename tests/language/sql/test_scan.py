@@ -90,6 +90,32 @@ def test_patterns_of_one_slot_may_be_anything(patterns: list[str], negation: str
     )
 
 
+@given(st.lists(st.text("abA%_\\!ßéÉ\0", max_size=6), min_size=1, max_size=8), st.sampled_from(["", "NOT "]))
+def test_folded_patterns_of_one_slot_may_be_anything(patterns: list[str], negation: str) -> None:
+    tests = [
+        "a ILIKE '{}'",
+        "a LIKE '{}' ESCAPE '!'",
+        "lower(a) = '{}'",
+        "upper(a) LIKE '{}'",
+        "lower(a) IN ('{}', 'b')",
+    ]
+    tests += ["upper(a) STARTS WITH '{}'", "endswith(lower(a), '{}')", "contains(upper(a), '{}')"]
+    agrees([negation + test.format(text) for text in patterns for test in tests])
+
+
+@given(st.lists(st.sampled_from([*"123", "1.5", str(2**60), str(2**60 + 1), str(2**63), "1e30", "NULL"]), max_size=4))
+def test_wide_integers_may_stand_beside_any_number(literals: list[str]) -> None:
+    both = ", ".join([*literals, "7"])
+    agrees([f"a = {one} AND b BETWEEN {one} AND 9 AND b BETWEEN 2.5 AND {one}" for one in literals])
+    agrees([f"a IN ({both})", f"NOT a IN ({both})", "a IN (5)"])
+
+
+@given(st.lists(st.sampled_from(["a", "b", "c", "b.d"]), min_size=2, max_size=2), st.sampled_from(["", "NOT "]))
+def test_attributes_may_be_compared_either_way(names: list[str], negation: str) -> None:
+    signs = ["=", "!=", "<>", "<", "<=", ">", ">=", "=="]
+    agrees([f"{negation}({names[0]} {sign} {names[1]} AND c > 1 OR b = c)" for sign in signs])
+
+
 def left(*batch: str) -> list[int]:
     """The rows that are left to the parser; all are what they should be."""
     check(parse_many(batch), list(batch))
@@ -120,6 +146,12 @@ def left(*batch: str) -> list[int]:
         "a IN (TIMESTAMP '2026-01-01', '2026-01-02')",
         "a == 1 AND !b AND !(c = 1 OR d = 2) AND e IS TRUE AND f IS NOT NULL AND NOT !g",
         "startswith(a, 'x') AND endswith(b, 'y') AND contains(c, '5%') AND d > DATE '2026-01-31'",
+        "a = b AND c < a AND NOT b >= c AND d != d AND NOT e != e",
+        "a = 1234567890123456 AND b < 9223372036854775807 AND c IN (-9223372036854775807, 1) AND d > 5.0",
+        "a IN (1, NULL) AND b IN (NULL, 'x', 'y') AND c NOT IN (1, 2, NULL) AND d IN (NULL)",
+        "a LIKE '%' AND b LIKE '' AND c LIKE 'x!%' ESCAPE '!' AND d LIKE '%\\_x%' AND e LIKE '_' AND f STARTS WITH ''",
+        "lower(a) = 'x' AND upper(b) LIKE 'X%' AND lower(c) IN ('x', 'y') AND lower(d) = 'X' AND upper(e) != 'x'",
+        "a ILIKE 'X%' AND b NOT ILIKE '%y_z' AND c ILIKE '%' AND d ILIKE 'a!_' ESCAPE '!' AND e <=> 5 AND f <=> NULL",
         '"a b" = 1 AND `c` = 2 AND d."e.f".g = 3 AND all = 4',
     ],
 )
@@ -131,7 +163,7 @@ def test_every_form_is_scanned(text: str) -> None:
     "text",
     [
         "",
-        "a = b",
+        "a <= a",
         "1 < 2",
         "a =",
         "a = 'x",
@@ -139,20 +171,20 @@ def test_every_form_is_scanned(text: str) -> None:
         "é = 1",
         "a = 5x",
         "a = 1.2.3",
-        "a = 1234567890123456",
+        "a = 9223372036854775808",
+        "a BETWEEN 0.5 AND 9223372036854775807",
         "a = 1e999",
         "a = 0." + "0" * 100 + "1",
-        "a IN (1, NULL)",
-        "a LIKE '%'",
-        "a LIKE 'x!%' ESCAPE '!'",
+        "a LIKE 'x!' ESCAPE '!'",
+        "a LIKE 'x' ESCAPE '!!'",
+        "NOT lower(a) IN ('x', 'y')",
         "a NOT BETWEEN 1 AND 'x'",
         "a IN (1, 2, 'x', 'y')",
         "NOT t CONTAINS ALL (1, 2)",
         "a = TIMESTAMP '0001-01-01'",
         "a = TIMESTAMP 'yesterday'",
         "a = DATE '2026-01-31T00:00:00Z'",
-        "lower(a) = 'x'",
-        "a ILIKE 'x%'",
+        "NOT a <=> 5",
         "a <=> b",
         "(lower) (a) = 'x'",
         "!= 5",

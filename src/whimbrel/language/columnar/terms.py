@@ -7,7 +7,7 @@ of them. No filter objects are made. A filter with a predicate for which there i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, overload, runtime_checkable
@@ -19,10 +19,13 @@ from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.expression import (
     And,
     Compare,
+    CompareAttributes,
+    Comparison,
     Constant,
     Contains,
     EndsWith,
     Expression,
+    ILike,
     In,
     InCidr,
     IsMissing,
@@ -43,7 +46,7 @@ if TYPE_CHECKING:
 SlotType: TypeAlias = Literal["number", "string", "timestamp"]
 Kind: TypeAlias = Literal[
     "range", "outside", "points", "excluded", "all", "any", "none", "null", "not null", "missing", "present",
-    "prefix", "suffix", "substring", "network", "like", "regex", "always", "never",
+    "prefix", "suffix", "substring", "network", "like", "ilike", "regex", "link", "always", "never",
 ]  # fmt: skip
 Int64s: TypeAlias = npt.NDArray[np.int64]
 Column: TypeAlias = "Int64s | npt.NDArray[np.float64] | DictionaryStrings"
@@ -72,8 +75,10 @@ class Term:
     - `points`: one of the operands. `excluded`: any other value.
     - `all`, `any`, `none`: all, some or none of the operands are values of the attribute.
     - `null`, `not null`, `missing`, `present`: IS NULL, IS NOT NULL, IS MISSING, IS NOT MISSING.
-    - `prefix`, `suffix`, `substring`, `network`, `like`, `regex`: a string with the operand in that place, an address
-      of the network, a string that matches the pattern; any other value if `negated`.
+    - `prefix`, `suffix`, `substring`, `network`, `like`, `ilike`, `regex`: a string with the operand in that place, an
+      address of the network, a string that matches the pattern, or one of a list of patterns; any other value if
+      `negated`.
+    - `link`: it compares with the attribute `other` as `op` says.
     - `always` and `never`: TRUE, and FALSE or NULL.
     """
 
@@ -85,6 +90,8 @@ class Term:
     upper: Operand | None = None
     upper_inclusive: bool = False
     negated: bool = False
+    other: str = ""
+    op: Comparison = "="
 
     def expression(self, values: Sequence[Value]) -> Expression:
         """The term as an expression, given the values of the slots, or of all members if it has a list."""
@@ -96,6 +103,8 @@ class Term:
         if kind in ("null", "not null", "missing", "present"):
             state = IsNull(name) if "null" in kind else IsMissing(name)
             return Not(state) if kind in ("not null", "present") else state
+        if kind == "link":
+            return CompareAttributes(name, self.op, self.other)
         literals = tuple(operand.of(values) for operand in self.operands)
         if len(self.operands) == 1 and self.operands[0].slot is not None:
             literals = tuple(values)
@@ -105,16 +114,9 @@ class Term:
             return Contains(name, "ALL", literals)
         if kind in ("any", "none"):
             return Contains(name, "ANY" if kind == "any" else "NONE", literals)
-        text = str(literals[0])
-        tests: dict[str, Expression] = {
-            "prefix": StartsWith(name, text),
-            "suffix": EndsWith(name, text),
-            "substring": Like(name, f"%{plain_like(text)}%"),
-            "network": InCidr(name, text),
-            "like": Like(name, text),
-            "regex": RLike(name, text),
-        }
-        return Not(tests[kind]) if self.negated else tests[kind]
+        tests = tuple(_TESTS[kind](name, str(text)) for text in literals)
+        test = tests[0] if len(tests) == 1 else Or(tests)
+        return Not(test) if self.negated else test
 
     def _range(self, values: Sequence[Value]) -> Expression:
         bounds: list[Expression] = []
@@ -123,6 +125,17 @@ class Term:
         if self.upper is not None:
             bounds.append(Compare(self.attribute, "<=" if self.upper_inclusive else "<", self.upper.of(values)))
         return Not(And(tuple(bounds))) if self.kind == "outside" else And(tuple(bounds))
+
+
+_TESTS: dict[str, Callable[[str, str], Expression]] = {
+    "prefix": StartsWith,
+    "suffix": EndsWith,
+    "substring": lambda name, text: Like(name, f"%{plain_like(text)}%"),
+    "network": InCidr,
+    "like": Like,
+    "ilike": ILike,
+    "regex": RLike,
+}
 
 
 class DictionaryStrings(Sequence[str]):
@@ -166,7 +179,7 @@ class TermGroup:
     """A term and its uses: use i is number `places[i]` of all uses, and `columns[slot][i]` is the literal of each slot.
 
     With `lengths` the term has one slot, a member of a list, and use i has the next `lengths[i]` cells of its column. A
-    column of numbers is int64 if all of them are integers, else float64, and all are below 2^53; strings are
+    column of numbers is int64 if all of them are integers, else float64, and then all are below 2^53; strings are
     dictionary-encoded; timestamps are int64 nanoseconds.
     """
 

@@ -1,8 +1,7 @@
 """Leaves: the predicates of a text as terms of the columnar form, in the place of the literals slots.
 
 A predicate and its negation are two leaves. Each skeleton of a predicate is parsed once, by the parser of the language.
-What has no term of its own (comparisons of two attributes, NULL as a member of a list) is left to the parser, text by
-text.
+What has no term of its own (`a IS NOT TRUE`, which holds for two kinds of events) is left to the parser, text by text.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from functools import lru_cache
 
 from whimbrel.language.columnar.terms import Kind, Operand, SlotType, Term
 from whimbrel.language.sql.parser import SqlParser
+from whimbrel.language.sql.pattern_texts import PatternReader
 from whimbrel.language.sql.template import (
     CONSTANTS,
     FIRST_NUMBER,
@@ -20,6 +20,7 @@ from whimbrel.language.sql.template import (
     AllOf,
     CompareSlot,
     ContainsSlots,
+    FoldedSlot,
     InSlots,
     Negation,
     Ready,
@@ -28,7 +29,7 @@ from whimbrel.language.sql.template import (
     TextSlot,
 )
 from whimbrel.model.errors import WhimbrelError
-from whimbrel.model.expression import NEGATED, Constant, IsMissing, IsNull
+from whimbrel.model.expression import FLIPPED, NEGATED, CompareAttributes, Comparison, Constant, IsMissing, IsNull
 
 KNOWN_LEAVES = 1 << 14
 """Parsed predicates kept between calls; each takes a few hundred bytes."""
@@ -39,9 +40,6 @@ _STATES: dict[tuple[type, bool], Kind] = {
 _MEMBERS: dict[tuple[str, bool], Kind] = {
     ("ALL", False): "all", ("ANY", False): "any", ("NONE", False): "none", ("ANY", True): "none", ("NONE", True): "any",
 }  # fmt: skip
-_TEXTS: dict[str, Kind] = {
-    "STARTS": "prefix", "ENDS": "suffix", "INSIDE": "substring", "CIDR": "network", "LIKE": "like", "RLIKE": "regex"
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,7 @@ class Leaf:
     """A term, the types of its slots, how many of them are strings, and for each number whether a minus is before it.
 
     `dates` are the slots of timestamps that are written as DATE. `is_list`: its only slot is a member of a list, which
-    may have more members.
+    may have more members. `reader` reads the text of a pattern; with `has_escape` the second string is its escape.
     """
 
     term: Term
@@ -58,6 +56,8 @@ class Leaf:
     negative: tuple[bool, ...]
     dates: tuple[int, ...]
     is_list: bool
+    reader: PatternReader | None = None
+    has_escape: bool = False
 
 
 @lru_cache(KNOWN_LEAVES)
@@ -77,9 +77,12 @@ def read_leaf(skeleton: str, negated: bool) -> Leaf | None:
     term = reader.term(template.root, negated)
     if term is None:
         return None
+    if term.kind in ("always", "never"):
+        return Leaf(term, (), 0, (), (), True)
     negative = tuple(FIRST_NUMBER - slot in template.negatives for slot in range(template.numbers))
     is_list = reader.is_list and len(term.operands) == len(types) == 1
-    return Leaf(term, tuple(types), len(template.strings), negative, template.dates, is_list)
+    strings = len(template.strings)
+    return Leaf(term, tuple(types), strings, negative, template.dates, is_list, reader.pattern, reader.has_escape)
 
 
 class _Reader:
@@ -88,7 +91,8 @@ class _Reader:
     def __init__(self, template: Template, types: Sequence[SlotType]) -> None:
         self.strings = len(template.strings)
         self.types = types
-        self.is_list = False
+        self.is_list = self.has_escape = False
+        self.pattern: PatternReader | None = None
 
     def term(self, node: TemplateNode, negated: bool) -> Term | None:
         """The term of a predicate, or None if it has none."""
@@ -98,18 +102,19 @@ class _Reader:
             case CompareSlot(attribute, op, slot):
                 return self._compared(attribute, NEGATED[op] if negated else op, slot)
             case InSlots(attribute, slots):
-                if NULL in slots:
-                    return Term("", "never") if negated else None
+                known = [slot for slot in slots if slot != NULL]  # NULL is equal to nothing, and unequal to nothing
+                if not known or (negated and len(known) < len(slots)):
+                    return Term("", "never")
                 self.is_list = True
-                return Term(attribute, "excluded" if negated else "points", self._operands(slots))
+                return Term(attribute, "excluded" if negated else "points", self._operands(known))
             case ContainsSlots(attribute, quantifier, slots):
                 self.is_list = (quantifier, negated) in _MEMBERS
                 kind = _MEMBERS.get((quantifier, negated), "none" if len(slots) == 1 else None)
                 return None if kind is None or NULL in slots else Term(attribute, kind, self._operands(slots))
-            case TextSlot(operator, attribute, slot, None) if operator in _TEXTS:
-                if slot == NULL:
-                    return Term("", "never")
-                return Term(attribute, _TEXTS[operator], self._operands((slot,)), negated=negated)
+            case TextSlot() | FoldedSlot():
+                return self._text(node, negated)
+            case Ready(CompareAttributes(left, op, right)):
+                return self._link(left, NEGATED[op] if negated else op, right)
             case Ready(IsNull(attribute) | IsMissing(attribute) as test):
                 return Term(attribute, _STATES[type(test), negated])
             case Ready(Constant(value)):
@@ -121,6 +126,23 @@ class _Reader:
             case AllOf((CompareSlot() as low, CompareSlot() as high)):
                 return self._between(low, high, negated)
         return None
+
+    def _text(self, node: TextSlot | FoldedSlot, negated: bool) -> Term:
+        if node.slot == NULL:
+            return Term("", "never")
+        case = node.case if isinstance(node, FoldedSlot) else None
+        self.pattern, self.has_escape = PatternReader(node.operator, case), node.escape is not None
+        self.is_list = node.operator == "EQUAL" and not negated
+        return Term(node.attribute, "like", self._operands((node.slot,)), negated=negated)
+
+    def _link(self, left: str, op: Comparison, right: str) -> Term | None:
+        if left > right:
+            left, op, right = right, FLIPPED[op], left
+        if left != right:
+            return Term(left, "link", op=op, other=right)
+        if op in ("!=", "<", ">"):
+            return Term("", "never")
+        return Term(left, "excluded") if op == "=" else None
 
     def _compared(self, attribute: str, op: str, slot: int) -> Term | None:
         if slot == NULL:

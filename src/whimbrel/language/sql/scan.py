@@ -6,10 +6,9 @@ predicate or a literal that has no columnar form are left to the caller.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,17 +18,16 @@ from whimbrel.language.columnar.terms import (
     Conjunctions,
     DictionaryStrings,
     Int64s,
-    Kind,
     ParsedMany,
+    Term,
     TermGroup,
     large_texts,
 )
 from whimbrel.language.sql.leaves import Leaf, read_leaf
 from whimbrel.language.sql.numbering_kernels import SkeletonPool, number_strings
+from whimbrel.language.sql.pattern_texts import PatternReader
 from whimbrel.language.sql.scan_kernels import ScannedTexts, TextBytes, scan_texts
-from whimbrel.model.errors import WhimbrelError
-from whimbrel.model.limits import LIKE_BYTES, LIKE_WILDCARDS
-from whimbrel.model.patterns import Cidr, Regex
+from whimbrel.language.sql.token_kernels import NO_INTEGER
 from whimbrel.model.values import Timestamp
 
 LONGEST = 1 << 16
@@ -41,14 +39,14 @@ SKELETON_BYTES = 1 << 22
 
 Mask: TypeAlias = np.ndarray
 _DATE_LENGTH = 10
-_SHORT = LIKE_BYTES.value // 4
-"""Characters of a pattern that is surely short enough."""
+_EXACT = 1 << 53
+"""Integers up to which binary64 holds all of them."""
 
 
 def scan_columns(texts: pa.LargeStringArray) -> tuple[ParsedMany, Int64s]:
     """The columnar form of the texts that have one, and the rows of the others. The texts are valid UTF-8, no nulls.
 
-    >>> texts = pa.array(["a = 5 and b<'x'", "b < 'y' OR a = 6", "a = b"], pa.large_string())
+    >>> texts = pa.array(["a = 5 and b<'x'", "b < 'y' OR a = 6", "a ="], pa.large_string())
     >>> parsed, left = scan_columns(texts)
     >>> parsed.conjunctions[0].rows, left
     (array([0, 1, 1]), array([2]))
@@ -72,7 +70,23 @@ def scan_columns(texts: pa.LargeStringArray) -> tuple[ParsedMany, Int64s]:
     return parsed, np.flatnonzero(is_left)
 
 
-def _scanned(source: TextBytes) -> tuple[ScannedTexts, list[str], np.ndarray, np.ndarray]:
+class CutTexts(NamedTuple):
+    """What the loops found, without unused space. `has_wide`: some integer is beyond 2^53."""
+
+    leaves: np.ndarray
+    conjunctions: np.ndarray
+    code: np.ndarray
+    first_number: np.ndarray
+    first_string: np.ndarray
+    length: np.ndarray
+    numbers: np.ndarray
+    integers: np.ndarray
+    has_wide: bool
+    string_start: np.ndarray
+    string_bytes: np.ndarray
+
+
+def _scanned(source: TextBytes) -> tuple[CutTexts, list[str], np.ndarray, np.ndarray]:
     """What the loops found, cut to size: the skeletons, the leaves of each conjunction, and those of all."""
     rows = source.offsets.size - 1
     size = int(source.offsets[-1] - source.offsets[0])
@@ -88,32 +102,43 @@ def _scanned(source: TextBytes) -> tuple[ScannedTexts, list[str], np.ndarray, np
         first_string=np.empty(leaves, np.int32),
         length=np.empty(leaves, np.int32),
         numbers=np.empty(literals),
+        integers=np.empty(literals, np.int64),
         long_number=np.empty(literals, np.int64),
         long_begin=np.empty(literals, np.int64),
         long_end=np.empty(literals, np.int64),
         string_start=np.empty(literals, np.int64),
         string_bytes=np.empty(size + 8, np.uint8),
     )
-    leaf, _, long, string, known, counts, uses = scan_texts(source, LONGEST, pool, out)
+    leaf, number, long, string, known, counts, uses = scan_texts(source, LONGEST, pool, out)
     if long:
         place = np.abs(out.long_number[:long]) - 1
         begin, end = out.long_begin[:long], out.long_end[:long]
         values = np.array(
             [float(source.data[b:e].tobytes()) for b, e in zip(begin.tolist(), end.tolist(), strict=True)]
         )
-        out.numbers[place] = np.where(out.long_number[:long] < 0, 0.0 - values, values)
+        values = np.where(out.long_number[:long] < 0, 0.0 - values, values)
+        out.numbers[place] = values
+        is_whole = (np.abs(values) < _EXACT) & (np.floor(values) == values)
+        out.integers[place] = np.where(is_whole, values, 0.0).astype(np.int64)
+        out.integers[place[~is_whole]] = NO_INTEGER
     skeletons = [pool.data[pool.starts[c] : pool.starts[c + 1]].tobytes().decode() for c in range(known)]
-    cut = out._replace(
+    cut = CutTexts(
+        leaves=out.leaves,
+        conjunctions=out.conjunctions,
         code=out.code[:leaf],
         first_number=out.first_number[:leaf],
         first_string=out.first_string[:leaf],
         length=out.length[:leaf],
+        numbers=out.numbers,
+        integers=out.integers,
+        has_wide=bool(_are_wide(out.integers[:number]).any()),
         string_start=out.string_start[: string + 1],
+        string_bytes=out.string_bytes,
     )
     return cut, skeletons, counts, uses
 
 
-def _groups(scanned: ScannedTexts, skeletons: list[str]) -> Iterator[tuple[TermGroup | None, Int64s]]:
+def _groups(scanned: CutTexts, skeletons: list[str]) -> Iterator[tuple[TermGroup | None, Int64s]]:
     """Each leaf with its uses, and the places of uses that must be left to the parser."""
     strings = _numbered(scanned.string_start, scanned.string_bytes)
     order = np.argsort(scanned.code, kind="stable")
@@ -130,13 +155,35 @@ def _groups(scanned: ScannedTexts, skeletons: list[str]) -> Iterator[tuple[TermG
         if not leaf.is_list and (lengths > 1).any():
             yield None, places[lengths > 1]
             places, lengths = places[lengths == 1], lengths[lengths == 1]
-        yield from _finished(leaf, _group(leaf, places, lengths, scanned, strings))
+        is_wide, is_left = _wide_uses(leaf, places, lengths, scanned)
+        for own in (~is_wide, is_wide & ~is_left):
+            if own.any():
+                yield from _finished(leaf, _group(leaf, places[own], lengths[own], scanned, strings))
+        yield None, places[is_wide & is_left]
 
 
-def _group(leaf: Leaf, places: Int64s, lengths: Int64s, scanned: ScannedTexts, strings: DictionaryStrings) -> TermGroup:
+def _wide_uses(leaf: Leaf, places: Int64s, lengths: Int64s, scanned: CutTexts) -> tuple[Mask, Mask]:
+    """Which uses have integers that binary64 may not hold, and which have numbers that are no integers."""
+    is_wide, is_other = np.zeros((2, len(places)), bool)
+    if scanned.has_wide and leaf.negative:
+        use = np.repeat(np.arange(len(places)), lengths)
+        within = np.arange(len(use)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        for slot in range(len(leaf.negative)):
+            integers = scanned.integers[scanned.first_number[places][use] + within + slot]
+            is_wide[use[_are_wide(integers)]] = True
+            is_other[use[integers == NO_INTEGER]] = True
+    return is_wide, is_other
+
+
+def _are_wide(integers: Int64s) -> Mask:
+    mask: Mask = (integers > _EXACT) | ((integers < -_EXACT) & (integers != NO_INTEGER))
+    return mask
+
+
+def _group(leaf: Leaf, places: Int64s, lengths: Int64s, scanned: CutTexts, strings: DictionaryStrings) -> TermGroup:
     """The uses of a leaf with their literals."""
     first_string, first_number = scanned.first_string[places], scanned.first_number[places]
-    is_list = leaf.is_list and bool((lengths > 1).any())
+    is_list = leaf.is_list and bool(leaf.types) and bool((lengths > 1).any())
     if is_list:
         within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         first_string, first_number = (np.repeat(first, lengths) + within for first in (first_string, first_number))
@@ -144,20 +191,15 @@ def _group(leaf: Leaf, places: Int64s, lengths: Int64s, scanned: ScannedTexts, s
         DictionaryStrings(strings.codes[first_string + slot], strings.vocabulary) for slot in range(leaf.strings)
     ]
     for slot, negative in enumerate(leaf.negative):
-        columns.append(_narrow(scanned.numbers[first_number + slot], negative))
+        column = scanned.integers[first_number + slot]
+        if (column == NO_INTEGER).any():
+            column = scanned.numbers[first_number + slot]
+        columns.append(0 - column if negative else column)
     return TermGroup(leaf.term, leaf.types, places, tuple(columns), lengths if is_list else None)
 
 
-def _narrow(column: np.ndarray, negative: bool) -> np.ndarray:
-    """Numbers, which are all below 2^53, as int64 if all of them are integers."""
-    integers = column.astype(np.int64)
-    column = integers if (integers == column).all() else column
-    return 0 - column if negative else column
-
-
 def _finished(leaf: Leaf, group: TermGroup) -> Iterator[tuple[TermGroup | None, Int64s]]:
-    """The group with its timestamps, patterns and networks read, each different one once; and the bad places."""
-    none = group.places[:0]
+    """The group with its timestamps and patterns read, each different one once; and the places of bad ones."""
     if "timestamp" in leaf.types:
         columns, bad = list(group.columns), np.zeros(len(group.places), bool)
         for slot, kind in enumerate(leaf.types):
@@ -167,25 +209,54 @@ def _finished(leaf: Leaf, group: TermGroup) -> Iterator[tuple[TermGroup | None, 
                 columns[slot], is_bad = _timestamps(column, slot in leaf.dates)
                 bad |= is_bad
         yield replace(group, columns=tuple(columns)).only(~bad), group.places[bad]
-    elif leaf.term.kind in _READERS:
-        (column,) = group.columns
-        assert isinstance(column, DictionaryStrings)
-        texts, place = column.distinct()
-        read = [_READERS[leaf.term.kind](text) for text in texts]
-        kinds = np.array([_TEXT_KINDS.index(kind) for kind, _ in read], np.int8)[place]
-        vocabulary = large_texts([text for _, text in read])
-        known = replace(group, columns=(DictionaryStrings(place, vocabulary),))
-        for number, text_kind in enumerate(_TEXT_KINDS):
-            mask = kinds == number
-            if text_kind == "never":
-                yield None, group.places[mask]
-            elif mask.any():
-                term = replace(leaf.term, kind=text_kind)
-                if text_kind == "points" and term.negated:
-                    term = replace(term, kind="excluded", negated=False)
-                yield replace(known, term=term).only(mask), none
+    elif leaf.reader is None:
+        yield group, group.places[:0]
+    elif leaf.has_escape:
+        column, escapes = group.columns
+        assert isinstance(column, DictionaryStrings) and isinstance(escapes, DictionaryStrings)
+        alone = replace(group, types=group.types[:1], columns=(column,))
+        known, number = escapes.distinct()
+        for one, escape in enumerate(known):
+            own = alone.only(number == one)
+            if len(escape) > 1:
+                yield None, group.places[number == one]
+            elif own is not None:
+                yield from _read_patterns(own, leaf.reader, escape)
     else:
-        yield group, none
+        yield from _read_patterns(group, leaf.reader)
+
+
+def _read_patterns(
+    group: TermGroup, reader: PatternReader, escape: str = "\\"
+) -> Iterator[tuple[TermGroup | None, Int64s]]:
+    """A group for each kind of pattern, and the places that are left to the parser."""
+    (column,) = group.columns
+    assert isinstance(column, DictionaryStrings)
+    texts, place = column.distinct()
+    read = [reader.read(text, escape) for text in texts]
+    kinds = sorted({kind or "" for kind, _ in read})
+    known = replace(group, columns=(DictionaryStrings(place, large_texts([text for _, text in read])),))
+    of_cell = np.array([kinds.index(kind or "") for kind, _ in read], np.int8)[place]
+    if group.lengths is not None:  # a list has one kind of pattern
+        begin = np.cumsum(group.lengths) - group.lengths
+        lowest, highest = np.minimum.reduceat(of_cell, begin), np.maximum.reduceat(of_cell, begin)
+        folded = kinds.index("ilike") if "ilike" in kinds else -1
+        is_odd = (lowest != highest) | ((group.lengths > 1) & (highest != folded))
+        yield None, group.places[is_odd]
+        of_cell = np.where(is_odd, np.int8(-1), highest)
+    for number, kind in enumerate(kinds):
+        own = known.only(of_cell == number)
+        if own is None:
+            continue
+        if kind == "":
+            yield None, own.places
+        elif kind == "never":
+            term = Term(group.term.attribute, "excluded") if group.term.negated else Term("", "never")
+            yield TermGroup(term, (), own.places, ()), own.places[:0]
+        elif kind == "points" and group.term.negated:
+            yield replace(own, term=replace(own.term, kind="excluded", negated=False)), own.places[:0]
+        else:
+            yield replace(own, term=replace(own.term, kind=kind)), own.places[:0]
 
 
 def _timestamps(column: DictionaryStrings, are_dates: bool) -> tuple[Int64s, Mask]:
@@ -200,73 +271,6 @@ def _timestamps(column: DictionaryStrings, are_dates: bool) -> tuple[Int64s, Mas
             bad[number] = True
         bad[number] |= are_dates and len(text) != _DATE_LENGTH
     return found[place], bad[place]
-
-
-_TEXT_KINDS: tuple[Kind, ...] = ("points", "prefix", "suffix", "substring", "network", "like", "regex", "never")
-"""What a text after LIKE, STARTS WITH and so on can be; `never`: something for the parser."""
-_WILDCARD = re.compile("[%_]")
-_PART = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
-_IPV4 = re.compile(rf"{_PART}\.{_PART}\.{_PART}\.{_PART}/(3[0-2]|[12]?[0-9])").fullmatch
-
-
-def _read_like(pattern: str) -> tuple[Kind, str]:
-    """The kind and text of a pattern: what it is without wildcards, if those are at its ends only.
-
-    Patterns with an escape, and those that may be beyond a limit or have nothing but wildcards, are for the parser.
-    """
-    text = pattern.strip("%")
-    wildcards = pattern.count("%") + pattern.count("_")
-    if not text or "\\" in pattern or len(pattern) > _SHORT or wildcards > LIKE_WILDCARDS.value:
-        return "never", ""
-    if "%" in text or "_" in text:
-        head = _WILDCARD.split(pattern, 1)[0]
-        return ("like", pattern) if not head or _read_prefix(head)[0] == "prefix" else ("never", "")
-    if pattern[0] == "%":
-        return ("substring" if pattern[-1] == "%" else "suffix"), text
-    return _read_prefix(text) if pattern[-1] == "%" else ("points", text)
-
-
-def _read_prefix(text: str) -> tuple[Kind, str]:
-    """A prefix; `never` if it ends in the first or last character, or is empty, where its ends are no plain strings."""
-    return ("never", "") if not text or text[-1] in "\0\U0010ffff" else ("prefix", text)
-
-
-def _read_suffix(text: str) -> tuple[Kind, str]:
-    return ("suffix", text) if text else ("never", "")
-
-
-def _read_substring(text: str) -> tuple[Kind, str]:
-    return ("substring", text) if text else ("never", "")
-
-
-def _read_network(text: str) -> tuple[Kind, str]:
-    """A network in its canonical form."""
-    found = _IPV4(text)
-    if found is not None:
-        one, two, three, four, length = map(int, found.groups())
-        if (one << 24 | two << 16 | three << 8 | four) & (0xFFFFFFFF >> length) == 0:
-            return "network", text
-    try:
-        return "network", Cidr(text).network
-    except WhimbrelError:
-        return "never", ""
-
-
-def _read_regex(text: str) -> tuple[Kind, str]:
-    try:
-        return "regex", Regex(text).regex
-    except WhimbrelError:
-        return "never", ""
-
-
-_READERS = {
-    "like": _read_like,
-    "prefix": _read_prefix,
-    "suffix": _read_suffix,
-    "substring": _read_substring,
-    "network": _read_network,
-    "regex": _read_regex,
-}
 
 
 def _numbered(start: np.ndarray, data: np.ndarray) -> DictionaryStrings:

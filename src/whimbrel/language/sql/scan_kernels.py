@@ -6,7 +6,7 @@ knows what predicates mean. A list of strings or of numbers is written as a list
 lists of all lengths are one skeleton. NOT is pushed down to the predicates and AND is distributed over OR, so that a
 text becomes an OR of conjunctions of predicates and negated predicates.
 
-A text with anything that the loops do not know (letters outside of ASCII in bare names, numbers beyond 2^53, more
+A text with anything that the loops do not know (letters outside of ASCII in bare names, integers beyond 64 bits, more
 conjunctions than some hundred, bad syntax) is left to the parser.
 """
 
@@ -36,7 +36,10 @@ from whimbrel.language.sql.token_kernels import (
     CLOSE,
     COMMA,
     DIGIT,
+    EQUAL,
+    GREATER,
     KIND,
+    LESS,
     LETTER,
     MINUS,
     NOT,
@@ -82,9 +85,9 @@ class ScannedTexts(NamedTuple):
 
     `leaves` and `conjunctions` have how many of each a text has: 0 if it is left to the parser. A leaf has `code`,
     twice the number of its skeleton, and one more if it is negated; its first number and string; and the length of its
-    list, or 1. `long_number` has the numbers that must be read again, from the bytes `long_begin` to `long_end`: one
-    more than the place in `numbers`, negative if there is a minus. String i is
-    `string_bytes[string_start[i]:string_start[i + 1]]`.
+    list, or 1. `integers` has the numbers as integers, or `NO_INTEGER`. `long_number` has the numbers that must be read
+    again, from the bytes `long_begin` to `long_end`: one more than the place in `numbers`, negative behind a minus.
+    String i is `string_bytes[string_start[i]:string_start[i + 1]]`.
     """
 
     leaves: np.ndarray
@@ -94,6 +97,7 @@ class ScannedTexts(NamedTuple):
     first_string: np.ndarray
     length: np.ndarray
     numbers: np.ndarray
+    integers: np.ndarray
     long_number: np.ndarray
     long_begin: np.ndarray
     long_end: np.ndarray
@@ -254,7 +258,7 @@ def scan_texts(
                 token = _STRING_TOKEN if last >= _COMMA_TOKEN else _OPERAND  # after the word TIMESTAMP
             elif kind in (DIGIT, POINT_KIND):
                 out.long_begin[long] = at
-                at, value, is_plain, is_long = read_number(data, at, end)
+                at, value, integer, is_plain, is_long = read_number(data, at, end)
                 if not is_plain:
                     good = False
                     break
@@ -262,6 +266,7 @@ def scan_texts(
                 out.long_number[long] = number + 1 if sign >= 0 else -number - 1
                 long += is_long
                 out.numbers[number] = 0.0 - value if sign < 0 else value
+                out.integers[number] = -integer if sign < 0 else integer
                 number += 1
                 rest[size] = ZERO
                 size += 1
@@ -291,9 +296,11 @@ def scan_texts(
                 elif symbol == COMMA:
                     size_before_comma = size - 2
                 elif at < end and is_two(symbol, data[at]):
-                    rest[size] = data[at]
-                    size += 1
-                    at += 1
+                    is_same = symbol == LESS and data[at] == EQUAL and at + 1 < end and data[at + 1] == GREATER  # <=>
+                    for place in range(at, at + 1 + is_same):
+                        rest[size] = data[place]
+                        size += 1
+                    at += 1 + is_same
             else:
                 good = False
                 break

@@ -29,10 +29,13 @@ _CAPITAL = np.uint64(0xDF)
 
 _EXACT = 900_719_925_474_098
 """An integer up to this one stays below 2^53 with one digit more."""
+_LARGEST = np.int64((1 << 63) - 1)
+NO_INTEGER = np.int64(-(1 << 63))
+"""What stands for a number that is no integer."""
 _TENS = 10.0 ** np.arange(23)
 """The powers of ten that are exact: one multiplication or division by one rounds once, as reading a number should."""
 _DIGITS = 15
-"""Digits before the point of a number; such integers are exact as binary64."""
+"""Digits before the point of a number that is no integer of 64 bits, at most."""
 _MOST_CHARACTERS = 64
 """Characters of a number that is read."""
 _BYTE = np.uint64(8)
@@ -50,20 +53,32 @@ def is_two(one: int, two: int) -> bool:  # pragma: no cover
 
 
 @helper
-def read_number(data: np.ndarray, at: int, end: int) -> tuple[int, float, bool, bool]:  # pragma: no cover
-    """Read a number that starts with a digit or a point. Return its end, its value, whether it is plain, and long.
+def _read_digits(data: np.ndarray, at: int, end: int) -> tuple[int, np.int64, bool]:  # pragma: no cover
+    """Read digits as an integer. Return their end, its value, and whether it fits."""
+    value = np.int64(0)
+    while at < end and _is_digit(data[at]):
+        digit = np.int64(data[at] - ZERO)
+        if value > (_LARGEST - digit) // 10:
+            return at, value, False
+        value = value * 10 + digit
+        at += 1
+    return at, value, True
 
-    A plain number is below 2^53. A long one has more digits or a larger exponent than this function can read exactly:
-    its value must be read again.
+
+@helper
+def read_number(data: np.ndarray, at: int, end: int) -> tuple[int, float, np.int64, bool, bool]:  # pragma: no cover
+    """Read a number that starts with a digit or a point.
+
+    Return its end, its value, the same as an integer or `NO_INTEGER`, whether it is plain, and long. A plain number is
+    an integer of 64 bits, or below 2^53. A long one has more digits or a larger exponent than this function can read
+    exactly: its value must be read again.
     """
     start = at
-    value = np.int64(0)
-    digits = decimals = dropped = 0
-    while at < end and _is_digit(data[at]) and digits <= _DIGITS:
-        value = value * 10 + np.int64(data[at] - ZERO)
-        digits += 1
-        at += 1
-    plain = digits <= _DIGITS
+    at, value, plain = _read_digits(data, at, end)
+    digits = at - start
+    if plain and (at == end or KIND[data[at]] < POINT_KIND) and digits > 0 and (at == end or data[at] < 128):
+        return at, np.float64(value), value, True, False
+    decimals = dropped = 0
     if at < end and data[at] == POINT:
         at += 1
         point = at
@@ -86,12 +101,14 @@ def read_number(data: np.ndarray, at: int, end: int) -> tuple[int, float, bool, 
             at += 1
         plain &= at > first
         exponent = -exponent if is_negative else exponent
-    plain &= bool(digits + exponent <= _DIGITS) and at <= start + _MOST_CHARACTERS
+    plain &= bool(digits + exponent <= _DIGITS) and digits <= _DIGITS and at <= start + _MOST_CHARACTERS
     plain &= at == end or (KIND[data[at]] < POINT_KIND and data[at] < 128)
     tens = exponent - decimals
     if dropped > 0 or tens <= -_TENS.size or tens >= _TENS.size:
-        return at, 0.0, plain, True
-    return at, value / _TENS[-tens] if tens < 0 else value * _TENS[tens], plain, False
+        return at, 0.0, NO_INTEGER, plain, True
+    number = value / _TENS[-tens] if tens < 0 else value * _TENS[tens]
+    whole = np.int64(number) if plain and np.floor(number) == number else NO_INTEGER
+    return at, number, whole, plain, False
 
 
 @inlined

@@ -3,9 +3,8 @@
 A conjunction becomes a list of *items*. An item tests the set of ranks that an event has for one attribute: RANGE and
 SET want some rank inside, NO_RANGE and NO_SET want none. Rank 0 is null, and a missing attribute has no rank at all,
 so items express every test of sets of values, null and missing. Patterns are items of a derived attribute
-(`ranks.patterns`), and so are comparisons between attributes (`ranks.links`). LIKE with several wildcards and regular
-expressions are more than items can express. They mark the conjunction VERIFY: its items are necessary, and the filter
-itself decides.
+(`ranks.patterns`), and so are comparisons between attributes (`ranks.links`). A few patterns are more than items can
+express. They mark the conjunction VERIFY: its items are necessary, and the filter itself decides.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import numpy as np
 
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.constraint import NULL_KEY, Constraint
-from whimbrel.model.intervals import ALL, STRINGS, IntervalSet
+from whimbrel.model.intervals import ALL, IntervalSet
 from whimbrel.model.values import STRING, SortKey
 from whimbrel.ranks.dictionary import Dictionary, DictionaryMeta, derived_key
 from whimbrel.ranks.links import link_values
@@ -92,7 +91,7 @@ def _alternatives(name: str, constraint: Constraint, fragments: PatternFragments
     items = _members(name, constraint)
     if fragments is not None:
         items += _fragment_items(name, fragments)
-    is_implied = fragments is not None and fragments.wanted and constraint.values == STRINGS  # by the fragments
+    is_implied = fragments is not None and fragments.wanted and constraint.values == fragments.values
     if (constraint.bound or constraint.forbidden or not items) and not is_implied:
         items.insert(0, Item(name, constraint.values))
     alternatives = [items]

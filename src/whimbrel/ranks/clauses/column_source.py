@@ -9,15 +9,15 @@ one set are united. So a load of many small groups costs little more than one of
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
 from whimbrel.language.columnar.terms import Column, Conjunctions, DictionaryStrings, Operand, TermGroup
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.intervals import STRINGS, IntervalSet
-from whimbrel.model.patterns import Regex, parse_like
+from whimbrel.model.patterns import Pattern, Regex, parse_ilike
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.arrow import large_strings
 from whimbrel.ranks.clauses.clauses import NO_RANGE, RANGE
@@ -44,19 +44,19 @@ from whimbrel.ranks.clauses.item_kernels import (
     combine,
     write_items,
 )
-from whimbrel.ranks.clauses.literal_pools import LiteralPool
+from whimbrel.ranks.clauses.literal_pools import LiteralPool, is_beyond_floats
 from whimbrel.ranks.constants import Constants
 from whimbrel.ranks.dictionary import Dictionary, derived_key
-from whimbrel.ranks.patterns.networks import EVERY_NETWORK, SOME_NETWORK, fragment_of
-from whimbrel.ranks.patterns.pattern_fragments import fragments_of
-from whimbrel.ranks.patterns.pattern_trie import EVERY_END, EVERY_INSIDE, SOME_END, SOME_INSIDE
+from whimbrel.ranks.links import HOLDS
+from whimbrel.ranks.patterns.networks import SOME_NETWORK, fragment_of
+from whimbrel.ranks.patterns.pattern_fragments import deciding_fragment, every_fragment, fragments_of
+from whimbrel.ranks.patterns.pattern_rules import SOME_LIKE
+from whimbrel.ranks.patterns.pattern_trie import SOME_END, SOME_INSIDE
 
 _TYPES = {"number": NUMBER, "string": STRING, "timestamp": TIMESTAMP}
 _BOOLEAN_RANKS = {False: 2, True: 4}
-_FRAGMENT_ENDS = {
-    "suffix": (SOME_END, EVERY_END), "substring": (SOME_INSIDE, EVERY_INSIDE), "network": (SOME_NETWORK, EVERY_NETWORK)
-}  # fmt: skip
-_PATTERNS = {*_FRAGMENT_ENDS, "like", "regex"}
+_ENDS = {"suffix": SOME_END, "substring": SOME_INSIDE, "network": SOME_NETWORK, "like": SOME_LIKE}
+_PATTERNS = {*_ENDS, "ilike", "regex"}
 _VALUE_KINDS = {"range", "outside", "points", "excluded", "prefix", *_PATTERNS}
 """Terms that want a value to be picked: several of them on one attribute want the same value."""
 _FACTS = 14
@@ -71,7 +71,7 @@ class ColumnSource:
     def __init__(self, conjunctions: Sequence[Conjunctions], index_rows: np.ndarray) -> None:
         self._conjunctions = list(conjunctions)  # until their constants are given
         self._index_rows = index_rows
-        self._pools: dict[tuple[int, int], LiteralPool] = {}
+        self._pools: dict[tuple[int, int, bool], LiteralPool] = {}
         self._descriptors: list[tuple[int, ...]] = []
         self._members: list[End] = []
         self._places: list[np.ndarray] = []
@@ -106,6 +106,9 @@ class ColumnSource:
             if term.kind == "never":
                 self._describe(MARK, 0, places, IMPOSSIBLE, 0)
             return
+        if term.kind == "link":
+            self._add_link(group, places, attributes, gathered)
+            return
         attr = attribute_number(term.attribute, attributes, gathered)
         if term.kind in ("range", "outside", "prefix"):
             self._add_range(group, attr, places, gathered)
@@ -116,10 +119,8 @@ class ColumnSource:
             self._add_list(group, attr, places, what, NO_RANGE if term.kind == "none" else MEMBER)
             if term.kind == "none":
                 self._describe(FIXED, attr, places, RANGE, 1)
-        elif term.kind in _FRAGMENT_ENDS:
-            self._add_fragments(group, attr, places, attributes, gathered)
-        elif term.kind in ("like", "regex"):
-            self._add_patterns(group, attr, places, attributes, gathered)
+        elif term.kind in _PATTERNS:
+            self._add_patterns(group, attr, first, attributes, gathered)
         else:  # IS [NOT] NULL, IS [NOT] MISSING
             kind = NO_RANGE if term.kind in ("null", "missing") else RANGE
             self._describe(FIXED, attr, places, kind, 0 if term.kind in ("missing", "present") else 1)
@@ -143,7 +144,8 @@ class ColumnSource:
         self._width[places] += (size if lengths is None else lengths) if what == EVERY else 1
 
     def _pooled(self, attr: int, type: int, column: Column) -> End:
-        pool = self._pools.setdefault((attr, type), LiteralPool(len(self._pools), attr, type))
+        is_wide = type == NUMBER and isinstance(column, np.ndarray) and is_beyond_floats(column)
+        pool = self._pools.setdefault((attr, type, is_wide), LiteralPool(len(self._pools), attr, type))
         return pool.number, pool.add(column)
 
     def _operand(self, group: TermGroup, attr: int, operand: Operand) -> End:
@@ -180,62 +182,79 @@ class ColumnSource:
         self._members += [self._operand(group, attr, operand) for operand in operands]
         self._describe(what, attr, places, kind, begin, len(operands), lengths=group.lengths)
 
+    def _add_link(
+        self, group: TermGroup, places: np.ndarray, attributes: dict[str, int], gathered: list[Constants]
+    ) -> None:
+        """Describe a comparison of two attributes: how they compare is the value of a derived attribute."""
+        term = group.term
+        derived = attribute_number(derived_key(term.attribute, term.other), attributes, gathered)
+        begin, values = len(self._members), HOLDS[term.op]
+        self._members += [self._pooled(derived, NUMBER, np.full(len(places), value)) for value in values]
+        self._describe(LISTED, derived, places, RANGE, begin, len(values))
+
+    def _add_patterns(
+        self, group: TermGroup, attr: int, first: int, attributes: dict[str, int], gathered: list[Constants]
+    ) -> None:
+        """Describe patterns: those that a fragment decides, as a member of the derived attribute, and the others."""
+        (column,) = group.columns
+        assert isinstance(column, DictionaryStrings)
+        texts, number = column.distinct()
+        found = [_fragment(group.term.kind, text) for text in texts]
+        is_decided = np.array([one is not None for one in found], bool)[number]
+        if group.lengths is not None:
+            is_decided = np.logical_and.reduceat(is_decided, np.cumsum(group.lengths) - group.lengths)
+        known = replace(group, columns=(DictionaryStrings(number, large_strings([one or "" for one in found])),))
+        decided, others = known.only(is_decided), group.only(~is_decided)
+        if decided is not None:
+            self._add_fragments(decided, attr, first + decided.places, attributes, gathered)
+        if others is not None:
+            self._add_unsure(others, attr, first + others.places, attributes, gathered)
+
     def _add_fragments(
         self, group: TermGroup, attr: int, places: np.ndarray, attributes: dict[str, int], gathered: list[Constants]
     ) -> None:
-        """Describe the test of a fragment, which is a member of the derived attribute."""
-        term = group.term
         (column,) = group.columns
         assert isinstance(column, DictionaryStrings)
-        derived = attribute_number(derived_key(term.attribute), attributes, gathered)
-        end = _FRAGMENT_ENDS[term.kind][term.negated]
-        is_network = term.kind == "network"
-        texts = _mapped(column, lambda text: (fragment_of(text) if is_network else text) + end)
+        is_negated = group.term.negated
+        texts = _mapped(column, every_fragment) if is_negated else column
+        derived = attribute_number(derived_key(group.term.attribute), attributes, gathered)
         self._members.append(self._pooled(derived, STRING, texts))
-        self._describe(LISTED, derived, places, NO_RANGE if term.negated else MEMBER, len(self._members) - 1, 1)
-        if term.negated:
+        kind = NO_RANGE if is_negated else MEMBER
+        self._describe(LISTED, derived, places, kind, len(self._members) - 1, 1, lengths=group.lengths)
+        if is_negated:
             self._describe(FIXED, attr, places, RANGE, 1)
 
-    def _add_patterns(
+    def _add_unsure(
         self, group: TermGroup, attr: int, places: np.ndarray, attributes: dict[str, int], gathered: list[Constants]
     ) -> None:
-        """Describe patterns whose fragments are only necessary, or which have a prefix too; most must be verified."""
-        term = group.term
-        if term.negated:
+        """Describe patterns that must be verified, and the fragments that a string needs to match."""
+        self._describe(MARK, attr, places, UNSURE, 0)
+        if group.term.negated or group.lengths is not None:
             self._describe(FIXED, attr, places, RANGE, 1)
-            self._describe(MARK, attr, places, UNSURE, 0)
             return
         (column,) = group.columns
         assert isinstance(column, DictionaryStrings)
         texts, number = column.distinct()
-        read = [_read_pattern(text, term.kind == "regex") for text in texts]
-        forms = [one.form for one in read]
+        wanted = [_necessary(group.term.kind, text) for text in texts]
+        forms = [(bool(groups), all(len(one) == 1 for one in groups)) for groups in wanted]
         for form in set(forms):
             of_form = np.array([one == form for one in forms])
-            own = [one for one in read if one.form == form]
             its_places = places[of_form[number]]
-            its_number = (np.cumsum(of_form) - 1)[number[of_form[number]]].astype(np.int32)
-            ends = [
-                self._pooled(attr, STRING, DictionaryStrings(its_number, large_strings(list(end))))
-                for end in zip(*(one.ends for one in own), strict=True)
-            ]
-            low, high = ends or [(BLOCK_END, STRING), (BLOCK_END, TIMESTAMP)]
-            gathered[attr].ordered |= form.has_prefix
-            if form.has_prefix or not form.has_fragments:
-                self._describe(SPAN, attr, its_places, *low, 0, *high, 1, STRING, TIMESTAMP)
-            if form.has_fragments:
-                derived = attribute_number(derived_key(term.attribute), attributes, gathered)
-                gathered[derived].joined |= form.is_exact
-                fragments = large_strings([fragment for one in own for fragment in one.fragments])
-                sizes = np.array([len(one.fragments) for one in own])
-                lengths, first = sizes[its_number], (np.cumsum(sizes) - sizes)[its_number]
-                within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-                codes = (np.repeat(first, lengths) + within).astype(np.int32)
-                self._members.append(self._pooled(derived, STRING, DictionaryStrings(codes, fragments)))
-                what = EVERY if form.is_every else LISTED
-                self._describe(what, derived, its_places, MEMBER, len(self._members) - 1, 1, lengths=lengths)
-            if not form.is_exact:
-                self._describe(MARK, attr, its_places, UNSURE, 0)
+            if not form[0]:
+                self._describe(SPAN, attr, its_places, BLOCK_END, STRING, 0, BLOCK_END, TIMESTAMP, 1, STRING, TIMESTAMP)
+                continue
+            its_groups = [groups for groups, its in zip(wanted, forms, strict=True) if its == form]
+            own = [[text for one in groups for text in one] for groups in its_groups]
+            of_use = (np.cumsum(of_form) - 1)[number[of_form[number]]]
+            derived = attribute_number(derived_key(group.term.attribute), attributes, gathered)
+            fragments = large_strings([text for texts in own for text in texts])
+            sizes = np.array([len(texts) for texts in own])
+            lengths, begin = sizes[of_use], (np.cumsum(sizes) - sizes)[of_use]
+            within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+            codes = (np.repeat(begin, lengths) + within).astype(np.int32)
+            self._members.append(self._pooled(derived, STRING, DictionaryStrings(codes, fragments)))
+            what = EVERY if form[1] else LISTED
+            self._describe(what, derived, its_places, MEMBER, len(self._members) - 1, 1, lengths=lengths)
 
     def _mark_joined(self, one: Conjunctions, attributes: dict[str, int], gathered: list[Constants]) -> None:
         """Mark derived attributes where a conjunction has another test that wants the same value."""
@@ -338,28 +357,24 @@ def _after_prefix(prefix: str) -> str:
     return str(IntervalSet.prefix(prefix).cuts[1][2])
 
 
-class _Form(NamedTuple):
-    """What a pattern is described by: fragments, all or one of which a string must have, and whether they decide."""
-
-    has_prefix: bool
-    has_fragments: bool
-    is_every: bool
-    is_exact: bool
-
-
-class _ReadPattern(NamedTuple):
-    form: _Form
-    ends: tuple[str, ...]
-    """The ends of the strings with its prefix, if it has one."""
-    fragments: tuple[str, ...]
+def _fragment(kind: str, text: str) -> str | None:
+    """The fragment that decides a pattern."""
+    if kind in _ENDS:
+        return (fragment_of(text) if kind == "network" else text) + _ENDS[kind]
+    return _deciding(kind, text)
 
 
 @lru_cache(4_096)
-def _read_pattern(text: str, is_regex: bool) -> _ReadPattern:
-    values, pattern = (STRINGS, Regex(text)) if is_regex else parse_like(text)
+def _deciding(kind: str, text: str) -> str | None:
+    return deciding_fragment(_pattern(kind, text))
+
+
+@lru_cache(4_096)
+def _necessary(kind: str, text: str) -> list[tuple[str, ...]]:
+    return fragments_of(Constraint(values=STRINGS, include=(_pattern(kind, text),))).wanted
+
+
+def _pattern(kind: str, text: str) -> Pattern:
+    pattern = Regex(text) if kind == "regex" else parse_ilike(text)[1]
     assert pattern is not None
-    found = fragments_of(Constraint(values=values, include=(pattern,)))
-    ends = () if values == STRINGS else (str(values.cuts[0][2]), str(values.cuts[1][2]))
-    is_every = all(len(group) == 1 for group in found.wanted)
-    fragments = tuple(fragment for group in found.wanted for fragment in group)
-    return _ReadPattern(_Form(bool(ends), bool(fragments), is_every, found.is_exact), ends, fragments)
+    return pattern

@@ -13,9 +13,15 @@ from whimbrel.ranks.arrow import numbers
 from whimbrel.ranks.constants import Constants
 from whimbrel.ranks.dictionary import Dictionary
 from whimbrel.ranks.distinct import float_places
+from whimbrel.ranks.lookup import EXACT_FLOAT
 
 _MANY = 4_096
 """Fewest floats that are sorted and given their places in one step."""
+
+
+def is_beyond_floats(column: np.ndarray) -> bool:
+    """Whether some integer of a column is beyond those that binary64 holds all of."""
+    return bool(column.dtype == np.int64 and len(column) and max(-int(column.min()), int(column.max())) > EXACT_FLOAT)
 
 
 class LiteralPool:
@@ -40,7 +46,7 @@ class LiteralPool:
         if self.type == STRING:
             self._distinct, self._places = _distinct_words(cast("list[DictionaryStrings]", self._columns))
             into.strings.append(self._distinct)
-        else:  # numbers below 2^53, or nanoseconds: floats hold all of a mixture
+        else:  # integers, nanoseconds, or numbers below 2^53: floats hold all of a mixture
             self._distinct = np.concatenate(self._columns)
             if self.size >= _MANY and self._distinct.dtype == np.float64:
                 self._distinct, self._places = float_places(self._distinct) or (self._distinct, None)

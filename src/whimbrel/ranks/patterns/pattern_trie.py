@@ -4,7 +4,8 @@ The patterns of an attribute become tests of another, *derived* attribute, whose
 strings have. Then `url LIKE '%.pdf'` is an equality. A fragment is a string constant of the derived attribute: its text
 and a letter that says how it is looked for. So ranks, access keys and merges know nothing of patterns. As an attribute
 may have several values, a fragment is looked for in `some` value or, where a pattern is excluded, in `every` value. One
-trie has the fragments of one derived attribute that strings end with, another has those that strings contain.
+trie has the fragments of one derived attribute that strings end with, another has those that strings contain. A pattern
+with several texts is a fragment too, which a rule decides where its key is found (`pattern_rules`).
 
 Stored arrays are called `book_...`, and fragments `piece`: the names are part of the file format.
 """
@@ -22,6 +23,7 @@ from whimbrel.model.values import STRING
 from whimbrel.ranks.arrow import numbers, string_buffers, values_of
 from whimbrel.ranks.distinct import distinct_strings
 from whimbrel.ranks.patterns.networks import EVERY_NETWORK
+from whimbrel.ranks.patterns.pattern_rules import RULE_LETTERS, PatternRules, read_rules
 from whimbrel.ranks.patterns.trie_build_kernels import connect, grow, measure
 from whimbrel.ranks.patterns.trie_search_kernels import DEPTH, LENGTH, SOME, START, TRIE, TrieArrays, find_fragments
 
@@ -62,19 +64,20 @@ class PatternTrie:
 
     def find(self, offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Find the fragments of texts (`read_only` arrays). Returns where the ranks of each begin, and the ranks."""
-        return find_fragments(self._words, bool(self.kind & 1), offsets, data)
+        return find_fragments(self._words, self.kind, offsets, data)
 
 
 def build_tries(dictionary: Mapping[str, np.ndarray], derived: list[int]) -> dict[str, np.ndarray]:
     """Build the tries of the derived attributes: flat arrays, one trie after the other; none without fragments."""
-    made = [(attr, _build(dictionary, attr, kind)) for attr in derived for kind in range(len(_KINDS))]
-    made = [(attr, trie) for attr, trie in made if len(trie.arrays.fragments)]
+    found = {attr: read_rules(dictionary, attr) for attr in derived}
+    made = [(attr, _build(dictionary, attr, kind, found[attr])) for attr in derived for kind in range(len(_KINDS))]
+    made = [(attr, trie) for attr, trie in made if len(trie.arrays.fragments) or len(trie.arrays.rules)]
     if not made:
         return {}
     tries = [trie.arrays for _, trie in made]
     starts = np.zeros((len(tries) + 1, 3), np.int64)
     starts[1:] = np.cumsum([(len(trie.nodes), len(trie.fragments), trie.dense.size) for trie in tries], axis=0)
-    return {
+    arrays: dict[str, np.ndarray] = {
         "book_attr": np.array([(attr, trie.kind, trie.arrays.dense.shape[1]) for attr, trie in made], np.int32),
         "book_start": starts,
         "book_nodes": np.concatenate([trie.nodes for trie in tries]),
@@ -84,6 +87,16 @@ def build_tries(dictionary: Mapping[str, np.ndarray], derived: list[int]) -> dic
         "book_dense": np.concatenate([trie.dense.ravel() for trie in tries]),
         "book_pieces": np.concatenate([trie.fragments for trie in tries]),
     }
+    if any(rules is not None for rules in found.values()):
+        sizes = [(len(trie.rules), len(trie.rule_table), len(trie.programs)) for trie in tries]
+        arrays |= {
+            "rule_start": np.concatenate([np.zeros((1, 3), np.int64), np.cumsum(sizes, axis=0)]),
+            "rule_first": np.concatenate([trie.rule_first for trie in tries]),
+            "rules": np.concatenate([trie.rules for trie in tries]),
+            "rule_table": np.concatenate([trie.rule_table for trie in tries]),
+            "rule_programs": np.concatenate([trie.programs for trie in tries]),
+        }
+    return arrays
 
 
 def open_tries(arrays: Mapping[str, np.ndarray]) -> dict[int, list[PatternTrie]]:
@@ -99,9 +112,33 @@ def open_tries(arrays: Mapping[str, np.ndarray]) -> dict[int, list[PatternTrie]]
             dense=read_only(arrays["book_dense"][cuts[2]].reshape(-1, width)),
             fragments=read_only(arrays["book_pieces"][cuts[1]]),
             known=read_only(arrays["string_bytes"]),
+            **_open_rules(arrays, number, cuts[1]),
         )
         found.setdefault(attr, []).append(PatternTrie(trie, kind))
     return found
+
+
+def _open_rules(arrays: Mapping[str, np.ndarray], number: int, fragments: slice) -> dict[str, np.ndarray]:
+    """The rules of a trie; segments of older versions have none."""
+    if "rule_start" not in arrays:
+        return _no_rules(fragments.stop - fragments.start)
+    cuts = [slice(*pair) for pair in arrays["rule_start"][number : number + 2].T.tolist()]
+    firsts = slice(fragments.start + 2 * number, fragments.stop + 2 * number + 2)
+    return {
+        "rule_first": read_only(arrays["rule_first"][firsts]),
+        "rules": read_only(arrays["rules"][cuts[0]]),
+        "rule_table": read_only(arrays["rule_table"][cuts[1]]),
+        "programs": read_only(arrays["rule_programs"][cuts[2]]),
+    }
+
+
+def _no_rules(fragments: int) -> dict[str, np.ndarray]:
+    return {
+        "rule_first": np.zeros(fragments + 2, np.int32),
+        "rules": np.empty(0, np.int32),
+        "rule_table": np.empty((0, 4), np.int64),
+        "programs": np.empty(0, np.uint64),
+    }
 
 
 def one_text(text: str) -> tuple[np.ndarray, np.ndarray]:
@@ -137,14 +174,15 @@ def is_every(arrays: Mapping[str, np.ndarray], attr: int) -> np.ndarray:
     """For each constant of a derived attribute, whether the fragment is looked for in every value."""
     first, last = arrays["string_start"][attr : attr + 2].tolist()
     kinds = arrays["string_bytes"][arrays["string_offset"][first + 1 : last + 1] - 1]
-    mask: np.ndarray = np.isin(kinds, [ord(letter) for letter in (*(every for _, every in _KINDS), EVERY_NETWORK)])
+    letters = [*(every for _, every in _KINDS), EVERY_NETWORK, *filter(str.isupper, RULE_LETTERS)]
+    mask: np.ndarray = np.isin(kinds, [ord(letter) for letter in letters])
     return mask
 
 
-def _build(dictionary: Mapping[str, np.ndarray], attr: int, kind: int) -> PatternTrie:
+def _build(dictionary: Mapping[str, np.ndarray], attr: int, kind: int, rules: PatternRules | None) -> PatternTrie:
     """One trie; its table of fragments may be empty."""
     is_inside = bool(kind & 1)
-    (offsets, data), fragments = _gather(dictionary, attr, kind)
+    (offsets, data), fragments, own_rules = _gather(dictionary, attr, kind, rules)
     depth = np.empty(len(fragments), np.int64)
     tail, more = (_TAIL, _MORE) if is_inside else (_ANY_TAIL, 0)
     levels = measure(read_only(offsets), read_only(data), tail, more, depth)
@@ -161,13 +199,14 @@ def _build(dictionary: Mapping[str, np.ndarray], attr: int, kind: int) -> Patter
     dense = np.zeros((rows, width), np.int32)
     connect(nodes, labels, fragment, classes, dense, depth == np.diff(offsets), is_inside)
     fragments[:, DEPTH] = depth
-    return PatternTrie(TrieArrays(nodes, labels, fragment, classes, dense, fragments, dictionary["string_bytes"]), kind)
+    known = dictionary["string_bytes"]
+    return PatternTrie(TrieArrays(nodes, labels, fragment, classes, dense, fragments, known, **own_rules), kind)
 
 
 def _gather(
-    dictionary: Mapping[str, np.ndarray], attr: int, kind: int
-) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
-    """The sorted distinct texts of a trie, reversed if strings end with them, and its table of fragments."""
+    dictionary: Mapping[str, np.ndarray], attr: int, kind: int, rules: PatternRules | None
+) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray, dict[str, np.ndarray]]:
+    """The sorted distinct texts of a trie, reversed if strings end with them, its table of fragments, and its rules."""
     first, last = dictionary["string_start"][attr : attr + 2].tolist()
     starts, ends = dictionary["string_offset"][first:last], dictionary["string_offset"][first + 1 : last + 1] - 1
     data = dictionary["string_bytes"]
@@ -175,17 +214,37 @@ def _gather(
     some, every = _KINDS[kind]
     own = np.flatnonzero((data[ends] == ord(some)) | (data[ends] == ord(every)))
     starts, ends = starts[own], ends[own]
+    is_every = (data[ends] == ord(every)).astype(np.int64)
+    keys = np.empty((0, 4), np.int64) if rules is None else rules.keys[rules.keys[:, 0] == kind]
+    starts, ends = np.append(starts, keys[:, 1]), np.append(ends, keys[:, 1] + keys[:, 2])
     lengths = ends - starts
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
     step = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
     letters = data[np.repeat(starts, lengths) + step if is_inside else np.repeat(ends - 1, lengths) - step]
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(letters)]
-    coded = pa.Array.from_buffers(pa.large_binary(), len(own), buffers).dictionary_encode()
+    coded = pa.Array.from_buffers(pa.large_binary(), len(starts), buffers).dictionary_encode()
     order = distinct_strings(*map(read_only, string_buffers(coded.dictionary)))
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     at = place[values_of(coded.indices)]
     fragments = np.zeros((len(order), 5), np.int64)
     fragments[at, START], fragments[at, LENGTH] = starts, lengths
-    fragments[at, SOME + (data[ends] == ord(every))] = dictionary["rank_base"][attr, STRING] + 2 * own + 1
-    return string_buffers(coded.dictionary.take(numbers(order))), fragments
+    fragments[at[: len(own)], SOME + is_every] = dictionary["rank_base"][attr, STRING] + 2 * own + 1
+    texts = string_buffers(coded.dictionary.take(numbers(order)))
+    return texts, fragments, _rules_by_fragment(rules, kind, at[len(own) :], keys[:, 3], len(order))
+
+
+def _rules_by_fragment(
+    rules: PatternRules | None, kind: int, at: np.ndarray, of_key: np.ndarray, fragments: int
+) -> dict[str, np.ndarray]:
+    """The rules of each fragment that is a key, and behind the last fragment those that every text asks for."""
+    if rules is None:
+        return _no_rules(fragments)
+    always = rules.always[rules.always[:, 0] == kind, 1]
+    at = np.append(at, np.full(len(always), fragments, np.int64))
+    if not len(at):
+        return _no_rules(fragments)
+    first = np.zeros(fragments + 2, np.int32)
+    np.cumsum(np.bincount(at, minlength=fragments + 1), out=first[1:])
+    own = np.append(of_key, always)[np.argsort(at, kind="stable")].astype(np.int32)
+    return {"rule_first": first, "rules": own, "rule_table": rules.table, "programs": rules.programs}

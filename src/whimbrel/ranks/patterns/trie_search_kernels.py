@@ -14,6 +14,8 @@ import numpy as np
 from whimbrel.compiled.helpers import Integer, shared
 from whimbrel.compiled.jit import helper, kernel
 from whimbrel.compiled.views import TupleOfArrays, view
+from whimbrel.ranks.patterns.pattern_rules import BEGIN, PROGRAM, RANK
+from whimbrel.ranks.patterns.rule_kernels import is_found, is_like
 from whimbrel.ranks.patterns.trie_build_kernels import CUT, FAIL, WHOLE, child_of, step
 
 
@@ -27,12 +29,16 @@ class TrieArrays(NamedTuple):
     dense: np.ndarray  # int32[m, classes]: the next node from each of the first nodes
     fragments: np.ndarray  # int64[f, 5]: the columns below
     known: np.ndarray  # uint8: the bytes of all fragments
+    rule_first: np.ndarray  # int32[f + 2]: where the rules of each fragment begin, and those that every text asks for
+    rules: np.ndarray  # int32: the rules of all fragments
+    rule_table: np.ndarray  # int64[rules, 4]: see pattern_rules
+    programs: np.ndarray  # uint64: of regular expressions
 
 
 TRIE = TupleOfArrays(
     TrieArrays,
-    ("int32", "uint8", "int32", "uint8", "int32", "int64", "uint8"),
-    (2, 1, 1, 1, 2, 2, 1),
+    ("int32", "uint8", "int32", "uint8", "int32", "int64", "uint8", "int32", "int32", "int64", "uint64"),
+    (2, 1, 1, 1, 2, 2, 1, 1, 1, 2, 1),
     writeable=False,
 )
 START, LENGTH, DEPTH, SOME, EVERY = 0, 1, 2, 3, 4
@@ -112,7 +118,7 @@ def _find_inside(
     trie: TrieArrays, data: np.ndarray, start: int, end: int, found: np.ndarray, table: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int]:  # pragma: no cover
     """Find the fragments that a text has anywhere, each once. Returns `found`, `table` and the count."""
-    nodes, labels, fragment, classes, dense, fragments, known = trie
+    nodes, labels, fragment, classes, dense, fragments, known = trie[:7]
     node: Integer = np.int64(0)
     count = 0
     for at in range(start, end):
@@ -153,7 +159,7 @@ def _find_ends(
     trie: TrieArrays, data: np.ndarray, start: int, end: int, found: np.ndarray
 ) -> tuple[np.ndarray, int]:  # pragma: no cover
     """Find the fragments that a text ends with, which the trie has backwards. Returns `found` and the count."""
-    nodes, labels, fragment, classes, dense, fragments, known = trie
+    nodes, labels, fragment, classes, dense, fragments, known = trie[:7]
     node: Integer = np.int64(0)
     count = 0
     at = end - 1
@@ -176,11 +182,38 @@ def _find_ends(
     return found, count
 
 
+@helper
+def _decide(
+    trie: TrieArrays, f: Integer, data: np.ndarray, start: int, end: int, ranks: np.ndarray, begin: int, n: int
+) -> tuple[np.ndarray, int]:  # pragma: no cover
+    """Append the ranks of the rules of a fragment that the text fits; the text has the ranks from `begin` on."""
+    for i in range(trie.rule_first[f], trie.rule_first[f + 1]):
+        rule = trie.rules[i]
+        program, at = trie.rule_table[rule, PROGRAM], trie.rule_table[rule, BEGIN]
+        rank = np.int32(trie.rule_table[rule, RANK])
+        fits = True
+        if program >= 0:  # it may have several keys
+            for k in range(begin, n):
+                fits &= ranks[k] != rank
+            fits = fits and is_found(trie.programs, program, data, start, end)
+        else:
+            fits = is_like(trie.known, at, at + trie.rule_table[rule, LENGTH], data, start, end)
+        if fits:
+            if n == ranks.size:
+                ranks = _larger(ranks)
+            ranks[n] = rank
+            n += 1
+    return ranks, n
+
+
 @kernel
 def find_fragments(
-    words: np.ndarray, is_inside: bool, offsets: np.ndarray, data: np.ndarray
+    words: np.ndarray, kind: int, offsets: np.ndarray, data: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:  # pragma: no cover
-    """Find the fragments of each text. Returns where the ranks of each text begin, and the ranks."""
+    """Find the fragments of each text. Returns where the ranks of each text begin, and the ranks.
+
+    `kind` has bit 0 if fragments are inside, and bit 1 if there is one more byte before each text.
+    """
     trie = _trie(words, 0)
     ends = np.zeros(offsets.shape[0], np.int64)
     ranks = np.empty(16, np.int32)
@@ -188,12 +221,18 @@ def find_fragments(
     table = np.empty(64, np.int64)
     n = 0
     for t in range(offsets.shape[0] - 1):
-        if is_inside:
+        if kind & 1:
             found, table, count = _find_inside(trie, data, offsets[t], offsets[t + 1], found, table)
             if table.size > 64:  # the next text need not clear what this one has filled
                 table = np.empty(64, np.int64)
         else:
             found, count = _find_ends(trie, data, offsets[t], offsets[t + 1], found)
+        begin = n
         ranks, n = _write(trie.fragments, found, count, ranks, n)
+        if trie.rules.size > 0:
+            start = offsets[t] + (kind >> 1)
+            for i in range(count):
+                ranks, n = _decide(trie, found[i], data, start, offsets[t + 1], ranks, begin, n)
+            ranks, n = _decide(trie, trie.fragments.shape[0], data, start, offsets[t + 1], ranks, begin, n)
         ends[t + 1] = n
     return ends, ranks[:n]

@@ -1,0 +1,118 @@
+"""What a text after LIKE, STARTS WITH, lower(a) = and so on is: the kind of term, and the text that it wants."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple, TypeAlias
+
+from whimbrel.language.columnar.terms import Kind
+from whimbrel.language.sql.template import Case, TextOperator
+from whimbrel.model.errors import WhimbrelError
+from whimbrel.model.limits import LIKE_WILDCARDS
+from whimbrel.model.patterns import (
+    CaseFolded,
+    Cidr,
+    LikePattern,
+    Regex,
+    Substring,
+    Suffix,
+    is_lower_case,
+    is_upper_case,
+    like_text,
+    parse_ilike,
+    parse_like,
+    plain_like,
+)
+
+_SHORT = 128
+"""Characters of a LIKE pattern, at most; a longer one is left to the parser."""
+ReadText: TypeAlias = tuple[Kind | None, str]
+_PART = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+_IPV4 = re.compile(rf"{_PART}\.{_PART}\.{_PART}\.{_PART}/(3[0-2]|[12]?[0-9])").fullmatch
+
+
+class PatternReader(NamedTuple):
+    """Reads texts of one operator; `case` is that of a test in which case does not count."""
+
+    operator: TextOperator
+    case: Case | None
+
+    def read(self, text: str, escape: str = "\\") -> ReadText:
+        """The kind and text of a term: `never` if no value fits, None if the parser must read it."""
+        try:
+            return self._folded(text, escape) if self.case is not None else self._plain(text, escape)
+        except WhimbrelError:
+            return None, ""
+
+    def _folded(self, text: str, escape: str) -> ReadText:
+        if (self.case == "lower" and not is_lower_case(text)) or (self.case == "upper" and not is_upper_case(text)):
+            return "never", ""
+        if self.operator != "LIKE":
+            plain, escape = plain_like(text), "\\"
+            before, after = self.operator in ("ENDS", "INSIDE"), self.operator in ("STARTS", "INSIDE")
+            text = f"{'%' * before}{plain}{'%' * after}"
+        values, pattern = parse_ilike(text, escape)
+        if pattern is None:  # no letter at all
+            points = values.as_points()
+            return ("like", "%") if points is None else ("points", "")
+        assert isinstance(pattern, CaseFolded)
+        return ("ilike", text if escape == "\\" else like_text(pattern.segments)) if len(text) <= _SHORT else (None, "")
+
+    def _plain(self, text: str, escape: str) -> ReadText:
+        if self.operator == "LIKE":
+            return _like(text, escape)
+        if self.operator == "STARTS":
+            return _prefix(text)
+        if self.operator == "CIDR":
+            return "network", _network(text)
+        if self.operator == "RLIKE":
+            return "regex", Regex(text).regex
+        if not text:
+            return "like", "%"
+        return ("suffix" if self.operator == "ENDS" else "substring"), text
+
+
+def _like(pattern: str, escape: str) -> ReadText:
+    """What a pattern is without wildcards, if those are at its ends only."""
+    text = pattern.strip("%")
+    wildcards = pattern.count("%") + pattern.count("_")
+    if len(pattern) > _SHORT or wildcards > LIKE_WILDCARDS.value:
+        return None, ""
+    if not text or escape != "\\" or "\\" in pattern:
+        return _escaped_like(pattern, escape)
+    if "%" in text or "_" in text:
+        return "like", pattern
+    if pattern[0] == "%":
+        return ("substring" if pattern[-1] == "%" else "suffix"), text
+    return _prefix(text) if pattern[-1] == "%" else ("points", text)
+
+
+def _escaped_like(text: str, escape: str) -> ReadText:
+    """As `_like`, of any pattern, in many times the time."""
+    values, pattern = parse_like(text, escape)
+    if isinstance(pattern, Suffix):
+        return "suffix", pattern.text
+    if isinstance(pattern, Substring):
+        return "substring", pattern.text
+    if isinstance(pattern, LikePattern):
+        return "like", like_text(pattern.segments)
+    points = values.as_points()
+    if points is not None:
+        return "points", str(points[0][1])
+    _, _, value, is_above = values.cuts[0]
+    return _prefix(f"{value or ''}{chr(0) * is_above}")
+
+
+def _prefix(text: str) -> ReadText:
+    """A prefix, as a pattern if it ends in the first or last character, where its ends are no plain strings."""
+    return ("like", f"{plain_like(text)}%") if not text or text[-1] in "\0\U0010ffff" else ("prefix", text)
+
+
+def _network(text: str) -> str:
+    """A network in its canonical form."""
+    found = _IPV4(text)
+    if found is not None:
+        one, two, three, four, length = map(int, found.groups())
+        if (one << 24 | two << 16 | three << 8 | four) & (0xFFFFFFFF >> length) == 0:
+            return text
+    return Cidr(text).network

@@ -1,0 +1,81 @@
+"""The loops that decide whole patterns: LIKE with any wildcards, and regular expressions by their programs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from whimbrel.compiled.helpers import Integer
+from whimbrel.compiled.intrinsics import trailing_zeros
+from whimbrel.compiled.jit import helper
+from whimbrel.ranks.patterns.regex_programs import END_SYMBOL, FIRST, LAST, MASKS, SHORTEST, START_SYMBOL, SYMBOLS
+
+_PERCENT, _UNDERSCORE, _BACKSLASH = b"%_\\"
+_FOLLOW = MASKS + SYMBOLS
+_NONE, _ONE = np.uint64(0), np.uint64(1)
+
+
+@helper
+def _after_character(text: np.ndarray, at: Integer, end: int) -> Integer:  # pragma: no cover
+    """Where the next character begins."""
+    at += 1
+    while at < end and text[at] & 0xC0 == 0x80:
+        at += 1
+    return at
+
+
+@helper
+def is_like(
+    pattern: np.ndarray, p: int, pattern_end: int, text: np.ndarray, start: int, end: int
+) -> bool:  # pragma: no cover
+    """Whether text[start:end] matches a LIKE pattern with the escape \\. Goes back to the last % only."""
+    at: Integer = np.int64(start)
+    resumed: Integer = np.int64(start)
+    anchor = -1
+    while at < end or p < pattern_end:
+        if p < pattern_end:
+            sign = pattern[p]
+            if sign == _PERCENT:
+                p += 1
+                if p == pattern_end:
+                    return True
+                anchor, resumed = p, at
+                continue
+            if at < end:
+                if sign == _UNDERSCORE:
+                    p, at = p + 1, _after_character(text, at, end)
+                    continue
+                width = 1 + (sign == _BACKSLASH)
+                if pattern[p + width - 1] == text[at]:
+                    p, at = p + width, at + 1
+                    continue
+        if anchor < 0 or resumed >= end:
+            return False
+        p, resumed = anchor, _after_character(text, resumed, end)
+        at = resumed
+    return True
+
+
+@helper
+def _consumed(programs: np.ndarray, begin: int, active: np.uint64, symbol: Integer) -> np.uint64:  # pragma: no cover
+    """The positions that are active after one more symbol."""
+    possible = programs[begin + FIRST]
+    while active != _NONE:
+        possible |= programs[begin + _FOLLOW + np.int64(trailing_zeros(active))]  # type: ignore[call-arg]
+        active &= active - _ONE
+    return np.uint64(possible & programs[begin + MASKS + symbol])
+
+
+@helper
+def is_found(programs: np.ndarray, begin: int, text: np.ndarray, start: int, end: int) -> bool:  # pragma: no cover
+    """Whether the regular expression whose program begins at `begin` is found in text[start:end]."""
+    if programs[begin + SHORTEST] != _NONE:
+        return True
+    last = programs[begin + LAST]
+    active = _consumed(programs, begin, _NONE, START_SYMBOL)
+    for at in range(start, end):
+        if active & last != _NONE:
+            return True
+        active = _consumed(programs, begin, active, np.int64(text[at]))
+    if active & last != _NONE:
+        return True
+    return bool(_consumed(programs, begin, active, END_SYMBOL) & last != _NONE)
