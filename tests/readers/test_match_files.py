@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from io import TextIOWrapper
+from io import BufferedReader, BytesIO, RawIOBase, TextIOWrapper
 from pathlib import Path
+from typing import cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from whimbrel import Filter, Index
 from whimbrel.model.limits import EVENT_BYTES
-from whimbrel.readers.errors import InputError
+from whimbrel.readers.errors import InputError, InputPlace
 from whimbrel.readers.events import FileBatch, parse_events, read_events
+from whimbrel.readers.json_lines import line_pieces, read_line
 from whimbrel.readers.match_files import PairBlock, add_rows, match_files, read_rows
-from whimbrel.readers.subscriptions import parse_subscriptions
+from whimbrel.readers.subscriptions import _decoded, _row, parse_subscriptions
 
 
 def written(folder: Path, name: str, *items: object) -> str:
@@ -81,3 +85,52 @@ def test_rows_count_through_all_files(tmp_path: Path) -> None:
     batches = [batch for batch in read_events([first, second]) if isinstance(batch, FileBatch)]
     assert [list(batch.rows) for batch in batches] == [[0, 1], [2]]
     assert [list(batch.each()) for batch in batches] == [[{"b": 1}, {"b": 2}], [{"b": 3}]]
+
+
+def test_a_stream_is_cut_behind_line_breaks_wherever_its_chunks_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [b'\xef\xbb\xbf{"a": 1}', b"", b"x" * 25, b"\xef\xbb\xbfy", b"z" * 9, b"w" * 21, b"last"]
+    content = b"\n".join(lines)
+    for size in range(1, len(content) + 1):
+        monkeypatch.setattr("whimbrel.readers.json_lines._PIECE", size)
+        found: list[tuple[int, bytes]] = []
+        for piece in line_pieces(BufferedReader(cast("RawIOBase", BytesIO(content))), 20):
+            own = [piece.content.ljust(piece.size, piece.content[-1:])] if piece.size else piece.content.split(b"\n")
+            found += [(number, line) for number, line in enumerate(own, piece.number) if line]
+            assert piece.size in (0, 21, 25)
+        assert found == [(number, line) for number, line in enumerate(lines, 1) if line]
+
+
+lines_of_subscriptions = st.sampled_from(
+    [
+        b'{"id": 1, "filter": "a = 1"}',
+        b'{"filter":"a = 1","id":"x","dialect":"sql"}',
+        b'{"id": 1, "id": 2, "filter": "a = 1"}',
+        b'{"id": 1, "\\u0069d": 2, "filter": "a = 1"}',
+        b'{"id": 1.0, "filter": "a"}',
+        b'{"id": true, "filter": "a"}',
+        b'{"id": 9223372036854775808, "filter": "a"}',
+        b'{"id": 1, "filter": {"a": [1]}, "dialect": "json"}',
+        b'{"id": 1, "filter": null}',
+        b'{"id": 1, "filter": "\\"id\\" = 1"}',
+        b'{"id": "id", "filter": "filter"}',
+        b'{"id": 1, "filter": "a", "owner": {"id": 7}}',
+        b'{"id": 1, "filter": "a", "dialect": null}',
+        b'{"id": 1, "filter": "caf\xe9"}',
+        b'{"id": "\\ud800", "filter": "a"}',
+        b"[]",
+        b"{}",
+    ]
+)
+
+
+@given(lines_of_subscriptions, st.integers(0, 60), st.binary(max_size=2), st.integers(0, 2))
+def test_a_subscription_is_decoded_quickly_only_where_the_exact_reader_agrees(
+    line: bytes, at: int, inserted: bytes, removed: int
+) -> None:
+    text = line[:at] + inserted + line[at + removed :] if inserted or removed else line
+    quick = _decoded(text)
+    if quick is not None and b"\n" not in text:
+        place = InputPlace("s", 2)
+        item = read_line(text, place, False)
+        assert isinstance(item, dict) and _row(place, item) == quick
+    assert quick is not None or line != b'{"id": 1, "filter": "a = 1"}' or text != line

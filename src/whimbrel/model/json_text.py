@@ -97,15 +97,24 @@ def parse_json(text: bytes | str) -> JsonObject:
 def parse_text(text: str) -> JsonObject:
     """`parse_json` of a text of any length."""
     try:
-        item = _DECODER.decode(text)
+        item = _decode(_DECODER, text)
+    except _KeyTwice:
+        path, key = _find_duplicate(_decode(_PAIRS_DECODER, text))  # unless the rest of the text is no JSON
+        raise JsonError(JsonProblem.DUPLICATE, "each key once", f"{key!r} twice", path) from None
+    if not isinstance(item, dict):
+        raise JsonError(JsonProblem.NOT_AN_OBJECT, "a JSON object", _NAMES.get(type(item), "null"))
+    return item
+
+
+def _decode(decoder: json.JSONDecoder, text: str) -> object:
+    """What a decoder makes of a text; JsonError or LimitExceeded if it is no JSON."""
+    try:
+        item: object = decoder.decode(text)
     except json.JSONDecodeError as error:
         byte = len(text[: error.pos].encode("utf-8", "surrogatepass"))
         raise JsonError(
             JsonProblem.SYNTAX, "JSON", error.msg, place=TextPlace(error.lineno, error.colno, byte)
         ) from None
-    except _KeyTwice:
-        path, key = _find_duplicate(json.loads(text, object_pairs_hook=_Pairs))
-        raise JsonError(JsonProblem.DUPLICATE, "each key once", f"{key!r} twice", path) from None
     except _NotANumber as error:
         found = f"{error}, which JSON has no number for"
         raise JsonError(JsonProblem.CONSTANT, "JSON", found) from None
@@ -114,8 +123,6 @@ def parse_text(text: str) -> JsonObject:
     except ValueError:  # the interpreter's own limit on digits
         digits = max(map(len, re.findall(r"[0-9]+", text)))
         raise LimitExceeded(INTEGER_DIGITS.name, digits, INTEGER_DIGITS.value, INTEGER_DIGITS.unit) from None
-    if not isinstance(item, dict):
-        raise JsonError(JsonProblem.NOT_AN_OBJECT, "a JSON object", _NAMES.get(type(item), "null"))
     return item
 
 
@@ -146,6 +153,7 @@ def _refuse_constant(name: str) -> float:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse_constant)
+_PAIRS_DECODER = json.JSONDecoder(object_pairs_hook=_Pairs, parse_constant=_refuse_constant)
 
 
 def _find_duplicate(item: object, path: str = "$") -> tuple[str, str]:

@@ -199,12 +199,15 @@ def _checked(item: JsonObject | InputError, place: InputPlace, timestamps: Colle
 def read_source(source: InputFile, attributes: Collection[str] | None) -> Iterator[FileBatch | InputError]:
     """Read the events of one open file; rows count from 0."""
     with source.stream:
-        if source.format is Format.JSONL:
-            yield from _json_events(source)
-        elif source.format is Format.CSV:
-            yield from _csv_events(source)
-        else:
-            yield from _parquet_events(source, attributes)
+        try:
+            if source.format is Format.JSONL:
+                yield from _json_events(source)
+            elif source.format is Format.CSV:
+                yield from _csv_events(source)
+            else:
+                yield from _parquet_events(source, attributes)
+        except InputError as damaged:
+            yield damaged
 
 
 def _json_events(source: InputFile) -> Iterator[FileBatch | InputError]:

@@ -111,17 +111,21 @@ def _match_lines(index: Index, source: InputFile, base: int) -> Generator[PairBl
     """Match the lines of a file whose first row is `base`; returns the number of rows."""
     row = base
     with source.stream:
-        for piece in _pieces(source):
-            if piece.size:
-                yield too_long(InputPlace(source.name, piece.number, row=row), piece.content, piece.size, EVENT_BYTES)
-                row += 1
-                continue
-            if row == base and (problem := check_first_line(piece.content, source.name)) is not None:
-                yield problem
-                return 0
-            row += yield from _match_piece(index, source, piece, row)
-    if row == base:
-        yield blank_file(source.name)
+        try:
+            for piece in _pieces(source):
+                if piece.size:
+                    place = InputPlace(source.name, piece.number, row=row)
+                    yield too_long(place, piece.content, piece.size, EVENT_BYTES)
+                    row += 1
+                    continue
+                if row == base and (problem := check_first_line(piece.content, source.name)) is not None:
+                    yield problem
+                    return 0
+                row += yield from _match_piece(index, source, piece, row)
+            if row == base:
+                yield blank_file(source.name)
+        except InputError as damaged:
+            yield damaged
     return row - base
 
 

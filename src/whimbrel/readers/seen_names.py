@@ -14,8 +14,8 @@ from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.event import Event
 from whimbrel.model.limits import EVENT_BYTES
 from whimbrel.model.schema.errors import did_you_mean
-from whimbrel.readers.errors import InputError
-from whimbrel.readers.json_lines import exactly, read_json_lines
+from whimbrel.ranks.encoding.json_events import json_lines
+from whimbrel.readers.json_lines import line_pieces
 from whimbrel.readers.source import Format, InputFile, open_source
 
 if TYPE_CHECKING:
@@ -70,10 +70,11 @@ def _names(source: InputFile) -> Iterator[Sequence[str]]:
         text = io.TextIOWrapper(source.stream, "utf-8-sig", newline="")
         yield next(csv.reader(text), [])
     else:
-        for batch in read_json_lines(source.stream, source.name, EVENT_BYTES, EVENT_BYTES.value, exactly):
-            for _, item in batch:
+        for piece in line_pieces(source.stream, EVENT_BYTES.value):
+            events = json_lines(piece.content)
+            for number in range(len(events)):
                 with suppress(WhimbrelError):
-                    yield () if isinstance(item, InputError) else Event(item).attributes
+                    yield Event(events.parse(number)).attributes
 
 
 def _separators(source: InputFile, found: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import IO, TYPE_CHECKING
 
 import msgspec
@@ -18,7 +18,7 @@ from whimbrel.readers import errors
 from whimbrel.readers.errors import InputError, InputPlace
 from whimbrel.readers.json_lines import read_json_lines
 from whimbrel.readers.parquet_table import read_parquet
-from whimbrel.readers.source import Format, open_source
+from whimbrel.readers.source import Format, InputFile, open_source
 
 if TYPE_CHECKING:
     from whimbrel.model.schema import Schema
@@ -48,14 +48,10 @@ def read_subscriptions(file: str, fallback: Format | None = None) -> Iterator[It
         yield error.place, error
         return
     with source.stream:
-        if source.format is Format.JSONL:
-            for batch in read_json_lines(source.stream, source.name, FILTER_BYTES, _LONGEST_LINE, _decoded):
-                for place, item in batch:
-                    yield place, _row(place, item) if isinstance(item, dict) else item
-        elif source.format is Format.CSV:
-            yield from _csv_subscriptions(source.stream, source.name)
-        else:
-            yield from _parquet_subscriptions(source.seekable(), source.name)
+        try:
+            yield from _READERS[source.format](source)
+        except InputError as damaged:
+            yield damaged.place, damaged
 
 
 def parse_subscriptions(file: str, fallback: Format | None = None) -> Iterator[tuple[Id, Filter] | InputError]:
@@ -110,8 +106,15 @@ def _row(place: InputPlace, fields: Mapping[str, object]) -> SubscriptionRow | I
     return SubscriptionRow(id, fields["filter"], dialect)  # type: ignore[arg-type]  # id_kind has checked it
 
 
-def _parquet_subscriptions(stream: IO[bytes], file: str) -> Iterator[Item]:
-    for item in read_parquet(stream, file):
+def _json_subscriptions(source: InputFile) -> Iterator[Item]:
+    for batch in read_json_lines(source.stream, source.name, FILTER_BYTES, _LONGEST_LINE, _decoded):
+        for place, item in batch:
+            yield place, _row(place, item) if isinstance(item, dict) else item
+
+
+def _parquet_subscriptions(source: InputFile) -> Iterator[Item]:
+    file = source.name
+    for item in read_parquet(source.seekable(), file):
         if isinstance(item, InputError):
             yield item.place, item
             continue
@@ -127,9 +130,9 @@ def _parquet_subscriptions(stream: IO[bytes], file: str) -> Iterator[Item]:
             yield place, _row(place, dict(zip(names, cells, strict=True)))
 
 
-def _csv_subscriptions(stream: IO[bytes], file: str) -> Iterator[Item]:
+def _csv_subscriptions(source: InputFile) -> Iterator[Item]:
     """All rows are read before the first is returned: ids are numbers only if all of them are."""
-    items = list(_csv_rows(stream, file))
+    items = list(_csv_rows(source.stream, source.name))
     numeric = all(isinstance(fields, InputError) or _is_integer(fields.get("id") or "0") for _, fields in items)
     for place, fields in items:
         if isinstance(fields, InputError):
@@ -139,6 +142,13 @@ def _csv_subscriptions(stream: IO[bytes], file: str) -> Iterator[Item]:
             if numeric and "id" in known:
                 known["id"] = int(fields["id"])
             yield place, _row(place, known)
+
+
+_READERS: dict[Format, Callable[[InputFile], Iterator[Item]]] = {
+    Format.JSONL: _json_subscriptions,
+    Format.CSV: _csv_subscriptions,
+    Format.PARQUET: _parquet_subscriptions,
+}
 
 
 def _csv_rows(stream: IO[bytes], file: str) -> Iterator[tuple[InputPlace, dict[str, str] | InputError]]:

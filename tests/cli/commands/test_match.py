@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -175,10 +177,21 @@ def test_wrong_usage_ends_with_status_2(program: Program, arguments: tuple[str, 
     assert result.stderr.startswith("Usage:")
 
 
-def test_compressed_files_are_named_as_such(program: Program) -> None:
-    program.write("e.jsonl.gz", gzip.compress(b'{"price": 100}\n'))
-    result = program("match", "-s", "subs.jsonl", "e.jsonl.gz", status=1)
-    assert "compressed with gzip" in result.stderr
+def test_compressed_files_are_read_and_damaged_ones_told(program: Program) -> None:
+    lines = b"".join(b'{"price": %d}\n' % price for price in range(50, 250))
+    expected = [(row, "dear") for row in range(50, 200)]
+    packed = gzip.compress(lines[:900]) + gzip.compress(lines[900:])
+    program.write("e.jsonl.gz", packed)
+    program.write("e.jsonl.zst", pa.compress(lines, codec="zstd", asbytes=True))
+    program.write("e.csv.bz2", bz2.compress(b"price\n" + b"".join(b"%d\n" % price for price in range(50, 250))))
+    for name in ("e.jsonl.gz", "e.jsonl.zst", "e.csv.bz2"):
+        assert program("match", "-s", "subs.jsonl", name).pairs == expected
+    assert program("match", "-s", "subs.jsonl", "-", stdin=packed).pairs == expected
+    program.write("half.jsonl.gz", packed[: len(packed) - 20])
+    result = program("match", "-s", "subs.jsonl", "half.jsonl.gz", "events.jsonl", "--json", status=1)
+    assert result.error_lines[0]["error"] == "FileTruncated" and "gzip" in result.error_lines[0]["message"]
+    program.write("e.xz", lzma.compress(lines))
+    assert "but got one of xz" in program("match", "-s", "subs.jsonl", "e.xz", status=1).stderr
 
 
 def test_filters_that_are_hardly_meant_are_told(program: Program) -> None:
