@@ -1,0 +1,319 @@
+"""The routing tree: the paths of all filters, shared where they begin alike.
+
+A node has one attribute and one set of its values. Siblings on one attribute have disjoint sets, attributes do not decrease
+along a path, and a set below another of the same attribute is part of it. A path whose first set overlaps a sibling in
+part is split: what they share goes below the sibling, the rest stays beside it. Suffixes and substrings are not split:
+their nodes may overlap others, and matching visits all of them.
+
+Every node counts the paths of each filter that end at it. The tree also knows how much it differs from what was
+published last, in time that is proportional to the depth of a change: a node at depth k weighs `decay` ** (k - 1).
+
+Z. Jerzak, C. Fetzer: Prefix Forwarding for Publish/Subscribe, DEBS 2007, sections 4.1 and 5. Corrections ERR-22b, ERR-22c,
+AMB-22d and ERR-22h are in docs/papers.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+
+from whimbrel.model.constraint import Constraint
+from whimbrel.model.intervals import ALL, IntervalSet
+from whimbrel.overlay.tree.lane import Lane
+from whimbrel.overlay.tree.paths import Path
+
+PIECES = 4_096
+"""Pieces that one path may be split into. A path with more is shortened, which widens it."""
+
+
+class Node:
+    """A node: `values` of `attribute`, or `pattern` if it has suffixes or substrings.
+
+    `ends` counts the paths that end here by filter. `weight` is the sum over all nodes below; `added` and `removed` are
+    the parts of it that are new, or gone, since the tree was published as number `touched`. `born` is the number of
+    the publication that the node, at this place, came after.
+    """
+
+    __slots__ = (
+        "added",
+        "attribute",
+        "born",
+        "ends",
+        "lanes",
+        "number",
+        "parent",
+        "pattern",
+        "patterns",
+        "removed",
+        "touched",
+        "values",
+        "weight",
+    )
+
+    def __init__(self, attribute: str, values: IntervalSet, pattern: Constraint | None, parent: Node | None) -> None:
+        self.attribute = attribute
+        self.values = values
+        self.pattern = pattern
+        self.parent = parent
+        self.lanes: dict[str, Lane[Node]] = {}
+        self.patterns: list[Node] = []
+        self.ends: dict[Hashable, int] = {}
+        self.weight = self.added = self.removed = 0.0
+        self.touched = self.born = 0
+        self.number = 0
+
+    @property
+    def constraint(self) -> Constraint:
+        """What a value of the attribute must satisfy."""
+        return self.pattern or Constraint(values=self.values)
+
+    def children(self) -> Iterator[Node]:
+        """The children in the order of their numbers: by attribute, then by values; patterns last."""
+        for attribute in sorted(self.lanes):
+            yield from self.lanes[attribute].distinct()
+        yield from sorted(self.patterns, key=lambda node: (node.attribute, node.constraint.sort_key))
+
+
+class RoutingTree:
+    """A tree of the paths of filters, each filter under a key.
+
+    >>> from whimbrel import Filter
+    >>> from whimbrel.overlay.tree.paths import paths_of
+    >>> tree = RoutingTree()
+    >>> for key, text in (("r1", "x > 5 AND y < 3"), ("r2", "x < 9")):
+    ...     tree.insert(key, paths_of(Filter.parse(text)))
+    >>> len(tree), tree.count_of("r2")
+    (4, 2)
+    """
+
+    def __init__(self, decay: float = 0.5) -> None:
+        self.root = Node("", ALL, None, None)
+        self.decay = decay
+        self._nodes = 0
+        self._where: dict[Hashable, list[Node]] = {}
+        self._publication = 1
+        self._published_weight = 0.0
+
+    def __len__(self) -> int:
+        """The number of nodes, without the root."""
+        return self._nodes
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._where
+
+    def keys(self) -> Iterator[Hashable]:
+        """The keys of the filters."""
+        return iter(self._where)
+
+    def count_of(self, key: Hashable) -> int:
+        """At how many places the paths of a filter end."""
+        return len(self._where[key])
+
+    def insert(self, key: Hashable, paths: Iterable[Path]) -> None:
+        """Insert the paths of a filter. A key may be inserted several times; `remove` undoes all of them."""
+        ends = self._where.setdefault(key, [])
+        for path in paths:
+            found = self._place(path, PIECES)
+            while found is None:
+                path = path[: len(path) // 2]
+                found = self._place(path, PIECES if path else 1)
+            for node in found:
+                node.ends[key] = node.ends.get(key, 0) + 1
+                ends.append(node)
+
+    def remove(self, key: Hashable) -> None:
+        """Remove a filter, and the nodes that no other needs."""
+        for node in self._where.pop(key):
+            node.ends.pop(key, None)
+            self._prune(node)
+
+    def difference(self) -> float:
+        """How much it differs from what was published: 0 if it is the same, 1 if they share no child of the root."""
+        root, total = self._touch(self.root), self.root.weight + self._published_weight
+        return (root.added + root.removed) / total if total else 0.0
+
+    def mark_published(self) -> None:
+        """From now on `difference` compares with what the tree is now."""
+        self._published_weight = self.root.weight
+        self._publication += 1
+
+    def _place(self, path: Path, pieces: int) -> list[Node] | None:
+        """The nodes at which the pieces of a path end, made where they are missing; None if they are too many."""
+        found: list[Node] = []
+        made: list[Node] = []
+        pending: list[tuple[Node, int, IntervalSet | None]] = [(self.root, 0, None)]
+        while pending:
+            node, step, part = pending.pop()
+            if step == len(path):
+                found.append(node)
+            else:
+                name, constraint = path[step]
+                if constraint.is_plain:
+                    self._descend(node, name, part or constraint.values, step, pending, made)
+                else:
+                    pending.append(self._descend_pattern(node, name, constraint, step, made))
+            if len(found) + len(pending) > pieces:
+                for node in reversed(made):
+                    self._prune(node)
+                return None
+        return found
+
+    def _descend(
+        self,
+        node: Node,
+        name: str,
+        values: IntervalSet,
+        step: int,
+        pending: list[tuple[Node, int, IntervalSet | None]],
+        made: list[Node],
+    ) -> None:
+        """Where a set of values goes below a node: parts below siblings that it overlaps, the rest to its own node."""
+        lane = node.lanes.get(name)
+        covered: list[Node] = []
+        rest = values
+        if lane is not None:
+            for child in lane.overlapping(values):
+                if child.values.cuts == values.cuts:
+                    pending.append((child, step + 1, None))
+                    return
+                shared = values.intersect(child.values)
+                if not shared:
+                    continue
+                if shared.cuts == values.cuts:
+                    pending.append((child, step, values))
+                    return
+                if shared.cuts == child.values.cuts:
+                    covered.append(child)
+                else:
+                    pending.append((child, step, shared))
+                    rest = rest.minus(child.values)
+            if not rest:
+                return
+            if len(covered) == 1 and covered[0].values.cuts == rest.cuts:
+                pending.append((covered[0], step + 1, None))
+                return
+        inner = Node(name, rest, None, node)
+        self._link(inner, covered)
+        made.append(inner)
+        pending.append((inner, step + 1, None))
+
+    def _descend_pattern(
+        self, node: Node, name: str, constraint: Constraint, step: int, made: list[Node]
+    ) -> tuple[Node, int, IntervalSet | None]:
+        """Where a pattern goes below a node: to an equal one, below one that covers it, or to its own node."""
+        covered = []
+        for child in node.patterns:
+            if child.attribute == name:
+                theirs = child.constraint
+                if theirs == constraint:
+                    return child, step + 1, None
+                if theirs.covers(constraint):
+                    return child, step, None
+                if constraint.covers(theirs):
+                    covered.append(child)
+        inner = Node(name, constraint.values, constraint, node)
+        self._link(inner, covered)
+        made.append(inner)
+        return inner, step + 1, None
+
+    def _link(self, node: Node, covered: list[Node]) -> None:
+        """Add a new node to its parent, with those of its siblings that go below it."""
+        parent, decay = node.parent, self.decay
+        assert parent is not None
+        weight = added = removed = 0.0
+        for child in covered:
+            self._touch(child)
+            share = 1 + decay * child.weight
+            weight -= share
+            if child.born == self._publication:
+                added -= share
+            else:
+                added -= decay * child.added
+                removed += 1 + decay * (child.weight - child.added)
+            node.weight += share
+            self._detach(child)
+            child.parent, child.born = node, self._publication
+            self._attach(child)
+        node.born = node.touched = self._publication
+        self._attach(node)
+        self._nodes += 1
+        share = 1 + decay * node.weight
+        self._add_weight(parent, weight + share, added + share, removed)
+
+    def _prune(self, node: Node) -> None:
+        """Remove a node and its ancestors, as far as nothing ends at or below them."""
+        while node.parent is not None and not (node.ends or node.lanes or node.patterns):
+            parent = node.parent
+            self._detach(node)
+            self._nodes -= 1
+            is_new = node.born == self._publication
+            self._add_weight(parent, -1.0, -1.0 if is_new else 0.0, 0.0 if is_new else 1.0)
+            node.parent = None
+            node = parent
+
+    def _attach(self, node: Node) -> None:
+        assert node.parent is not None
+        if node.pattern is not None:
+            node.parent.patterns.append(node)
+            return
+        lane = node.parent.lanes.get(node.attribute)
+        if lane is None:
+            lane = node.parent.lanes[node.attribute] = Lane()
+        lane.add(node.values, node)
+
+    def _detach(self, node: Node) -> None:
+        assert node.parent is not None
+        if node.pattern is not None:
+            node.parent.patterns.remove(node)
+            return
+        lane = node.parent.lanes[node.attribute]
+        lane.remove(node.values)
+        if not lane.lows:
+            del node.parent.lanes[node.attribute]
+
+    def _touch(self, node: Node) -> Node:
+        """Forget what changed below a node before the last publication."""
+        if node.touched != self._publication:
+            node.touched = self._publication
+            node.added = node.removed = 0.0
+        return node
+
+    def _add_weight(self, node: Node, weight: float, added: float, removed: float) -> None:
+        """Add to the sums of a node and of its ancestors. All that is below a new node is new."""
+        decay = self.decay
+        while True:
+            self._touch(node)
+            node.weight += weight
+            node.added += added
+            node.removed += removed
+            if node.parent is None:
+                return
+            weight *= decay
+            if node.born == self._publication:
+                added, removed = weight, 0.0
+            else:
+                added, removed = added * decay, removed * decay
+            node = node.parent
+
+    def _check(self) -> None:
+        """Assert every invariant. Takes time quadratic in the children of a node."""
+        count, ends, pending = 0, 0, [self.root]
+        while pending:
+            node = pending.pop()
+            children = list(node.children())
+            count += len(children)
+            ends += sum(node.ends.values())
+            assert node is self.root or children or node.ends, "a node that nothing needs"
+            assert abs(node.weight - sum(1 + self.decay * child.weight for child in children)) < 1e-6
+            for place, child in enumerate(children):
+                assert child.parent is node
+                assert child.attribute >= node.attribute
+                assert child.values
+                if child.attribute == node.attribute and child.pattern is None and node.pattern is None:
+                    assert node.values.covers(child.values)
+                for other in children[:place]:
+                    if child.attribute == other.attribute and child.pattern is None and other.pattern is None:
+                        assert not child.values.overlaps(other.values), "siblings overlap"
+            pending += children
+        assert count == self._nodes
+        assert ends == sum(map(len, self._where.values()))
+        assert 0 <= self.difference() <= 1 + 1e-9

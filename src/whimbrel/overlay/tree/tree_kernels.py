@@ -1,0 +1,190 @@
+"""The compiled part of matching and forwarding on a frozen tree."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from whimbrel.compiled.jit import helper, kernel
+
+
+class MatchArrays(NamedTuple):
+    """What matching reads. Node 0 is the root; numbers are in preorder, so what is below a node follows it.
+
+    `lanes[n] : lanes[n + 1]` are the lanes of node n, sorted by `lane_attribute`; `entries[l] : entries[l + 1]` are the
+    intervals of lane l, sorted: the values with `lows < rank <= highs` go to `children`. `patterns[n] : patterns[n + 1]`
+    are its children with patterns: which pattern, which child.
+    """
+
+    depth: np.ndarray
+    lanes: np.ndarray
+    lane_attribute: np.ndarray
+    entries: np.ndarray
+    lows: np.ndarray
+    highs: np.ndarray
+    children: np.ndarray
+    patterns: np.ndarray
+    pattern: np.ndarray
+    pattern_child: np.ndarray
+
+
+class ForwardArrays(NamedTuple):
+    """What forwarding reads. `following[n]` is the first node after n that is not below it.
+
+    `ends[n] : ends[n + 1]` are the filters that end at node n.
+    """
+
+    parent: np.ndarray
+    depth: np.ndarray
+    following: np.ndarray
+    ends: np.ndarray
+    end_filter: np.ndarray
+
+
+@helper
+def find_entry(lows: np.ndarray, low: int, high: int, rank: int) -> int:  # pragma: no cover
+    """The last entry in lows[low:high] that is below the rank, or low - 1."""
+    while low < high:
+        middle = (low + high) >> 1
+        if lows[middle] < rank:
+            low = middle + 1
+        else:
+            high = middle
+    return low - 1
+
+
+@kernel
+def match_tree(
+    tree: MatchArrays,
+    attributes: np.ndarray,
+    ranges: np.ndarray,
+    ranks: np.ndarray,
+    fits: np.ndarray,
+    limit: int,
+    seen: np.ndarray,
+    stamp: int,
+    out: np.ndarray,
+) -> tuple[int, int]:  # pragma: no cover
+    """Write the nodes that an event satisfies. Returns how many, and the comparisons that were made.
+
+    `attributes` of the event are sorted; the ranks of attribute k are ranks[ranges[k] : ranges[k + 1]]. `fits` says which
+    patterns hold. Nodes at depth `limit` are not expanded. `out` is stack and result: a node is written once and
+    read once.
+    """
+    count = 1
+    out[0] = 0
+    place = 0
+    compared = 0
+    while place < count:
+        node = out[place]
+        place += 1
+        if tree.depth[node] == limit:
+            continue
+        lane = tree.lanes[node]
+        lane_end = tree.lanes[node + 1]
+        k = 0
+        while lane < lane_end and k < attributes.size:
+            name = tree.lane_attribute[lane]
+            if attributes[k] < name:
+                k += 1
+                continue
+            if attributes[k] > name:
+                if lane_end - lane > 8:  # many lanes: search for the next attribute
+                    compared += 4
+                    lane = find_entry(tree.lane_attribute, lane, lane_end, attributes[k]) + 1
+                else:
+                    lane += 1
+                continue
+            start = tree.entries[lane]
+            end = tree.entries[lane + 1]
+            for value in range(ranges[k], ranges[k + 1]):
+                rank = ranks[value]
+                width = end - start
+                while width > 0:
+                    compared += 1
+                    width >>= 1
+                entry = find_entry(tree.lows, start, end, rank)
+                if entry >= start and rank <= tree.highs[entry]:
+                    child = tree.children[entry]
+                    if seen[child] != stamp:
+                        seen[child] = stamp
+                        out[count] = child
+                        count += 1
+            lane += 1
+            k += 1
+        for entry in range(tree.patterns[node], tree.patterns[node + 1]):
+            if fits[tree.pattern[entry]]:
+                out[count] = tree.pattern_child[entry]
+                count += 1
+    return count, compared
+
+
+@kernel
+def forward_tree(
+    tree: ForwardArrays, nodes: np.ndarray, limit: int, masks: np.ndarray, wanted: int
+) -> tuple[int, int]:  # pragma: no cover
+    """The interfaces, as bits, of the filters that end at nodes of a prefix, and how many nodes and filters were read.
+
+    `masks` has the interfaces of each filter. Stops when all `wanted` bits are found. A node at depth `limit` stands for
+    all that is below it.
+    """
+    found = 0
+    read = 0
+    for place in range(-1, nodes.size):
+        node = 0 if place < 0 else nodes[place]
+        last = tree.following[node] if tree.depth[node] == limit else node + 1
+        read += 1
+        for end in range(tree.ends[node], tree.ends[last]):
+            found |= masks[tree.end_filter[end]]
+            read += 1
+            if found & wanted == wanted:
+                return found, read
+    return found, read
+
+
+@kernel
+def list_filters(
+    tree: ForwardArrays, nodes: np.ndarray, limit: int, masks: np.ndarray, bit: int, out: np.ndarray
+) -> tuple[int, int]:  # pragma: no cover
+    """Write the filters of one interface that end at nodes of a prefix. Returns how many, and what was read.
+
+    `out` has room for every filter; one that ends at several nodes is written once.
+    """
+    count = 0
+    read = 0
+    seen = np.zeros(masks.size, np.uint8)
+    for place in range(-1, nodes.size):
+        node = 0 if place < 0 else nodes[place]
+        last = tree.following[node] if tree.depth[node] == limit else node + 1
+        read += 1
+        for end in range(tree.ends[node], tree.ends[last]):
+            filter = tree.end_filter[end]
+            read += 1
+            if masks[filter] & bit and not seen[filter]:
+                seen[filter] = 1
+                out[count] = filter
+                count += 1
+    return count, read
+
+
+@kernel
+def is_prefix_of(tree: ForwardArrays, nodes: np.ndarray, limit: int) -> bool:  # pragma: no cover
+    """Whether sorted numbers are nodes of the tree, none deeper than the limit, each with its parent."""
+    for place in range(nodes.size):
+        node = nodes[place]
+        if node <= 0 or node >= tree.parent.size or (limit >= 0 and tree.depth[node] > limit):
+            return False
+        parent = tree.parent[node]
+        if parent > 0:
+            low = 0
+            high = place
+            while low < high:
+                middle = (low + high) >> 1
+                if nodes[middle] < parent:
+                    low = middle + 1
+                else:
+                    high = middle
+            if low >= place or nodes[low] != parent:
+                return False
+    return True

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.strategies import events, filters
+from whimbrel.model.event import Event
+from whimbrel.model.filter import Filter
+from whimbrel.overlay.tree import routing_tree
+from whimbrel.overlay.tree.paths import Interest, paths_of
+from whimbrel.overlay.tree.prefix import Prefix
+from whimbrel.overlay.tree.routing_tree import Node, RoutingTree
+from whimbrel.overlay.tree.snapshot import Snapshot
+
+SIENA = st.lists(
+    st.tuples(st.sampled_from("xy"), st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), st.integers(0, 9)),
+    min_size=1,
+    max_size=4,
+).map(lambda terms: Filter.parse(" AND ".join(f"{name} {op} {value}" for name, op, value in terms)))
+
+
+def build(filters_: list[Filter]) -> tuple[RoutingTree, list[Interest]]:
+    tree, interests = RoutingTree(), [Interest(filter) for filter in filters_]
+    for interest in {one.key: one for one in interests}.values():
+        tree.insert(interest.key, interest.paths)
+    return tree, interests
+
+
+def reached(snapshot: Snapshot, prefix: Prefix) -> set[bytes]:
+    masks = np.ones(len(snapshot.keys), np.int64)
+    return set(snapshot.filters(prefix, masks, 1)[0])
+
+
+def difference(old: Node, new: Node, decay: float) -> float:
+    """The definition: nodes on one side only weigh all that is below them, others what differs below."""
+    mine = {(c.attribute, c.constraint): c for c in old.children()}
+    theirs = {(c.attribute, c.constraint): c for c in new.children()}
+    alone = [c for key, c in mine.items() if key not in theirs] + [c for key, c in theirs.items() if key not in mine]
+    return sum(1 + decay * c.weight for c in alone) + decay * sum(
+        difference(mine[key], theirs[key], decay) for key in mine if key in theirs
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(filters, max_size=8), st.lists(events(), max_size=4), st.sampled_from([None, 0, 1, 2]))
+def test_a_prefix_reaches_every_filter_that_the_event_matches(
+    wanted: list[Filter], published: list[dict[str, object]], limit: int | None
+) -> None:
+    tree, interests = build(wanted)
+    tree._check()
+    snapshot = Snapshot(tree, (1, 1))
+    for one in published:
+        event = Event(one)
+        prefix = Prefix.decode(snapshot.match(event, limit).prefix.encode())
+        snapshot.check(prefix)
+        found = reached(snapshot, prefix)
+        assert {interest.key for interest in interests if interest.filter.matches(event)} <= found
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(SIENA, max_size=12), st.integers(0, 9), st.integers(0, 9))
+def test_a_whole_prefix_is_exact_for_sets_of_values(wanted: list[Filter], x: int, y: int) -> None:
+    tree, interests = build(wanted)
+    tree._check()
+    event = Event({"x": x, "y": y})
+    snapshot = Snapshot(tree, (1, 1))
+    assert reached(snapshot, snapshot.match(event).prefix) == {i.key for i in interests if i.filter.matches(event)}
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(filters, max_size=8), st.lists(filters, max_size=4), events(), st.sampled_from([None, 0, 1, 2]))
+def test_a_younger_filter_is_placed_where_all_its_events_come_by(
+    wanted: list[Filter], younger: list[Filter], published: dict[str, object], limit: int | None
+) -> None:
+    snapshot = Snapshot(build(wanted)[0], (1, 1))
+    event = Event(published)
+    prefix = snapshot.match(event, limit).prefix
+    following = snapshot.forwarding.following
+    covered = {0} if limit != 0 else set(range(len(snapshot)))
+    for node in prefix.nodes.tolist():
+        covered |= set(range(node, following[node])) if snapshot.forwarding.depth[node] == limit else {node}
+    for filter in younger:
+        if filter.matches(event):
+            assert covered & set(snapshot.place(paths_of(filter)))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(SIENA, max_size=10), st.lists(SIENA, max_size=10), st.data())
+def test_removed_filters_leave_nothing_and_the_difference_is_that_of_the_definition(
+    first: list[Filter], second: list[Filter], data: st.DataObject
+) -> None:
+    tree, interests = build(first)
+    published, _ = build(first)
+    tree.mark_published()
+    assert tree.difference() == 0
+    for filter in second:
+        tree.insert(("second", filter), paths_of(filter))
+        tree._check()
+    total = tree.root.weight + published.root.weight
+    expected = difference(published.root, tree.root, 0.5) / total if total else 0
+    assert tree.difference() == pytest.approx(expected)
+    keys = data.draw(st.permutations(list(tree.keys())))
+    for key in keys:
+        tree.remove(key)
+        tree._check()
+    assert len(tree) == 0
+    assert tree.difference() == (1 if first and published.root.weight else 0)
+    assert len(interests) == len(first)
+
+
+def test_a_path_that_would_be_split_too_often_is_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routing_tree, "PIECES", 8)
+    tree = RoutingTree()
+    for low in range(0, 40, 2):
+        tree.insert(low, paths_of(Filter.parse(f"x >= {low} AND x < {low + 2} AND y = {low}")))
+    wide = Interest(Filter.parse("x > 1 AND x < 39 AND y > 3 AND z = 1"))
+    tree.insert(wide.key, wide.paths)
+    tree._check()
+    snapshot = Snapshot(tree, (1, 1))
+    for x in range(2, 39):
+        prefix = snapshot.match(Event({"x": x, "y": 5, "z": 1})).prefix
+        assert wide.key in reached(snapshot, prefix)
