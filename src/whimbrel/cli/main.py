@@ -21,6 +21,7 @@ from whimbrel.cli.commands.schema import schema
 from whimbrel.cli.commands.spaces import spaces
 from whimbrel.cli.demo.command import demo
 from whimbrel.cli.lab.group import lab
+from whimbrel.cli.overlay.group import overlay
 from whimbrel.cli.pipeline.backtest import backtest
 from whimbrel.cli.pipeline.run import explain as explain_pipeline
 from whimbrel.cli.pipeline.run import run
@@ -50,6 +51,7 @@ for command in (match, explain, lint, backtest, demo, serve, publish, subscribe,
     app.command()(command)
 app.add_typer(bench, name="bench")
 app.add_typer(lab, name="lab")
+app.add_typer(overlay, name="overlay")
 app.add_typer(schema, name="schema")
 app.add_typer(token, name="token")
 pipeline = typer.Typer(

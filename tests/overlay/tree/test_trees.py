@@ -101,7 +101,7 @@ def test_removed_filters_leave_nothing_and_the_difference_is_that_of_the_definit
     total = tree.root.weight + published.root.weight
     expected = difference(published.root, tree.root, 0.5) / total if total else 0
     assert tree.difference() == pytest.approx(expected)
-    keys = data.draw(st.permutations(list(tree.keys())))
+    keys = data.draw(st.permutations(list(tree)))
     for key in keys:
         tree.remove(key)
         tree._check()

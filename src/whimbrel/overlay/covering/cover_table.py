@@ -1,8 +1,9 @@
 """Which filters cover which, among all that a broker knows.
 
-A filter covers another only if some conjunction of it has no more attributes than the other's first one, and no narrower
-interval around any of them. Candidates are found by counting such attributes in sorted arrays, and `Filter.covers` decides.
-The arrays hold the filters up to the last rebuild; the few that came since are compared one by one.
+A filter covers another only if some conjunction of it has no more attributes than the other's first one, and no
+narrower interval around any of them. Candidates are found by counting such attributes in sorted arrays, and
+`Filter.covers` decides. The arrays hold the filters up to the last rebuild; the few that came since are compared one
+by one.
 """
 
 from __future__ import annotations

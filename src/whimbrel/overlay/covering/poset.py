@@ -1,9 +1,10 @@
 """SIENA's poset: filters ordered by covering, each with the interfaces that want it.
 
-An event is matched from the roots, and only below nodes that match: what a filter covers cannot match where it does not. An
-interface is kept at the widest of its filters only.
+An event is matched from the roots, and only below nodes that match: what a filter covers cannot match where it does
+not. An interface is kept at the widest of its filters only.
 
-A. Carzaniga, D. S. Rosenblum, A. L. Wolf: Design and Evaluation of a Wide-Area Event Notification Service, ACM TOCS 2001.
+A. Carzaniga, D. S. Rosenblum, A. L. Wolf: Design and Evaluation of a Wide-Area Event Notification Service, ACM TOCS
+2001.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 """SIENA's filters: constraints of a name, an operator and a value, all of which must hold.
 
-The normal form of the filter is the paper's normalisation: constraints on one attribute become one set of values, redundant
-ones vanish, contradictions match nothing. Two `=` on one attribute are no contradiction in SIENA: they test a list.
+The normal form of the filter is the paper's normalisation: constraints on one attribute become one set of values,
+redundant ones vanish, contradictions match nothing. Two `=` on one attribute are no contradiction in SIENA: they test
+a list.
 
-A. Carzaniga, D. S. Rosenblum, A. L. Wolf: Design and Evaluation of a Wide-Area Event Notification Service, ACM TOCS 2001.
+A. Carzaniga, D. S. Rosenblum, A. L. Wolf: Design and Evaluation of a Wide-Area Event Notification Service, ACM TOCS
+2001.
 """
 
 from __future__ import annotations
@@ -56,4 +58,6 @@ def _predicate(name: str, operator: str, value: Value | None) -> Expression:
         case "!=" | "<" | "<=" | ">" | ">=" if value is not None:
             return ex.Compare(name, operator, value)
         case _:
-            raise FilterError(f"Expected an operator of {', '.join(OPERATORS)} and a value, but got {operator} {value!r}")
+            raise FilterError(
+                f"Expected an operator of {', '.join(OPERATORS)} and a value, but got {operator} {value!r}"
+            )

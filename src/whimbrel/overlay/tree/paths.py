@@ -69,9 +69,9 @@ def widened(constraint: Constraint) -> Constraint | None:
         return None
     values = constraint.values
     if values == ALL and constraint.required:  # one of the members is there
-        groups = [group for group in constraint.required if NULL_KEY not in group]
+        groups = [sorted(group) for group in constraint.required if NULL_KEY not in group]
         if groups:
-            values = IntervalSet.points(min(groups, key=lambda group: (len(group), sorted(group))))
+            values = IntervalSet.points(min((len(group), group) for group in groups)[1])
     if len(values.cuts) > 2 * INTERVALS:
         values = IntervalSet((values.cuts[0], values.cuts[-1]))
     include = tuple(pattern for pattern in constraint.include if isinstance(pattern, Suffix | Substring))

@@ -1,8 +1,8 @@
 """A forwarding prefix: the nodes of a tree that an event satisfies, as bytes that travel with the event.
 
 The paper's Forwarding Prefix Tree gives each node by its place among its siblings. Here nodes have their numbers in
-preorder, and the prefix is their sorted list, coded as differences of seven bits a byte. That is the same tree, in two or three
-bytes a node, and a router reads the numbers without a walk.
+preorder, and the prefix is their sorted list, coded as differences of seven bits a byte. That is the same tree, in two
+or three bytes a node, and a router reads the numbers without a walk.
 """
 
 from __future__ import annotations
@@ -52,10 +52,11 @@ class Prefix:
         steps = np.diff(self.nodes, prepend=0).tolist()
         out = bytearray([_FORMAT])
         for number in (*self.version, 0 if self.limit is None else self.limit + 1, len(steps), *steps):
-            while number > 127:
-                out.append(number & 127 | 128)
-                number >>= 7
-            out.append(number)
+            rest = number
+            while rest > 127:
+                out.append(rest & 127 | 128)
+                rest >>= 7
+            out.append(rest)
         return bytes(out)
 
     @staticmethod

@@ -1,20 +1,20 @@
 """The routing tree: the paths of all filters, shared where they begin alike.
 
-A node has one attribute and one set of its values. Siblings on one attribute have disjoint sets, attributes do not decrease
-along a path, and a set below another of the same attribute is part of it. A path whose first set overlaps a sibling in
-part is split: what they share goes below the sibling, the rest stays beside it. Suffixes and substrings are not split:
-their nodes may overlap others, and matching visits all of them.
+A node has one attribute and one set of its values. Siblings on one attribute have disjoint sets, attributes do not
+decrease along a path, and a set below another of the same attribute is part of it. A path whose first set overlaps a
+sibling in part is split: what they share goes below the sibling, the rest stays beside it. Suffixes and substrings are
+not split: their nodes may overlap others, and matching visits all of them.
 
 Every node counts the paths of each filter that end at it. The tree also knows how much it differs from what was
 published last, in time that is proportional to the depth of a change: a node at depth k weighs `decay` ** (k - 1).
 
-Z. Jerzak, C. Fetzer: Prefix Forwarding for Publish/Subscribe, DEBS 2007, sections 4.1 and 5. Corrections ERR-22b, ERR-22c,
-AMB-22d and ERR-22h are in docs/papers.md.
+Z. Jerzak, C. Fetzer: Prefix Forwarding for Publish/Subscribe, DEBS 2007, sections 4.1 and 5. Corrections ERR-22b,
+ERR-22c, AMB-22d and ERR-22h are in docs/papers.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.intervals import ALL, IntervalSet
@@ -93,6 +93,32 @@ class RoutingTree:
         self._publication = 1
         self._published_weight = 0.0
 
+    @staticmethod
+    def rebuilt(
+        decay: float,
+        keys: Sequence[Hashable],
+        nodes: Iterable[tuple[int, str, IntervalSet, Constraint | None, Sequence[int]]],
+    ) -> RoutingTree:
+        """A tree from its nodes in preorder: depth, attribute, values, pattern, and which of the keys end there."""
+        tree = RoutingTree(decay)
+        tree._where = {key: [] for key in keys}
+        branch: list[Node] = []
+        for depth, attribute, values, pattern, ends in nodes:
+            if depth > len(branch) or (depth == 0) != (not branch):
+                raise ValueError(f"a node at depth {depth} after one at depth {len(branch) - 1}")
+            del branch[depth:]
+            node = Node(attribute, values, pattern, branch[-1]) if depth else tree.root
+            if depth:
+                tree._attach(node)
+                tree._nodes += 1
+                tree._add_weight(branch[-1], 1.0, 0.0, 0.0)
+            for number in ends:
+                node.ends[keys[number]] = 1
+                tree._where[keys[number]].append(node)
+            branch.append(node)
+        tree.mark_published()
+        return tree
+
     def __len__(self) -> int:
         """The number of nodes, without the root."""
         return self._nodes
@@ -100,7 +126,7 @@ class RoutingTree:
     def __contains__(self, key: Hashable) -> bool:
         return key in self._where
 
-    def keys(self) -> Iterator[Hashable]:
+    def __iter__(self) -> Iterator[Hashable]:
         """The keys of the filters."""
         return iter(self._where)
 
@@ -112,10 +138,9 @@ class RoutingTree:
         """Insert the paths of a filter. A key may be inserted several times; `remove` undoes all of them."""
         ends = self._where.setdefault(key, [])
         for path in paths:
-            found = self._place(path, PIECES)
-            while found is None:
-                path = path[: len(path) // 2]
-                found = self._place(path, PIECES if path else 1)
+            length = len(path)
+            while (found := self._place(path[:length], PIECES)) is None:
+                length //= 2
             for node in found:
                 node.ends[key] = node.ends.get(key, 0) + 1
                 ends.append(node)

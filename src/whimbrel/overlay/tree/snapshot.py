@@ -29,7 +29,6 @@ from whimbrel.overlay.tree.tree_kernels import (
     match_tree,
 )
 
-
 _Step: TypeAlias = tuple[int, Path, IntervalSet | None]
 """A node, what of a path goes below it, and the part of the first set of values, if it was split."""
 
@@ -48,7 +47,7 @@ class Snapshot:
     def __init__(self, tree: RoutingTree, version: Version, digest: bytes = b"") -> None:
         self.version = version
         self.digest = digest
-        self.keys: list[bytes] = [key for key in tree.keys() if isinstance(key, bytes)]
+        self.keys: list[bytes] = [key for key in tree if isinstance(key, bytes)]
         self.number_of: dict[bytes, int] = {key: number for number, key in enumerate(self.keys)}
         layout = _Layout(tree, self.number_of)
         self.attributes: list[str] = layout.names

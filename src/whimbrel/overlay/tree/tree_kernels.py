@@ -12,9 +12,9 @@ from whimbrel.compiled.jit import helper, kernel
 class MatchArrays(NamedTuple):
     """What matching reads. Node 0 is the root; numbers are in preorder, so what is below a node follows it.
 
-    `lanes[n] : lanes[n + 1]` are the lanes of node n, sorted by `lane_attribute`; `entries[l] : entries[l + 1]` are the
-    intervals of lane l, sorted: the values with `lows < rank <= highs` go to `children`. `patterns[n] : patterns[n + 1]`
-    are its children with patterns: which pattern, which child.
+    `lanes[n] : lanes[n + 1]` are the lanes of node n, sorted by `lane_attribute`; `entries[l] : entries[l + 1]` are
+    the intervals of lane l, sorted: the values with `lows < rank <= highs` go to `children`. `patterns[n] : patterns[n
+    + 1]` are its children with patterns: which pattern, which child.
     """
 
     depth: np.ndarray
@@ -68,8 +68,8 @@ def match_tree(
 ) -> tuple[int, int]:  # pragma: no cover
     """Write the nodes that an event satisfies. Returns how many, and the comparisons that were made.
 
-    `attributes` of the event are sorted; the ranks of attribute k are ranks[ranges[k] : ranges[k + 1]]. `fits` says which
-    patterns hold. Nodes at depth `limit` are not expanded. `out` is stack and result: a node is written once and
+    `attributes` of the event are sorted; the ranks of attribute k are ranks[ranges[k] : ranges[k + 1]]. `fits` says
+    which patterns hold. Nodes at depth `limit` are not expanded. `out` is stack and result: a node is written once and
     read once.
     """
     count = 1
@@ -126,8 +126,8 @@ def forward_tree(
 ) -> tuple[int, int]:  # pragma: no cover
     """The interfaces, as bits, of the filters that end at nodes of a prefix, and how many nodes and filters were read.
 
-    `masks` has the interfaces of each filter. Stops when all `wanted` bits are found. A node at depth `limit` stands for
-    all that is below it.
+    `masks` has the interfaces of each filter. Stops when all `wanted` bits are found. A node at depth `limit` stands
+    for all that is below it.
     """
     found = 0
     read = 0

@@ -1,0 +1,1 @@
+"""`whimbrel overlay`: brokers that work together, simulated."""

@@ -1,0 +1,10 @@
+"""The group `whimbrel overlay`."""
+
+from __future__ import annotations
+
+import typer
+
+from whimbrel.cli.overlay.simulate import simulate
+
+overlay = typer.Typer(help="Brokers that work together: match once, forward by prefix.", no_args_is_help=True)
+overlay.command()(simulate)

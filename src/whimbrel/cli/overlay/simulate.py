@@ -1,0 +1,113 @@
+"""`whimbrel overlay simulate`: routing by prefix beside SIENA and flooding, in simulated time."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from whimbrel.cli.overlay.options import (
+    Depth,
+    DistributionOption,
+    Filters,
+    Names,
+    Routers,
+    Seed,
+    ShapeOption,
+    Subscribers,
+    seconds,
+)
+from whimbrel.cli.terminal.console import progress, to_json
+from whimbrel.cli.terminal.options import Json
+from whimbrel.cli.terminal.outputs import check_outputs, open_for_writing
+from whimbrel.overlay.simulation.workload import NAMES, Distribution
+from whimbrel.overlay.topology import Shape
+
+if TYPE_CHECKING:
+    from whimbrel.overlay.simulation.simulate import Report
+
+
+def simulate(
+    routers: Routers = 27,
+    subscribers: Subscribers = 9,
+    publishers: Annotated[int, typer.Option("--publishers", min=1, help="How many of them have publishers.")] = 9,
+    filters: Filters = 1_000,
+    events: Annotated[int, typer.Option("--events", min=0, help="How many events are published, in all.")] = 1_000,
+    depth: Depth = None,
+    churn: Annotated[
+        float, typer.Option("--churn", min=0, max=1, help="The share of filters that is replaced among the events.")
+    ] = 0.0,
+    threshold: Annotated[
+        float, typer.Option("--threshold", min=0, max=1, help="The difference above which a new tree is published.")
+    ] = 0.3,
+    decay: Annotated[
+        float, typer.Option("--decay", min=0.001, max=1, help="What a level weighs beside the one above it.")
+    ] = 0.5,
+    interval: Annotated[
+        str, typer.Option("--interval", metavar="SPAN", help="Between filters of a subscriber, events of a publisher.")
+    ] = "3s",
+    trigger: Annotated[
+        str, typer.Option("--trigger", metavar="SPAN", help="How long a change of the tree waits, at most; or never.")
+    ] = "10m",
+    together: Annotated[
+        bool, typer.Option("--together", help="Filters and events at the same time, as in the paper.")
+    ] = False,
+    shape: ShapeOption = Shape.TREE,
+    distribution: DistributionOption = Distribution.PARETO,
+    names: Names = NAMES,
+    loss: Annotated[float, typer.Option("--loss", min=0, max=0.9, help="The share of packets that is lost.")] = 0.0,
+    cuts: Annotated[int, typer.Option("--cuts", min=0, help="How many times a link is cut, for ten intervals.")] = 0,
+    crashes: Annotated[int, typer.Option("--crashes", min=0, help="How many times a router is down as long.")] = 0,
+    seed: Seed = 1,
+    kind: Annotated[
+        list[str] | None, typer.Option("--kind", help="Only prefix, siena or flood; may be repeated.")
+    ] = None,
+    history: Annotated[
+        Path | None, typer.Option("--history", metavar="FILE", help="Write subscriptions, events and deliveries there.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Simulate an overlay of routers three times: routing by prefix, as SIENA does, and by flooding."""
+    from whimbrel.overlay.router.optimizer import OptimizerSettings
+    from whimbrel.overlay.router.prefix_router import PrefixSettings
+    from whimbrel.overlay.simulation.scenario import Scenario, ScenarioOptions
+    from whimbrel.overlay.simulation.simulate import KINDS, Simulation
+
+    kinds = [one for one in KINDS if not kind or one in kind]
+    unknown = [one for one in kind or () if one not in KINDS]
+    if unknown:
+        raise typer.BadParameter(f"Expected prefix, siena or flood, but got {unknown[0]!r}", param_hint="--kind")
+    check_outputs({"--history": history}, ())
+    wait = None if trigger == "never" else seconds(trigger)
+    options = ScenarioOptions(
+        routers, subscribers, publishers, filters, events, seconds(interval), churn, together, shape, distribution,
+        names, loss, cuts, crashes, seed, PrefixSettings(depth, decay, OptimizerSettings(threshold, wait)),
+    )  # fmt: skip
+    reports: dict[str, Report] = {}
+    with ExitStack() as stack:
+        written = None if history is None else stack.enter_context(open_for_writing(history, "--history"))
+        bar = stack.enter_context(progress("simulating", len(kinds) + 1, quiet=json))
+        simulation = Simulation(Scenario(options))
+        for place, one in enumerate(kinds, 1):
+            bar.update(place, one)
+            run = simulation.run(one)
+            reports[one] = run.report
+            if written is not None:
+                simulation.write_history(run, one, written)
+    if json:
+        sys.stdout.write(to_json(reports) + "\n")
+    else:
+        _show(reports)
+
+
+def _show(reports: dict[str, Report]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("", *reports)
+    for name in next(iter(reports.values())):
+        table.add_row(name.replace("_", " "), *(f"{report[name]:,}" for report in reports.values()))
+    Console().print(table)

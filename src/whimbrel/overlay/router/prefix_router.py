@@ -1,0 +1,240 @@
+"""The router that forwards by prefix: an event is matched once, where it is published; the others read its prefix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from whimbrel.model.errors import LimitExceeded
+from whimbrel.overlay.covering.cover_table import CoverTable
+from whimbrel.overlay.router.messages import (
+    Announce,
+    Effects,
+    Forwarded,
+    Message,
+    TreeRequest,
+    TreeUpdate,
+    WholeTree,
+)
+from whimbrel.overlay.router.optimizer import OptimizerSettings, TreeOptimizer
+from whimbrel.overlay.router.router import LOCAL, Route, Router
+from whimbrel.overlay.router.view import View
+from whimbrel.overlay.tree.prefix import EMPTY_VERSION, MalformedPrefix, Prefix, Version
+from whimbrel.overlay.tree.snapshot import Snapshot
+from whimbrel.overlay.tree.tree_bytes import MalformedTree, encode_changes, encode_tree
+from whimbrel.overlay.tree.tree_store import LIVE_VERSIONS, TreeStore
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixSettings:
+    """`depth`: how deep prefixes go, None for all the way. `decay` of the tree's difference; when versions are made."""
+
+    depth: int | None = None
+    decay: float = 0.5
+    optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
+
+
+class PrefixRouter(Router):
+    """A router with the last versions of the tree. One of all is the optimizer (`optimize`).
+
+    An event whose prefix cannot be used, because its version is unknown or gone or because it is malformed, is matched
+    by its content again; it is never dropped.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        settings: PrefixSettings | None = None,
+        table: CoverTable | None = None,
+        trees: TreeStore | None = None,
+    ) -> None:
+        super().__init__(name, table)
+        self._settings = settings or PrefixSettings()
+        self._owns_trees = trees is None
+        self._trees = trees or TreeStore(self._settings.decay)
+        self._epoch = 0
+        self._views: dict[Version, View] = {}
+        self._asked: dict[str, None] = {}
+        self.optimizer: TreeOptimizer | None = None
+        self._adopt(self._trees.latest)
+
+    @property
+    def version(self) -> Version:
+        """The youngest version that it has."""
+        return next(reversed(self._views))
+
+    def view(self, version: Version) -> View | None:
+        """A version that it has."""
+        return self._views.get(version)
+
+    def optimize(self, now: float) -> Effects:
+        """Become the optimizer, in a new epoch. The filters that are here come first."""
+        self._epoch += 1
+        self._toward = None
+        self.optimizer = TreeOptimizer(self._epoch, self._trees, self._settings.optimizer)
+        for key in sorted(self.interests):
+            self.optimizer.add(self.table[key])
+        effects = Effects([(neighbour, Announce(self._epoch)) for neighbour in self.neighbours])
+        return self._finish(effects, now)
+
+    def restart(self, now: float) -> Effects:
+        """Come back with what is durable: subscriptions, filters, what was sent and seen. Versions are asked for."""
+        self._views.clear()
+        self._asked.clear()
+        if self._owns_trees:
+            self._trees = TreeStore(self._settings.decay)
+        self._adopt(TreeStore(self._settings.decay).latest)
+        if self.optimizer is not None:
+            return self.optimize(now)
+        return Effects([] if self._toward is None else [(self._toward, TreeRequest(EMPTY_VERSION))])
+
+    def link(self, neighbour: str) -> Effects:
+        """A link to a neighbour is there: tell it what is wanted here, who optimizes, and the tree."""
+        effects = super().link(neighbour)
+        if self._epoch and neighbour != self._toward:
+            effects.sent.append((neighbour, Announce(self._epoch)))
+            self._answer(neighbour, effects)
+        return effects
+
+    def due(self, now: float) -> float | None:
+        """When `tick` is to be called, if this is the optimizer and something waits."""
+        return None if self.optimizer is None else self.optimizer.due(now)
+
+    def tick(self, now: float) -> Effects:
+        """The time is `now`."""
+        return self._finish(Effects(), now)
+
+    def match(self, message: Forwarded) -> Prefix:
+        """The prefix of an event on the youngest version."""
+        found = self._views[self.version].snapshot.match(message.event, self._settings.depth)
+        self.counters.visited += found.visited
+        self.counters.tested += found.compared
+        return found.prefix
+
+    def _route(self, message: Forwarded, arrival: int) -> Route:
+        prefix = None if arrival == 0 else self._read_prefix(message.prefix)
+        if prefix is None:
+            if arrival:
+                self.counters.fallbacks += 1
+            else:
+                self.counters.content_matches += 1
+            prefix = self.match(message)
+            message = replace(message, prefix=prefix.encode())
+            self.counters.prefix_bytes.append(len(message.prefix))
+            self.counters.prefix_nodes.append(len(prefix.nodes))
+        view = self._views[prefix.version]
+        wanted = sum(bit for bit in self._bits.values() if bit != arrival and self._counts.get(bit))
+        mask, read = view.forward(prefix, wanted)
+        candidates: list[bytes] = []
+        if self._counts.get(LOCAL):
+            candidates, more = view.filters(prefix, LOCAL)
+            read += more
+        self.counters.visited += read
+        self.counters.forward_visited += read
+        return Route(mask, candidates, message)
+
+    def _read_prefix(self, data: bytes) -> Prefix | None:
+        """The prefix that came with an event, or None if it cannot be used."""
+        try:
+            prefix = Prefix.decode(data)
+            view = self._views.get(prefix.version)
+            if view is None:
+                return None
+            view.snapshot.check(prefix)
+        except (MalformedPrefix, LimitExceeded):
+            self.counters.malformed += 1
+            return None
+        return prefix
+
+    def _changed(self, key: bytes, before: int, after: int) -> None:
+        for view in self._views.values():
+            view.update(key, after)
+        if self.optimizer is not None:
+            if not before:
+                self.optimizer.add(self.table[key])
+            elif not after:
+                self.optimizer.remove(key)
+
+    def _finish(self, effects: Effects, now: float) -> Effects:
+        """Publish a version of the tree if it is time."""
+        if self.optimizer is not None:
+            due = self.optimizer.due(now)
+            if due is not None and due <= now:
+                update = self.optimizer.publish()
+                self.counters.tree_updates += 1
+                self._adopt(self._trees.latest)
+                self._spread(update, None, effects)
+        return effects
+
+    def _handle_other(self, neighbour: str, message: Message, now: float) -> Effects:
+        effects = Effects()
+        match message:
+            case Announce(epoch):
+                self._follow(neighbour, epoch, effects)
+            case TreeUpdate():
+                self._update(neighbour, message, effects)
+            case TreeRequest(version):
+                if self.version >= max(version, (1, 0)):
+                    self._answer(neighbour, effects)
+                else:
+                    self._asked[neighbour] = None
+            case WholeTree(version, data):
+                self._take_whole(version, data, effects)
+            case _:
+                return super()._handle_other(neighbour, message, now)
+        return effects
+
+    def _follow(self, neighbour: str, epoch: int, effects: Effects) -> None:
+        """The optimizer of an epoch is behind a neighbour, which gets all filters from now on."""
+        if epoch <= self._epoch:
+            return
+        self._epoch, self._toward = epoch, neighbour
+        if self.optimizer is not None:  # another one takes over
+            self.optimizer = None
+            self._trees.restart()
+        for key in self.interests:
+            self._offer(key, neighbour, effects)
+        effects.sent += [(other, Announce(epoch)) for other in self.neighbours if other != neighbour]
+
+    def _update(self, neighbour: str, update: TreeUpdate, effects: Effects) -> None:
+        """Make the next version, or ask for it as a whole."""
+        if update.version <= self.version:
+            return
+        snapshot = self._trees.apply(update.version, update.base, update.changes, update.digest)
+        if snapshot is None:
+            effects.sent.append((neighbour, TreeRequest(update.version)))
+        else:
+            self._adopt(snapshot, effects)
+        self._spread(update, neighbour, effects)
+
+    def _take_whole(self, version: Version, data: bytes, effects: Effects) -> None:
+        if version <= self.version:
+            return
+        try:
+            self._adopt(self._trees.load(version, data), effects)
+        except (MalformedTree, LimitExceeded):
+            self.counters.malformed += 1
+
+    def _spread(self, update: TreeUpdate, arrival: str | None, effects: Effects) -> None:
+        """Send an update to all neighbours but the one that it came from."""
+        others = [neighbour for neighbour in self.neighbours if neighbour != arrival]
+        if others:
+            self.counters.tree_update_bytes += len(others) * len(encode_changes(update.changes))
+        effects.sent += [(neighbour, update) for neighbour in others]
+
+    def _answer(self, neighbour: str, effects: Effects) -> None:
+        """Send the youngest version as a whole, unless it is the empty one, which all have."""
+        if self.version == EMPTY_VERSION:
+            return
+        data = encode_tree(self._views[self.version].snapshot)
+        self.counters.tree_update_bytes += len(data)
+        effects.sent.append((neighbour, WholeTree(self.version, data)))
+
+    def _adopt(self, snapshot: Snapshot, effects: Effects | None = None) -> None:
+        """Use a version for the events that are published here, and for those that come with it."""
+        self._views[snapshot.version] = View(snapshot, self.interests, self.table)
+        for version in list(self._views)[:-LIVE_VERSIONS]:
+            del self._views[version]
+        if effects is not None:
+            for neighbour in self._asked:
+                self._answer(neighbour, effects)
+            self._asked.clear()

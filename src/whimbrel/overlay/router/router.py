@@ -1,0 +1,267 @@
+"""What all routers do: keep who wants what, tell the neighbours, and deliver events to local subscriptions.
+
+A router is driven by calls: each changes it in place and returns the messages to send. It reads no clock, does no I/O
+and draws nothing at random, so the simulator and real brokers run the same code. Links must form a tree, and bring
+messages once and in order.
+
+A filter goes to a neighbour unless one that covers it has gone there (ERR-22g in docs/papers.md). The neighbour that
+leads to the optimizer gets all of them. When a filter ends, those that it covered are sent before its end is, so that
+no event falls between.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import NamedTuple
+
+from whimbrel.model.errors import DuplicateId, UnknownId, WhimbrelError
+from whimbrel.model.event import Event
+from whimbrel.model.filter import Filter
+from whimbrel.model.limits import Limit
+from whimbrel.overlay.covering.cover_table import CoverTable
+from whimbrel.overlay.router.counters import Counters
+from whimbrel.overlay.router.messages import Effects, Forwarded, Message, Subscribe, Unsubscribe
+from whimbrel.overlay.tree.paths import Interest
+
+LOCAL = 1
+"""The bit of local subscriptions in a mask of interfaces; neighbours have the others."""
+ROUTER_LINKS = Limit("links of a router", 61, "neighbours", "interfaces are the bits of one integer")
+
+
+class UnexpectedMessage(WhimbrelError):
+    """A neighbour sent what routers of this kind do not understand."""
+
+    def __init__(self, router: str, neighbour: str, found: str) -> None:
+        self.router, self.neighbour, self.found = router, neighbour, found
+        super().__init__(f"Expected a message of the overlay, but router {router!r} got {found} from {neighbour!r}")
+
+
+class Route(NamedTuple):
+    """Where an event goes: interfaces as bits, the local filters to check, and the event as neighbours get it."""
+
+    mask: int
+    candidates: list[bytes]
+    message: Forwarded
+
+
+class Router(ABC):
+    """The state of one router. Subclasses say how an event is routed.
+
+    `table` may be shared by routers of one process: it only saves comparisons of filters.
+    """
+
+    def __init__(self, name: str, table: CoverTable | None = None) -> None:
+        self.name = name
+        self.counters = Counters()
+        self.interests: dict[bytes, int] = {}
+        self.table = table or CoverTable()
+        self._owns_table = table is None
+        self._bits: dict[str, int] = {}
+        self._sent: dict[str, set[bytes]] = {}
+        self._counts: dict[int, int] = {}
+        self._subscriptions: dict[str, Interest] = {}
+        self._local: dict[bytes, dict[str, None]] = {}
+        self._seen: dict[str, int] = {}
+        self._offset = 0
+        self._toward: str | None = None
+        self.evaluator: Callable[[Interest, Forwarded], tuple[bool, int]] = evaluate_interest
+
+    @property
+    def neighbours(self) -> list[str]:
+        """The names of the neighbours."""
+        return list(self._bits)
+
+    def link(self, neighbour: str) -> Effects:
+        """A link to a neighbour is there: tell it what is wanted here."""
+        effects = Effects()
+        if neighbour not in self._bits:
+            ROUTER_LINKS.check(len(self._bits) + 1, self.name)
+            taken = set(self._bits.values())
+            self._bits[neighbour] = next(bit for place in range(1, 63) if (bit := 1 << place) not in taken)
+            self._sent[neighbour] = set()
+        for key in list(self.interests):
+            self._offer(key, neighbour, effects)
+        return effects
+
+    def unlink(self, neighbour: str) -> Effects:
+        """A neighbour is gone for good, and so is all that it wanted."""
+        effects = Effects()
+        bit = self._bits[neighbour]
+        for key in [key for key, mask in self.interests.items() if mask & bit]:
+            self._lose(key, bit, effects)
+        effects.sent = [(other, message) for other, message in effects.sent if other != neighbour]
+        del self._bits[neighbour], self._sent[neighbour]
+        if self._toward == neighbour:
+            self._toward = None
+        return effects
+
+    def subscribe(self, subscription: str, interest: Interest, now: float = 0.0) -> Effects:
+        """Add a local subscription."""
+        if subscription in self._subscriptions:
+            raise DuplicateId(subscription)
+        effects = Effects()
+        self._subscriptions[subscription] = interest
+        self._local.setdefault(interest.key, {})[subscription] = None
+        self._gain(interest, LOCAL, effects)
+        return self._finish(effects, now)
+
+    def unsubscribe(self, subscription: str, now: float = 0.0) -> Effects:
+        """End a local subscription."""
+        if subscription not in self._subscriptions:
+            raise UnknownId(subscription)
+        effects = Effects()
+        key = self._subscriptions.pop(subscription).key
+        del self._local[key][subscription]
+        if not self._local[key]:
+            del self._local[key]
+            self._lose(key, LOCAL, effects)
+        return self._finish(effects, now)
+
+    def publish(self, event: Event, tenant: str = "") -> Effects:
+        """Take an event from a publisher."""
+        self._offset += 1
+        return self._accept(Forwarded(self.name, self._offset, event, b"", tenant), None)
+
+    def handle(self, neighbour: str, message: Message, now: float = 0.0) -> Effects:
+        """Take a message from a neighbour."""
+        effects = Effects()
+        match message:
+            case Forwarded():
+                effects = self._accept(message, neighbour)
+            case Subscribe(interest):
+                self._gain(interest, self._bits[neighbour], effects)
+            case Unsubscribe(key):
+                self._lose(key, self._bits[neighbour], effects)
+            case _:
+                effects = self._handle_other(neighbour, message, now)
+        return self._finish(effects, now)
+
+    def has_seen(self, origin: str, offset: int) -> bool:
+        """Whether an event has come."""
+        return offset <= self._seen.get(origin, 0)
+
+    @abstractmethod
+    def _route(self, message: Forwarded, arrival: int) -> Route:
+        """Where an event goes that came over the interface `arrival`, which is 0 for a publisher's."""
+
+    def _handle_other(self, neighbour: str, message: Message, now: float) -> Effects:
+        """Take a message that not all routers understand."""
+        raise UnexpectedMessage(self.name, neighbour, type(message).__name__)
+
+    def _finish(self, effects: Effects, now: float) -> Effects:
+        """Add what follows from a change."""
+        return effects
+
+    def _changed(self, key: bytes, before: int, after: int) -> None:  # noqa: B027 - most need not know
+        """The interfaces that want a filter have changed."""
+
+    def _accept(self, message: Forwarded, neighbour: str | None) -> Effects:
+        """Route an event that has not come before."""
+        effects = Effects()
+        if self.has_seen(message.origin, message.offset):
+            self.counters.repeated += 1
+            return effects
+        self._seen[message.origin] = message.offset
+        self.counters.arrived += 1
+        arrival = 0 if neighbour is None else self._bits[neighbour]
+        route = self._route(message, arrival)
+        matched = self._check_edge(route, effects)
+        onward = route.mask & ~arrival & ~LOCAL
+        for other, bit in self._bits.items():
+            if onward & bit:
+                effects.sent.append((other, route.message))
+        if not matched and (route.candidates or (neighbour is not None and not onward)):
+            self.counters.false_positives += 1
+        return effects
+
+    def _check_edge(self, route: Route, effects: Effects) -> bool:
+        """Deliver an event to the local subscriptions that it matches; whether there are any."""
+        matched = False
+        for key in route.candidates:
+            holds, tested = self.evaluator(self.table[key], route.message)
+            self.counters.edge_checks += 1
+            self.counters.visited += 1
+            self.counters.tested += tested
+            if holds:
+                matched = True
+                effects.delivered += [(subscription, route.message) for subscription in self._local[key]]
+        return matched
+
+    def _gain(self, interest: Interest, bit: int, effects: Effects) -> None:
+        """An interface wants a filter."""
+        key = interest.key
+        if not interest.paths:  # nothing matches it
+            return
+        self.table.add(interest)
+        before = self.interests.get(key, 0)
+        if before & bit:
+            return
+        self.interests[key] = before | bit
+        self._counts[bit] = self._counts.get(bit, 0) + 1
+        self._changed(key, before, before | bit)
+        for neighbour, other in self._bits.items():
+            if other != bit:
+                self._offer(key, neighbour, effects)
+
+    def _lose(self, key: bytes, bit: int, effects: Effects) -> None:
+        """An interface no longer wants a filter."""
+        before = self.interests.get(key, 0)
+        if not before & bit:
+            return
+        after = before & ~bit
+        if after:
+            self.interests[key] = after
+        else:
+            del self.interests[key]
+        self._counts[bit] -= 1
+        self._changed(key, before, after)
+        for neighbour, other in self._bits.items():
+            if other != bit and key in self._sent[neighbour] and not after & ~other:
+                self._sent[neighbour].discard(key)
+                for covered in sorted(self.table.covered(key) & self.interests.keys()):
+                    self._offer(covered, neighbour, effects)
+                self._send_filter(neighbour, Unsubscribe(key), effects)
+        if self._owns_table and not after:
+            self.table.remove(key)
+
+    def _offer(self, key: bytes, neighbour: str, effects: Effects) -> None:
+        """Send a filter to a neighbour, if others than it want it and none that covers it was sent."""
+        sent = self._sent[neighbour]
+        if key in sent or not self.interests[key] & ~self._bits[neighbour]:
+            return
+        if neighbour != self._toward and not self.table.covering(key).isdisjoint(sent):
+            self.counters.suppressed_filters += 1
+            return
+        sent.add(key)
+        self._send_filter(neighbour, Subscribe(self.table[key]), effects)
+
+    def _send_filter(self, neighbour: str, message: Subscribe | Unsubscribe, effects: Effects) -> None:
+        self.counters.filter_messages += 1
+        effects.sent.append((neighbour, message))
+
+
+def evaluate_interest(interest: Interest, message: Forwarded) -> tuple[bool, int]:
+    """Whether an event matches a filter of its tenant, and how many constraints were tested."""
+    return evaluate(interest.filter, message.event) if interest.tenant == message.tenant else (False, 1)
+
+
+def evaluate(filter: Filter, event: Event) -> tuple[bool, int]:
+    """`filter.matches(event)`, and how many constraints were tested."""
+    if filter.schema is not None:
+        return filter.matches(event), max(1, len(filter.attributes))
+    tested = 0
+    for conjunction in filter.conjunctions:
+        holds = True
+        for name, constraint in conjunction.constraints:
+            tested += 1
+            if not constraint.admits(event.keys(name)):
+                holds = False
+                break
+        if holds:
+            if not conjunction.links and not event.has_elements:
+                return True, tested
+            tested += max(1, len(conjunction.links))
+            if conjunction.matches(event):
+                return True, tested
+    return False, max(1, tested)

@@ -1,0 +1,90 @@
+"""Trees and changes of trees as bytes.
+
+Changes are what routers usually get: they apply them, in order, to the version before, and come to the same tree
+because inserting and removing are deterministic. A tree as a whole is for routers that lack the version before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from whimbrel.model.constraint import Constraint
+from whimbrel.model.errors import WhimbrelError
+from whimbrel.model.intervals import Cut, IntervalSet
+from whimbrel.model.limits import Limit
+from whimbrel.model.patterns import Substring, Suffix
+from whimbrel.overlay.tree.paths import KEY_BYTES, Interest
+from whimbrel.overlay.tree.routing_tree import RoutingTree
+from whimbrel.overlay.tree.snapshot import Snapshot
+
+TREE_BYTES = Limit("tree bytes", 1 << 30, "bytes", "a tree is decoded whole, in memory")
+
+_LARGE = 1 << 63
+
+
+class MalformedTree(WhimbrelError):
+    """Bytes that are no tree."""
+
+    def __init__(self, found: str) -> None:
+        self.found = found
+        super().__init__(f"Expected a routing tree, but got {found}")
+
+
+def encode_changes(changes: Iterable[Interest | bytes]) -> bytes:
+    """Filters to insert as their tenants and texts, filters to remove as their keys."""
+    return msgspec.msgpack.encode(
+        [change if isinstance(change, bytes) else [change.tenant, change.text] for change in changes]
+    )
+
+
+def chained(digest: bytes, changes: bytes) -> bytes:
+    """The digest of a tree after changes, from the digest before."""
+    return blake2b(digest + changes, digest_size=KEY_BYTES).digest()
+
+
+def encode_tree(snapshot: Snapshot) -> bytes:
+    """The nodes of a tree in preorder: depth, attribute, values, patterns, and the filters that end there."""
+    names: dict[str, int] = {}
+    rows: list[object] = []
+    ends, filters = snapshot.forwarding.ends.tolist(), snapshot.forwarding.end_filter.tolist()
+    for node, depth in enumerate(snapshot.forwarding.depth.tolist()):
+        name = names.setdefault(snapshot.attributes[node], len(names))
+        constraint = snapshot.constraints[node]
+        values = constraint if isinstance(constraint, IntervalSet) else constraint.values
+        cuts = [_plain(part) for cut in values.cuts for part in cut]
+        included = () if isinstance(constraint, IntervalSet) else constraint.include
+        patterns = [[type(one).__name__, one.text] for one in included if isinstance(one, Suffix | Substring)]
+        rows.append([depth, name, cuts, patterns, filters[ends[node] : ends[node + 1]]])
+    return msgspec.msgpack.encode([snapshot.digest, snapshot.keys, list(names), rows])
+
+
+def decode_tree(data: bytes, decay: float) -> tuple[RoutingTree, bytes]:
+    """The tree that these bytes are, and its digest; MalformedTree if they are none."""
+    TREE_BYTES.check(len(data))
+    try:
+        digest, keys, names, rows = msgspec.msgpack.decode(data)
+        nodes = [(depth, *_node(names[name], *rest), ends) for depth, name, *rest, ends in rows]
+        return RoutingTree.rebuilt(decay, list(map(bytes, keys)), nodes), bytes(digest)
+    except (msgspec.DecodeError, ValueError, TypeError, IndexError, KeyError) as error:
+        raise MalformedTree(str(error)) from None
+
+
+def _node(name: str, cuts: list[Any], patterns: list[list[str]]) -> tuple[str, IntervalSet, Constraint | None]:
+    parts = list(map(_value, cuts))
+    read: list[Cut] = [(parts[at], parts[at + 1], parts[at + 2], parts[at + 3]) for at in range(0, len(parts), 4)]
+    values = IntervalSet(tuple(read))
+    include = tuple(Suffix(text) if kind == "Suffix" else Substring(text) for kind, text in patterns)
+    return name, values, Constraint(values=values, include=include) if include else None
+
+
+def _plain(part: object) -> object:
+    """An integer that is too large for the format becomes a list with its digits."""
+    return [str(part)] if isinstance(part, int) and not -_LARGE <= part < _LARGE else part
+
+
+def _value(part: Any) -> Any:
+    return int(part[0]) if isinstance(part, list) else part

@@ -1,0 +1,95 @@
+"""The versions of the tree that a process has, and how a new one is made from the last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from whimbrel.overlay.tree.paths import Interest
+from whimbrel.overlay.tree.prefix import EMPTY_VERSION, Version
+from whimbrel.overlay.tree.routing_tree import RoutingTree
+from whimbrel.overlay.tree.snapshot import Snapshot, empty_snapshot
+from whimbrel.overlay.tree.tree_bytes import chained, decode_tree, encode_changes
+
+LIVE_VERSIONS = 4
+"""Versions that are kept: an event that was matched on an older one is matched again."""
+
+
+class TreeStore:
+    """The last versions, and the tree of the youngest. Routers of one process may share one: a version is made once."""
+
+    def __init__(self, decay: float = 0.5) -> None:
+        self.decay = decay
+        self._tree = RoutingTree(decay)
+        self._snapshots: dict[Version, Snapshot] = {EMPTY_VERSION: empty_snapshot()}
+        self._latest = EMPTY_VERSION
+        self._is_led = False
+
+    @property
+    def latest(self) -> Snapshot:
+        """The youngest version."""
+        return self._snapshots[self._latest]
+
+    def get(self, version: Version) -> Snapshot | None:
+        """A version, if it is there."""
+        return self._snapshots.get(version)
+
+    def versions(self) -> list[Version]:
+        """The versions that are there, oldest first."""
+        return list(self._snapshots)
+
+    def difference(self) -> float:
+        """How much the tree differs from the youngest version."""
+        return self._tree.difference()
+
+    def change(self, change: Interest | bytes) -> None:
+        """Insert or remove a filter. Only the optimizer does this; `commit` makes a version of all changes."""
+        if isinstance(change, bytes):
+            self._tree.remove(change)
+        else:
+            self._tree.insert(change.key, change.paths)
+
+    def commit(self, version: Version, changes: Sequence[Interest | bytes]) -> Snapshot:
+        """Make a version of the tree after these changes, which `change` has made."""
+        digest = chained(self.latest.digest, encode_changes(changes))
+        return self._add(Snapshot(self._tree, version, digest))
+
+    def apply(
+        self, version: Version, base: Version, changes: Sequence[Interest | bytes], digest: bytes
+    ) -> Snapshot | None:
+        """The version that `base` becomes by changes; None if the base is not there, or is another tree."""
+        if version in self._snapshots or self._is_led:
+            return self._snapshots.get(version)
+        if base == EMPTY_VERSION:
+            self.restart()
+        if base != self._latest or chained(self.latest.digest, encode_changes(changes)) != digest:
+            return None
+        for change in changes:
+            self.change(change)
+        return self.commit(version, changes)
+
+    def load(self, version: Version, data: bytes) -> Snapshot:
+        """Take a version as a whole."""
+        if version in self._snapshots:
+            return self._snapshots[version]
+        tree, digest = decode_tree(data, self.decay)
+        snapshot = Snapshot(tree, version, digest)
+        if self._is_led:
+            return snapshot
+        self._tree = tree
+        return self._add(snapshot)
+
+    def restart(self, is_led: bool = False) -> None:
+        """Begin again with the empty tree. If an optimizer leads the store, only that one changes the tree."""
+        self._tree = RoutingTree(self.decay)
+        self._snapshots[EMPTY_VERSION] = empty_snapshot()
+        self._latest = EMPTY_VERSION
+        self._is_led = is_led
+
+    def _add(self, snapshot: Snapshot) -> Snapshot:
+        self._tree.mark_published()
+        self._snapshots.pop(EMPTY_VERSION, None)
+        self._snapshots[snapshot.version] = snapshot
+        self._latest = snapshot.version
+        for version in list(self._snapshots)[:-LIVE_VERSIONS]:
+            del self._snapshots[version]
+        return snapshot
