@@ -20,6 +20,7 @@ from whimbrel.model.errors import WhimbrelError
 
 FORMAT_VERSION = 1
 _APPLICATION_ID = 0x57484D42  # "WHMB"
+_CACHE_KIB = 32 << 10  # pages that the writing connection keeps: an import touches them all over the file
 _SCHEMA = """
 CREATE TABLE fold (one INTEGER PRIMARY KEY CHECK (one = 1), log TEXT NOT NULL, stamp INTEGER NOT NULL);
 CREATE TABLE subscription (id TEXT PRIMARY KEY, number INTEGER NOT NULL, first INTEGER NOT NULL, owner TEXT NOT NULL,
@@ -56,6 +57,7 @@ class SqliteStore:
         try:
             self._writer = self._connect("rwc")
             self._prepare(log_id)
+            self._writer.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
             self._reader = self._connect("ro")
             self._stamp = int(self._writer.execute("SELECT stamp FROM fold").fetchone()[0])
         except sqlite3.Error as error:
@@ -70,9 +72,12 @@ class SqliteStore:
         return self._stamp
 
     def apply(self, changes: Sequence[tuple[int, Change]], stamp: int) -> None:
-        """Apply entries and set the stamp, in one transaction. Applying them again changes nothing."""
+        """Apply entries and set the stamp, in one transaction. Applying them again changes nothing.
+
+        They are applied in the order of ids, in which those of one id keep theirs: neighbours share a page.
+        """
         with self._transaction() as connection:
-            for offset, change in changes:
+            for offset, change in sorted(changes, key=_name):
                 for owner, more in _apply(connection, offset, change):
                     if owner in self._owned:
                         self._owned[owner] += more
@@ -111,7 +116,7 @@ class SqliteStore:
     def changed_since(self, offset: int) -> tuple[list[tuple[int, str, str]], list[int]]:
         """What an index saved at `offset` lacks: (number, text, dialect) of new versions, and numbers that ended."""
         new = self._rows(
-            "SELECT s.number, s.text, s.dialect FROM version v JOIN subscription s USING (number)"
+            "SELECT s.number, s.text, s.dialect FROM version v JOIN subscription s USING (id, number)"
             " WHERE v.number >= ? ORDER BY v.number",
             (offset,),
         )
@@ -214,6 +219,12 @@ class SqliteStore:
     def _rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple]:  # type: ignore[type-arg]
         with self._reading:
             return self._reader.execute(statement, values).fetchall()
+
+
+def _name(entry: tuple[int, Change]) -> str:
+    """What a change is about."""
+    change = entry[1]
+    return change.id if isinstance(change, SubscriptionPut | SubscriptionEnd) else change.name
 
 
 def _behind(cursor: Cursor) -> tuple[int, float]:
