@@ -29,15 +29,18 @@ def free_port() -> int:
     raise AssertionError("expected a free port from 20000 to 32000")
 
 
-def _serve(settings: dict[str, Any], file_bytes: int | None) -> None:
+def _serve(settings: dict[str, Any], file_bytes: int | None, break_at: Path | None) -> None:
     import resource
     import sys
 
+    from tests.broker.broken_disk import break_when
     from whimbrel.broker.requests.settings import Settings
     from whimbrel.broker.server import serve
 
     if file_bytes is not None:  # writes beyond fail, as on a full disk
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
+    if break_at is not None:
+        break_when(break_at)
     sys.exit(serve(Settings(**settings)))
 
 
@@ -49,8 +52,8 @@ class BrokerProcess:
         self.url = f"http://127.0.0.1:{self.settings['port']}"
         self.process: Any = None
 
-    def start(self, wait: bool = True, file_bytes: int | None = None) -> BrokerProcess:
-        self.process = CONTEXT.Process(target=_serve, args=(self.settings, file_bytes))
+    def start(self, wait: bool = True, file_bytes: int | None = None, break_at: Path | None = None) -> BrokerProcess:
+        self.process = CONTEXT.Process(target=_serve, args=(self.settings, file_bytes, break_at))
         self.process.start()
         while wait and not self.is_ready():
             assert self.process.exitcode is None, f"the broker ended with {self.process.exitcode}"

@@ -251,6 +251,7 @@ def test_health_metrics_and_documents(http: httpx.Client) -> None:
     http.post("/events", json={"a": 1})
     shown = http.get("/metrics").text
     assert "whimbrel_published_events_total" in shown and "whimbrel_publish_seconds_bucket" in shown
+    assert 'whimbrel_stage_seconds_count{stage="disk"}' in shown and "whimbrel_ids_in_memory" in shown
     document = http.get("/openapi.json").json()
     assert document["openapi"] == "3.1.0" and "/subscriptions/{id}/messages" in document["paths"]
     assert "/events" in http.get("/docs").text

@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.broker.broken_disk import can_break
 from tests.broker.load import FILTERS, Load
 from tests.broker.processes import BrokerProcess
 from whimbrel.lab.delivery_checker import judge
@@ -49,28 +50,56 @@ def wait_for_follower(load: Load) -> None:
         time.sleep(0.3)
 
 
+def publish_until_it_ends(process: BrokerProcess, http: httpx.Client, first: int, count: int) -> list[int]:
+    """Publish one by one; the numbers that were acknowledged. The broker must end with status 1 if it refuses one."""
+    acked: list[int] = []
+    for number in range(first, first + count):
+        try:
+            answer = http.post("/events", json={"n": number, "padding": "x" * 1_000})
+        except httpx.TransportError:
+            break
+        if answer.status_code != 200:
+            assert answer.status_code == 503, answer.text
+            break
+        acked.append(number)
+    else:
+        return acked
+    process.process.join(20)
+    assert process.process.exitcode == 1
+    return acked
+
+
+def check_nothing_is_missing(process: BrokerProcess, id: str, acked: list[int]) -> None:
+    """Start the broker again: all that was acknowledged is there, and at most one event more."""
+    with process, httpx.Client(base_url=process.url, timeout=120, trust_env=False) as http:
+        found = http.get(f"/subscriptions/{id}/messages?limit=1000").json()["messages"]
+    seen = [one["event"]["data"]["n"] for one in found]
+    assert acked and seen[: len(acked)] == acked and len(seen) <= len(acked) + 1
+
+
 def test_a_full_disk_ends_the_broker_and_loses_nothing(tmp_path: Path) -> None:
     """Writes fail at some size of a file: the broker stops to acknowledge, and ends with status 1."""
     process = BrokerProcess(tmp_path).start(file_bytes=400_000)
-    acked: list[int] = []
     with httpx.Client(base_url=process.url, timeout=120, trust_env=False) as http:
         id = http.post("/subscriptions", json={"filter": "TRUE"}).json()["id"]
-        for number in range(10_000):
-            try:
-                answer = http.post("/events", json={"n": number, "padding": "x" * 1_000})
-            except httpx.TransportError:
-                break
-            if answer.status_code != 200:
-                assert answer.status_code == 503, answer.text
-                break
-            acked.append(number)
-    process.process.join(20)
-    assert process.process.exitcode == 1
-    with process, httpx.Client(base_url=process.url, timeout=120, trust_env=False) as http:
-        found = http.get(f"/subscriptions/{id}/messages?limit=1000").json()["messages"]
-        seen = [one["event"]["data"]["n"] for one in found]
-        assert acked and seen[: len(acked)] == acked
-        assert len(seen) <= len(acked) + 1  # what was not acknowledged may be there
+        acked = publish_until_it_ends(process, http, 0, 10_000)
+    check_nothing_is_missing(process, id, acked)
+
+
+@pytest.mark.skipif(not can_break(), reason="needs seccomp of Linux to make fsync fail")
+def test_a_failed_sync_ends_the_broker_and_loses_nothing(tmp_path: Path) -> None:
+    """From one moment on every fsync fails: not one more event is acknowledged, and the broker ends with status 1."""
+    break_at = tmp_path / "break"
+    process = BrokerProcess(tmp_path / "data").start(break_at=break_at)
+    with httpx.Client(base_url=process.url, timeout=120, trust_env=False) as http:
+        id = http.post("/subscriptions", json={"filter": "TRUE"}).json()["id"]
+        acked = publish_until_it_ends(process, http, 0, 50)
+        assert len(acked) == 50
+        break_at.touch()
+        while not break_at.with_suffix(".done").exists():
+            time.sleep(0.005)
+        assert publish_until_it_ends(process, http, 50, 10) == []
+    check_nothing_is_missing(process, id, acked)
 
 
 def test_twenty_kills_lose_nothing(tmp_path: Path) -> None:

@@ -29,6 +29,8 @@ HEADER_SECONDS = 10.0
 """How long a client may take to send the head of a request."""
 HEADER_BYTES = 32 << 10
 """The head of a request, at most."""
+SEND_BYTES = 256 << 10
+"""What the system keeps for a client that reads slowly (Linux doubles it); it would take up to 4 MiB by itself."""
 STOP_SECONDS = 10.0
 """How long open requests may take when the broker stops."""
 _SWITCH_SECONDS = 0.001
@@ -189,6 +191,7 @@ def _listen(settings: Settings) -> socket.socket:
     kind = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listener = socket.socket(kind, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)  # connections inherit it
     try:
         listener.bind((settings.host, settings.port))
     except OSError as error:

@@ -34,7 +34,7 @@ class Hub:
         self._by_number: dict[int, tuple[Stream, ...]] = {}
         self._by_id: dict[str, Stream] = {}
         self._streams: set[Stream] = set()
-        self.dropped = 0  # by streams that are closed
+        self.dropped = self.spills = 0  # of streams that are closed
 
     def open(self, stream: Stream, numbers: Iterable[int]) -> None:
         """Start to push. A second stream on a subscription replaces the first."""
@@ -63,6 +63,7 @@ class Hub:
             return
         self._streams.discard(stream)
         self.dropped += stream.outbox.dropped
+        self.spills += stream.outbox.spills
         for number in stream.numbers:
             others = tuple(other for other in self._by_number.pop(number, ()) if other is not stream)
             if others:
@@ -120,5 +121,6 @@ class Hub:
             "ephemeral": sum(stream.id is None for stream in self._streams),
             "waiting_messages": sum(len(stream.outbox) for stream in self._streams),
             "waiting_bytes": sum(stream.outbox.waiting_bytes for stream in self._streams),
+            "spills": self.spills + sum(stream.outbox.spills for stream in self._streams),
             "dropped": self.dropped + sum(stream.outbox.dropped for stream in self._streams),
         }

@@ -25,6 +25,7 @@ class Outbox:
         self.framing = framing
         self.dropped = 0
         self.spilled = False
+        self.spills = 0
         self.closed: str | None = None  # why the stream must end
         self._limits = messages, size
         self._waiting: deque[tuple[int, bytes]] = deque()
@@ -55,6 +56,7 @@ class Outbox:
                 self._waiting.clear()
                 self._bytes = 0
                 self.spilled = True
+                self.spills += 1
             else:
                 self.dropped += len(self._waiting) + 1
                 self.close("slow-consumer")
@@ -63,15 +65,18 @@ class Outbox:
         self._bytes += len(payload)
         self._wake.set()
 
-    def take(self, limit: int | None = None) -> list[tuple[int, bytes]]:
-        """The messages that wait, oldest first, at most `limit`."""
-        if limit is None or limit >= len(self._waiting):
+    def take(self, limit: int | None = None, size: int | None = None) -> list[tuple[int, bytes]]:
+        """The messages that wait, oldest first: at most `limit`, and no more once they have `size` bytes."""
+        if (limit is None or limit >= len(self._waiting)) and (size is None or size >= self._bytes):
             taken = list(self._waiting)
             self._waiting.clear()
             self._bytes = 0
         else:
-            taken = [self._waiting.popleft() for _ in range(limit)]
-            self._bytes -= sum(len(payload) for _, payload in taken)
+            taken, left = [], self._bytes if size is None else size
+            while self._waiting and left > 0 and (limit is None or len(taken) < limit):
+                taken.append(self._waiting.popleft())
+                left -= len(taken[-1][1])
+                self._bytes -= len(taken[-1][1])
         if not self._waiting and self.closed is None:
             self._wake.clear()
         return taken

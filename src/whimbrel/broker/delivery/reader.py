@@ -11,6 +11,9 @@ from whimbrel.broker.lists import RunSet
 from whimbrel.broker.store import Cursor, Store, StoredSubscription
 from whimbrel.log import LogReader
 
+READ_BYTES = 4 << 20
+"""A read ends with the message that makes it so large, whatever its limit."""
+
 
 class StoredMessage(NamedTuple):
     """One message: an event, where it is in the log, and the cursor that acknowledges it."""
@@ -34,12 +37,15 @@ class MessageReader:
         self._history = history
 
     def read(self, subscription: StoredSubscription, after: int, limit: int) -> tuple[list[StoredMessage], bool]:
-        """At most `limit` messages behind `after`, in log order; False if a scan of older events is not through."""
+        """At most `limit` messages behind `after`, in log order; False if a scan of older events is not through.
+
+        There may be more, also where fewer than `limit` come: messages of more than READ_BYTES are not read at once.
+        """
         offsets, complete = self._history.find(subscription, after, limit)
         found = offsets.tolist()
         if complete and len(found) < limit:
             found += self._own(subscription, after, limit - len(found))
-        return [StoredMessage(row[0], row[3]) for row in self._log.pick(found)], complete
+        return [StoredMessage(row[0], row[3]) for row in self._log.pick(found, READ_BYTES)], complete
 
     def _own(self, subscription: StoredSubscription, after: int, limit: int) -> list[int]:
         """The offsets of the matches of all versions. Their ranges do not overlap, so they follow each other."""

@@ -14,6 +14,8 @@ Read: TypeAlias = Callable[[int, int], Awaitable[tuple[list[StoredMessage], bool
 
 CATCH_UP = 500
 """Messages that are read from the log at a time."""
+WRITE_BYTES = 64 << 10
+"""Messages that wait are joined to writes of about this size: a slow consumer holds one such write and its outbox."""
 
 
 async def follow(
@@ -39,7 +41,7 @@ async def follow(
         if not await outbox.wait(heartbeat):
             yield after, []
             continue
-        fresh = [one for one in outbox.take(limit) if one[0] > after]
+        fresh = [one for one in outbox.take(limit, WRITE_BYTES) if one[0] > after]
         if fresh:
             after = fresh[-1][0]
             yield after, [payload for _, payload in fresh]

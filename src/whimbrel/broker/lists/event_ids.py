@@ -47,6 +47,11 @@ class EventIds:
         """The offset below which ids need not be read from the log at a start."""
         return self._runs.end
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The number of runs, and of ids that are in none yet."""
+        return len(self._runs.runs), len(self._tail) + sum(len(full) for _, full in self._full)
+
     def digest(self, tenant: str, source: str, id: str) -> int:
         """A digest of an event's names that no two tenants share; an int64."""
         hashed = self._keyed.copy()  # has read the key already

@@ -100,6 +100,11 @@ class Sequencer:
         """Events and bytes in the queue."""
         return self._waiting_events, self._waiting_bytes
 
+    @property
+    def in_flight(self) -> int:
+        """Groups between matching and the answer."""
+        return len(self._flight)
+
     def stop(self) -> None:
         """Finish what waits, then end the thread. Everything is on disk and answered when this returns."""
         with self._wake:

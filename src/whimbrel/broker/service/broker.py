@@ -112,6 +112,16 @@ class Broker:
         return self._sequencer.waiting
 
     @property
+    def in_flight(self) -> int:
+        """Groups between matching and the answer."""
+        return self._sequencer.in_flight
+
+    @property
+    def list_sizes(self) -> tuple[int, int, int]:
+        """Runs of match lists, runs of event ids, and ids in memory."""
+        return len(self._opened.lists.runs), *self._opened.ids.sizes
+
+    @property
     def stages(self) -> StageTimes:
         """How long the stages of requests took."""
         return self._sequencer.stages

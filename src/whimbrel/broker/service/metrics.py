@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from collections import defaultdict
 from collections.abc import Iterable
+from pathlib import Path
 from time import monotonic
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
@@ -47,10 +50,12 @@ class _BrokerCollector(Collector):
         broker = self._broker
         counts = broker.hub.counts()
         waiting_events, waiting_bytes = broker.waiting
+        lists, ids, in_memory = broker.list_sizes
         counters = {
             "whimbrel_published_events": ("Events that are on disk since the start.", broker.published),
             "whimbrel_refused_events": ("Events that were refused since the start.", broker.refused),
             "whimbrel_dropped_messages": ("Messages that slow ephemeral consumers lost.", counts["dropped"]),
+            "whimbrel_spills": ("Times that a slow durable consumer went back to the log.", counts["spills"]),
         }
         gauges: dict[str, tuple[str, float]] = {
             "whimbrel_log_end_offset": ("The offset behind the last entry.", broker.end),
@@ -58,6 +63,11 @@ class _BrokerCollector(Collector):
             "whimbrel_index_segments": ("Segments that a match searches.", broker.index.segments),
             "whimbrel_queue_events": ("Events that wait for the sequencer.", waiting_events),
             "whimbrel_queue_bytes": ("Bytes of events that wait for the sequencer.", waiting_bytes),
+            "whimbrel_groups_in_flight": ("Groups between matching and the answer.", broker.in_flight),
+            "whimbrel_reads_waiting": ("Reads of messages that wait for a thread.", broker.runtime.waiting),
+            "whimbrel_list_runs": ("Runs that a read of messages searches.", lists),
+            "whimbrel_id_runs": ("Runs that a look-up of an event's id searches.", ids),
+            "whimbrel_ids_in_memory": ("Ids of events that are not in runs yet.", in_memory),
             "whimbrel_streams": ("Open streams.", counts["streams"]),
             "whimbrel_outbox_messages": ("Messages that wait for consumers.", counts["waiting_messages"]),
             "whimbrel_outbox_bytes": ("Bytes of messages that wait for consumers.", counts["waiting_bytes"]),
@@ -73,3 +83,21 @@ class _BrokerCollector(Collector):
         for stage, buckets, total in broker.stages.histograms():
             stages.add_metric([stage], buckets, total)
         yield stages
+        used = CounterMetricFamily("whimbrel_thread_cpu_seconds", "CPU time by thread or pool.", labels=["thread"])
+        for name, seconds in _thread_seconds().items():
+            used.add_metric([name], seconds)
+        yield used
+
+
+def _thread_seconds() -> dict[str, float]:
+    """The CPU seconds of living threads, by name without a number; none where the system does not tell (not Linux)."""
+    sums: dict[str, float] = defaultdict(float)
+    for thread in threading.enumerate():
+        try:
+            told = Path(f"/proc/self/task/{thread.native_id}/schedstat").read_text()
+        except OSError:  # it has ended, or there is no such file
+            continue
+        name = thread.name.removeprefix("whimbrel-").partition("_")[0]
+        name = "loop" if thread is threading.main_thread() else name if thread.name[:9] == "whimbrel-" else "other"
+        sums[name] += int(told.split()[0]) / 1e9
+    return sums

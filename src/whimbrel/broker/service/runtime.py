@@ -38,6 +38,11 @@ class Runtime:
         self._long_work.shutdown()
 
     @property
+    def waiting(self) -> int:
+        """Reads that wait for a thread of the pool."""
+        return self._readers._work_queue.qsize()
+
+    @property
     def loop(self) -> asyncio.AbstractEventLoop:
         """The event loop of the broker."""
         assert self._loop is not None
