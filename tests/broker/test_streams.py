@@ -24,7 +24,7 @@ from tests.broker.processes import BrokerProcess
 from tests.broker.test_http import subscribe as create
 from whimbrel.broker.delivery.streaming import follow
 from whimbrel.broker.service.principal import ANYBODY
-from whimbrel.client.wire import EventParser
+from whimbrel.client.following import EventParser
 
 
 class Events:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.broker.processes import BrokerProcess, free_port
-from whimbrel.client import AsyncClient, Client, Message, Refused, Unreachable
-from whimbrel.client.wire import EventParser
+from whimbrel.client import AsyncClient, Client, Message, Refused, StreamEnded, Unreachable, wire
+from whimbrel.client.following import EventParser, Following
 
 
 @pytest.fixture(scope="module")
@@ -116,3 +117,96 @@ def test_server_sent_events_are_parsed_whatever_the_pieces() -> None:
         parser = EventParser()
         found = [one for at in range(0, len(text), size) for one in parser.feed(text[at : at + size])]
         assert found == expected
+
+
+def test_both_clients_have_the_same_calls() -> None:
+    def calls(kind: type) -> dict[str, list[str]]:
+        return {
+            name: list(inspect.signature(call).parameters)
+            for name, call in vars(kind).items()
+            if not name.startswith("_") and name not in ("close", "aclose")
+        }
+
+    assert calls(Client) == calls(AsyncClient)
+    assert list(inspect.signature(Client).parameters) == list(inspect.signature(AsyncClient).parameters)
+
+
+def test_the_life_of_subscriptions(broker: BrokerProcess) -> None:
+    with Client(broker.url) as client:
+        made = client.import_many([{"id": f"life-{n}", "filter": f"data.life = {n}"} for n in range(3)] + [{"id": "?"}])
+        assert [one.get("id") for one in made] == ["life-0", "life-1", "life-2", None]
+        assert [one["id"] for one in client.list(contains="data.life = ")] == ["life-0", "life-1", "life-2"]
+        held = client.read("life-1")
+        newer = client.replace("life-1", "data.life > 7", version=held["version"])
+        assert newer["filter"] == "data.life > 7"
+        with pytest.raises(Refused, match="412"):
+            client.replace("life-1", "TRUE", version=held["version"])
+        assert client.validate("data.life <")["valid"] is False
+        (result,) = client.publish({"life": 9})
+        assert result.offset is not None
+        assert client.explain(result.offset, id="life-1")["matched"] is True
+        assert client.explain({"data": {"life": 5}}, "data.life = 6")["matched"] is False
+        assert client.near_misses({"data": {"life": 3}})[0]["failed"] == 1
+        assert client.preview("data.life = 9")["matched"] == 1
+        with pytest.raises(Refused, match="404"):
+            client.read("../tokens")
+        for n in range(3):
+            client.delete(f"life-{n}")
+
+
+def test_threads_publish_in_batches(broker: BrokerProcess) -> None:
+    with Client(broker.url) as client:
+        sizes: list[int] = []
+        publish = client.publish
+        client.publish = lambda events: (sizes.append(len(events)), publish(events))[1]  # type: ignore[method-assign]
+        with client.publisher(batch=10, linger=0.5, pending=15) as publisher:
+            futures = [publisher.send({"n": n}) for n in range(45)]
+        offsets = [future.result().offset for future in futures]
+        assert offsets == sorted(offsets, key=lambda offset: offset or 0) and len(set(offsets)) == 45
+        assert max(sizes) == 10 and sum(sizes) == 45
+        # More than a request may hold is sent in several.
+        assert len(publish([{"pad": "x" * 500_000}] * 40)) == 40
+
+
+def test_a_pull_may_take_longer_than_other_calls(broker: BrokerProcess) -> None:
+    with Client(broker.url, timeout=0.3, attempts=1) as client:
+        id = client.create("FALSE")["id"]
+        assert client.pull(id, wait=0.8) == []
+        client.delete(id)
+
+
+def test_a_stream_that_ends_for_good_says_why(broker: BrokerProcess) -> None:
+    with Client(broker.url) as client, Client(broker.url) as other:
+        id = client.create("TRUE", start="beginning")["id"]
+        client.publish({"n": 1})
+        first, second = client.subscribe(id=id), other.subscribe(id=id)
+        next(first), next(second)
+        with pytest.raises(StreamEnded) as caught:
+            for _ in first:
+                pass
+        assert caught.value.reason == "replaced"
+        client.delete(id)
+        with pytest.raises(StreamEnded, match="deleted"):
+            for _ in second:
+                pass
+        with pytest.raises(Refused, match="404"):
+            next(client.subscribe(id=id))
+        with pytest.raises(ValueError, match="either"):
+            next(client.subscribe())
+
+
+def test_a_stream_counts_what_was_dropped() -> None:
+    following = Following("TRUE", None, None, {"policy": "drop-newest"})
+    assert following.query == {"filter": "TRUE", "policy": "drop-newest"} and following.connecting() == {}
+    dropped = b'event: dropped\ndata: {"dropped": %d}\n\n'
+    pieces = [b"id: 1\ndata: {}\n\n", dropped % 3 + b"id: 5\ndata: {}\n\n", dropped % 4, b"id: 7\ndata: {}\n\n"]
+    found = [message for piece in pieces for message in following.feed(piece)]
+    assert [(one.offset, one.dropped) for one in found] == [(1, 0), (5, 3), (7, 1)]
+    assert following.connecting() == {}  # a filter does not resume
+
+
+def test_a_pause_is_as_long_as_the_broker_asks() -> None:
+    assert wire.pause(0) <= wire.FIRST_PAUSE and wire.pause(500) <= wire.LONGEST_PAUSE
+    assert wire.pause(0, {"retry-after": "7"}) == 7
+    assert wire.pause(0, {"retry-after": "99999"}) == wire.LONGEST_RETRY
+    assert wire.pause(0, {"retry-after": "soon"}) <= wire.FIRST_PAUSE

@@ -25,8 +25,6 @@ from whimbrel.broker.http.app import application
 from whimbrel.broker.requests.settings import BadSettings, Settings
 from whimbrel.broker.service.broker import Broker
 
-HEADER_SECONDS = 10.0
-"""How long a client may take to send the head of a request."""
 HEADER_BYTES = 32 << 10
 """The head of a request, at most."""
 SEND_BYTES = 256 << 10
@@ -34,6 +32,8 @@ SEND_BYTES = 256 << 10
 STOP_SECONDS = 10.0
 """How long open requests may take when the broker stops."""
 _SWITCH_SECONDS = 0.001
+_SPARE = 500
+"""Connections above the limit that are answered, with an error."""
 _GC_OBJECTS = 50_000
 """New objects after which the garbage collector looks at the young ones. Requests make no cycles to speak of."""
 
@@ -41,12 +41,16 @@ _GC_OBJECTS = 50_000
 class GuardedProtocol(HttpToolsProtocol):
     """HTTP/1.1 with bounds on the head of a request: a client that sends it slowly, or without end, is cut off."""
 
+    settings = Settings()
     _timer: asyncio.TimerHandle | None = None
     _head = 0
 
     def connection_made(self, transport: Any) -> None:
-        """Start the clock."""
+        """Start the clock. A connection above the limit is closed at once."""
         super().connection_made(transport)
+        if len(self.connections) > self.settings.connections + _SPARE:
+            transport.abort()
+            return
         self._expect_head()
 
     def data_received(self, data: bytes) -> None:
@@ -75,7 +79,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _expect_head(self) -> None:
         self._head = 0
-        self._timer = self.loop.call_later(HEADER_SECONDS, self._cut)
+        self._timer = self.loop.call_later(self.settings.head_seconds, self._cut)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -119,7 +123,7 @@ async def _serve(settings: Settings, listener: socket.socket, started: Callable[
             )
         config = uvicorn.Config(
             application(broker),
-            http=GuardedProtocol,
+            http=type("Protocol", (GuardedProtocol,), {"settings": settings}),
             ws="websockets-sansio",
             ws_max_size=64 << 10,
             ws_per_message_deflate=False,
@@ -132,6 +136,10 @@ async def _serve(settings: Settings, listener: socket.socket, started: Callable[
             ssl_certfile=settings.tls_certificate,
             ssl_keyfile=settings.tls_key,
         )
+        try:
+            config.load()
+        except OSError as error:
+            raise BadSettings(f"Expected a certificate and its key in PEM, but: {error}") from None
         server = StoppingServer(config, broker)
         _spare_the_collector()
         if started is not None:
@@ -178,7 +186,7 @@ def _spare_the_collector() -> None:
 def _allow_connections(connections: int) -> None:
     """Raise the limit of open files as far as the system lets us, if it is lower than what connections need."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + 1_000
+    wanted = connections + 2 * _SPARE
     if soft != resource.RLIM_INFINITY and soft < wanted:
         allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
@@ -186,8 +194,6 @@ def _allow_connections(connections: int) -> None:
 
 def _listen(settings: Settings) -> socket.socket:
     """The socket to listen on; port 0 picks a free one."""
-    if not 0 <= settings.port < 65536:
-        raise BadSettings(f"Expected a port from 0 to 65535, but got {settings.port}")
     kind = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listener = socket.socket(kind, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -8,9 +8,10 @@ if find_spec("httpx") is None:
     raise MissingExtra("httpx", "broker")
 
 from whimbrel.client.asynchronous import AsyncClient
-from whimbrel.client.errors import ClientError, Refused, Unreachable
+from whimbrel.client.errors import ClientError, Refused, StreamEnded, Unreachable
 from whimbrel.client.publisher import Publisher
 from whimbrel.client.synchronous import Client
+from whimbrel.client.threaded_publisher import ThreadedPublisher
 from whimbrel.client.wire import Message, PublishResult
 
 __all__ = [
@@ -21,5 +22,7 @@ __all__ = [
     "PublishResult",
     "Publisher",
     "Refused",
+    "StreamEnded",
+    "ThreadedPublisher",
     "Unreachable",
 ]

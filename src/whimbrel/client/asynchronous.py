@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import random
+import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Self
 
@@ -12,33 +12,28 @@ import msgspec
 
 from whimbrel.client import wire
 from whimbrel.client.errors import Refused, Unreachable
+from whimbrel.client.following import Following
 from whimbrel.client.publisher import Publisher
 from whimbrel.client.wire import Call, Event, Message, PublishResult
-
-FIRST_PAUSE = 0.05
-LONGEST_PAUSE = 5.0
-
-
-def pause(attempt: int) -> float:
-    """Seconds before the next attempt: doubling, and random, so that clients do not come back all at once."""
-    return min(LONGEST_PAUSE, FIRST_PAUSE * float(2**attempt)) * random.uniform(0.5, 1.0)
 
 
 class AsyncClient:
     """A broker at a URL. Requests that may be sent again are, until `attempts` have failed.
 
+    `tls` says whom to trust: a context, or None for the authorities that the system knows.
     Use it as `async with AsyncClient("http://127.0.0.1:8080") as client`.
     """
 
     def __init__(
         self, url: str, token: str | None = None, *, source: str = "whimbrel-client", attempts: int = 8,
-        timeout: float = 30.0,
+        timeout: float = 30.0, tls: ssl.SSLContext | None = None,
     ) -> None:  # fmt: skip
         self.url = url.rstrip("/")
         self._source = source
         self._attempts = attempts
+        self._timeout = timeout
         headers = {} if token is None else {"authorization": f"Bearer {token}"}
-        self._http = httpx.AsyncClient(base_url=self.url, headers=headers, timeout=timeout, trust_env=False)
+        self._http = httpx.AsyncClient(base_url=self.url, headers=headers, verify=tls or True, trust_env=False)
 
     async def __aenter__(self) -> Self:
         return self
@@ -53,8 +48,10 @@ class AsyncClient:
     async def publish(self, events: Event | Sequence[Event]) -> list[PublishResult]:
         """Publish events: CloudEvents, or dicts that become the data of one. Returns when they are on disk."""
         many = [events] if isinstance(events, Mapping) else events
-        call = wire.publish(wire.as_cloud_event(event, self._source) for event in many)
-        return wire.published(await self.call(call, frozenset({422})))
+        results: list[PublishResult] = []
+        for batch in wire.batches(wire.as_cloud_event(event, self._source) for event in many):
+            results += wire.published(await self.call(wire.publish(batch)))
+        return results
 
     def publisher(self, batch: int = 100, linger: float = 0.005, pending: int = 10_000) -> Publisher:
         """A publisher that gathers events into batches; see `Publisher`."""
@@ -62,67 +59,113 @@ class AsyncClient:
 
     async def create(self, filter: str | None = None, **fields: Any) -> dict[str, Any]:
         """Create a durable subscription; `fields` are those of the API."""
+        return await self._object(wire.create(fields if filter is None else {"filter": filter, **fields}))
+
+    async def read(self, id: str) -> dict[str, Any]:
+        """A subscription with its cursor and its lag."""
+        return await self._object(wire.subscription(id))
+
+    async def replace(
+        self, id: str, filter: str | None = None, version: str | None = None, **fields: Any
+    ) -> dict[str, Any]:
+        """Give a subscription another filter; with a `version`, only if that is still the present one."""
         asked = fields if filter is None else {"filter": filter, **fields}
-        made: dict[str, Any] = msgspec.json.decode(await self.call(wire.create(asked)))
-        return made
+        return await self._object(wire.replace(id, asked, version))
 
     async def delete(self, id: str) -> None:
         """End a subscription."""
         await self.call(wire.delete(id))
 
-    async def pull(self, id: str, after: str | int | None = None, limit: int = 100, wait: float = 0.0) -> list[Message]:
-        """Messages behind a cursor (default: the acknowledged one)."""
-        return wire.pulled(await self.call(wire.pull(id, after, limit, wait)))
+    async def list(self, **query: str) -> AsyncIterator[dict[str, Any]]:
+        """All subscriptions that fulfil the query: protocol, source, type, owner, contains."""
+        after: str | None = ""
+        while after is not None:
+            page = await self._object(wire.listing(after, query))
+            for one in page["subscriptions"]:
+                yield one
+            after = page["next"]
+
+    async def import_many(self, subscriptions: Sequence[Mapping[str, Any]]) -> Sequence[dict[str, Any]]:
+        """Create at most 20,000 subscriptions: the id or the error of each."""
+        found: Sequence[dict[str, Any]] = (await self._object(wire.import_many(subscriptions)))["results"]
+        return found
+
+    async def validate(self, filter: str | None = None, **fields: Any) -> dict[str, Any]:
+        """Whether a subscription would be taken, and what its filter means and costs."""
+        return await self._object(wire.about("validate", fields if filter is None else {"filter": filter, **fields}))
+
+    async def explain(self, event: Event | int, filter: str | None = None, id: str | None = None) -> dict[str, Any]:
+        """Why an event, or the one at an offset, matches a filter or a subscription, or why not."""
+        return await self._object(wire.about("explain", wire.named(event, filter), id))
+
+    async def near_misses(self, event: Event | int, limit: int = 10) -> Sequence[dict[str, Any]]:
+        """The subscriptions that an event, or the one at an offset, almost matches."""
+        call = wire.about("near-misses", {**wire.named(event, None), "limit": limit})
+        found: Sequence[dict[str, Any]] = (await self._object(call))["near_misses"]
+        return found
+
+    async def preview(self, filter: str, limit: int = 20, events: int = 10_000) -> dict[str, Any]:
+        """What a filter would have matched among the newest stored events."""
+        query = {"limit": str(limit), "events": str(events)}
+        return await self._object(wire.about("preview", {"filter": filter}, query=query))
+
+    async def pull(
+        self, id: str, after: str | int | None = None, limit: int = 100, wait: float = 0.0
+    ) -> Sequence[Message]:
+        """Messages behind a cursor (default: the acknowledged one), waiting up to `wait` seconds for the first."""
+        while True:
+            pulled = wire.pulled(await self.call(wire.pull(id, after, limit, wait)))
+            if pulled.messages or pulled.complete:
+                return pulled.messages
 
     async def acknowledge(self, id: str, cursor: str | int) -> None:
         """The messages up to the cursor are done."""
         await self.call(wire.acknowledge(id, cursor))
 
     async def subscribe(
-        self, filter: str | None = None, *, id: str | None = None, after: str | int | None = None
-    ) -> AsyncIterator[Message]:
+        self, filter: str | None = None, *, id: str | None = None, after: str | int | None = None,
+        dialect: str | None = None, policy: str | None = None,
+    ) -> AsyncIterator[Message]:  # fmt: skip
         """Follow messages for good: those of a filter from now on, or of a durable subscription.
 
         Reconnects by itself. A durable subscription resumes behind the last message that was yielded, which also
-        acknowledges it; a filter misses what was published while the connection was down.
+        acknowledges it; a filter misses what was published while the connection was down. StreamEnded if the broker
+        ends the stream for good.
         """
-        if (filter is None) == (id is None):
-            raise ValueError("Expected either a filter or the id of a subscription")
-        path = "/stream" if id is None else f"/subscriptions/{id}/stream"
-        query = {} if filter is None else {"filter": filter}
-        last = None if after is None else str(after)
-        attempt = 0
+        following = Following(filter, id, after, {"dialect": dialect, "policy": policy})
         while True:
+            refused: Mapping[str, str] = {}
             try:
-                headers = {} if last is None else {"last-event-id": last}
-                async with self._http.stream("GET", path, params=query, headers=headers, timeout=_STREAM) as answer:
+                async with self._http.stream(
+                    "GET",
+                    following.path,
+                    params=following.query,
+                    headers=following.connecting(),
+                    timeout=STREAM_TIMEOUT,
+                ) as answer:
                     if answer.status_code >= 400:
+                        refused = answer.headers
                         wire.check(answer.status_code, await answer.aread())
-                    parser = wire.EventParser()
                     async for piece in answer.aiter_raw():
-                        for name, at, data in parser.feed(piece):
-                            if name == "end" and msgspec.json.decode(data)["reason"] != "stopping":
-                                return
-                            if name == "message":
-                                attempt = 0
-                                yield wire.message_of(at, data)
-                                last = at if id is not None else None
+                        for message in following.feed(piece):
+                            yield message
             except httpx.TransportError:
                 pass
             except Refused as error:
                 if error.status not in wire.RETRY_STATUSES:
                     raise
-            await asyncio.sleep(pause(attempt))
-            attempt += 1
+            await asyncio.sleep(following.pause(refused))
 
-    async def call(self, call: Call, accepted: frozenset[int] = frozenset()) -> bytes:
+    async def call(self, call: Call) -> bytes:
         """Send a request and return the answer's content; again if that does no harm and the broker was not there."""
         problem = ""
         for attempt in range(self._attempts):
+            headers: Mapping[str, str] = {}
             try:
                 answer = await self._http.request(
-                    call.method, call.path, content=call.content, headers=call.headers, params=call.query
-                )
+                    call.method, call.path, content=call.content, headers=call.headers, params=call.query,
+                    timeout=self._timeout + call.patience,
+                )  # fmt: skip
             except httpx.ConnectError as error:
                 problem = str(error) or type(error).__name__
             except httpx.TransportError as error:
@@ -131,11 +174,16 @@ class AsyncClient:
                     raise Unreachable(self.url, problem, attempt + 1) from error
             else:
                 if answer.status_code not in wire.RETRY_STATUSES or attempt + 1 == self._attempts:
-                    wire.check(answer.status_code, answer.content, accepted)
+                    wire.check(answer.status_code, answer.content, call.accepted)
                     return answer.content
-                problem = f"status {answer.status_code}"
-            await asyncio.sleep(pause(attempt))
+                problem, headers = f"status {answer.status_code}", answer.headers
+            await asyncio.sleep(wire.pause(attempt, headers))
         raise Unreachable(self.url, problem, self._attempts)
 
+    async def _object(self, call: Call) -> dict[str, Any]:
+        found: dict[str, Any] = msgspec.json.decode(await self.call(call))
+        return found
 
-_STREAM = httpx.Timeout(30.0, read=60.0)  # heartbeats come more often than that
+
+STREAM_TIMEOUT = httpx.Timeout(30.0, read=60.0)
+"""Heartbeats come more often than that."""

@@ -27,3 +27,11 @@ class Refused(ClientError):
         self.code = code
         self.message = message
         super().__init__(f"{message} ({status} {code})")
+
+
+class StreamEnded(ClientError):
+    """The broker ended a stream for good: `replaced` by another reader, `deleted`, `expired`, `token-revoked`."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"Expected the stream to go on, but the broker ended it: {reason}")

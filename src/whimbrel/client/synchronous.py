@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
@@ -10,23 +11,30 @@ import httpx
 import msgspec
 
 from whimbrel.client import wire
-from whimbrel.client.asynchronous import pause
+from whimbrel.client.asynchronous import STREAM_TIMEOUT
 from whimbrel.client.errors import Refused, Unreachable
+from whimbrel.client.following import Following
+from whimbrel.client.threaded_publisher import ThreadedPublisher
 from whimbrel.client.wire import Call, Event, Message, PublishResult
 
 
 class Client:
-    """A broker at a URL. Use it as `with Client("http://127.0.0.1:8080") as client`."""
+    """A broker at a URL. Requests that may be sent again are, until `attempts` have failed.
+
+    `tls` says whom to trust: a context, or None for the authorities that the system knows.
+    Use it as `with Client("http://127.0.0.1:8080") as client`.
+    """
 
     def __init__(
         self, url: str, token: str | None = None, *, source: str = "whimbrel-client", attempts: int = 8,
-        timeout: float = 30.0,
+        timeout: float = 30.0, tls: ssl.SSLContext | None = None,
     ) -> None:  # fmt: skip
         self.url = url.rstrip("/")
         self._source = source
         self._attempts = attempts
+        self._timeout = timeout
         headers = {} if token is None else {"authorization": f"Bearer {token}"}
-        self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, trust_env=False)
+        self._http = httpx.Client(base_url=self.url, headers=headers, verify=tls or True, trust_env=False)
 
     def __enter__(self) -> Self:
         return self
@@ -41,69 +49,113 @@ class Client:
     def publish(self, events: Event | Sequence[Event]) -> list[PublishResult]:
         """Publish events: CloudEvents, or dicts that become the data of one. Returns when they are on disk."""
         many = [events] if isinstance(events, Mapping) else events
-        call = wire.publish(wire.as_cloud_event(event, self._source) for event in many)
-        return wire.published(self.call(call, frozenset({422})))
+        results: list[PublishResult] = []
+        for batch in wire.batches(wire.as_cloud_event(event, self._source) for event in many):
+            results += wire.published(self.call(wire.publish(batch)))
+        return results
+
+    def publisher(self, batch: int = 100, linger: float = 0.005, pending: int = 10_000) -> ThreadedPublisher:
+        """A publisher that gathers events into batches; see `ThreadedPublisher`."""
+        return ThreadedPublisher(self.publish, batch, linger, pending)
 
     def create(self, filter: str | None = None, **fields: Any) -> dict[str, Any]:
         """Create a durable subscription; `fields` are those of the API."""
+        return self._object(wire.create(fields if filter is None else {"filter": filter, **fields}))
+
+    def read(self, id: str) -> dict[str, Any]:
+        """A subscription with its cursor and its lag."""
+        return self._object(wire.subscription(id))
+
+    def replace(self, id: str, filter: str | None = None, version: str | None = None, **fields: Any) -> dict[str, Any]:
+        """Give a subscription another filter; with a `version`, only if that is still the present one."""
         asked = fields if filter is None else {"filter": filter, **fields}
-        made: dict[str, Any] = msgspec.json.decode(self.call(wire.create(asked)))
-        return made
+        return self._object(wire.replace(id, asked, version))
 
     def delete(self, id: str) -> None:
         """End a subscription."""
         self.call(wire.delete(id))
 
-    def pull(self, id: str, after: str | int | None = None, limit: int = 100, wait: float = 0.0) -> list[Message]:
-        """Messages behind a cursor (default: the acknowledged one)."""
-        return wire.pulled(self.call(wire.pull(id, after, limit, wait)))
+    def list(self, **query: str) -> Iterator[dict[str, Any]]:
+        """All subscriptions that fulfil the query: protocol, source, type, owner, contains."""
+        after: str | None = ""
+        while after is not None:
+            page = self._object(wire.listing(after, query))
+            yield from page["subscriptions"]
+            after = page["next"]
+
+    def import_many(self, subscriptions: Sequence[Mapping[str, Any]]) -> Sequence[dict[str, Any]]:
+        """Create at most 20,000 subscriptions: the id or the error of each."""
+        found: Sequence[dict[str, Any]] = (self._object(wire.import_many(subscriptions)))["results"]
+        return found
+
+    def validate(self, filter: str | None = None, **fields: Any) -> dict[str, Any]:
+        """Whether a subscription would be taken, and what its filter means and costs."""
+        return self._object(wire.about("validate", fields if filter is None else {"filter": filter, **fields}))
+
+    def explain(self, event: Event | int, filter: str | None = None, id: str | None = None) -> dict[str, Any]:
+        """Why an event, or the one at an offset, matches a filter or a subscription, or why not."""
+        return self._object(wire.about("explain", wire.named(event, filter), id))
+
+    def near_misses(self, event: Event | int, limit: int = 10) -> Sequence[dict[str, Any]]:
+        """The subscriptions that an event, or the one at an offset, almost matches."""
+        call = wire.about("near-misses", {**wire.named(event, None), "limit": limit})
+        found: Sequence[dict[str, Any]] = (self._object(call))["near_misses"]
+        return found
+
+    def preview(self, filter: str, limit: int = 20, events: int = 10_000) -> dict[str, Any]:
+        """What a filter would have matched among the newest stored events."""
+        query = {"limit": str(limit), "events": str(events)}
+        return self._object(wire.about("preview", {"filter": filter}, query=query))
+
+    def pull(self, id: str, after: str | int | None = None, limit: int = 100, wait: float = 0.0) -> Sequence[Message]:
+        """Messages behind a cursor (default: the acknowledged one), waiting up to `wait` seconds for the first."""
+        while True:
+            pulled = wire.pulled(self.call(wire.pull(id, after, limit, wait)))
+            if pulled.messages or pulled.complete:
+                return pulled.messages
 
     def acknowledge(self, id: str, cursor: str | int) -> None:
         """The messages up to the cursor are done."""
         self.call(wire.acknowledge(id, cursor))
 
     def subscribe(
-        self, filter: str | None = None, *, id: str | None = None, after: str | int | None = None
-    ) -> Iterator[Message]:
+        self, filter: str | None = None, *, id: str | None = None, after: str | int | None = None,
+        dialect: str | None = None, policy: str | None = None,
+    ) -> Iterator[Message]:  # fmt: skip
         """Follow messages for good, as `AsyncClient.subscribe` does."""
-        if (filter is None) == (id is None):
-            raise ValueError("Expected either a filter or the id of a subscription")
-        path = "/stream" if id is None else f"/subscriptions/{id}/stream"
-        query = {} if filter is None else {"filter": filter}
-        last = None if after is None else str(after)
-        attempt = 0
+        following = Following(filter, id, after, {"dialect": dialect, "policy": policy})
         while True:
+            refused: Mapping[str, str] = {}
             try:
-                headers = {} if last is None else {"last-event-id": last}
-                timeout = httpx.Timeout(30.0, read=60.0)
-                with self._http.stream("GET", path, params=query, headers=headers, timeout=timeout) as answer:
+                with self._http.stream(
+                    "GET",
+                    following.path,
+                    params=following.query,
+                    headers=following.connecting(),
+                    timeout=STREAM_TIMEOUT,
+                ) as answer:
                     if answer.status_code >= 400:
+                        refused = answer.headers
                         wire.check(answer.status_code, answer.read())
-                    parser = wire.EventParser()
                     for piece in answer.iter_raw():
-                        for name, at, data in parser.feed(piece):
-                            if name == "end" and msgspec.json.decode(data)["reason"] != "stopping":
-                                return
-                            if name == "message":
-                                attempt = 0
-                                yield wire.message_of(at, data)
-                                last = at if id is not None else None
+                        yield from following.feed(piece)
             except httpx.TransportError:
                 pass
             except Refused as error:
                 if error.status not in wire.RETRY_STATUSES:
                     raise
-            time.sleep(pause(attempt))
-            attempt += 1
+            time.sleep(following.pause(refused))
 
-    def call(self, call: Call, accepted: frozenset[int] = frozenset()) -> bytes:
+    def call(self, call: Call) -> bytes:
         """Send a request and return the answer's content; again if that does no harm and the broker was not there."""
         problem = ""
         for attempt in range(self._attempts):
+            headers: Mapping[str, str] = {}
             try:
                 answer = self._http.request(
-                    call.method, call.path, content=call.content, headers=call.headers, params=call.query
-                )
+                    call.method, call.path, content=call.content, headers=call.headers, params=call.query,
+                    timeout=self._timeout + call.patience,
+                )  # fmt: skip
             except httpx.ConnectError as error:
                 problem = str(error) or type(error).__name__
             except httpx.TransportError as error:
@@ -112,8 +164,12 @@ class Client:
                     raise Unreachable(self.url, problem, attempt + 1) from error
             else:
                 if answer.status_code not in wire.RETRY_STATUSES or attempt + 1 == self._attempts:
-                    wire.check(answer.status_code, answer.content, accepted)
+                    wire.check(answer.status_code, answer.content, call.accepted)
                     return answer.content
-                problem = f"status {answer.status_code}"
-            time.sleep(pause(attempt))
+                problem, headers = f"status {answer.status_code}", answer.headers
+            time.sleep(wire.pause(attempt, headers))
         raise Unreachable(self.url, problem, self._attempts)
+
+    def _object(self, call: Call) -> dict[str, Any]:
+        found: dict[str, Any] = msgspec.json.decode(self.call(call))
+        return found

@@ -1,10 +1,12 @@
-"""What goes over the wire, as pure functions: requests to build, answers to read, Server-Sent Events to parse."""
+"""What goes over the wire, as pure functions: requests to build, answers to read, pauses between attempts."""
 
 from __future__ import annotations
 
+import random
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
+from urllib.parse import quote
 
 import msgspec
 
@@ -12,16 +14,27 @@ from whimbrel.client.errors import Refused
 
 Event: TypeAlias = Mapping[str, Any]
 BATCH = "application/cloudevents-batch+json"
+BATCH_EVENTS = 10_000
+BATCH_BYTES = 8 << 20
+"""Events and bytes of one request, at most."""
+FIRST_PAUSE = 0.05
+LONGEST_PAUSE = 5.0
+LONGEST_RETRY = 60
+"""Seconds between attempts: the first ones, the last ones, and what a broker may ask for."""
 RETRY_STATUSES = frozenset({408, 429, 502, 503, 504})
 """Answers after which a request is sent again."""
 
 
 class Message(msgspec.Struct, frozen=True):
-    """An event that a subscription matched. `cursor` acknowledges it and all before it."""
+    """An event that a subscription matched. `cursor` acknowledges it and all before it.
+
+    `dropped` says how many messages before it a stream of a filter lost because it was read too slowly.
+    """
 
     offset: int
     cursor: str
     event: dict[str, Any]
+    dropped: int = 0
 
     @property
     def data(self) -> Any:
@@ -38,7 +51,10 @@ class PublishResult(msgspec.Struct, frozen=True):
 
 
 class Call(NamedTuple):
-    """A request. `repeatable` if sending it twice does no harm."""
+    """A request. `repeatable` if sending it twice does no harm.
+
+    The broker may take `patience` seconds longer than usual. Statuses in `accepted` are answers, not errors.
+    """
 
     method: str
     path: str
@@ -46,34 +62,53 @@ class Call(NamedTuple):
     headers: Mapping[str, str] = {}
     query: Mapping[str, str] = {}
     repeatable: bool = True
+    patience: float = 0.0
+    accepted: frozenset[int] = frozenset()
 
 
 class _Results(msgspec.Struct):
     results: list[PublishResult]
 
 
-class _Pulled(msgspec.Struct):
+class Pulled(msgspec.Struct):
+    """The answer to a pull; not `complete` while the broker still searches older events."""
+
     messages: list[Message]
     complete: bool = True
 
 
 _results = msgspec.json.Decoder(_Results)
-_pulled = msgspec.json.Decoder(_Pulled)
+_pulled = msgspec.json.Decoder(Pulled)
 
 
-def as_cloud_event(event: Event, source: str) -> Event:
-    """The event itself if it is a CloudEvent, else one with the event as its data.
+def as_cloud_event(event: Event, source: str) -> msgspec.Raw:
+    """The event itself if it is a CloudEvent, else one with the event as its data; encoded.
 
     It gets its id here and not in the broker, so that a request that is sent again is recognised.
     """
-    if "specversion" in event:
-        return event
-    return {"specversion": "1.0", "id": uuid.uuid4().hex, "source": source, "type": "event", "data": event}
+    if "specversion" not in event:
+        event = {"specversion": "1.0", "id": uuid.uuid4().hex, "source": source, "type": "event", "data": event}
+    return msgspec.Raw(msgspec.json.encode(event))
 
 
-def publish(events: Iterable[Event]) -> Call:
+def batches(events: Iterable[msgspec.Raw]) -> Iterator[list[msgspec.Raw]]:
+    """Events in groups that a broker takes in one request."""
+    batch: list[msgspec.Raw] = []
+    size = 0
+    for event in events:
+        length = len(bytes(event))
+        if batch and (len(batch) == BATCH_EVENTS or size + length > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(event)
+        size += length
+    if batch:
+        yield batch
+
+
+def publish(events: list[msgspec.Raw]) -> Call:
     """Publish CloudEvents. May be sent again: the broker recognises events by source and id."""
-    return Call("POST", "/events", msgspec.json.encode(list(events)), {"content-type": BATCH})
+    return Call("POST", "/events", msgspec.json.encode(events), {"content-type": BATCH}, accepted=frozenset({422}))
 
 
 def published(content: bytes) -> list[PublishResult]:
@@ -83,28 +118,57 @@ def published(content: bytes) -> list[PublishResult]:
 
 def create(subscription: Mapping[str, Any]) -> Call:
     """Create a subscription. Sent twice, it would make two."""
-    return Call("POST", "/subscriptions", msgspec.json.encode(subscription), _JSON, repeatable=False)
+    return post("/subscriptions", subscription)
+
+
+def listing(after: str, query: Mapping[str, str]) -> Call:
+    """One page of subscriptions."""
+    return Call("GET", "/subscriptions", query={**query, "after": after, "limit": "1000"})
+
+
+def replace(id: str, subscription: Mapping[str, Any], version: str | None) -> Call:
+    """Replace a subscription. With a version it is not sent again: the first try may have made another one."""
+    headers = _JSON if version is None else {**_JSON, "if-match": f'"{version}"'}
+    return Call("PUT", subscription_path(id), msgspec.json.encode(subscription), headers, repeatable=version is None)
+
+
+def import_many(subscriptions: Sequence[Mapping[str, Any]]) -> Call:
+    """Create many subscriptions, one per line."""
+    lines = b"\n".join(msgspec.json.encode(one) for one in subscriptions)
+    return Call("POST", "/subscriptions/import", lines, _LINES, repeatable=False, accepted=frozenset({422}))
 
 
 def pull(id: str, after: str | int | None, limit: int, wait: float) -> Call:
     """Pull messages."""
     query = {"limit": str(limit), "wait": f"{wait:g}"} | ({} if after is None else {"after": str(after)})
-    return Call("GET", f"/subscriptions/{id}/messages", query=query)
+    return Call("GET", f"{subscription_path(id)}/messages", query=query, patience=wait)
 
 
-def pulled(content: bytes) -> list[Message]:
+def pulled(content: bytes) -> Pulled:
     """The messages of a pull."""
-    return _pulled.decode(content).messages
+    return _pulled.decode(content)
 
 
 def acknowledge(id: str, cursor: str | int) -> Call:
     """Move a subscription's cursor."""
-    return Call("POST", f"/subscriptions/{id}/ack", msgspec.json.encode({"cursor": str(cursor)}), _JSON)
+    return Call("POST", f"{subscription_path(id)}/ack", msgspec.json.encode({"cursor": str(cursor)}), _JSON)
 
 
 def delete(id: str) -> Call:
     """End a subscription."""
-    return Call("DELETE", f"/subscriptions/{id}", repeatable=False)
+    return Call("DELETE", subscription_path(id), repeatable=False)
+
+
+def about(question: str, body: Mapping[str, Any], id: str | None = None, query: Mapping[str, str] = {}) -> Call:
+    """Ask about a filter: validate, explain, preview or near-misses. Changes nothing."""
+    path = f"/subscriptions/{question}" if id is None else f"{subscription_path(id)}/{question}"
+    return Call("POST", path, msgspec.json.encode(body), _JSON, query)
+
+
+def named(event: Event | int, filter: str | None) -> dict[str, Any]:
+    """The event of a question, given or at an offset, and the filter that it is about."""
+    asked: dict[str, Any] = {"offset": event} if isinstance(event, int) else {"event": event}
+    return asked if filter is None else {**asked, "filter": filter}
 
 
 def get(path: str) -> Call:
@@ -112,11 +176,27 @@ def get(path: str) -> Call:
     return Call("GET", path)
 
 
+def subscription(id: str) -> Call:
+    """Read a subscription."""
+    return Call("GET", subscription_path(id))
+
+
 def post(path: str, body: Any) -> Call:
     """Send a JSON object."""
     return Call("POST", path, msgspec.json.encode(body), _JSON, repeatable=False)
 
 
+def put(path: str, body: Any) -> Call:
+    """Send a JSON object that replaces another. Sent twice, it says the same."""
+    return Call("PUT", path, msgspec.json.encode(body), _JSON)
+
+
+def subscription_path(id: str) -> str:
+    """The path of a subscription."""
+    return f"/subscriptions/{quote(id, safe='')}"
+
+
+_LINES = {"content-type": "application/x-ndjson"}
 _JSON = {"content-type": "application/json"}
 
 
@@ -126,45 +206,17 @@ def check(status: int, content: bytes, accepted: frozenset[int] = frozenset()) -
         return
     try:
         error = msgspec.json.decode(content)["error"]
-        raise Refused(status, error["code"], error["message"])
+        code, message = error["code"], error["message"]
     except (msgspec.DecodeError, LookupError, TypeError):
-        raise Refused(status, "unknown", content[:200].decode(errors="replace")) from None
+        code, message = "unknown", content[:200].decode(errors="replace")
+    raise Refused(status, code, message)
 
 
-class EventParser:
-    """Server-Sent Events from pieces of a stream.
+def pause(attempt: int, headers: Mapping[str, str] = {}) -> float:
+    """Seconds before the next attempt: doubling, and random, so that clients do not come back all at once.
 
-    >>> parser = EventParser()
-    >>> list(parser.feed(b'id: 7\\ndata: {"a": 1}\\n')), list(parser.feed(b"\\n: heartbeat\\n\\n"))
-    ([], [('message', '7', b'{"a": 1}')])
+    At least what the broker asks for in Retry-After, and at most a minute.
     """
-
-    def __init__(self) -> None:
-        self._rest = b""
-        self._name, self._id = "message", ""
-        self._data: list[bytes] = []
-
-    def feed(self, piece: bytes) -> Iterator[tuple[str, str, bytes]]:
-        """The (name, id, data) of the events that are whole now."""
-        lines = (self._rest + piece).split(b"\n")
-        self._rest = lines.pop()
-        for line in lines:
-            line = line.removesuffix(b"\r")  # noqa: PLW2901
-            if not line:
-                if self._data:
-                    yield self._name, self._id, b"\n".join(self._data)
-                self._name, self._data = "message", []
-                continue
-            field, _, value = line.partition(b":")
-            value = value.removeprefix(b" ")
-            if field == b"data":
-                self._data.append(value)
-            elif field == b"id":
-                self._id = value.decode(errors="replace")
-            elif field == b"event":
-                self._name = value.decode(errors="replace")
-
-
-def message_of(id: str, data: bytes) -> Message:
-    """The message of an event of a stream."""
-    return Message(int(id.partition(".")[0]), id, msgspec.json.decode(data))
+    asked = headers.get("retry-after", "")
+    least = min(LONGEST_RETRY, int(asked)) if asked.isascii() and asked.isdigit() and len(asked) < 9 else 0
+    return max(least, min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(attempt, 30)) * random.uniform(0.5, 1.0))

@@ -6,10 +6,7 @@ import threading
 from dataclasses import replace
 from itertools import cycle, islice
 
-import msgspec
-
 from whimbrel.client import Client, ClientError
-from whimbrel.client.wire import Call
 from whimbrel.lab.web_shop import TIMESTAMPS, sample_events, sample_subscriptions
 from whimbrel.model.expression import And, CompareAttributes, Constant, Expression, Not, Or
 from whimbrel.model.filter import Filter
@@ -40,12 +37,12 @@ def under_data(expression: Expression) -> Expression:
 
 def import_sample(client: Client) -> int:
     """Create the sample's subscriptions, and return how many there are. Those that are there already stay."""
-    lines = [
-        msgspec.json.encode({"id": str(id), "filter": str(Filter(under_data(Filter.parse(text).expression)))})
+    found = [
+        {"id": str(id), "filter": str(Filter(under_data(Filter.parse(text).expression)))}
         for id, text in sample_subscriptions()
     ]
-    client.call(Call("POST", "/subscriptions/import", b"\n".join(lines)), frozenset({422}))
-    return len(lines)
+    client.import_many(found)
+    return len(found)
 
 
 def trickle(url: str, token: str | None, stop: threading.Event) -> None:

@@ -35,9 +35,13 @@ _PAGE = 1_000
 
 
 class SubscriptionShown(SubscriptionRequest, kw_only=True):
-    """A subscription: as it was asked for, with what the broker adds. `lag` counts the messages behind `cursor`."""
+    """A subscription: as it was asked for, with what the broker adds.
+
+    `version` is what If-Match takes; `lag` counts the messages behind `cursor`.
+    """
 
     id: str
+    version: str
     owner: str
     protocol: str
     created: str
@@ -191,7 +195,8 @@ def _exported(held: StoredSubscription) -> bytes:
 def shown(held: StoredSubscription) -> SubscriptionShown:
     """A subscription as the API shows it."""
     asked = msgspec.json.decode(held.spec, type=SubscriptionRequest)
-    fields = msgspec.structs.asdict(asked) | {"id": held.id, "owner": held.owner, "created": _time(held.created)}
+    fields = msgspec.structs.asdict(asked)
+    fields |= {"id": held.id, "version": str(held.number), "owner": held.owner, "created": _time(held.created)}
     if held.expires is not None:
         fields["expires"] = _time(held.expires)
     return SubscriptionShown(**fields)

@@ -7,7 +7,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
@@ -17,6 +17,11 @@ PREFIX = "WHIMBREL_"
 """Environment variables are WHIMBREL_PORT, WHIMBREL_DATA and so on."""
 
 
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
+Rate: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
+Seconds: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Everything that can be set. Sizes are bytes, times are seconds."""
 
@@ -24,7 +29,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """The directory of the log and of all that follows from it."""
     host: str = "127.0.0.1"
     """The address to listen on. Any other than loopback needs tokens."""
-    port: int = 8080
+    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8080
     tls_certificate: str | None = None
     tls_key: str | None = None
     timestamps: list[str] = []
@@ -33,24 +38,26 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """A file with a schema, by which filters and events are checked."""
     cors_origins: list[str] = []
     """Origins of web pages that may call; none by default."""
-    body_bytes: int = 16 << 20
+    body_bytes: Count = 16 << 20
     """A request's body, at most."""
-    requests_per_second: float = 0.0
+    requests_per_second: Rate = 0.0
     """Requests of one principal; 0 for no limit."""
-    events_per_second: float = 0.0
+    events_per_second: Rate = 0.0
     """Events that one principal publishes; 0 for no limit."""
-    subscriptions_per_token: int = 2_000_000
-    filter_nanoseconds: float = 0.0
+    subscriptions_per_token: Count = 2_000_000
+    filter_nanoseconds: Rate = 0.0
     """What one filter may cost an event, as `Index.cost` estimates it; 0 for no limit."""
-    token_nanoseconds: float = 0.0
+    token_nanoseconds: Rate = 0.0
     """What all filters of one token may cost an event together; 0 for no limit."""
-    connections: int = 10_000
+    connections: Count = 10_000
     """Open requests and streams, at most; more are refused with 429."""
-    connections_per_token: int = 0
+    connections_per_token: Annotated[int, msgspec.Meta(ge=0)] = 0
     """Open requests and streams of one principal; 0 for no limit of its own."""
-    heartbeat: float = 15.0
+    heartbeat: Seconds = 15.0
     """A stream without messages gets a comment, so that both sides notice when the other is gone."""
-    dead_letters: int = 10_000
+    head_seconds: Seconds = 10.0
+    """How long a client may take to send the head of a request."""
+    dead_letters: Count = 10_000
     """Refused events that are kept."""
 
 
@@ -77,9 +84,12 @@ def load_settings(
             chosen[field] = [part for part in value.split(",") if part] if field in lists else value
     chosen |= {name: value for name, value in (flags or {}).items() if value is not None}
     try:
-        return msgspec.convert(chosen, Settings, strict=False)
+        settings = msgspec.convert(chosen, Settings, strict=False)
     except msgspec.ValidationError as error:
         raise BadSettings(f"{error} (in the settings)") from None
+    if (settings.tls_certificate is None) != (settings.tls_key is None):
+        raise BadSettings("Expected both tls_certificate and tls_key, or neither of them (in the settings)")
+    return settings
 
 
 def is_loopback(name: str) -> bool:

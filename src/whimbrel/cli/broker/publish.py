@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from whimbrel.cli.broker.options import DEFAULT_URL, TokenOption, Url
+from whimbrel.cli.broker.options import DEFAULT_URL, Authority, TokenOption, Url, connect
 from whimbrel.cli.terminal.console import plain, say, say_json
 from whimbrel.cli.terminal.options import Json
 
@@ -19,6 +19,7 @@ def publish(
     events: Annotated[str, typer.Argument(metavar="EVENTS", help="JSON lines: a file, or - for standard input.")] = "-",
     url: Url = DEFAULT_URL,
     token: TokenOption = None,
+    ca: Authority = None,
     batch: Annotated[int, typer.Option("--batch", min=1, max=10_000, help="Events of one request.")] = 100,
     source: Annotated[str, typer.Option("--source", help="The source of events that name none.")] = "whimbrel-cli",
     json: Json = False,
@@ -27,10 +28,8 @@ def publish(
 
     Ends when everything is on the broker's disk. Exit status: 1 if some event was refused.
     """
-    from whimbrel.client import Client
-
     taken = repeated = refused = 0
-    with Client(url, token, source=source) as client:
+    with connect(url, token, ca, source) as client:
         lines = _read(events)
         while group := list(islice(lines, batch)):
             for result in client.publish(group):

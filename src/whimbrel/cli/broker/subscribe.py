@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from whimbrel.cli.broker.options import DEFAULT_URL, TokenOption, Url
+from whimbrel.cli.broker.options import DEFAULT_URL, Authority, TokenOption, Url, connect
 from whimbrel.cli.terminal.console import to_json
 
 
@@ -16,17 +16,16 @@ def subscribe(
     id: Annotated[str | None, typer.Option("--id", help="A durable subscription, instead of a filter.")] = None,
     url: Url = DEFAULT_URL,
     token: TokenOption = None,
+    ca: Authority = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="End after so many events.")] = None,
 ) -> None:
     """Print the events that a filter or a durable subscription matches, one per line.
 
     Reconnects by itself. A durable subscription goes on behind the last event that was printed.
     """
-    from whimbrel.client import Client
-
     if (filter is None) == (id is None):
         raise typer.BadParameter("Expected either a FILTER or --id")
-    with Client(url, token) as client:
+    with connect(url, token, ca) as client:
         for printed, message in enumerate(client.subscribe(filter, id=id), 1):
             sys.stdout.write(to_json(message.event) + "\n")
             sys.stdout.flush()

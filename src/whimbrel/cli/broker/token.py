@@ -1,4 +1,4 @@
-"""`whimbrel token`: create, list and revoke tokens, of a running broker or of a data directory."""
+"""`whimbrel token`: create, change, list and revoke tokens, of a running broker or of a data directory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from whimbrel.cli.broker.options import DEFAULT_URL, TokenOption, Url
+from whimbrel.cli.broker.options import DEFAULT_URL, Authority, TokenOption, Url, connect
 from whimbrel.cli.terminal.console import to_json
 
 if TYPE_CHECKING:
@@ -24,61 +24,79 @@ Data = Annotated[
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the token.")]
 
 
+Scope = Annotated[list[str], typer.Option("--scope", help="publish, subscribe or admin; may be repeated.")]
+Rule = Annotated[
+    list[str] | None,
+    typer.Option("--rule", metavar="NAME=VALUE", help="Only events with this value; JSON, or text. May be repeated."),
+]
+Tenant = Annotated[str, typer.Option("--tenant", help="Whose event ids must differ.")]
+
+
 @token.command()
 def create(
-    name: Name,
-    scope: Annotated[list[str], typer.Option("--scope", help="publish, subscribe or admin; may be repeated.")],
-    rule: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--rule", metavar="NAME=VALUE", help="Only events with this value; JSON, or text. May be repeated."
-        ),
-    ] = None,
-    tenant: Annotated[str, typer.Option("--tenant", help="Whose event ids must differ.")] = "",
-    data: Data = None,
-    url: Url = DEFAULT_URL,
-    token: TokenOption = None,
-) -> None:
+    name: Name, scope: Scope, rule: Rule = None, tenant: Tenant = "", data: Data = None, url: Url = DEFAULT_URL,
+    token: TokenOption = None, ca: Authority = None,
+) -> None:  # fmt: skip
     """Create a token and print it. It is not shown again."""
-    rules = dict(map(_rule, rule or ()))
+    rules = _rules(rule)
     if data is not None:
         typer.echo(_offline(data, lambda broker: broker.tokens.create(name, scope, tenant, rules)))
         return
-    from whimbrel.client import Client, wire
+    from whimbrel.client import wire
 
     body = {"name": name, "scopes": scope, "tenant": tenant, "rules": rules}
-    with Client(url, token) as client:
+    with connect(url, token, ca) as client:
         typer.echo(_decoded(client.call(wire.post("/tokens", body)))["token"])
 
 
-@token.command("list")
-def list_tokens(data: Data = None, url: Url = DEFAULT_URL, token: TokenOption = None) -> None:
-    """Print the tokens and what they may do, one per line as JSON."""
-    from whimbrel.client import Client, wire
+@token.command()
+def change(
+    name: Name, scope: Scope, rule: Rule = None, tenant: Tenant = "", data: Data = None, url: Url = DEFAULT_URL,
+    token: TokenOption = None, ca: Authority = None,
+) -> None:  # fmt: skip
+    """Give a token other rights: these and no others. Its filters follow, and its streams are closed."""
+    rules = _rules(rule)
+    if data is not None:
+        _offline(data, lambda broker: broker.tokens.change(name, scope, tenant, rules))
+        return
+    from whimbrel.client import wire
 
+    with connect(url, token, ca) as client:
+        client.call(wire.put(f"/tokens/{name}", {"scopes": scope, "tenant": tenant, "rules": rules}))
+
+
+@token.command("list")
+def list_tokens(data: Data = None, url: Url = DEFAULT_URL, token: TokenOption = None, ca: Authority = None) -> None:
+    """Print the tokens and what they may do, one per line as JSON."""
     if data is not None:
 
-        async def names(broker: Broker) -> list[dict[str, object]]:
-            return [{"name": one.name, "scopes": one.scopes.split()} for one in broker.tokens.stored.values()]
+        async def shown(broker: Broker) -> list[dict[str, object]]:
+            return [
+                {"name": one.name, "scopes": one.scopes.split(), "tenant": one.tenant, "rules": _decoded(one.rules)}
+                for one in broker.tokens.stored.values()
+            ]
 
-        found = _offline(data, names)
+        found = _offline(data, shown)
     else:
-        with Client(url, token) as client:
+        from whimbrel.client import wire
+
+        with connect(url, token, ca) as client:
             found = _decoded(client.call(wire.get("/tokens")))["tokens"]
     for one in found:
         typer.echo(to_json(one))
 
 
 @token.command()
-def revoke(name: Name, data: Data = None, url: Url = DEFAULT_URL, token: TokenOption = None) -> None:
+def revoke(
+    name: Name, data: Data = None, url: Url = DEFAULT_URL, token: TokenOption = None, ca: Authority = None
+) -> None:
     """Revoke a token. Its subscriptions end and its streams are closed."""
-    from whimbrel.client import Client
-    from whimbrel.client.wire import Call
-
     if data is not None:
         _offline(data, lambda broker: broker.tokens.revoke(name))
         return
-    with Client(url, token) as client:
+    from whimbrel.client.wire import Call
+
+    with connect(url, token, ca) as client:
         client.call(Call("DELETE", f"/tokens/{name}", repeatable=False))
 
 
@@ -92,6 +110,10 @@ def _offline(data: str, work: Callable[[Broker], Awaitable[Any]]) -> Any:
             return await work(broker)
 
     return asyncio.run(main())
+
+
+def _rules(texts: list[str] | None) -> dict[str, Any]:
+    return dict(map(_rule, texts or ()))
 
 
 def _rule(text: str) -> tuple[str, Any]:
@@ -108,7 +130,7 @@ def _rule(text: str) -> tuple[str, Any]:
     return name, decoded if isinstance(decoded, str | int | float | bool) else value
 
 
-def _decoded(content: bytes) -> Any:
+def _decoded(content: bytes | str) -> Any:
     import msgspec
 
     return msgspec.json.decode(content)
