@@ -50,7 +50,7 @@ class Quotas:
         limit = self._settings.token_nanoseconds
         if limit <= 0:
             return
-        if self._costs.get(owner, limit) + nanoseconds > limit:
+        if owner not in self._costs or self._costs[owner] + nanoseconds > limit:
             self._costs[owner] = self._cost_of(owner)
         if self._costs[owner] + nanoseconds > limit:
             raise TooManyRequests(
