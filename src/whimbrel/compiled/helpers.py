@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from llvmlite import ir
@@ -28,10 +28,10 @@ def lower_bound(values: np.ndarray, low: int, high: int, value: float | np.int64
 
 
 @in_kernels
-def load_word(typingctx, data, index):  # type: ignore[no-untyped-def]
+def load_word(typingctx: Any, data: Any, index: Any) -> Any:
     """Load eight bytes of an array from `index` on, at any alignment: strings compare eight times faster."""
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, args[0])
         place = builder.gep(array.data, [args[1]])
         word = builder.load(builder.bitcast(place, ir.IntType(64).as_pointer()))

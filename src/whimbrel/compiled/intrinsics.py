@@ -18,31 +18,31 @@ def in_kernels(function: Callable[..., Any]) -> Any:
     return intrinsic(function)
 
 
-@intrinsic
-def trailing_zeros(typingctx, word):  # type: ignore[no-untyped-def]
+@in_kernels
+def trailing_zeros(typingctx: Any, word: Any) -> Any:
     """The number of zero bits below the lowest bit that is 1."""
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
 
     return types.uint64(types.uint64), codegen
 
 
 @in_kernels
-def leading_zeros(typingctx, word):  # type: ignore[no-untyped-def]
+def leading_zeros(typingctx: Any, word: Any) -> Any:
     """The number of zero bits above the highest bit that is 1."""
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.ctlz(args[0], ir.Constant(ir.IntType(1), 0))
 
     return types.uint64(types.uint64), codegen
 
 
 @in_kernels
-def high_product(typingctx, one, two):  # type: ignore[no-untyped-def]
+def high_product(typingctx: Any, one: Any, two: Any) -> Any:
     """The upper 64 bits of the product of two words, which has 128."""
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         wide = ir.IntType(128)
         product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
         return builder.trunc(builder.lshr(product, wide(64)), ir.IntType(64))
@@ -51,20 +51,20 @@ def high_product(typingctx, one, two):  # type: ignore[no-untyped-def]
 
 
 @in_kernels
-def float_of_bits(typingctx, word):  # type: ignore[no-untyped-def]
+def float_of_bits(typingctx: Any, word: Any) -> Any:
     """The binary64 that has these bits."""
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.bitcast(args[0], ir.DoubleType())
 
     return types.float64(types.uint64), codegen
 
 
-@intrinsic
-def prefetch(typingctx, array, at):  # type: ignore[no-untyped-def]
+@in_kernels
+def prefetch(typingctx: Any, array: Any, at: Any) -> Any:
     """Ask for the cache line of element `at`, counted through all dimensions, without waiting for it."""
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
         return _prefetch(context, builder, builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer()))
 
@@ -72,10 +72,10 @@ def prefetch(typingctx, array, at):  # type: ignore[no-untyped-def]
 
 
 @in_kernels
-def prefetch_at(typingctx, address):  # type: ignore[no-untyped-def]
+def prefetch_at(typingctx: Any, address: Any) -> Any:
     """Prefetch the cache line of an address."""
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return _prefetch(context, builder, builder.inttoptr(args[0], ir.IntType(8).as_pointer()))
 
     return types.void(types.int64), codegen
@@ -89,11 +89,11 @@ def _prefetch(context: Any, builder: Any, pointer: Any) -> Any:
     return context.get_dummy_value()
 
 
-@intrinsic
-def copy(typingctx, source, first, count, target, at):  # type: ignore[no-untyped-def]
+@in_kernels
+def copy(typingctx: Any, source: Any, first: Any, count: Any, target: Any, at: Any) -> Any:
     """Copy `count` elements from `first` on to another array of the same type, from `at` on, without bounds checks."""
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         begin, end = (
             builder.gep(context.make_array(array)(context, builder, value).data, [place])
             for array, value, place in ((signature.args[0], args[0], args[1]), (signature.args[3], args[3], args[4]))
@@ -105,8 +105,10 @@ def copy(typingctx, source, first, count, target, at):  # type: ignore[no-untype
     return types.void(source, types.int64, types.int64, target, types.int64), codegen
 
 
-@intrinsic
-def or_rows(typingctx, words, offset, column, first, last, rows, at, found):  # type: ignore[no-untyped-def]
+@in_kernels
+def or_rows(
+    typingctx: Any, words: Any, offset: Any, column: Any, first: Any, last: Any, rows: Any, at: Any, found: Any
+) -> Any:
     """OR rows of eight words into `found`; return whether some bit of the result is 0.
 
     For each s from `first` to `last` a row begins at word `offset[s] + rows[at + column[s]]`; `rows` is indexed through
@@ -114,7 +116,7 @@ def or_rows(typingctx, words, offset, column, first, last, rows, at, found):  # 
     """
     eight = ir.VectorType(ir.IntType(64), 8)
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = {i: context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 1, 2, 5, 7)}
         integer = ir.IntType(64)
         all_words = cgutils.alloca_once_value(builder, ir.Constant(eight, [0] * 8))  # type: ignore[no-untyped-call]
@@ -143,8 +145,8 @@ _LANES = 8
 _PLACES = [[i for i in range(_LANES) if mask >> i & 1] for mask in range(1 << _LANES)]
 
 
-@intrinsic
-def keep_inside(typingctx, source, low, high, at, value, target, n):  # type: ignore[no-untyped-def]
+@in_kernels
+def keep_inside(typingctx: Any, source: Any, low: Any, high: Any, at: Any, value: Any, target: Any, n: Any) -> Any:
     """Of the eight int32 from `at` on, write those with low <= value <= high to `target`, from `n` on; return how many.
 
     `target` must have space for eight. With AVX2 one instruction moves all of them: the mask of the comparisons selects
@@ -153,7 +155,7 @@ def keep_inside(typingctx, source, low, high, at, value, target, n):  # type: ig
     word, integer = ir.IntType(32), ir.IntType(64)
     lanes = ir.VectorType(word, _LANES)
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = {i: context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 1, 2, 5)}
         read = [
             builder.load(builder.bitcast(builder.gep(data[i], [args[3]]), lanes.as_pointer()), align=4)

@@ -62,10 +62,10 @@ clear_error = _function("PyErr_Clear", types.void)
 
 
 @in_kernels
-def stack_words(typingctx):  # type: ignore[no-untyped-def]
+def stack_words(typingctx: Any) -> Any:
     """The address of four words on the stack, for results of C functions; every call gives the same words."""
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         words = cgutils.alloca_once(builder, ir.ArrayType(ir.IntType(64), 4))  # type: ignore[no-untyped-call]
         return builder.ptrtoint(words, ir.IntType(64))
 
@@ -73,20 +73,20 @@ def stack_words(typingctx):  # type: ignore[no-untyped-def]
 
 
 @in_kernels
-def word_at(typingctx, address):  # type: ignore[no-untyped-def]
+def word_at(typingctx: Any, address: Any) -> Any:
     """The eight bytes at an address."""
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.load(builder.inttoptr(args[0], ir.IntType(64).as_pointer()))
 
     return types.int64(types.int64), codegen
 
 
 @in_kernels
-def set_word(typingctx, address, word):  # type: ignore[no-untyped-def]
+def set_word(typingctx: Any, address: Any, word: Any) -> Any:
     """Write eight bytes to an address."""
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         builder.store(args[1], builder.inttoptr(args[0], ir.IntType(64).as_pointer()))
         return context.get_dummy_value()
 
@@ -94,11 +94,11 @@ def set_word(typingctx, address, word):  # type: ignore[no-untyped-def]
 
 
 @in_kernels
-def bytes_at(typingctx, address, size):  # type: ignore[no-untyped-def]
+def bytes_at(typingctx: Any, address: Any, size: Any) -> Any:
     """The bytes at an address as an array, which must not be used after they are freed."""
     made = types.Array(types.uint8, 1, "C", readonly=True)
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         from numba.np import arrayobj  # compiled code does not need it
 
         array = arrayobj.make_array(made)(context, builder)  # type: ignore[no-untyped-call]

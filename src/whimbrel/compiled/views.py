@@ -70,8 +70,8 @@ def view(kind: TupleOfArrays) -> Callable[..., Any]:
     made = kind.type()
 
     @intrinsic
-    def make(typingctx, words, first):  # type: ignore[no-untyped-def]
-        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    def make(typingctx: Any, words: Any, first: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             from numba.np import arrayobj  # compiled code does not need it
 
             table = context.make_array(signature.args[0])(context, builder, args[0])

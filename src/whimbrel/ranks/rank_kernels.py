@@ -93,7 +93,7 @@ def rank_cells(
                 for j in range(i, ahead):
                     is_number = attrs[j] >= 0 and not np.isnan(cells[j])
                     places[j - i] = _table_place(cells[j], attrs[j], numbers) if is_number else -1
-                    prefetch(numbers.table, max(np.int64(0), places[j - i]))  # type: ignore[call-arg]
+                    prefetch(numbers.table, max(np.int64(0), places[j - i]))
             attr, value, box = attrs[i], cells[i], bits[i]
             place = places[i % _AHEAD]
             i += 1

@@ -18,7 +18,7 @@ from whimbrel.compiled.jit import inlined, kernel
 from whimbrel.compiled.views import view
 from whimbrel.engine.access.registry import GROUPS, KEYS, PLACES
 from whimbrel.engine.access.shared.arrays import SCRATCH, TASK, EventState, EventValues, Scratch
-from whimbrel.engine.access.shared.packing import SHARED_BIT, emit
+from whimbrel.engine.access.shared.packing import append_rows
 from whimbrel.ranks.kernel_arrays import ENTRIES, ENTRIES_AT, NUMBERS, NUMBERS_AT
 from whimbrel.ranks.rank_kernels import rank_cells
 
@@ -39,20 +39,13 @@ def _append_always(always: np.ndarray, out: np.ndarray, n: int) -> int:
 
 
 @inlined
-def _append_rows(
+def _append_found(
     found: np.ndarray, begin: int, end: int, stamp: np.ndarray, event: EventState, out: np.ndarray, n: int
 ) -> int:
     """Append what a key found for one event of the block, found[begin:end]; the new length, or -1 without room."""
     if n < 0 or begin < 0 or n + end - begin > out.size:
         return -1
-    for p in range(begin, end):
-        packed = found[p]
-        if event.several or packed & SHARED_BIT:
-            n = emit(packed, event.several, stamp, event.epoch, out, n)
-        else:
-            out[n] = packed
-            n += 1
-    return n
+    return append_rows(found, begin, end, event.several, stamp, event.epoch, out, n)
 
 
 def _chained() -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
@@ -61,7 +54,7 @@ def _chained() -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., An
     Each has a call for every key. They are written as source: functions that call each other, a key each, compile to
     the same code, but take a fifth longer.
     """
-    names: dict[str, Any] = {"append_always": _append_always, "append_rows": _append_rows}
+    names: dict[str, Any] = {"append_always": _append_always, "append_found": _append_found}
     arrays: list[str] = []
     blocks: list[str] = []
     steps = ["n = append_always(segment[0].always, out, n)"]
@@ -73,7 +66,7 @@ def _chained() -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., An
         if key.match_block is not None:
             steps += [
                 f"found, start = blocks[{len(blocks)}]",
-                "n = append_rows(found, start[e], start[e + 1], values.stamp, event, out, n)",
+                "n = append_found(found, start[e], start[e + 1], values.stamp, event, out, n)",
             ]
             blocks.append(f"match_{number}(segment[{number}], sets, task, first, count, scratch),")
         else:

@@ -2,8 +2,8 @@
 
 `domains` and `ordered` have the values, their operators and codes, `canonical_sets` the sets of them, `definitions` how
 types use attributes and the four extension rules, `typed_event` the consistency rules for events, `filter_check` and
-`filter_codes` the typing of filters. `documents` and `diff` are files and versions; `from_arrow`,
-`from_json_schema`, `from_spark` and `infer` make schemas of what is there.
+`filter_codes` the typing of filters. `documents` and `diff` are files and versions; `other_systems` and
+`infer` make schemas of what is there.
 """
 
 from whimbrel.model.schema.definitions import Use

@@ -18,11 +18,9 @@ from whimbrel.model.schema.definitions import SchemaDefinitions, Use, Uses, merg
 from whimbrel.model.schema.diff import Change, changes
 from whimbrel.model.schema.domains import Domain
 from whimbrel.model.schema.errors import InvalidEvent, SchemaError, Violation, did_you_mean
-from whimbrel.model.schema.from_arrow import read_arrow
-from whimbrel.model.schema.from_json_schema import read_json_schema
-from whimbrel.model.schema.from_spark import read_spark
 from whimbrel.model.schema.infer import inferred
 from whimbrel.model.schema.ordered import Ordered
+from whimbrel.model.schema.other_systems import read_arrow, read_json_schema, read_spark
 from whimbrel.model.schema.typed_event import TypedEvent, check_event
 
 if TYPE_CHECKING:

@@ -52,7 +52,7 @@ def signed(word: np.uint64) -> int:  # pragma: no cover
 @inlined
 def first_byte(bits: np.uint64) -> int:  # pragma: no cover
     """The number of the byte that has the lowest bit."""
-    return signed(trailing_zeros(bits)) >> 3  # type: ignore[call-arg]
+    return signed(trailing_zeros(bits)) >> 3
 
 
 @helper

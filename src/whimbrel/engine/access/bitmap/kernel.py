@@ -123,7 +123,7 @@ def _match_all(keys: BitmapArrays, sets: Sets, task: Task, first: int, count: in
     words, column_attr, column_offset = keys.words, keys.column_attr, keys.column_offset
     zone_attr, zone_low, zone_high = keys.zone_attr, keys.zone_low, keys.zone_high
     by_event, alive = scratch.by_event, scratch.alive
-    rows, pair_event, pair_row = keys.row, scratch.pair_event, scratch.pair_row
+    pair_event, pair_row = scratch.pair_event, scratch.pair_row
     place, item = keys.place, keys.items
     n = opened = candidates = 0
     for chunk in range(chunks):
@@ -136,7 +136,7 @@ def _match_all(keys: BitmapArrays, sets: Sets, task: Task, first: int, count: in
         for i in range(living):
             e = np.int64(alive[i])
             if by_event[e, 2 * used] == 0:
-                some: bool = or_rows(words, column_offset, column_attr, s0, s1, by_event, e * (2 * used + 1), dead)  # type: ignore[call-arg]
+                some: bool = or_rows(words, column_offset, column_attr, s0, s1, by_event, e * (2 * used + 1), dead)
             else:
                 some = _or_several(keys, s0, s1, by_event, e, attrs, ranks, offsets[first + e + 1], dead)  # type: ignore[arg-type]
             if not some:
@@ -147,7 +147,7 @@ def _match_all(keys: BitmapArrays, sets: Sets, task: Task, first: int, count: in
             for w in range(WORDS):
                 bits = ~dead[w]
                 while bits != 0:
-                    p = p0 + w * 64 + np.int64(trailing_zeros(bits))  # type: ignore[call-arg]
+                    p = p0 + w * 64 + np.int64(trailing_zeros(bits))
                     bits &= bits - _ONE
                     if p >= p1:
                         break
@@ -159,27 +159,40 @@ def _match_all(keys: BitmapArrays, sets: Sets, task: Task, first: int, count: in
             if n > run:
                 pair_event[run] = (e << _LENGTH_BITS) | (n - run)
         candidates += n - begin
-        kept = at = begin
-        while at < n:  # by now what they are checked with is in the cache
-            e, size = pair_event[at] >> _LENGTH_BITS, pair_event[at] & _LENGTH
-            asks_all = checks == CHECKED or by_event[e, 2 * used] != 0
-            run = kept
-            for j in range(at, at + size):
-                p = pair_row[j]
-                pair_row[kept] = rows[p]
-                if checks == UNCHECKED:
-                    kept += 1
-                elif asks_all:
-                    kept += _passes(place, item, sets, p, by_event, e, used, attrs, ranks, offsets[first + e + 1])
-                else:
-                    kept += _in_ranges(place, item, p, by_event, e, used)
-            if kept > run:
-                pair_event[run] = (e << _LENGTH_BITS) | (kept - run)
-            at += size
-        n = kept
+        n = _check_runs(keys, sets, begin, n, checks, by_event, attrs, ranks, offsets[first:], pair_event, pair_row)
     scratch.counts[0] += candidates
     scratch.counts[2] += opened
     return n
+
+
+@inlined
+def _check_runs(
+    keys: BitmapArrays, sets: Sets, begin: int, n: int, checks: int, by_event: np.ndarray, attrs: np.ndarray,
+    ranks: np.ndarray, offsets: np.ndarray, pair_event: np.ndarray, pair_row: np.ndarray,
+) -> int:  # fmt: skip
+    """Check the candidates of a chunk, from place `begin` to n, and close up the rows of those that hold.
+
+    By now what they are checked with is in the cache. Returns where the rows end.
+    """
+    place, item, rows, used = keys.place, keys.items, keys.row, keys.bucket_start.size - 1
+    kept = at = begin
+    while at < n:
+        e, size = pair_event[at] >> _LENGTH_BITS, pair_event[at] & _LENGTH
+        asks_all = checks == CHECKED or by_event[e, 2 * used] != 0
+        run = kept
+        for j in range(at, at + size):
+            p = pair_row[j]
+            pair_row[kept] = rows[p]
+            if checks == UNCHECKED:
+                kept += 1
+            elif asks_all:
+                kept += _passes(place, item, sets, p, by_event, e, used, attrs, ranks, offsets[e + 1])
+            else:
+                kept += _in_ranges(place, item, p, by_event, e, used)
+        if kept > run:
+            pair_event[run] = (e << _LENGTH_BITS) | (kept - run)
+        at += size
+    return kept
 
 
 @helper
@@ -215,7 +228,7 @@ def _open(
     for i in range((count + 7) >> 3):
         eight = masks[i]
         while eight != 0:
-            alive[living] = (i << 3) + (np.int64(trailing_zeros(eight)) >> 3)  # type: ignore[call-arg]
+            alive[living] = (i << 3) + (np.int64(trailing_zeros(eight)) >> 3)
             eight &= eight - _ONE
             living += 1
     return living

@@ -210,20 +210,11 @@ def _fill_chunks(source: Items, shares: np.ndarray, plan: ChunkPlan, buckets: _B
                 if not has_bits:
                     continue
                 seen[a] = p
-                b0, b1 = bucket_start[a], bucket_start[a + 1]
-                base = offset[s] + word
-                bits[base] |= bit  # line 0: the attribute is missing
-                if kind[k] == RANGE:
-                    x, y = _near(low[k], b0, b1, bucket_high), _near(high[k], b0, b1, bucket_high)
-                    _toggle(bits, base, bit, x, y, b1 - b0)
-                else:
-                    done = 0  # buckets that are written
-                    for i in range(set_start[low[k]], set_start[low[k] + 1]):
-                        x = max(done, _near(set_low[i], b0, b1, bucket_high))
-                        y = _near(set_high[i], b0, b1, bucket_high)
-                        if x <= y:
-                            _toggle(bits, base, bit, x, y, b1 - b0)
-                            done = y + 1
+                spans = (low[k : k + 1], high[k : k + 1])
+                if kind[k] != RANGE:
+                    first_span, last_span = set_start[low[k]], set_start[low[k] + 1]
+                    spans = (set_low[first_span:last_span], set_high[first_span:last_span])
+                _set_bits(bits, offset[s] + word, bit, spans, bucket_start[a], bucket_start[a + 1], bucket_high)
             place[p, 1] = at + n
             for i in range(n + decided):
                 k = order[i]
@@ -253,6 +244,23 @@ def _spread(bits: np.ndarray, start: int, buckets: int, size: int) -> None:
         bits[start + (p >> 6)] |= np.uint64(1) << np.uint64(p & 63)
     for word in range(start + WORDS, start + (buckets + 1) * WORDS):
         bits[word] ^= bits[word - WORDS]
+
+
+@helper
+def _set_bits(
+    bits: np.ndarray, base: int, bit: np.uint64, spans: tuple[np.ndarray, np.ndarray], b0: int, b1: int,
+    bucket_high: np.ndarray,
+) -> None:  # fmt: skip
+    """Mark the lines where a conjunction dies or comes to life, given the ranges of ranks that it admits."""
+    lows, highs = spans
+    bits[base] |= bit  # line 0: the attribute is missing
+    done = 0  # buckets that are written
+    for i in range(lows.size):
+        x = max(done, _near(lows[i], b0, b1, bucket_high))
+        y = _near(highs[i], b0, b1, bucket_high)
+        if x <= y:
+            _toggle(bits, base, bit, x, y, b1 - b0)
+            done = y + 1
 
 
 @helper

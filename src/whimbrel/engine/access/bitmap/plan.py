@@ -141,7 +141,7 @@ def _shares_by_bits(plan: Plan) -> np.ndarray:
 def ask_ahead(p: int, mine: np.ndarray, items: Items, shares: np.ndarray) -> None:
     """Ask the cache for the items of a conjunction that comes soon: they lie in the order of subscriptions."""
     if p + 2 * AHEAD < mine.size:
-        prefetch(items.start, mine[p + 2 * AHEAD])  # type: ignore[call-arg]
+        prefetch(items.start, mine[p + 2 * AHEAD])
         at = items.start[mine[p + AHEAD]]
         prefetch(items.attr, at)
         prefetch(items.kind, at)
@@ -165,9 +165,7 @@ def _plan_chunks(
     several = np.zeros(chunks, np.bool_)
     narrowest = np.empty(ZONES, np.float64)
     power = np.zeros(count, np.float64)
-    having = np.zeros(count, np.int32)
-    lowest = np.zeros(count, np.int32)
-    highest = np.zeros(count, np.int32)
+    having, lowest, highest = np.zeros(count, np.int32), np.zeros(count, np.int32), np.zeros(count, np.int32)
     touched = np.empty(count, np.int32)
     seen = np.full(count, -1, np.int64)  # the last conjunction that asks for a value of the attribute
     at = 0
@@ -199,27 +197,41 @@ def _plan_chunks(
                 else:
                     lowest[a] = min(lowest[a], set_low[set_start[low[k]]])
                     highest[a] = max(highest[a], set_high[set_start[low[k] + 1] - 1])
-        for i in range(min(COLUMNS, n)):  # the strongest to the front
-            best_at = i
-            for j in range(i + 1, n):
-                if power[touched[j]] > power[touched[best_at]]:
-                    best_at = j
-            touched[i], touched[best_at] = touched[best_at], touched[i]
+        _strongest_first(touched, n, power)
         narrowest[:] = ZONE_BELOW
         for a in touched[: min(COLUMNS, n)]:
             column_attr[at] = a
             at += 1
             if having[a] < last - first or lowest[a] == 0:
                 continue
-            zone, bottom, top = a, lowest[a], highest[a]
-            width = (top - bottom + 1) / max(1, total[a] - 8)
-            for z in range(ZONES):
-                if width < narrowest[z]:
-                    width, narrowest[z] = narrowest[z], width
-                    zone, zone_attr[chunk, z] = zone_attr[chunk, z], zone
-                    bottom, zone_low[chunk, z] = zone_low[chunk, z], bottom
-                    top, zone_high[chunk, z] = zone_high[chunk, z], top
+            width = (highest[a] - lowest[a] + 1) / max(1, total[a] - 8)
+            _insert_zone(a, lowest[a], highest[a], width, chunk, narrowest, zone_attr, zone_low, zone_high)
         column_start[chunk + 1] = at
         for a in touched[:n]:
             power[a] = 0.0
     return column_start, column_attr[:at].copy(), zone_attr, zone_low, zone_high, several
+
+
+@helper
+def _strongest_first(touched: np.ndarray, n: int, power: np.ndarray) -> None:
+    """Bring the attributes that get bits to the front of the first n."""
+    for i in range(min(COLUMNS, n)):
+        best_at = i
+        for j in range(i + 1, n):
+            if power[touched[j]] > power[touched[best_at]]:
+                best_at = j
+        touched[i], touched[best_at] = touched[best_at], touched[i]
+
+
+@helper
+def _insert_zone(
+    zone: int, bottom: int, top: int, width: float, chunk: int, narrowest: np.ndarray, zone_attr: np.ndarray,
+    zone_low: np.ndarray, zone_high: np.ndarray,
+) -> None:  # fmt: skip
+    """Put a zone among those of its chunk, which are ordered by width, if it is narrow enough."""
+    for z in range(ZONES):
+        if width < narrowest[z]:
+            width, narrowest[z] = narrowest[z], width
+            zone, zone_attr[chunk, z] = zone_attr[chunk, z], zone
+            bottom, zone_low[chunk, z] = zone_low[chunk, z], bottom
+            top, zone_high[chunk, z] = zone_high[chunk, z], top

@@ -74,7 +74,7 @@ def _visit_runs(
             if asked & REFERENCES:
                 _ask_for(refs, asked >> 32, asked & (REFERENCES - 1))
             else:
-                prefetch(records, asked >> 32)  # type: ignore[call-arg]
+                prefetch(records, asked >> 32)
         if r < 0 or n < 0:
             continue
         start, left = run[r] >> 32, run[r] & (REFERENCES - 1)
@@ -106,7 +106,7 @@ def _visit_runs(
 def _ask_for(refs: np.ndarray, first: int, count: int) -> None:
     """Ask the cache for the first references of a run."""
     for line in range(min(_LINES, (count + 7) >> 3)):
-        prefetch(refs, first + 8 * line)  # type: ignore[call-arg]
+        prefetch(refs, first + 8 * line)
 
 
 @expanded
@@ -162,10 +162,10 @@ def _sift(
         return np.int64(0), np.int64(-1)  # type: ignore[return-value]
     kept = np.int64(0)
     for x in range(min(count, _TARGETS_AHEAD)):
-        prefetch(targets, RANGES * np.int64(listed[x]))  # type: ignore[call-arg]
+        prefetch(targets, RANGES * np.int64(listed[x]))
     for x in range(count):
         if x + _TARGETS_AHEAD < count:
-            prefetch(targets, RANGES * np.int64(listed[x + _TARGETS_AHEAD]))  # type: ignore[call-arg]
+            prefetch(targets, RANGES * np.int64(listed[x + _TARGETS_AHEAD]))
         i = np.uint64(listed[np.uint64(x)])
         ref, target = np.uint64(refs[i]), targets[i, 0]
         good = _admits(targets[i, 1], coarse[(ref >> np.uint64(NUMBER_BITS)) & np.uint64(NUMBER)])
@@ -220,11 +220,11 @@ def _probe(
     counts[1] += n
     size = table.shape[0]
     for i in range(_AHEAD if n > _AHEAD else n):
-        prefetch(table, np.int64(line_of(run[i], size)) * 2 * LINE)  # type: ignore[call-arg]
+        prefetch(table, np.int64(line_of(run[i], size)) * 2 * LINE)
     hits = np.int64(0)
     for i in range(n):
         if i + _AHEAD < n:
-            prefetch(table, np.int64(line_of(run[i + _AHEAD], size)) * 2 * LINE)  # type: ignore[call-arg]
+            prefetch(table, np.int64(line_of(run[i + _AHEAD], size)) * 2 * LINE)
         found = find(table, run[i])
         run[np.uint64(hits)] = found
         hits += found != 0

@@ -338,7 +338,7 @@ def _fill_references(
     for g in range(refs.size):
         if g + SOON < refs.size and keys[g + SOON, 0] >= 0:
             soon = keys[g + SOON, 0]
-            prefetch(attr, soon)  # type: ignore[call-arg]
+            prefetch(attr, soon)
             prefetch(kinds, soon)
             prefetch(lows, soon)
             prefetch(highs, soon)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.compiled.jit import expanded, helper, kernel
+from whimbrel.compiled.jit import expanded, helper, inlined, kernel
 
 VERIFY_BIT = 1 << 29
 """The filter itself has the last word: ranks do not decide."""
@@ -73,6 +73,21 @@ def emit(packed: int, several: bool, stamp: np.ndarray, epoch: int, out: np.ndar
         return -1
     out[n] = packed & (ROW_MASK | VERIFY_BIT)
     return n + 1
+
+
+@inlined
+def append_rows(
+    rows: np.ndarray, begin: int, end: int, several: bool, stamp: np.ndarray, epoch: int, out: np.ndarray, n: int
+) -> int:
+    """Append rows[begin:end], for which there is room, each once per event; the new length."""
+    for i in range(begin, end):
+        packed = rows[i]
+        if several or packed & SHARED_BIT:
+            n = emit(packed, several, stamp, epoch, out, n)
+        else:
+            out[n] = packed
+            n += 1
+    return n
 
 
 @kernel

@@ -21,7 +21,7 @@ from whimbrel.engine.access.shared.packing import (
     NO_ITEM,
     ROW_MASK,
     SHARED_BIT,
-    emit,
+    append_rows,
     holds,
     in_set,
 )
@@ -140,7 +140,7 @@ def _group(order: np.ndarray, key: np.ndarray, left: _Residuals) -> tuple[int, n
     groups = at = 0
     for i in range(count):
         if i + 2 * SOON < count:
-            prefetch(start, order[i + 2 * SOON])  # type: ignore[call-arg]
+            prefetch(start, order[i + 2 * SOON])
             soon = start[order[i + SOON]]
             prefetch(attr, soon)
             prefetch(low, soon)
@@ -247,13 +247,13 @@ def visit(
     sets, value, attrs, ranks, stamp = values
     at = np.int64(start)
     for x in range(min(count, AHEAD) if start < 0 else 0):
-        prefetch(records, np.int64(listed[x]))  # type: ignore[call-arg]
+        prefetch(records, np.int64(listed[x]))
         prefetch(records, np.int64(listed[x]) + 16)
     for x in range(count):
         if start < 0:
             at = np.int64(listed[x])
             if x + AHEAD < count:
-                prefetch(records, np.int64(listed[x + AHEAD]))  # type: ignore[call-arg]
+                prefetch(records, np.int64(listed[x + AHEAD]))
                 prefetch(records, np.int64(listed[x + AHEAD]) + 16)
         items = at + HEAD
         rows = items + 3 * records[at]
@@ -279,14 +279,8 @@ def visit(
         if n + size > out.size:
             return -1
         if plain:
-            copy(records, np.int64(rows), np.int64(size), out, np.int64(n))  # type: ignore[call-arg]
+            copy(records, np.int64(rows), np.int64(size), out, np.int64(n))
             n += size
             continue
-        for t in range(rows, last):
-            packed = records[t]
-            if event.several or packed & SHARED_BIT:
-                n = emit(packed, event.several, stamp, event.epoch, out, n)
-            else:
-                out[n] = packed
-                n += 1
+        n = append_rows(records, rows, last, event.several, stamp, event.epoch, out, n)
     return n

@@ -57,12 +57,12 @@ def _match_rank(
                 if second[g] < 0 or holds(sets, 0, low[i], high[i], w, attrs, ranks, event.end):
                     n = emit(row[i], event.several, stamp, event.epoch, out, n)
         elif second[g] < 0:
-            copy(row, np.int64(first), np.int64(end - first), out, np.int64(n))  # type: ignore[call-arg]
+            copy(row, np.int64(first), np.int64(end - first), out, np.int64(n))
             n += end - first
         else:
             eights = (end - first) & ~7
             for i in range(first, first + eights, 8):
-                n += keep_inside(row, low, high, np.int64(i), np.int32(w), out, np.int64(n))  # type: ignore[call-arg]
+                n += keep_inside(row, low, high, np.int64(i), np.int32(w), out, np.int64(n))
             for i in range(first + eights, end):  # append always, keep if inside: no branch to mispredict
                 out[n] = row[i]
                 n += (low[i] <= w) & (w <= high[i])

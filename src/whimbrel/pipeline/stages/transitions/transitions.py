@@ -157,13 +157,8 @@ def transitions(
     """
     from whimbrel.pipeline.stages.transitions.processor import TransitionsJob
 
-    if not updates.isStreaming:
-        raise OptionError("updates", "a DataFrame at rest", "a streaming DataFrame")
     more = options or TransitionOptions()
-    if not 1 <= more.buckets <= MOST_BUCKETS:
-        raise OptionError("buckets", more.buckets, f"a number from 1 to {MOST_BUCKETS:,}")
-    if more.unset is not None and not partial:
-        raise OptionError("unset", more.unset, "partial=True with it")
+    _check_options(updates, more, partial)
     store = IndexStore(index)
     manifest = store.manifest()
     roles = _Columns(key, sequence, deleted, more.unset, more.time)
@@ -176,17 +171,13 @@ def transitions(
     kinds = {field.name: field.dataType for field in updates.schema.fields}
     values = [at[name] for name in attributes.columns]
     head = roles.select(at, kinds, more.buckets)
-
-    def arrow(column: Column) -> pa.DataType:
-        return to_arrow_type(renamed.select(column).schema[0].dataType, timezone="UTC")
-
-    fields = pa.schema([pa.field(field.name, arrow(field.column(values))) for field in transfer.fields])
+    fields = pa.schema([pa.field(field.name, _arrow(renamed, field.column(values))) for field in transfer.fields])
     told = leave if isinstance(leave, bool) else frozenset(leave)
     job = TransitionsJob(
         name=secrets.token_hex(8),
         index=store.path,
         id_kind=manifest.kind,
-        format=UpdateFormat(arrow(head[1]), fields, ordered=sequence is not None, partial=partial),
+        format=UpdateFormat(_arrow(renamed, head[1]), fields, ordered=sequence is not None, partial=partial),
         transfer=transfer,
         rules=TransitionRules(told, dict(more.outer), dict(more.dwell)),
         has_time=more.time is not None,
@@ -198,6 +189,21 @@ def transitions(
         renamed = renamed.withWatermark(renamed.columns[updates.columns.index(more.time)], more.lateness)
     cells = renamed.select(*head, *transfer.columns(values)).mapInArrow(writer, "bucket int, content binary")
     return _run(cells, job, numbers, more.initial).withColumnRenamed("k", key)
+
+
+def _check_options(updates: DataFrame, options: TransitionOptions, partial: bool) -> None:
+    """OptionError if an option has a value that it cannot have."""
+    if not updates.isStreaming:
+        raise OptionError("updates", "a DataFrame at rest", "a streaming DataFrame")
+    if not 1 <= options.buckets <= MOST_BUCKETS:
+        raise OptionError("buckets", options.buckets, f"a number from 1 to {MOST_BUCKETS:,}")
+    if options.unset is not None and not partial:
+        raise OptionError("unset", options.unset, "partial=True with it")
+
+
+def _arrow(frame: DataFrame, column: Column) -> pa.DataType:
+    """The type of a column in Arrow."""
+    return to_arrow_type(frame.select(column).schema[0].dataType, timezone="UTC")
 
 
 def _run(cells: DataFrame, job: TransitionsJob, numbers: NDArray[np.int32], initial: DataFrame | None) -> DataFrame:
