@@ -144,12 +144,12 @@ def merged(results: Sequence[Result], offsets: np.ndarray) -> Result:
     out = np.empty(int(offsets[-1]), np.int32)
     fill = offsets[:-1].copy()
     for its_offsets, rows in results:
-        _interleave(its_offsets, rows, fill, out)
+        interleave(its_offsets, rows, fill, out)
     return offsets, out
 
 
 @kernel
-def _interleave(offsets: np.ndarray, rows: np.ndarray, fill: np.ndarray, out: np.ndarray) -> None:
+def interleave(offsets: np.ndarray, rows: np.ndarray, fill: np.ndarray, out: np.ndarray) -> None:
     """Write the rows of each event to `out` at `fill`, and move `fill` behind them."""
     for e in range(fill.size):
         at = fill[e]

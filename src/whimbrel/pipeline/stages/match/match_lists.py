@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.compiled.jit import kernel
 from whimbrel.engine.index import Index
+from whimbrel.engine.matching.results import interleave
 from whimbrel.pipeline.index.store import ID_TYPES
 
 BATCH_BYTES = 1 << 26
@@ -60,12 +60,12 @@ def _interleaved(offsets: np.ndarray, parts: list[tuple[np.ndarray, np.ndarray |
     if isinstance(parts[0][1], np.ndarray):
         ids = np.empty(int(offsets[-1]), np.int64)
         for its_offsets, its_ids in parts:
-            _place(its_offsets, its_ids, fill, ids)
+            interleave(its_offsets, its_ids, fill, ids)
         return pa.array(ids)
     places = np.empty(int(offsets[-1]), np.int64)
     first = 0
     for its_offsets, its_ids in parts:
-        _place(its_offsets, np.arange(first, first + len(its_ids)), fill, places)
+        interleave(its_offsets, np.arange(first, first + len(its_ids)), fill, places)
         first += len(its_ids)
     return pa.concat_arrays([ids for _, ids in parts]).take(pa.array(places))
 
@@ -78,14 +78,3 @@ def _cut(offsets: np.ndarray, ids: pa.Array, kind: str) -> Iterator[tuple[int, p
         cuts = offsets[first : first + step + 1]
         values = ids.slice(cuts[0], cuts[-1] - cuts[0]).cast(ID_TYPES[kind][0])
         yield len(cuts) - 1, pa.ListArray.from_arrays((cuts - cuts[0]).astype(np.int32), values)
-
-
-@kernel
-def _place(offsets: np.ndarray, ids: np.ndarray, fill: np.ndarray, out: np.ndarray) -> None:
-    """Write the ids of one shard; `fill` is the next free place of each event, and moves on."""
-    for event in range(fill.size):
-        at = fill[event]
-        for i in range(offsets[event], offsets[event + 1]):
-            out[at] = ids[i]
-            at += 1
-        fill[event] = at
