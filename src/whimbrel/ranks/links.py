@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.compiled.jit import helper, kernel
-from whimbrel.compiled.views import read_only
+from whimbrel.compiled.jit import helper, kernel, quick_kernel
+from whimbrel.compiled.views import read_only, tuple_of_arrays, view, words_of
 from whimbrel.model.event import Event
 from whimbrel.model.expression import Comparison
 from whimbrel.model.intervals import IntervalSet
@@ -24,7 +26,7 @@ from whimbrel.ranks.cells import DROPPED_BITS, RANK, boxed
 from whimbrel.ranks.column_layout import ColumnLayout, ColumnLeaf
 from whimbrel.ranks.columns import column_values
 from whimbrel.ranks.dictionary import Dictionary
-from whimbrel.ranks.kernel_arrays import TEXTS, Entries
+from whimbrel.ranks.kernel_arrays import ENTRIES, ENTRIES_AT, TEXTS, Entries
 from whimbrel.ranks.list_columns import ListRanks
 
 LINKED = 4
@@ -33,6 +35,21 @@ LESS, EQUAL, GREATER, DIFFERENT, SAME = 0, 1, 2, 3, 4
 _VALUES = 5
 _NOTHING, _SEVERAL, _UNKNOWN = 5, 6, 7
 """In place of a comparison: an attribute has no value; one has several; Python must compare the values."""
+
+SEVERAL_LINKED = 1 << 40
+"""Added to a number of entries: the event gets the mark LINKED."""
+
+
+class LinkArrays(NamedTuple):
+    """The compared pairs as arrays."""
+
+    links: np.ndarray  # int32[n, 3]: the derived attribute, and the two
+    ranks: np.ndarray  # int32[n, 5]: the ranks of the values of the derived attribute
+    bases: np.ndarray  # int32[A, 5]: where the ranks of each type begin
+
+
+LINKS = tuple_of_arrays(LinkArrays, False, dict.fromkeys(LinkArrays._fields, ("int32", 2)))
+_entries, _links = view(ENTRIES), view(LINKS)
 
 Texts = tuple[np.ndarray, np.ndarray, np.ndarray]
 """The entries of texts, ascending; where each text ends, after a 0; and their bytes."""
@@ -55,9 +72,10 @@ class EventLinks:
     def __init__(self, dictionary: Dictionary) -> None:
         self._links = np.array(dictionary.meta.links, np.int32).reshape(-1, 3)
         self._names = [(dictionary.names[left], dictionary.names[right]) for _, left, right in dictionary.meta.links]
-        self._pairs = read_only(self._links), read_only(dictionary.rank_base)
         lookups = map(dictionary.lookup, self._links[:, 0].tolist())
         self._ranks = np.array([[its.rank_number(value) for value in range(_VALUES)] for its in lookups], np.int32)
+        self._arrays = LinkArrays(*map(read_only, (self._links, self._ranks, dictionary.rank_base)))
+        self._words = np.array(words_of(LINKS, self._arrays), np.int64)
         self.names = frozenset(name for pair in self._names for name in pair)
         """The attributes that are compared."""
         self.attrs = frozenset(self._links[:, 1:].ravel().tolist())
@@ -67,19 +85,13 @@ class EventLinks:
         """Append the entries of one event; return its mark."""
         return self._append(self._compared(event), attrs, cells)
 
-    def append_read(
-        self,
-        entries: Entries,
-        count: int,
-        texts: Texts,
-        event: Callable[[], Event],
-        attrs: array[int],
-        cells: list[float],
-    ) -> int:
-        """Append the entries of one event that a kernel has read to the first `count` of `entries`; return its mark."""
-        codes = self._codes(entries.attrs, entries.cells, np.array([0, count]), texts)
-        found: list[int] = codes[:, 0].tolist()
-        return self._append(self._compared(event()) if _UNKNOWN in found else found, attrs, cells)
+    def append_read(self, words: np.ndarray, count: int, texts: int) -> int:
+        """Append to the first `count` entries of an event that a kernel has read; `texts` of them have texts.
+
+        The entries are among the `words`. Returns how many there are now, with `SEVERAL_LINKED` added if the event gets
+        the mark, or -1 if `append` must do it.
+        """
+        return append_links(words, self._words, count, texts)
 
     def parts(
         self,
@@ -135,7 +147,8 @@ class EventLinks:
         """How each pair compares in each event, given their entries."""
         codes = np.empty((len(self._links), len(ends) - 1), np.uint8)
         of_entry, text_ends, data = map(read_only, texts)
-        compare_entries(attrs, cells, cells.view(np.int64), ends, of_entry, text_ends, data, *self._pairs, codes)
+        links, _, bases = self._arrays
+        compare_entries(attrs, cells, cells.view(np.int64), ends, of_entry, text_ends, data, links, bases, codes)
         return codes
 
     def _compared(self, event: Event) -> list[int]:
@@ -225,11 +238,45 @@ def kept_texts(entries: Entries) -> Texts:
     return entries.text_entries[:count], entries.text_ends, entries.text_data
 
 
-def noted_texts(noted: Sequence[tuple[int, str]]) -> Texts:
-    """Texts that come with their entries."""
+def keep_texts(entries: Entries, noted: Sequence[tuple[int, str]]) -> int:
+    """Keep texts that come with their entries, as a kernel does; return how many, or -1 if they have no place."""
     encoded = [text.encode() for _, text in noted]
-    ends = np.cumsum([0, *map(len, encoded)])
-    return np.array([entry for entry, _ in noted], np.int64), ends, np.frombuffer(b"".join(encoded), np.uint8)
+    data = b"".join(encoded)
+    if len(noted) > entries.text_entries.size or len(data) > entries.text_data.size:
+        return -1
+    if noted:
+        entries.text_entries[: len(noted)] = [entry for entry, _ in noted]
+        entries.text_ends[: len(noted) + 1] = list(accumulate(map(len, encoded), initial=0))
+        entries.text_data[: len(data)] = np.frombuffer(data, np.uint8)
+    return len(noted)
+
+
+@quick_kernel
+def append_links(words: np.ndarray, link_words: np.ndarray, count: int, texts: int) -> int:  # pragma: no cover
+    """Append how each pair compares to the entries of one event. Returns what `EventLinks.append_read` does."""
+    entries, arrays = _entries(words, ENTRIES_AT), _links(link_words, 0)
+    pairs = arrays.links.shape[0]
+    if count + _VALUES * pairs > entries.attrs.size:
+        return -1
+    codes = np.empty((pairs, 1), np.uint8)
+    ends = np.empty(2, np.int64)
+    ends[0], ends[1] = 0, count
+    _compare_events(
+        entries.attrs, entries.cells, entries.bits, ends, entries.text_entries, texts, entries.text_ends,
+        entries.text_data, arrays.links, arrays.bases, codes,
+    )  # fmt: skip
+    mark = 0
+    for pair in range(pairs):
+        code = np.int64(codes[pair, 0])
+        if code == _UNKNOWN:
+            return -1
+        first, last = (np.int64(0), np.int64(_VALUES)) if code == _SEVERAL else (code, code + (code < _VALUES))
+        mark = SEVERAL_LINKED if code == _SEVERAL else mark
+        for value in range(first, last):
+            entries.attrs[count] = arrays.links[pair, 0]
+            entries.bits[count] = RANK | np.int64(arrays.ranks[pair, value])
+            count += 1
+    return count + mark
 
 
 @kernel
@@ -238,9 +285,19 @@ def compare_entries(
     text_ends: np.ndarray, text_data: np.ndarray, links: np.ndarray, bases: np.ndarray, codes: np.ndarray,
 ) -> None:  # pragma: no cover  # fmt: skip
     """Write how each pair compares in each event, given the entries of events, and the texts of some entries."""
+    _compare_events(
+        attrs, cells, bits, ends, text_entries, text_entries.size, text_ends, text_data, links, bases, codes
+    )
+
+
+@helper
+def _compare_events(
+    attrs: np.ndarray, cells: np.ndarray, bits: np.ndarray, ends: np.ndarray, text_entries: np.ndarray, texts: int,
+    text_ends: np.ndarray, text_data: np.ndarray, links: np.ndarray, bases: np.ndarray, codes: np.ndarray,
+) -> None:  # pragma: no cover  # fmt: skip
     place = np.full(bases.shape[0], -1, np.int64)  # of the value of an attribute; -2: it has several
     text_of = np.full(ends[ends.size - 1], -1, np.int64)
-    for text in range(text_entries.size):
+    for text in range(texts):
         if text_entries[text] < text_of.size:
             text_of[text_entries[text]] = text
     for e in range(ends.size - 1):

@@ -14,6 +14,8 @@ MEANS_AND = 4
 
 CONJUNCTIONS = 256
 """Conjunctions of a text, at most."""
+LEAVES = 1_024
+"""Predicates of a text, at most."""
 REFERENCES = 8_192
 """Predicates of all conjunctions of a text, at most."""
 
@@ -29,6 +31,15 @@ class Expansion(NamedTuple):
     start: np.ndarray  # of each conjunction: its first reference
     size: np.ndarray
     leaf: np.ndarray  # of each reference
+
+
+@inlined
+def add_leaf(dnf: Expansion, leaf: int) -> bool:  # pragma: no cover
+    """Add an alternative of one conjunction of one predicate; False if there are too many."""
+    made, used = dnf.used[1], dnf.used[2]
+    dnf.first[dnf.used[0]], dnf.start[made], dnf.size[made], dnf.leaf[used] = made, used, 1, leaf
+    dnf.used[:] += 1
+    return bool(made + 1 < CONJUNCTIONS + LEAVES and used + 1 < REFERENCES)
 
 
 @inlined

@@ -51,10 +51,16 @@ class PatternReader(NamedTuple):
             plain, escape = plain_like(text), "\\"
             before, after = self.operator in ("ENDS", "INSIDE"), self.operator in ("STARTS", "INSIDE")
             text = f"{'%' * before}{plain}{'%' * after}"
+        wildcards = text.count("%") + text.count("_")
+        is_plain = escape == "\\" and "\\" not in text and wildcards < min(len(text), LIKE_WILDCARDS.value)
+        if is_plain and len(text) <= _SHORT:
+            return "ilike", text
         values, pattern = parse_ilike(text, escape)
         if pattern is None:  # no letter at all
             points = values.as_points()
             return ("like", "%") if points is None else ("points", "")
+        if isinstance(pattern, LikePattern):
+            return "like", like_text(pattern.segments)
         assert isinstance(pattern, CaseFolded)
         return ("ilike", text if escape == "\\" else like_text(pattern.segments)) if len(text) <= _SHORT else (None, "")
 

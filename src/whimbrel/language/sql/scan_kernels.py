@@ -16,16 +16,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.jit import kernel
+from whimbrel.compiled.jit import inlined, kernel
 from whimbrel.language.sql.expansion_kernels import (
     CONJUNCTIONS,
     JOIN_AND,
     JOIN_OR,
+    LEAVES,
     MEANS_AND,
     NEGATION,
     PARENTHESIS,
     REFERENCES,
     Expansion,
+    add_leaf,
     join_waiting,
 )
 from whimbrel.language.sql.numbering_kernels import SkeletonPool, skeleton_number
@@ -68,8 +70,6 @@ _START, _OPERAND, _STRING_TOKEN, _NUMBER_TOKEN, _COMMA_TOKEN, _OPERATOR = range(
 """What the last token of a predicate was. A sign before a number belongs to it after `_START` and from `_COMMA` on."""
 DEPTH = 32
 """Parentheses and NOTs around a predicate, at most."""
-LEAVES = 1_024
-"""Predicates of a text, at most."""
 _MEMBERS = IN_MEMBERS.value
 
 
@@ -103,6 +103,25 @@ class ScannedTexts(NamedTuple):
     long_end: np.ndarray
     string_start: np.ndarray
     string_bytes: np.ndarray
+
+
+@inlined
+def _after_spaces(data: np.ndarray, at: int, end: int) -> int:  # pragma: no cover
+    while at < end and KIND[data[at]] == SPACES:
+        at += 1
+    return at
+
+
+@inlined
+def _appended(out: np.ndarray, used: int, values: np.ndarray, count: int) -> tuple[np.ndarray, int]:  # pragma: no cover
+    """Write the first `count` values behind those that are used. Returns the array, which may be new, and its use."""
+    if used + count > out.size:
+        larger = np.empty(2 * (used + count), np.int32)
+        larger[:used] = out[:used]
+        out = larger
+    for i in range(count):
+        out[used + i] = values[i]
+    return out, used + count
 
 
 @kernel
@@ -162,9 +181,7 @@ def scan_texts(
             if closes and tokens == 1 and last != _OPERATOR and waiting > 0 and operators[waiting - 1] == PARENTHESIS:
                 waiting -= 1  # an operand in parentheses, which an operator may follow, but no literal or parenthesis
                 nested -= 1
-                at += 1
-                while at < end and KIND[data[at]] == SPACES:
-                    at += 1
+                at = _after_spaces(data, at + 1, end)
                 good = at == end or KIND[data[at]] == LETTER or (KIND[data[at]] == SYMBOL and data[at] != OPEN)
                 continue
             if at == end or is_join or closes:
@@ -177,10 +194,7 @@ def scan_texts(
                     out.code[leaf] = 2 * code + is_negated
                     out.first_number[leaf], out.first_string[leaf] = leaf_number, leaf_string
                     out.length[leaf] = length
-                    made, used = dnf.used[1], dnf.used[2]
-                    dnf.first[dnf.used[0]], dnf.start[made], dnf.size[made], dnf.leaf[used] = made, used, 1, leaf
-                    dnf.used[:] += 1
-                    good = made + 1 < CONJUNCTIONS + LEAVES and used + 1 < REFERENCES
+                    good = add_leaf(dnf, leaf)
                     leaf += 1
                     leaf_number, leaf_string, length = number, string, 1
                     size = tokens = 0
@@ -236,9 +250,7 @@ def scan_texts(
             begin = at
             if kind == SYMBOL and data[at] in (PLUS, MINUS) and (last == _START or last >= _COMMA_TOKEN):
                 sign = -1 if data[at] == MINUS else 1
-                at += 1
-                while at < end and KIND[data[at]] == SPACES:
-                    at += 1
+                at = _after_spaces(data, at + 1, end)
                 kind = KIND[data[at]] if at < end else ODD
                 if kind not in (DIGIT, POINT_KIND):
                     good = False
@@ -312,22 +324,9 @@ def scan_texts(
                 continue
             tokens += 1
             before, last = last, token
-        good &= dnf.used[1] <= CONJUNCTIONS
-        if good and references + dnf.used[2] > refs.size:
-            more = np.empty(2 * (references + dnf.used[2]), np.int32)
-            more[:references] = refs[:references]
-            refs = more
-        if good and conjunctions + dnf.used[1] > sizes.size:
-            more = np.empty(2 * (conjunctions + dnf.used[1]), np.int32)
-            more[:conjunctions] = sizes[:conjunctions]
-            sizes = more
-        if good:
-            for i in range(dnf.used[1]):
-                sizes[conjunctions] = dnf.size[i]
-                conjunctions += 1
-            for i in range(dnf.used[2]):
-                refs[references] = dnf.leaf[i]
-                references += 1
+        if good and dnf.used[1] <= CONJUNCTIONS:
+            sizes, conjunctions = _appended(sizes, conjunctions, dnf.size, dnf.used[1])
+            refs, references = _appended(refs, references, dnf.leaf, dnf.used[2])
             out.leaves[row], out.conjunctions[row] = leaf - first_leaf, dnf.used[1]
         else:
             out.leaves[row] = out.conjunctions[row] = 0

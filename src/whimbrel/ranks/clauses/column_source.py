@@ -17,7 +17,7 @@ import numpy as np
 from whimbrel.language.columnar.terms import Column, Conjunctions, DictionaryStrings, Operand, TermGroup
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.intervals import STRINGS, IntervalSet
-from whimbrel.model.patterns import Pattern, Regex, parse_ilike
+from whimbrel.model.patterns import Pattern, Regex, lower_case, parse_ilike
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.arrow import large_strings
 from whimbrel.ranks.clauses.clauses import NO_RANGE, RANGE
@@ -49,7 +49,7 @@ from whimbrel.ranks.constants import Constants
 from whimbrel.ranks.dictionary import Dictionary, derived_key
 from whimbrel.ranks.links import HOLDS
 from whimbrel.ranks.patterns.networks import SOME_NETWORK, fragment_of
-from whimbrel.ranks.patterns.pattern_fragments import deciding_fragment, every_fragment, fragments_of
+from whimbrel.ranks.patterns.pattern_fragments import deciding_fragment, every_fragment, folded_fragment, fragments_of
 from whimbrel.ranks.patterns.pattern_rules import SOME_LIKE
 from whimbrel.ranks.patterns.pattern_trie import SOME_END, SOME_INSIDE
 
@@ -361,6 +361,10 @@ def _fragment(kind: str, text: str) -> str | None:
     """The fragment that decides a pattern."""
     if kind in _ENDS:
         return (fragment_of(text) if kind == "network" else text) + _ENDS[kind]
+    if kind == "ilike" and "\\" not in text and "_" not in text:
+        found = folded_fragment(lower_case(text).split("%"))
+        if found is not None:
+            return found
     return _deciding(kind, text)
 
 

@@ -24,7 +24,7 @@ from whimbrel.ranks.encoding.json_kernels import JsonState
 from whimbrel.ranks.encoding.json_reader import JsonReader, JsonText
 from whimbrel.ranks.encoding.name_table import EXACT_NUMBER, EXACT_TIME, PATTERN, TIME, NameTable
 from whimbrel.ranks.kernel_arrays import ARRAYS, TEXTS, Entries
-from whimbrel.ranks.links import EventLinks, kept_texts, noted_texts
+from whimbrel.ranks.links import LINKED, SEVERAL_LINKED, EventLinks, keep_texts
 from whimbrel.ranks.lookup import Lookup
 from whimbrel.ranks.patterns.event_fragments import EventFragments
 
@@ -131,13 +131,22 @@ class SingleEventEncoder:
         mark, is_whole = self.append_rest(event, left, timestamps, attrs, cells)
         if is_whole:
             return ReadEvent(0, attrs, cells, mark, None)
-        noted: Sequence[tuple[int, str]] = ()
+        kept, read = 0, written
         if count & HAS_TEXTS:
-            noted = _texts_of(entries) if texts is None else texts.noted_texts(event)  # type: ignore[arg-type]
-            mark |= self._append_noted(noted, entries, written, attrs, cells)
+            noted = None if texts is None else texts.noted_texts(event)  # type: ignore[arg-type]
+            kept = entries.items.item(TEXTS) if noted is None else keep_texts(entries, noted)
+            if self._fragments is not None:
+                written = -1 if kept < 0 else self._fragments.append_kept(words, read, kept)
+            if written < 0:
+                written = read
+                mark |= self._append_noted(noted or _texts_of(entries), entries, read, attrs, cells)
         if self._links is not None:
-            kept = kept_texts(entries) if texts is None else noted_texts(noted)
-            mark |= self._links.append_read(entries, written, kept, lambda: Event.of(event, timestamps), attrs, cells)
+            linked = -1 if kept < 0 else self._links.append_read(words, written, kept)
+            if linked < 0:
+                mark |= self._links.append(Event.of(event, timestamps), attrs, cells)
+            else:
+                written = linked & (SEVERAL_LINKED - 1)
+                mark |= LINKED if linked & SEVERAL_LINKED else 0
         if not count & IN_ARRAYS:
             return ReadEvent(written, attrs, cells, mark, ())
         if texts is not None:

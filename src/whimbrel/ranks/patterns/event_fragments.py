@@ -36,6 +36,7 @@ from whimbrel.ranks.patterns.pattern_trie import (
     one_text,
     open_tries,
 )
+from whimbrel.ranks.patterns.trie_search_kernels import append_fragments
 
 SEVERAL = 2
 """The mark of an event with several values whose patterns the filter itself must verify."""
@@ -79,6 +80,12 @@ class DerivedAttribute:
     @cached_property
     def _tries(self) -> list[PatternTrie | Networks4 | Networks6]:
         return [*self._plain_tries, *open_networks(self._arrays, self.attr)]
+
+    @cached_property
+    def plain_tries(self) -> list[PatternTrie] | None:
+        """Its tries, if there is nothing else to search."""
+        is_plain = not self._folded_tries and len(self._tries) == len(self._plain_tries)
+        return self._plain_tries if is_plain else None
 
     @cached_property
     def _is_every(self) -> np.ndarray:
@@ -175,6 +182,23 @@ class EventFragments:
             self._by_attr[source] = self._by_name[names[source]] = derived
         self.attrs = frozenset(derived.attr for derived in self._by_attr.values())
         """The derived attributes, which no event has by itself."""
+
+    @cached_property
+    def _all_tries(self) -> np.ndarray | None:
+        """The tries as `append_fragments` takes them; None if some patterns need more than tries of plain texts."""
+        tries = [(source, derived.attr, derived.plain_tries) for source, derived in self._by_attr.items()]
+        if any(plain is None for _, _, plain in tries):
+            return None
+        words = [[source, attr, trie.kind, *trie.words.tolist()] for source, attr, its in tries for trie in its or ()]
+        return np.array(words, np.int64).ravel()
+
+    def append_kept(self, words: np.ndarray, count: int, texts: int) -> int:
+        """Append to the first `count` entries of an event that a kernel has read; `texts` of them have texts.
+
+        The entries are among the `words`. Returns how many there are now, or -1 if `append_texts` must do it.
+        """
+        tries = self._all_tries
+        return -1 if tries is None else append_fragments(words, tries, count, texts)
 
     def __contains__(self, attr: object) -> bool:
         return attr in self._by_attr

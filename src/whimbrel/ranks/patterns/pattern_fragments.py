@@ -7,6 +7,8 @@ which are then verified.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from whimbrel.model.constraint import Constraint
@@ -23,6 +25,8 @@ from whimbrel.ranks.patterns.pattern_trie import (
 )
 from whimbrel.ranks.patterns.regex_texts import regex_fragments
 
+_PLAIN = re.compile(r"[\w \-/:;,<>=&%#@!~\"']+", re.ASCII).fullmatch
+"""A regular expression that is nothing but a text."""
 MOST = 4
 """Most fragments of a pattern where they are only necessary: the longest ones are used."""
 
@@ -74,6 +78,8 @@ def deciding_fragment(pattern: Pattern) -> str | None:
         return network_fragment(pattern) + SOME_NETWORK
     if isinstance(pattern, CaseFolded):
         return _folded_fragment(pattern) or rule_fragment(pattern)
+    if isinstance(pattern, Regex) and _PLAIN(pattern.regex):
+        return pattern.regex + SOME_INSIDE
     return rule_fragment(pattern)
 
 
@@ -88,11 +94,18 @@ def _prefixed(pattern: Pattern) -> IntervalSet:
 
 
 def _folded_fragment(pattern: CaseFolded) -> str | None:
-    """The fragment of a pattern with one text only; what begins a value is looked for behind its start."""
     texts = [text for segment in pattern.segments for text in segment]
+    return folded_fragment(texts) if len(texts) == len(pattern.segments) else None
+
+
+def folded_fragment(texts: Sequence[str]) -> str | None:
+    """The fragment of a pattern of texts with % between them, all but one of which are empty; None if more are not.
+
+    The texts are in lower case. What begins a value is looked for behind its start.
+    """
     if len(texts) == 1:
         return FOLDED_START + texts[0] + SOME_FOLDED_END
-    if sum(map(bool, texts)) > 1 or len(texts) != len(pattern.segments):
+    if sum(map(bool, texts)) > 1:
         return None
     if texts[-1]:
         return texts[-1] + SOME_FOLDED_END

@@ -26,7 +26,7 @@ RULE_LETTERS = "lkrLKR"
 LONGEST_LIKE = 512
 """Bytes of a LIKE pattern that a rule decides, at most: its loop may go back so far at each place of a text."""
 
-BEGIN, LENGTH, RANK, PROGRAM = 0, 1, 2, 3
+BEGIN, LENGTH, RULE_RANK, PROGRAM = 0, 1, 2, 3
 """Columns of a rule: where its LIKE pattern begins, and its length; its rank; where its program begins, or -1."""
 _RUN = re.compile(rb"[^%_\\]+")
 _WORD = re.compile(rb"[A-Za-z0-9]+")
@@ -67,7 +67,7 @@ def read_rules(dictionary: Mapping[str, np.ndarray], attr: int) -> PatternRules 
     table = np.full((len(own), 4), -1, np.int64)
     table[:, BEGIN] = offsets[first + own]
     table[:, LENGTH] = offsets[first + own + 1] - table[:, BEGIN] - 1
-    table[:, RANK] = base + 2 * own + 1
+    table[:, RULE_RANK] = base + 2 * own + 1
     programs: list[np.ndarray] = []
     used = 0
     wanted: list[list[list[tuple[int, int, int, bytes]]]] = []

@@ -60,11 +60,11 @@ class PatternTrie:
         self.arrays = arrays
         self.kind = kind
         self.is_folded = kind > 1
-        self._words = np.array(words_of(TRIE, arrays), np.int64)
+        self.words = np.array(words_of(TRIE, arrays), np.int64)
 
     def find(self, offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Find the fragments of texts (`read_only` arrays). Returns where the ranks of each begin, and the ranks."""
-        return find_fragments(self._words, self.kind, offsets, data)
+        return find_fragments(self.words, self.kind, offsets, data)
 
 
 def build_tries(dictionary: Mapping[str, np.ndarray], derived: list[int]) -> dict[str, np.ndarray]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from whimbrel.compiled.helpers import Integer
 from whimbrel.compiled.intrinsics import trailing_zeros
-from whimbrel.compiled.jit import helper
+from whimbrel.compiled.jit import helper, inlined
 from whimbrel.ranks.patterns.regex_programs import END_SYMBOL, FIRST, LAST, MASKS, SHORTEST, START_SYMBOL, SYMBOLS
 
 _PERCENT, _UNDERSCORE, _BACKSLASH = b"%_\\"
@@ -14,7 +14,7 @@ _FOLLOW = MASKS + SYMBOLS
 _NONE, _ONE = np.uint64(0), np.uint64(1)
 
 
-@helper
+@inlined
 def _after_character(text: np.ndarray, at: Integer, end: int) -> Integer:  # pragma: no cover
     """Where the next character begins."""
     at += 1
@@ -55,7 +55,7 @@ def is_like(
     return True
 
 
-@helper
+@inlined
 def _consumed(programs: np.ndarray, begin: int, active: np.uint64, symbol: Integer) -> np.uint64:  # pragma: no cover
     """The positions that are active after one more symbol."""
     possible = programs[begin + FIRST]

@@ -12,9 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from whimbrel.compiled.helpers import Integer, shared
-from whimbrel.compiled.jit import helper, kernel
+from whimbrel.compiled.jit import helper, inlined, kernel, quick_kernel
 from whimbrel.compiled.views import TupleOfArrays, view
-from whimbrel.ranks.patterns.pattern_rules import BEGIN, PROGRAM, RANK
+from whimbrel.ranks.cells import RANK
+from whimbrel.ranks.kernel_arrays import ENTRIES, ENTRIES_AT
+from whimbrel.ranks.patterns.pattern_rules import BEGIN, PROGRAM, RULE_RANK
 from whimbrel.ranks.patterns.rule_kernels import is_found, is_like
 from whimbrel.ranks.patterns.trie_build_kernels import CUT, FAIL, WHOLE, child_of, step
 
@@ -46,7 +48,12 @@ START, LENGTH, DEPTH, SOME, EVERY = 0, 1, 2, 3, 4
 _FEW = 8
 """Up to this many fragments of a text are searched one by one."""
 
-_trie = view(TRIE)
+TRIE_WORDS = TRIE.words + 3
+"""Words of a trie in `append_fragments`."""
+_TABLE = 64
+"""Places of the hash table of a search, at first."""
+
+_trie, _entries = view(TRIE), view(ENTRIES)
 
 
 @helper
@@ -68,7 +75,7 @@ def _place(table: np.ndarray, number: Integer) -> Integer:  # pragma: no cover
     return at
 
 
-@helper
+@inlined
 def _is_new(found: np.ndarray, count: int, table: np.ndarray, number: Integer) -> bool:  # pragma: no cover
     """Whether a fragment is not among the `count` fragments found so far."""
     if count > _FEW:
@@ -80,7 +87,7 @@ def _is_new(found: np.ndarray, count: int, table: np.ndarray, number: Integer) -
     return is_new
 
 
-@helper
+@inlined
 def _listed(found: np.ndarray, count: int, table: np.ndarray) -> np.ndarray:  # pragma: no cover
     """The hash table of the fragments found, with the last one; a larger table where it was half full."""
     if count <= _FEW:
@@ -99,7 +106,7 @@ def _listed(found: np.ndarray, count: int, table: np.ndarray) -> np.ndarray:  # 
     return table
 
 
-@helper
+@inlined
 def _write(
     fragments: np.ndarray, found: np.ndarray, count: int, ranks: np.ndarray, n: int
 ) -> tuple[np.ndarray, int]:  # pragma: no cover
@@ -113,7 +120,7 @@ def _write(
     return ranks, n
 
 
-@helper
+@inlined
 def _find_inside(
     trie: TrieArrays, data: np.ndarray, start: int, end: int, found: np.ndarray, table: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int]:  # pragma: no cover
@@ -154,7 +161,7 @@ def _find_inside(
     return found, table, count
 
 
-@helper
+@inlined
 def _find_ends(
     trie: TrieArrays, data: np.ndarray, start: int, end: int, found: np.ndarray
 ) -> tuple[np.ndarray, int]:  # pragma: no cover
@@ -182,7 +189,7 @@ def _find_ends(
     return found, count
 
 
-@helper
+@inlined
 def _decide(
     trie: TrieArrays, f: Integer, data: np.ndarray, start: int, end: int, ranks: np.ndarray, begin: int, n: int
 ) -> tuple[np.ndarray, int]:  # pragma: no cover
@@ -190,7 +197,7 @@ def _decide(
     for i in range(trie.rule_first[f], trie.rule_first[f + 1]):
         rule = trie.rules[i]
         program, at = trie.rule_table[rule, PROGRAM], trie.rule_table[rule, BEGIN]
-        rank = np.int32(trie.rule_table[rule, RANK])
+        rank = np.int32(trie.rule_table[rule, RULE_RANK])
         fits = True
         if program >= 0:  # it may have several keys
             for k in range(begin, n):
@@ -206,6 +213,35 @@ def _decide(
     return ranks, n
 
 
+class SearchBuffers(NamedTuple):
+    """What searches write: the fragments of a text, a hash table of them, and the ranks of all texts."""
+
+    found: np.ndarray  # int64
+    table: np.ndarray  # int64
+    ranks: np.ndarray  # int32
+
+
+@inlined
+def _append_ranks(
+    trie: TrieArrays, kind: int, data: np.ndarray, start: int, end: int, buffers: SearchBuffers, n: int
+) -> tuple[SearchBuffers, int]:  # pragma: no cover
+    """Append the ranks of the fragments of a text behind the first `n`; `kind` as in `find_fragments`."""
+    found, table, ranks = buffers
+    if kind & 1:
+        found, table, count = _find_inside(trie, data, start, end, found, table)
+        if table.size > _TABLE:  # the next text need not clear what this one has filled
+            table = np.empty(_TABLE, np.int64)
+    else:
+        found, count = _find_ends(trie, data, start, end, found)
+    begin = n
+    ranks, n = _write(trie.fragments, found, count, ranks, n)
+    if trie.rules.size > 0:
+        for i in range(count + 1):
+            fragment = found[i] if i < count else np.int64(trie.fragments.shape[0])
+            ranks, n = _decide(trie, fragment, data, start + (kind >> 1), end, ranks, begin, n)
+    return SearchBuffers(found, table, ranks), n
+
+
 @kernel
 def find_fragments(
     words: np.ndarray, kind: int, offsets: np.ndarray, data: np.ndarray
@@ -216,23 +252,39 @@ def find_fragments(
     """
     trie = _trie(words, 0)
     ends = np.zeros(offsets.shape[0], np.int64)
-    ranks = np.empty(16, np.int32)
-    found = np.empty(16, np.int64)
-    table = np.empty(64, np.int64)
+    buffers = SearchBuffers(np.empty(16, np.int64), np.empty(_TABLE, np.int64), np.empty(16, np.int32))
     n = 0
     for t in range(offsets.shape[0] - 1):
-        if kind & 1:
-            found, table, count = _find_inside(trie, data, offsets[t], offsets[t + 1], found, table)
-            if table.size > 64:  # the next text need not clear what this one has filled
-                table = np.empty(64, np.int64)
-        else:
-            found, count = _find_ends(trie, data, offsets[t], offsets[t + 1], found)
-        begin = n
-        ranks, n = _write(trie.fragments, found, count, ranks, n)
-        if trie.rules.size > 0:
-            start = offsets[t] + (kind >> 1)
-            for i in range(count):
-                ranks, n = _decide(trie, found[i], data, start, offsets[t + 1], ranks, begin, n)
-            ranks, n = _decide(trie, trie.fragments.shape[0], data, start, offsets[t + 1], ranks, begin, n)
+        buffers, n = _append_ranks(trie, kind, data, offsets[t], offsets[t + 1], buffers, n)
         ends[t + 1] = n
-    return ends, ranks[:n]
+    return ends, buffers.ranks[:n]
+
+
+@quick_kernel
+def append_fragments(words: np.ndarray, tries: np.ndarray, count: int, texts: int) -> int:  # pragma: no cover
+    """Append the fragments of the texts of one event to its first `count` entries, which are among the `words`.
+
+    `tries` has for each trie the source, the derived attribute, the kind and the words of the trie. Returns how many
+    entries there are now; -1 if there is no place, or a source has several values.
+    """
+    entries = _entries(words, ENTRIES_AT)
+    buffers = SearchBuffers(np.empty(16, np.int64), np.empty(_TABLE, np.int64), np.empty(16, np.int32))
+    made = count
+    for text in range(texts):
+        entry = entries.text_entries[text]
+        for at in range(0, tries.size, TRIE_WORDS):
+            if tries[at] != entries.attrs[entry]:
+                continue
+            for other in range(count):
+                if other != entry and entries.attrs[other] == tries[at]:
+                    return -1
+            start, end = entries.text_ends[text], entries.text_ends[text + 1]
+            trie = _trie(tries, at + 3)
+            buffers, n = _append_ranks(trie, tries[at + 2], entries.text_data, start, end, buffers, 0)
+            if made + n > entries.attrs.size:
+                return -1
+            for i in range(n):
+                entries.attrs[made] = tries[at + 1]
+                entries.bits[made] = RANK | np.int64(buffers.ranks[i])
+                made += 1
+    return made
