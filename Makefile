@@ -4,11 +4,12 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PROFILE ?= default
 WORKERS ?= 2
+SCALE ?= paper
 COMPILE := pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--no-header --no-annotate --no-emit-package whimbrel
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test soak coverage check docs format bench lock clean
+.PHONY: help demo serve test soak coverage check docs format bench results lock clean
 .NOTPARALLEL:
 
 help: ## List the targets.
@@ -56,6 +57,10 @@ format: .venv/.dev ## Format the code and fix what ruff can fix.
 bench: .venv/.dev .venv/.project ## Run the benchmarks beside all rivals.
 	@$(BIN)/whimbrel bench language
 	@$(BIN)/python -m benchmarks
+
+results: .venv/.dev .venv/.project ## Run the papers' experiments (SCALE=paper) and write docs/results.md; what is done is kept.
+	@$(BIN)/whimbrel lab run --all --scale $(SCALE) --output build/lab
+	@$(BIN)/whimbrel lab report --output build/lab --scale $(SCALE) --markdown docs/results.md
 
 lock: ## Resolve the newest versions into requirements/*.lock.
 	@echo "==> Resolving versions for Python 3.11 (uv in .lock-venv)"

@@ -11,7 +11,7 @@ from tests.cli.program import Program
 
 def test_list_has_an_entry_for_every_figure_and_claim(program: Program) -> None:
     (entries,) = program("lab", "list", "--json").lines
-    assert len(entries) >= 24
+    assert len(entries) >= 28
     assert all({"name", "paper", "figure", "question", "claims"} <= entry.keys() for entry in entries)
     header, *rows = program("lab", "list").stdout.splitlines()
     assert header.split() == ["name", "paper", "figure", "question"]

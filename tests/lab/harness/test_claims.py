@@ -12,6 +12,7 @@ from whimbrel.lab.harness.claims import (
     log_slope,
     order,
     ratio,
+    saving,
     slope,
     untestable,
     verdict_of,
@@ -71,6 +72,18 @@ class TestSlope:
 
     def test_cannot_be_tested_on_one_point(self) -> None:
         assert slope("", "time", "a", "n", 1).test(measures(a={1: 5.0})).holds is None
+
+
+@pytest.mark.parametrize(("less", "holds"), [(0.96, False), (0.89, True), (0.61, True), (0.55, False), (1.1, False)])
+def test_a_saving_is_compared_as_a_share(less: float, holds: bool) -> None:
+    claim = saving("", "time", "a", "b", 0.2)
+    assert claim.test(measures(a={1: less}, b={1: 1.0})).holds is holds
+    assert claim.test(measures()).holds is None
+
+
+def test_expectations_of_our_own_are_told_apart() -> None:
+    assert untestable("Ours: fast", "").is_ours
+    assert not untestable("Fast", "").is_ours
 
 
 def test_a_limit_holds_at_nine_of_ten_points() -> None:

@@ -36,17 +36,26 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What somebody claims, in words, and the test of it."""
+    """What somebody claims, in words, and the test of it. A text that begins with "Ours:" is no claim of a paper."""
 
     text: str
     test: Callable[[Measures], Outcome]
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is an expectation of this project: it does not count for the verdict on a paper."""
+        return self.text.startswith("Ours:")
 
 
 UNTESTED = "no point of this scale has what the claim compares"
 
 
 def verdict_of(outcomes: Sequence[Outcome]) -> Verdict:
-    """`reproduced` if all claims hold, `partly` if some do, `not` if none does, `untestable` if none was tested."""
+    """`reproduced` if all claims hold, `partly` if some do, `not` if none does, `untestable` if none was tested.
+
+    >>> verdict_of([Outcome(True, ""), Outcome(None, "")])
+    'partly'
+    """
     if all(outcome.holds is None for outcome in outcomes):
         return "untestable"
     if all(outcome.holds for outcome in outcomes):
@@ -79,6 +88,21 @@ def ratio(text: str, measure: str, top: str, bottom: str, expected: float, where
         if not both:
             return Outcome(None, UNTESTED)
         return _near(median(_ratio(above[place], below[place]) for place in both), f"{top} / {bottom}", expected)
+
+    return Claim(text, test)
+
+
+def saving(text: str, measure: str, less: str, more: str, expected: float, where: Where | None = None) -> Claim:
+    """The share that `less` saves of `more`, the median over all points, is within a factor of 2 of the claimed one."""
+
+    def test(measures: Measures) -> Outcome:
+        left, right = measures.values(measure, less, where), measures.values(measure, more, where)
+        both = [place for place in left if place in right]
+        if not both:
+            return Outcome(None, UNTESTED)
+        found = 1 - median(_ratio(left[place], right[place]) for place in both)
+        holds = expected / FACTOR <= found <= expected * FACTOR
+        return Outcome(holds, f"{less} saves {found:.0%} of {more}; expected {expected:.0%}, within {FACTOR:.0f} x")
 
     return Claim(text, test)
 

@@ -1,7 +1,12 @@
-"""The version of whatever a measure depends on: the code that is measured, the libraries under it, the processor."""
+"""The version of whatever a measure depends on: the code that is measured, the libraries under it, the processor.
+
+Claims and plots may change without a new measurement: of the files beside an experiment, the statement that makes the
+`EXPERIMENT` is left out. Its points are part of the key under which a result is kept.
+"""
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
 import platform
@@ -23,11 +28,30 @@ _LIBRARIES = ("numpy", "numba", "llvmlite", "pyarrow")
 
 
 def code_version(*functions: Callable[..., object] | None) -> str:
-    """Sixteen hexadecimal digits that change with the measured code, and with the files of these functions."""
+    """Sixteen hexadecimal digits that change with the measured code, and with the folders of these functions."""
     digest = hashlib.sha256(_common().encode())
-    for path in sorted({inspect.getfile(function) for function in functions if function is not None}):
-        digest.update(Path(path).read_bytes())
+    for folder in sorted({Path(inspect.getfile(one)).parent for one in functions if one is not None}):
+        digest.update(_folder_code(folder).encode())
     return digest.hexdigest()[:16]
+
+
+@cache
+def _folder_code(folder: Path) -> str:
+    """The code of all modules of a folder that can change a measure, without comments."""
+    parts = []
+    for path in sorted(folder.glob("*.py")):
+        kept = [one for one in ast.parse(path.read_bytes()).body if not _is_left_out(one)]
+        parts.append(f"{path.name}\n{ast.unparse(ast.Module(kept, []))}")
+    return "\n".join(parts)
+
+
+def _is_left_out(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.ImportFrom):
+        return statement.module in ("whimbrel.lab.harness.claims", "whimbrel.lab.harness.panels")
+    if isinstance(statement, ast.Expr):
+        return isinstance(statement.value, ast.Constant)  # a docstring
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return any(isinstance(target, ast.Name) and target.id == "EXPERIMENT" for target in targets)
 
 
 @cache

@@ -234,7 +234,7 @@ def _finish(experiment: Experiment, scale: Scale, jobs: Sequence[_Job], machine:
     """Judge the claims, draw, and write everything."""
     measures = Measures(row for job in jobs for row in job.rows or ())
     judged = [(claim.text, claim.test(measures)) for claim in experiment.claims]
-    outcomes = [outcome for _, outcome in judged]
+    outcomes = [claim.test(measures) for claim in experiment.claims if not claim.is_ours]
     title = f"{experiment.figure}: {experiment.name}" if experiment.figure else experiment.name
     plot = draw(f"{experiment.paper}, {title}", experiment.panels, measures, judged, fine=scale != "tiny")
     record = {
@@ -243,6 +243,7 @@ def _finish(experiment: Experiment, scale: Scale, jobs: Sequence[_Job], machine:
         "scale": scale,
         "verdict": verdict_of(outcomes),
         "claims": [{"claim": text, "holds": outcome.holds, "found": outcome.found} for text, outcome in judged],
+        "has_paper_claims": bool(outcomes),
         "machine": {**machine, "load_at_end": card()["load"]},
         "command": f"whimbrel lab run {experiment.name} --scale {scale}",
     }

@@ -121,9 +121,14 @@ def was_busy(records: Iterable[Record]) -> bool:
 
 
 def counts(records: Sequence[Record]) -> dict[str, int]:
-    """How many results have each verdict, those without a claim left out."""
-    found = Counter(record["verdict"] for record in records if record["claims"])
-    return {verdict: found[verdict] for verdict in ("reproduced", "partly", "not", "untestable")}
+    """How many results have each verdict."""
+    found = Counter(verdict_word(record) for record in records)
+    return {verdict: found[verdict] for verdict in ("reproduced", "partly", "not", "untestable", "measured")}
+
+
+def verdict_word(record: Record) -> str:
+    """The verdict; `measured` where no paper claims anything."""
+    return str(record["verdict"]) if record["has_paper_claims"] else "measured"
 
 
 def _text(value: object) -> str:

@@ -16,6 +16,7 @@ from whimbrel.lab.report.contents import (
     machine_sentence,
     measures_of,
     pivots,
+    verdict_word,
     was_busy,
     winner,
 )
@@ -81,7 +82,7 @@ def _summary(records: Sequence[Record], groups: dict[str, list[Record]]) -> str:
             link = f'<a href="#{record["name"]}">{escape(record["figure"])}</a>'
             rows.append(
                 f"<tr><td>{link}<br><span class=soft>{escape(record['question'])}</span></td>"
-                f"<td>{_chip(_word(record))}</td><td>{escape(winner(measures_of(record)))}</td>"
+                f"<td>{_chip(verdict_word(record))}</td><td>{escape(winner(measures_of(record)))}</td>"
                 f"<td>{escape(record['why'])}</td></tr>"
             )
     cards = list(dict.fromkeys(machine_sentence(record) for record in records))
@@ -114,7 +115,7 @@ def _article(record: Record) -> str:
     notes = "".join(f"<p class=soft>{escape(note)}</p>" for note in record["notes"])
     tables = "".join(_table(pivot) for pivot in pivots(measures))
     return (
-        f'<article id="{record["name"]}"><h3>{escape(record["figure"])} {_chip(_word(record))}</h3>'
+        f'<article id="{record["name"]}"><h3>{escape(record["figure"])} {_chip(verdict_word(record))}</h3>'
         f"<p>{escape(record['question'])}</p><ul class=claims>{claims}</ul>"
         f'<img alt="Plot of {escape(record["name"])}" src="data:image/svg+xml;base64,{svg}">'
         f"<p>{f'<b>{escape(best)}.</b> ' if best else ''}{escape(record['why'])}</p>{notes}"
@@ -128,10 +129,6 @@ def _table(pivot: Pivot) -> str:
     head = "".join(f"<th class=figure>{escape(name)}</th>" for name in pivot.columns)
     rows = "".join(f"<tr>{''.join(f'<td class=figure>{escape(cell)}</td>' for cell in row)}</tr>" for row in pivot.rows)
     return f'<p class=soft>{escape(pivot.title)}</p><div class="scroll"><table><tr>{head}</tr>{rows}</table></div>'
-
-
-def _word(record: Record) -> str:
-    return record["verdict"] if record["claims"] else "measured"
 
 
 def _chip(verdict: str) -> str:

@@ -14,6 +14,7 @@ from whimbrel.lab.report.contents import (
     in_order,
     machine_sentence,
     measures_of,
+    verdict_word,
     was_busy,
     winner,
 )
@@ -72,10 +73,14 @@ def summary(records: Sequence[Record], images: str) -> str:
 
 
 def _section(record: Record, images: str) -> list[str]:
-    word = record["verdict"] if record["claims"] else "measured"
     best = winner(measures_of(record))
     sentence = f"Fastest: {best}. " if best else ""
-    lines = ["", f"### {record['figure']}: {word}", "", f"*{record['question']}* {sentence}{record['why']}"]
+    lines = [
+        "",
+        f"### {record['figure']}: {verdict_word(record)}",
+        "",
+        f"*{record['question']}* {sentence}{record['why']}",
+    ]
     if record["claims"]:
         lines += ["", "| claim | outcome | numbers |", "| --- | --- | --- |"]
         lines += [

@@ -28,5 +28,8 @@ EXPERIMENT = Experiment(
     memory=per_subscription(4_000),
     panels=(Panel("space", "n", "subscriptions", "bytes"),),
     claims=(slope("Space grows linearly with subscriptions", "space", "equality_tree", "n", 1.0),),
-    notes=("The paper counts edges and successors; here it is bytes of all arrays.",),
+    notes=(
+        "The paper counts edges and successors; here it is bytes of all arrays.",
+        "To hold 100 matches, subscriptions test more attributes the more there are: 2.6 at 1,000 and 8.1 at 100,000.",
+    ),
 )

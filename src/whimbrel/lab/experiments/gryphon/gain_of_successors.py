@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from whimbrel.lab.experiments.gryphon.matched_tree import COLLAPSED, SIZES, counted, timed
-from whimbrel.lab.harness.claims import order, ratio
+from whimbrel.lab.harness.claims import order, saving
 from whimbrel.lab.harness.contenders import Options
 from whimbrel.lab.harness.experiment import Experiment, Point, Timed, per_subscription
 from whimbrel.lab.harness.measures import Row
@@ -45,6 +45,6 @@ EXPERIMENT = Experiment(
     claims=(
         order("Refined successor sets visit fewer nodes than collapsing alone", "steps", "refined", "collapsed"),
         order("Refined successor sets are faster than collapsing alone", "time", "refined", "collapsed"),
-        ratio("They are about 20 % faster", "time", "refined", "collapsed", 0.8),
+        saving("They save about 20 % of the time", "time", "refined", "collapsed", 0.2),
     ),
 )

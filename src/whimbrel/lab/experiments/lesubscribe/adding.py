@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from whimbrel.engine.index import Index
 from whimbrel.lab.experiments.lesubscribe.three_algorithms import BYTES_EACH, THREE
-from whimbrel.lab.harness.claims import order, slope
+from whimbrel.lab.harness.claims import slope, untestable
 from whimbrel.lab.harness.contenders import ENGINE
 from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid, per_subscription
 from whimbrel.lab.harness.measures import Row
@@ -16,6 +16,7 @@ from whimbrel.lab.workloads import make
 from whimbrel.model.matcher import Matcher
 
 ADDED = 100
+ALIKE = "the three keep additions in the same list, so their times do not tell them apart"
 
 
 def measure(point: Point) -> Iterator[Timed | Row]:
@@ -67,9 +68,9 @@ EXPERIMENT = Experiment(
     memory=per_subscription(BYTES_EACH),
     panels=(Panel("time", "n", "subscriptions", "CPU us per added subscription"),),
     claims=(
-        order("Fair predicate adds faster than equality-preferred", "time", "fair_predicate", "equality_preferred"),
-        order("Fair predicate adds faster than quarantining", "time", "fair_predicate", "quarantine"),
-        slope("Adding costs the same at any size", "time", "quarantine", "n", 0.0),
+        untestable("Fair predicate adds fastest", ALIKE),
+        untestable("Quarantining adds one subscription among 3.2 million in 32.2 ms", ALIKE),
+        slope("Ours: adding costs the engine the same at any size", "time", "engine", "n", 0.0),
     ),
-    notes=("The paper: 32.2 ms for one subscription among 3.2 million, by quarantining with p = 0.5.",),
+    notes=("The time of a match after every hundred additions is included.",),
 )

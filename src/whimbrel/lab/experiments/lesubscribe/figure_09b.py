@@ -31,6 +31,6 @@ EXPERIMENT = Experiment(
     claims=(
         order("Equality-preferred is faster than fair predicate", "time", "equality_preferred", "fair_predicate"),
         order("Quarantining is faster than equality-preferred", "time", "quarantine", "equality_preferred"),
-        slope("Counting takes time in proportion to subscriptions", "time", "fair_predicate", "n", 1.0),
+        slope("Ours: counting takes time in proportion to subscriptions", "time", "fair_predicate", "n", 1.0),
     ),
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from whimbrel.lab.experiments.lesubscribe.three_algorithms import workload_of
 from whimbrel.lab.harness.claims import order, ratio
@@ -19,6 +20,10 @@ def measure(point: Point) -> Iterator[Timed | Row]:
     yield from race(loaded(series, workload.subscriptions), workload.events.slice(0, 500))
 
 
+def _as_in_the_paper(row: Mapping[str, Any]) -> bool:
+    return bool(row["n"] == 400_000)
+
+
 EXPERIMENT = Experiment(
     name="lesub-naive",
     paper="LeSub",
@@ -28,18 +33,23 @@ EXPERIMENT = Experiment(
     scales={
         "tiny": grid(n=[500]),
         "small": grid(n=[2_000, 10_000]),
-        "paper": grid(n=[10_000, 50_000]),
-        "full": grid(n=[100_000, 400_000]),
+        "paper": grid(n=[10_000, 100_000, 400_000]),
+        "full": grid(n=[400_000, 1_000_000]),
     },
     timed=measure,
     memory=per_subscription(12_000),
     panels=(Panel("time", "n", "subscriptions, p = 0.5", "CPU us per event", lines=(Line("400,000", x=400_000),)),),
     claims=(
         order("Quarantining is faster than naive", "time", "quarantine", "naive"),
-        ratio("Naive takes 10,000 times as long as quarantining", "time", "naive", "quarantine", 10_000),
+        ratio(
+            "Naive takes 10,000 times as long as quarantining",
+            "time",
+            "naive",
+            "quarantine",
+            10_000,
+            where=_as_in_the_paper,
+        ),
         ratio("So does naive in machine code", "time", "compiled_naive", "quarantine", 10_000),
     ),
-    notes=(
-        "The paper's figure is for 400,000 subscriptions, which is scale full: here naive is the reference in Python.",
-    ),
+    notes=("The paper's figure is for 400,000 subscriptions. Here naive is the reference evaluator in Python.",),
 )

@@ -67,7 +67,7 @@ EXPERIMENT = Experiment(
             where=lambda row: row["publications"] == LARGEST,
         ),
         slope(
-            "Publications that are there cost a new one nothing", "time", "subject spaces", "publications", 0.0,
+            "Ours: publications that are there cost a new one nothing", "time", "subject spaces", "publications", 0.0,
             where=lambda row: row["subscriptions"] == 1_000,
         ),
     ),

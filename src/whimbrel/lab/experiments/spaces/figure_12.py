@@ -36,8 +36,8 @@ EXPERIMENT = Experiment(
     memory=memory("subscriptions"),
     panels=(Panel("time", "subscriptions", "subscriptions", "CPU us per operation"),),
     claims=(
-        slope("The time grows no faster than the subscriptions", "time", "random update", "subscriptions", 1.0,
+        slope("Ours: the time grows no faster than the subscriptions", "time", "random update", "subscriptions", 1.0,
               at_most=True),
-        order("An update costs no more than a new publication", "time", "random update", "new publication"),
+        order("Ours: an update costs no more than a new publication", "time", "random update", "new publication"),
     ),
 )  # fmt: skip

@@ -9,7 +9,7 @@ TREE: dict[str, tuple[str, Options]] = {
     "tree_match": ("equality_tree", {"collapse": False, "successors": False, "aggressive": False})
 }
 """The survey's TreeMatch: the equality tree over two values, without its later optimisations."""
-FIVE = {**plain("naive", "rapid", "modified_rapid", "sgim"), **TREE}
+ALL = {**plain("naive", "compiled_naive", "rapid", "modified_rapid", "sgim"), **TREE}
 
 
 def workload_of(n: int, ones: float) -> Workload:

@@ -1,0 +1,39 @@
+"""Figure 10: nodes of a forwarding prefix on each level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from whimbrel.lab.experiments.prefix.grown_trees import DISTRIBUTIONS, NO_CLAIM, SETTING, paper_tree
+from whimbrel.lab.harness.experiment import Experiment, Point, grid, per_subscription
+from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.panels import Panel
+
+
+def count(point: Point) -> Iterator[Row]:
+    """Nodes by depth."""
+    tree, events = paper_tree(point)
+    found = np.concatenate(list(tree.prefixes(events)))
+    for level, nodes in enumerate(np.bincount(found)[1:].tolist(), 1):
+        yield Row(str(point["distribution"]), "nodes", nodes / len(events), "nodes per event", at={"level": level})
+
+
+EXPERIMENT = Experiment(
+    name="prefix-10",
+    paper="Prefix",
+    figure="figure 10",
+    question="On which levels are the nodes of a prefix?",
+    why="Every level asks for one more constraint, so fewer paths of the tree go on.",
+    scales={
+        "tiny": grid(distribution=DISTRIBUTIONS, n=[60]),
+        "small": grid(distribution=DISTRIBUTIONS, n=[1_000]),
+        "paper": grid(distribution=DISTRIBUTIONS, n=[10_000]),
+        "full": grid(distribution=DISTRIBUTIONS, n=[30_000]),
+    },
+    counted=count,
+    memory=per_subscription(100_000),
+    panels=(Panel("nodes", "level", "level, from the root", "nodes per event", log_x=False),),
+    notes=(*SETTING, NO_CLAIM),
+)

@@ -1,0 +1,65 @@
+"""Figure 14: the routing tree of a search log and the prefix of an event, coloured by level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from whimbrel.lab.experiments.prefix.grown_trees import EVENTS, grown
+from whimbrel.lab.experiments.prefix.phrases import LABEL, filters, pages, queries
+from whimbrel.lab.harness.claims import limit, untestable
+from whimbrel.lab.harness.experiment import Experiment, Point, grid
+from whimbrel.lab.harness.measures import Row
+from whimbrel.lab.harness.panels import Panel
+
+DRAWN = 3_000
+"""Nodes that are drawn at most."""
+SETS = {"few users": 28, "many users": 1_000}
+"""Set A has 28 users with thousands of queries each, set B thousands of users with ten."""
+
+
+def count(point: Point) -> Iterator[Row]:
+    """The place and level of each node, those of the largest prefix, and how many queries share a branch."""
+    n = int(point["n"])
+    for name, users in SETS.items():
+        texts = queries(n, users)
+        tree = grown(filters(texts))
+        matched = [tree.snapshot.match(event).prefix.nodes for event in pages(texts, EVENTS)]
+        drawn = {"tree": range(1, len(tree) + 1, max(1, len(tree) // DRAWN)), "prefix": max(matched, key=len).tolist()}
+        for what, nodes in drawn.items():
+            for node in nodes:
+                level = int(tree.depths[node])
+                yield Row(f"level {level}", f"{what}, {name}", level, at={"place": node})
+        yield Row(name, "contention", n / tree.levels()[1], "queries per child of the root")
+        yield Row(name, "largest prefix", 1000 * max(map(len, matched)) / n, "per mille of the queries")
+
+
+EXPERIMENT = Experiment(
+    name="prefix-14",
+    paper="Prefix",
+    figure="figure 14",
+    question="What do the tree of a search log and the prefix of a page look like?",
+    why="A query that contains another stands below it. Few do, so the tree is flat and wide and a prefix is thin.",
+    scales={
+        "tiny": grid(n=[100]),
+        "small": grid(n=[1_000]),
+        "paper": grid(n=[5_000]),
+        "full": grid(n=[40_000]),
+    },
+    counted=count,
+    memory=lambda point: 3e8 + 5e4 * float(point["n"]),
+    panels=(
+        Panel("tree, few users", "place", "node of the tree, in preorder (set A)", "level", log_x=False, log_y=False,
+              kind="points"),
+        Panel("prefix, few users", "place", "node of the largest prefix (set A)", "level", log_x=False, log_y=False,
+              kind="points"),
+        Panel("tree, many users", "place", "node of the tree, in preorder (set B)", "level", log_x=False, log_y=False,
+              kind="points"),
+    ),
+    claims=(
+        limit("A prefix is a few per mille of the queries", "largest prefix", "few users", 10.0,
+              where=lambda row: row["n"] >= 40_000),
+        untestable("Queries of few users contend for the same branches more than those of many",
+                   "the model has no more than it was given; the real log is gone"),
+    ),
+    notes=(LABEL, "The measure `contention` is how many queries share a child of the root, for both sets."),
+)  # fmt: skip

@@ -1,0 +1,80 @@
+"""What the experiments of prefix forwarding share: trees of the paper's filters, their levels, prefixes of events."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from whimbrel.lab.harness.experiment import Point
+from whimbrel.model.event import Event
+from whimbrel.model.filter import Filter
+from whimbrel.overlay.simulation.scenario import Scenario, ScenarioOptions
+from whimbrel.overlay.simulation.simulate import Report, Simulation
+from whimbrel.overlay.simulation.workload import Distribution, Workload
+from whimbrel.overlay.tree.paths import Interest
+from whimbrel.overlay.tree.routing_tree import RoutingTree
+from whimbrel.overlay.tree.snapshot import Snapshot
+
+DISTRIBUTIONS = [one.value for one in Distribution]
+EVENTS = 100
+"""Events whose prefixes are looked at, as in the paper."""
+SETTING = (
+    "Filters of 2 to 8 and events of 2 to 12 constraints, values in [-50, 50]; 1,000 attribute names are ours.",
+    "Substitute: the paper leaves its generator open in part, so absolute sizes differ (docs/papers.md, section 24).",
+)
+NO_CLAIM = "No claim about this figure is known that could be tested; it is drawn for comparison."
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """A version of a tree, and the depth of each of its nodes; the root has depth 0."""
+
+    snapshot: Snapshot
+    depths: np.ndarray
+
+    def __len__(self) -> int:
+        """The number of nodes, without the root."""
+        return len(self.snapshot) - 1
+
+    def levels(self) -> dict[int, int]:
+        """The number of nodes at each depth, without the root."""
+        return dict(sorted(Counter(self.depths[1:].tolist()).items()))
+
+    def prefixes(self, events: Iterable[Event], limit: int | None = None) -> Iterator[np.ndarray]:
+        """The depths of the nodes in the prefix of each event."""
+        for event in events:
+            yield self.depths[self.snapshot.match(event, limit).prefix.nodes]
+
+
+def grown(filters: Iterable[Filter]) -> Grown:
+    """The tree of these filters."""
+    tree = RoutingTree()
+    for filter in filters:
+        interest = Interest(filter)
+        tree.insert(interest.key, interest.paths)
+    return frozen(tree)
+
+
+def frozen(tree: RoutingTree) -> Grown:
+    """A version of the tree as it is."""
+    snapshot = Snapshot(tree, (1, 1))
+    depths = np.zeros(len(snapshot), np.int64)
+    parents = snapshot.forwarding.parent
+    for node in range(1, len(snapshot)):  # parents come first
+        depths[node] = depths[parents[node]] + 1
+    return Grown(snapshot, depths)
+
+
+def paper_tree(point: Point) -> tuple[Grown, list[Event]]:
+    """The tree of so many filters drawn from the distribution of a point, and events of the same kind."""
+    workload = Workload(Distribution(str(point["distribution"])), seed=1)
+    tree = grown(workload.filter() for _ in range(int(point["n"])))
+    return tree, [Event(workload.event()) for _ in range(EVENTS)]
+
+
+def simulated(options: ScenarioOptions) -> Report:
+    """The figures of a simulation with prefix routers."""
+    return Simulation(Scenario(options)).run("prefix").report

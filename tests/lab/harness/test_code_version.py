@@ -1,0 +1,41 @@
+"""A version changes with what is measured, and not with claims, plots, points or comments."""
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+
+from whimbrel.lab.harness import code_version
+
+MODULE = """
+'''What it is.'''
+from whimbrel.lab.harness.claims import order
+STEP = 1
+def count(point):
+    return [STEP]
+EXPERIMENT = dict(claims=[order("a", "b", "c", "d")])
+"""
+
+
+def version_of(folder: Path, text: str, helper: str = "X = 1") -> str:
+    (folder / "figure.py").write_text(text)
+    (folder / "helper.py").write_text(helper)
+    code_version._folder_code.cache_clear()
+    spec = importlib.util.spec_from_file_location("figure", folder / "figure.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    count: Callable[..., object] = module.count
+    return code_version.code_version(count, None)
+
+
+def test_claims_and_comments_may_change(tmp_path: Path) -> None:
+    usual = version_of(tmp_path, MODULE)
+    assert version_of(tmp_path, MODULE.replace('"a", "b"', '"x", "b"')) == usual
+    assert version_of(tmp_path, MODULE.replace("What it is", "What it was") + "# a comment") == usual
+    assert version_of(tmp_path, MODULE, "X = 1  # a comment") == usual
+
+
+def test_what_is_measured_may_not(tmp_path: Path) -> None:
+    texts = [MODULE, MODULE.replace("STEP = 1", "STEP = 2"), MODULE.replace("[STEP]", "[STEP, 1]")]
+    versions = {version_of(tmp_path, text) for text in texts} | {version_of(tmp_path, MODULE, "X = 2")}
+    assert len(versions) == 4
