@@ -15,10 +15,10 @@ COMPILE := pip compile --quiet --universal --python-version 3.11 --fork-strategy
 help: ## List the targets.
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1|/' | awk -F'|' '{ printf "make %-9s %s\n", $$1, $$2 }'
 
-demo: .venv/.demo .venv/.project ## Show what it does: a day of a web shop, then a stream of quotes on Spark.
+demo: .venv/.demo .venv/.project ## Show what it does: a day of a web shop, a stream of quotes on Spark, a broker that is killed.
 	@$(BIN)/python -c 'from whimbrel.pipeline.spark.java import ensure_java; ensure_java()' 2>/dev/null || \
 		{ echo "==> No Java 17 or newer here: installing one into .venv"; $(PIP) install --requirement requirements/java.lock; }
-	@$(BIN)/whimbrel demo --spark
+	@$(BIN)/whimbrel demo --spark --broker
 
 serve: .venv/.demo .venv/.project ## Run a broker with the subscriptions of a web shop and a trickle of events.
 	@$(BIN)/whimbrel serve --sample --data build/broker

@@ -224,11 +224,60 @@ def test_lists_pages_imports_and_exports(http: httpx.Client) -> None:
     assert {one["error"]["code"] for one in again.json()["results"]} == {"conflict"}
 
 
+def test_a_list_can_be_queried(http: httpx.Client) -> None:
+    mark = uuid.uuid4().hex
+    asked = [
+        {"source": mark, "types": ["order", "refund"], "protocol": "WS"},
+        {"source": mark, "types": ["refund"], "filter": f"data.mark = '{mark}'"},
+        {"types": ["order"], "filter": "data.other = 1"},
+    ]
+    ids = [subscribe(http, **fields) for fields in asked]
+
+    def found(**query: str) -> set[str]:
+        seen: list[dict[str, Any]] = []
+        after: str | None = ""
+        while after is not None:
+            page = http.get("/subscriptions", params={**query, "after": after, "limit": 1}).json()
+            seen += page["subscriptions"]
+            after = page["next"]
+        assert [one["id"] for one in seen] == sorted(one["id"] for one in seen)
+        return {one["id"] for one in seen}
+
+    assert found(source=mark) == set(ids[:2])
+    assert found(source=mark, type="order") == {ids[0]} == found(source=mark, protocol="WS")
+    assert found(contains=mark) == {ids[1]} and set(ids) <= found(owner="anonymous")
+    assert found(owner="nobody") == set() == found(protocol="XX")
+
+
+def test_an_update_names_the_versions_that_it_replaces(http: httpx.Client) -> None:
+    made = http.post("/subscriptions", json={"filter": "TRUE"})
+    id, tag = made.json()["id"], made.headers["etag"]
+    assert tag == f'"{made.json()["version"]}"'
+    for condition, status in [('"0"', 412), (f"W/{tag}", 412), ("", 412), (f'"0", {tag}', 200), ("*", 200), (tag, 412)]:
+        answer = http.put(f"/subscriptions/{id}", json={"filter": "FALSE"}, headers={"if-match": condition})
+        assert answer.status_code == status, condition
+    assert (
+        http.delete(f"/subscriptions/{id}", headers={"if-match": answer.headers.get("etag", '"0"')}).status_code == 412
+    )
+
+
+def test_what_was_exported_can_be_imported(http: httpx.Client) -> None:
+    fields = {"filter": "data.a = 1", "config": {"x": [1]}, "expires": "2999-01-01T00:00:00Z", "types": ["t"]}
+    id = subscribe(http, start="beginning", **fields)
+    lines = [line for line in http.get("/subscriptions/export").content.splitlines() if id.encode() in line]
+    assert http.delete(f"/subscriptions/{id}").status_code == 204
+    assert http.post("/subscriptions/import", content=lines[0]).json() == {"results": [{"id": id}]}
+    again = http.get(f"/subscriptions/{id}").json()
+    assert {name: again[name] for name in fields} == fields
+
+
 def test_validate_explain_preview_and_lint(http: httpx.Client) -> None:
     valid = http.post("/subscriptions/validate", json={"filter": "data.n BETWEEN 1 AND 5"}).json()
     assert valid["valid"] and valid["attributes"] == ["data.n"] and valid["cost"]["nanoseconds"] >= 0
     invalid = http.post("/subscriptions/validate", json={"filter": "data.n <"}).json()
     assert not invalid["valid"] and invalid["error"]["column"] == 9
+    for bad in ({"expires": "2001-01-01"}, {"start": 1 << 40}, {"start": "someday"}, {"protocol": "HTTP"}, {"x": 1}):
+        assert http.post("/subscriptions/validate", json=bad).json()["valid"] is False
     mark = uuid.uuid4().hex
     offset = http.post("/events", json={"mark": mark, "n": 3}).json()["results"][0]["offset"]
     told = http.post("/subscriptions/explain", json={"filter": "data.n > 5", "offset": offset}).json()
@@ -254,5 +303,13 @@ def test_health_metrics_and_documents(http: httpx.Client) -> None:
     assert 'whimbrel_stage_seconds_count{stage="disk"}' in shown and "whimbrel_ids_in_memory" in shown
     document = http.get("/openapi.json").json()
     assert document["openapi"] == "3.1.0" and "/subscriptions/{id}/messages" in document["paths"]
-    assert "/events" in http.get("/docs").text
-    assert http.get("/nowhere").status_code == 404 and http.delete("/events").status_code == 405
+    names = [one["operationId"] for methods in document["paths"].values() for one in methods.values()]
+    assert len(set(names)) == len(names) > 20
+    page = http.get("/docs")
+    assert all(path in page.text for path in document["paths"])
+    assert "http:" not in page.text and "https:" not in page.text and "<script" not in page.text  # needs no network
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert http.get("/").headers["location"] == "/docs"
+    assert http.get("/nowhere").status_code == 404 and http.get("/subscriptions/").status_code == 404
+    refused = http.delete("/subscriptions")
+    assert refused.status_code == 405 and {"GET", "POST"} <= set(refused.headers["allow"].split(", "))

@@ -36,6 +36,11 @@ def test_a_token_is_made_offline_and_used_online(tmp_path: Path) -> None:
         assert refused.returncode == 1 and "401" in refused.stderr
         sent = whimbrel("publish", "--url", address, "--token", token, "--json", given='{"a": 1}\n{"a": 2}\n')
         assert json.loads(sent.stderr) == {"published": 2, "duplicates": 0, "refused": 0}
+        more = whimbrel("token", "create", "p", "--scope", "publish", "--url", address, "--token", token)
+        narrow = ("--scope", "publish", "--rule", "tenant=7", "--url", address, "--token", token)
+        assert whimbrel("token", "change", "p", *narrow).returncode == 0
+        listed = whimbrel("token", "list", "--url", address, "--token", token).stdout
+        assert '"rules": {"tenant": 7}' in listed and more.stdout.strip() not in listed
         broker.send_signal(signal.SIGTERM)
         assert broker.wait(30) == 0
 
@@ -61,7 +66,8 @@ def test_settings_come_from_flags_then_environment_then_file(tmp_path: Path) -> 
     found = load_settings({"port": 3, "data": None}, environment, file)
     assert (found.port, found.body_bytes, found.host) == (3, 6, "::1")
     assert (found.timestamps, found.cors_origins) == (["time"], ["a", "b"])
-    for bad in ('port = "many"', "surprise = 1", "port ="):
+    bad_files = ('port = "many"', "surprise = 1", "port =", "port = 70000", "heartbeat = 0", "body_bytes = -1")
+    for bad in (*bad_files, 'tls_certificate = "a.pem"'):
         file.write_text(bad)
         with pytest.raises(BadSettings):
             load_settings({}, {}, file)
