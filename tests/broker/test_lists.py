@@ -31,11 +31,12 @@ def add(runs: RunSet, group: list[list[int]], expected: dict[int, list[int]]) ->
     runs.add(first + len(group), np.array(keys, np.int64), np.array(offsets, np.int64))
 
 
-@given(GROUPS, st.sampled_from(["merge", "flush", "reopen", "nothing"]), st.integers(1, 20))
-def test_every_key_has_its_offsets(groups: list[list[list[int]]], step: str, seal: int) -> None:
+@given(GROUPS, st.sampled_from(["merge", "flush", "reopen", "nothing"]), st.integers(1, 20), st.booleans())
+def test_every_key_has_its_offsets(groups: list[list[list[int]]], step: str, seal: int, digests: bool) -> None:
     with TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
         patch.setattr(run_set, "SEAL_ENTRIES", seal)
-        runs = RunSet(Path(directory), 0)
+        patch.setattr(run_set, "FULL_PAIRS", 2 * seal)
+        runs = RunSet(Path(directory), 0, digests)
         expected: dict[int, list[int]] = {}
         for group in groups:
             add(runs, group, expected)
@@ -45,7 +46,7 @@ def test_every_key_has_its_offsets(groups: list[list[list[int]]], step: str, sea
         elif step == "reopen":
             end = runs.end
             runs.flush()
-            runs = RunSet(Path(directory), end)
+            runs = RunSet(Path(directory), end, digests)
             assert runs.end == end
         for key, offsets in expected.items():
             assert runs.find(key).tolist() == offsets
@@ -54,6 +55,9 @@ def test_every_key_has_its_offsets(groups: list[list[list[int]]], step: str, sea
                 assert runs.find(key, after).tolist() == behind
                 assert runs.find(key, after, 2).tolist() == behind[:2]
         assert runs.find(77777).tolist() == []
+        keys = np.array([*expected, 77777, -1, 0], np.int64)
+        for run in runs.runs:
+            assert run.among(keys).tolist() == np.flatnonzero(np.isin(keys, run.keys)).tolist()
 
 
 def test_the_number_of_runs_grows_slowly(tmp_path: Path) -> None:
@@ -63,6 +67,25 @@ def test_the_number_of_runs_grows_slowly(tmp_path: Path) -> None:
         runs.merge()
     assert len(runs.runs) < 4 * run_set.FAN
     assert runs.find(1).tolist() == list(range(0, 6_000, 2))
+
+
+def test_full_runs_are_merged_no_more_and_bitmaps_tell_most_keys_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_set, "FULL_PAIRS", 1_000)
+    chance = np.random.default_rng(7)
+    keys = chance.integers(-(2**63), 2**63 - 1, 40_000)
+    runs = RunSet(tmp_path, 0, digests=True)
+    for start in range(0, len(keys), 100):
+        runs.add(start + 100, keys[start : start + 100], np.arange(start, start + 100))
+        runs.merge()
+    assert max(len(run.places) for run in runs.runs) < 10_000 and len(runs.runs) > 4
+    for run in runs.runs:
+        assert len(run.among(keys[run.first : run.end])) == run.end - run.first
+        others = chance.integers(-(2**63), 2**63 - 1, 10_000)
+        bits = others.view(np.uint64) >> np.uint64(64 - 6 - (len(run.bitmap).bit_length() - 1))
+        maybe = run.bitmap[bits >> np.uint64(6)] >> (bits & np.uint64(63)) & np.uint64(1)
+        assert maybe.mean() < 0.09 and not len(run.among(others))
 
 
 def test_runs_beyond_the_log_and_damaged_ones_are_made_anew(tmp_path: Path) -> None:

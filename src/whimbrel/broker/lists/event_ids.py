@@ -1,7 +1,8 @@
 """Which events were published before: (tenant, source, id) to the offset, as 64-bit digests in sorted lists.
 
-Digests of entries that are not sealed yet are in dicts. A digest found in a sealed run is checked against the log, so
-that two events with the same digest are never taken for one.
+Digests of entries that are not sealed yet are in dicts, at most some hundred thousand. The others are in runs, which
+are mapped files: they take disk, some 22 bytes per event, and of memory only what the system caches. A digest found in
+a run is checked against the log, so that two events with the same digest are never taken for one.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class EventIds:
     def __init__(self, directory: Path, reader: LogReader) -> None:
         self._reader = reader
         self._keyed = blake2b(digest_size=8, key=bytes.fromhex(reader.id))
-        self._runs = RunSet(directory, reader.end)
+        self._runs = RunSet(directory, reader.end, digests=True)
         self._tail: dict[int, int] = {}
         self._end = self._runs.end  # the entries below are in runs, full dicts or the tail
         self._full: tuple[tuple[int, dict[int, int]], ...] = ()  # dicts to seal, each with the end of its range
@@ -59,13 +60,11 @@ class EventIds:
         return int.from_bytes(hashed.digest(), "little", signed=True)
 
     def look_up(self, digests: Sequence[int]) -> dict[int, list[int]]:
-        """The offsets at which some of these digests stand, oldest first. Costs a search per sealed run."""
+        """The offsets at which some of these digests stand, oldest first. Costs a look at a bitmap per sealed run."""
         found: dict[int, list[int]] = {}
         needles = np.array(digests, np.int64)
         for run in self._runs.runs:
-            places = np.searchsorted(run.keys, needles)
-            places[places == len(run.keys)] = 0
-            for place in np.flatnonzero(run.keys[places] == needles).tolist() if len(run.keys) else ():
+            for place in run.among(needles).tolist():
                 digest = digests[place]
                 found.setdefault(digest, []).extend(run.find(digest).tolist())
         for _, full in self._full:

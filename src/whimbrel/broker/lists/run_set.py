@@ -1,7 +1,8 @@
 """A set of runs that grows with the log: new groups in memory, sealed runs in files, neighbours merged behind.
 
 Runs cover the log without gaps. As in a log-structured merge tree, every FAN neighbours of about the same size become
-one, so that a search looks at some FAN runs per level, whatever the length of the log.
+one, so that a search looks at some FAN runs per level. Runs of FULL_PAIRS are merged no more, which bounds the memory
+of a merge; a search looks at one of them per million pairs or more.
 """
 
 from __future__ import annotations
@@ -22,15 +23,21 @@ FAN = 8
 """Neighbours of one level that become one run of the next."""
 SEAL_ENTRIES = 1 << 14
 """Log entries from which on a run is kept in a file. A restart after a crash reads a few times as many from the log."""
+FULL_PAIRS = 1 << 20
+"""Pairs from which on a run stays as it is. A merge takes FAN times as many at most, some 0.5 GB for a moment."""
 _SUFFIX = ".run"
 
 
 class RunSet:
-    """The runs of one kind of list in `directory`. One thread adds; any number of threads read, and never wait."""
+    """The runs of one kind of list in `directory`. One thread adds; any number of threads read, and never wait.
 
-    def __init__(self, directory: Path, end: int) -> None:
+    `digests` says that keys are spread evenly over all int64: then runs have a bitmap, see `Run.among`.
+    """
+
+    def __init__(self, directory: Path, end: int, digests: bool = False) -> None:
         make_directory(directory)
         self._directory = directory
+        self._digests = digests
         self._swap = threading.Lock()  # guards the replacement of the tuple, never held while merging
         self._merging = threading.Lock()
         self._runs: tuple[Run, ...] = tuple(self._open(end))
@@ -49,7 +56,7 @@ class RunSet:
         """Add the pairs of the log's next entries, up to `end`. Costs some 20 us and the sort of the pairs."""
         if end == self.end:
             return
-        run = Run.of(self.end, end, keys, offsets)
+        run = Run.of(self.end, end, keys, offsets, self._digests)
         with self._swap:
             self._runs = (*self._runs, run)
 
@@ -86,7 +93,7 @@ class RunSet:
                 self._replace(tail, seal=True)
 
     def _replace(self, old: Sequence[Run], seal: bool = False) -> None:
-        new = Run.merged(old)
+        new = Run.merged(old, self._digests)
         if seal or new.end - new.first >= SEAL_ENTRIES:
             new = new.save(self._path(new))
         with self._swap:
@@ -123,16 +130,27 @@ def _level(run: Run) -> int:
     return (size.bit_length() - 1) // (FAN.bit_length() - 1)
 
 
+def _is_full(run: Run) -> bool:
+    return len(run.places) >= FULL_PAIRS
+
+
 def _mergeable(runs: Sequence[Run]) -> tuple[int, int] | None:
-    """The span of the newest FAN or more neighbours of which none is of a higher level than the last; None if none."""
+    """The span of the newest FAN or more neighbours of which none is of a higher level than the last; None if none.
+
+    Full runs are left alone.
+    """
     stop = len(runs)
     level = 0
-    while stop > 0:
+    while stop > 0 and not _is_full(runs[stop - 1]):
         level = max(level, _level(runs[stop - 1]))
         start = stop
-        while start > 0 and _level(runs[start - 1]) <= level:
+        while start > 0 and _level(runs[start - 1]) <= level and not _is_full(runs[start - 1]):
             start -= 1
         if stop - start >= FAN:
+            pairs = sum(len(run.places) for run in runs[start:stop])
+            while pairs > FAN * FULL_PAIRS and stop - start > FAN:
+                pairs -= len(runs[start].places)
+                start += 1
             return start, stop
         stop = start
     return None

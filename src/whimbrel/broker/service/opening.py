@@ -105,8 +105,9 @@ def _catch_up(reader: LogReader, store: SqliteStore, lists: RunSet, ids: EventId
         end = chunk[-1][0] + 1
         if end > lists.end:
             _add_matches(lists, [row for row in chunk if row[0] >= lists.end], end)
-        if not left:  # a sealed range must not start between a TenantEvents and its events
-            ids.advance(end)
+            lists.merge()
+        if not left and ids.advance(end):  # a sealed range must not start between a TenantEvents and its events
+            ids.seal(end)
         if end > store.stamp:
             store.apply(changes, end)
     lists.merge()
