@@ -37,9 +37,10 @@ class Forwarded:
 
 @dataclass(frozen=True, slots=True)
 class Announce:
-    """The optimizer of this epoch is at the sender, or behind it."""
+    """The optimizer of this epoch is the router of that name, which is the sender or behind it."""
 
     epoch: int
+    optimizer: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,8 +52,10 @@ class PrefixRouter(Router):
         self._owns_trees = trees is None
         self._trees = trees or TreeStore(self._settings.decay)
         self._epoch = 0
+        self._leader = ""
         self._views: dict[Version, View] = {}
         self._asked: dict[str, None] = {}
+        self._lacks_tree = False
         self.optimizer: TreeOptimizer | None = None
         self._adopt(self._trees.latest)
 
@@ -69,29 +71,29 @@ class PrefixRouter(Router):
     def optimize(self, now: float) -> Effects:
         """Become the optimizer, in a new epoch. The filters that are here come first."""
         self._epoch += 1
-        self._toward = None
+        self._leader, self._toward = self.name, None
         self.optimizer = TreeOptimizer(self._epoch, self._trees, self._settings.optimizer)
         for key in sorted(self.interests):
             self.optimizer.add(self.table[key])
-        effects = Effects([(neighbour, Announce(self._epoch)) for neighbour in self.neighbours])
+        effects = Effects([(neighbour, Announce(self._epoch, self.name)) for neighbour in self.neighbours])
         return self._finish(effects, now)
 
     def restart(self, now: float) -> Effects:
         """Come back with what is durable: subscriptions, filters, what was sent and seen. Versions are asked for."""
         self._views.clear()
-        self._asked.clear()
         if self._owns_trees:
             self._trees = TreeStore(self._settings.decay)
         self._adopt(TreeStore(self._settings.decay).latest)
         if self.optimizer is not None:
             return self.optimize(now)
+        self._lacks_tree = self._toward is None
         return Effects([] if self._toward is None else [(self._toward, TreeRequest(EMPTY_VERSION))])
 
     def link(self, neighbour: str) -> Effects:
         """A link to a neighbour is there: tell it what is wanted here, who optimizes, and the tree."""
         effects = super().link(neighbour)
         if self._epoch and neighbour != self._toward:
-            effects.sent.append((neighbour, Announce(self._epoch)))
+            effects.sent.append((neighbour, Announce(self._epoch, self._leader)))
             self._answer(neighbour, effects)
         return effects
 
@@ -137,7 +139,7 @@ class PrefixRouter(Router):
         try:
             prefix = Prefix.decode(data)
             view = self._views.get(prefix.version)
-            if view is None:
+            if view is None or view.snapshot.check_bytes != prefix.check:
                 return None
             view.snapshot.check(prefix)
         except (MalformedPrefix, LimitExceeded):
@@ -168,8 +170,8 @@ class PrefixRouter(Router):
     def _handle_other(self, neighbour: str, message: Message, now: float) -> Effects:
         effects = Effects()
         match message:
-            case Announce(epoch):
-                self._follow(neighbour, epoch, effects)
+            case Announce():
+                return self._follow(neighbour, message, now)
             case TreeUpdate():
                 self._update(neighbour, message, effects)
             case TreeRequest(version):
@@ -183,27 +185,38 @@ class PrefixRouter(Router):
                 return super()._handle_other(neighbour, message, now)
         return effects
 
-    def _follow(self, neighbour: str, epoch: int, effects: Effects) -> None:
-        """The optimizer of an epoch is behind a neighbour, which gets all filters from now on."""
-        if epoch <= self._epoch:
-            return
-        self._epoch, self._toward = epoch, neighbour
-        if self.optimizer is not None:  # another one takes over
-            self.optimizer = None
-            self._trees.restart()
-        for key in self.interests:
-            self._offer(key, neighbour, effects)
-        effects.sent += [(other, Announce(epoch)) for other in self.neighbours if other != neighbour]
+    def _follow(self, neighbour: str, announced: Announce, now: float) -> Effects:
+        """The optimizer of an epoch is behind a neighbour, which gets all filters from now on.
+
+        Of two optimizers with the same epoch the one with the smaller name begins another.
+        """
+        effects = Effects()
+        epoch, optimizer = announced.epoch, announced.optimizer
+        if epoch < self._epoch or (epoch == self._epoch and optimizer == self._leader):
+            return effects
+        if epoch == self._epoch and self.optimizer is not None and self.name < optimizer:
+            return self.optimize(now)
+        if epoch > self._epoch:
+            self._epoch, self._leader, self._toward = epoch, optimizer, neighbour
+            if self.optimizer is not None:  # another one takes over
+                self.optimizer = None
+                self._trees.restart()
+            for key in self.interests:
+                self._offer(key, neighbour, effects)
+            if self._lacks_tree:
+                self._lacks_tree = False
+                effects.sent.append((neighbour, TreeRequest(EMPTY_VERSION)))
+        effects.sent += [(other, announced) for other in self.neighbours if other != neighbour]
+        return effects
 
     def _update(self, neighbour: str, update: TreeUpdate, effects: Effects) -> None:
-        """Make the next version, or ask for it as a whole."""
-        if update.version <= self.version:
-            return
-        snapshot = self._trees.apply(update.version, update.base, update.changes, update.digest)
-        if snapshot is None:
-            effects.sent.append((neighbour, TreeRequest(update.version)))
-        else:
-            self._adopt(snapshot, effects)
+        """Make the next version, or ask for it as a whole; those behind may lack it even if it is here."""
+        if update.version > self.version:
+            snapshot = self._trees.apply(update.version, update.base, update.changes, update.digest)
+            if snapshot is None:
+                effects.sent.append((neighbour, TreeRequest(update.version)))
+            else:
+                self._adopt(snapshot, effects)
         self._spread(update, neighbour, effects)
 
     def _take_whole(self, version: Version, data: bytes, effects: Effects) -> None:

@@ -24,6 +24,7 @@ EMPTY_VERSION: Version = (0, 0)
 PREFIX_NODES = Limit("prefix nodes", 16_384, "nodes of a tree", "every router reads them for every event")
 PREFIX_BYTES = Limit("prefix bytes", 65_536, "bytes", "a prefix travels with every event")
 
+CHECK_BYTES = 4
 _FORMAT = 1
 _MAXIMUM = (1 << 31) - 1
 
@@ -40,17 +41,19 @@ class MalformedPrefix(WhimbrelError):
 class Prefix:
     """The nodes of the tree `version` that an event satisfies, without the root, sorted.
 
-    With a `limit`, nodes at that depth stand for all that is below them.
+    `check` is the beginning of the digest of that tree: a tree of the same version that another optimizer made has
+    another one. With a `limit`, nodes at that depth stand for all that is below them.
     """
 
     version: Version
+    check: bytes
     limit: int | None
     nodes: np.ndarray
 
     def encode(self) -> bytes:
         """The prefix as bytes."""
         steps = np.diff(self.nodes, prepend=0).tolist()
-        out = bytearray([_FORMAT])
+        out = bytearray([_FORMAT]) + self.check
         for number in (*self.version, 0 if self.limit is None else self.limit + 1, len(steps), *steps):
             rest = number
             while rest > 127:
@@ -65,7 +68,7 @@ class Prefix:
         PREFIX_BYTES.check(len(data))
         if not data or data[0] != _FORMAT:
             raise MalformedPrefix(f"format {_FORMAT}", f"format {data[0]}" if data else "no bytes")
-        numbers = _numbers(data)
+        numbers = _numbers(data[1 + CHECK_BYTES :])
         if len(numbers) < 4:
             raise MalformedPrefix("epoch, counter, limit and count", f"{len(numbers)} numbers")
         epoch, counter, limit, count = numbers[:4]
@@ -76,14 +79,14 @@ class Prefix:
         nodes = np.cumsum(steps)
         if count and (steps.min() < 1 or nodes[-1] > _MAXIMUM):
             raise MalformedPrefix("increasing numbers of nodes", "others")
-        return Prefix((epoch, counter), limit - 1 if limit else None, nodes.astype(np.int32))
+        return Prefix((epoch, counter), data[1 : 1 + CHECK_BYTES], limit - 1 if limit else None, nodes.astype(np.int32))
 
 
 def _numbers(data: bytes) -> list[int]:
-    """The numbers after the first byte."""
+    """The numbers that the bytes are."""
     out: list[int] = []
     number = shift = 0
-    for byte in data[1:]:
+    for byte in data:
         number |= (byte & 127) << shift
         if byte > 127:
             shift += 7

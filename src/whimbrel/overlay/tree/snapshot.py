@@ -18,7 +18,7 @@ from whimbrel.model.event import Event
 from whimbrel.model.intervals import Cut, IntervalSet
 from whimbrel.overlay.tree.lane import Lane
 from whimbrel.overlay.tree.paths import Path
-from whimbrel.overlay.tree.prefix import EMPTY_VERSION, PREFIX_NODES, MalformedPrefix, Prefix, Version
+from whimbrel.overlay.tree.prefix import CHECK_BYTES, EMPTY_VERSION, PREFIX_NODES, MalformedPrefix, Prefix, Version
 from whimbrel.overlay.tree.routing_tree import Node, RoutingTree
 from whimbrel.overlay.tree.tree_kernels import (
     ForwardArrays,
@@ -47,6 +47,7 @@ class Snapshot:
     def __init__(self, tree: RoutingTree, version: Version, digest: bytes = b"") -> None:
         self.version = version
         self.digest = digest
+        self.check_bytes = digest[:CHECK_BYTES].ljust(CHECK_BYTES, b"\0")
         self.keys: list[bytes] = [key for key in tree if isinstance(key, bytes)]
         self.number_of: dict[bytes, int] = {key: number for number, key in enumerate(self.keys)}
         layout = _Layout(tree, self.number_of)
@@ -81,7 +82,9 @@ class Snapshot:
             deepest = int(self._matching.depth[self._nodes[:count]].max())
             depth = deepest // 2
         nodes = np.sort(self._nodes[1:count])
-        return Matched(Prefix(self.version, None if depth < 0 else depth, nodes), count, int(compared) + tested)
+        return Matched(
+            Prefix(self.version, self.check_bytes, None if depth < 0 else depth, nodes), count, int(compared) + tested
+        )
 
     def check(self, prefix: Prefix) -> None:
         """Raise MalformedPrefix if the numbers of a prefix of this version are not those of a tree of nodes."""
