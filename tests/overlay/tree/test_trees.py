@@ -6,13 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import events, filters
+from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
 from whimbrel.overlay.tree import routing_tree
 from whimbrel.overlay.tree.paths import Interest, paths_of
-from whimbrel.overlay.tree.prefix import Prefix
+from whimbrel.overlay.tree.prefix import MalformedPrefix, Prefix
 from whimbrel.overlay.tree.routing_tree import Node, RoutingTree
 from whimbrel.overlay.tree.snapshot import Snapshot
+from whimbrel.overlay.tree.tree_bytes import MalformedTree, decode_tree, encode_tree
 
 SIENA = st.lists(
     st.tuples(st.sampled_from("xy"), st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), st.integers(0, 9)),
@@ -43,7 +45,7 @@ def difference(old: Node, new: Node, decay: float) -> float:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(filters, max_size=8), st.lists(events(), max_size=4), st.sampled_from([None, 0, 1, 2]))
 def test_a_prefix_reaches_every_filter_that_the_event_matches(
     wanted: list[Filter], published: list[dict[str, object]], limit: int | None
@@ -59,7 +61,7 @@ def test_a_prefix_reaches_every_filter_that_the_event_matches(
         assert {interest.key for interest in interests if interest.filter.matches(event)} <= found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(SIENA, max_size=12), st.integers(0, 9), st.integers(0, 9))
 def test_a_whole_prefix_is_exact_for_sets_of_values(wanted: list[Filter], x: int, y: int) -> None:
     tree, interests = build(wanted)
@@ -69,7 +71,7 @@ def test_a_whole_prefix_is_exact_for_sets_of_values(wanted: list[Filter], x: int
     assert reached(snapshot, snapshot.match(event).prefix) == {i.key for i in interests if i.filter.matches(event)}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(filters, max_size=8), st.lists(filters, max_size=4), events(), st.sampled_from([None, 0, 1, 2]))
 def test_a_younger_filter_is_placed_where_all_its_events_come_by(
     wanted: list[Filter], younger: list[Filter], published: dict[str, object], limit: int | None
@@ -86,7 +88,7 @@ def test_a_younger_filter_is_placed_where_all_its_events_come_by(
             assert covered & set(snapshot.place(paths_of(filter)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(SIENA, max_size=10), st.lists(SIENA, max_size=10), st.data())
 def test_removed_filters_leave_nothing_and_the_difference_is_that_of_the_definition(
     first: list[Filter], second: list[Filter], data: st.DataObject
@@ -122,3 +124,39 @@ def test_a_path_that_would_be_split_too_often_is_shortened(monkeypatch: pytest.M
     for x in range(2, 39):
         prefix = snapshot.match(Event({"x": x, "y": 5, "z": 1})).prefix
         assert wide.key in reached(snapshot, prefix)
+
+
+def test_prefixes_come_back_from_bytes_and_other_bytes_are_refused() -> None:
+    ends, others = np.array([1, 5, 200, 90_000], np.int32), np.array([2, 70_000], np.int32)
+    prefix = Prefix((3, 700), b"abcd", 4, ends, others)
+    read = Prefix.decode(prefix.encode())
+    assert (read.version, read.check, read.limit, len(read)) == ((3, 700), b"abcd", 4, 6)
+    assert read.ends.tolist() == ends.tolist()
+    assert read.others.tolist() == others.tolist()
+    assert read.nodes.tolist() == [1, 2, 5, 200, 70_000, 90_000]
+    data = prefix.encode()
+    for bad in (b"", b"\2" + data[1:], data[:7], data[:12], b"\1abcd" + b"\xff" * 20, b"\1abcd\1\1\0\2\0\5\0"):
+        with pytest.raises(MalformedPrefix):
+            Prefix.decode(bad)
+    with pytest.raises(MalformedPrefix):
+        _ = Prefix.decode(data + b"\1").others
+    with pytest.raises(LimitExceeded, match="prefix bytes"):
+        Prefix.decode(data + bytes(70_000))
+    with pytest.raises(LimitExceeded, match="prefix nodes"):
+        Prefix.decode(b"\1abcd\1\1\0\xff\xff\3\0")
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(filters, max_size=6), st.binary(max_size=40))
+def test_trees_come_back_from_bytes_and_other_bytes_are_refused(wanted: list[Filter], noise: bytes) -> None:
+    tree, _ = build(wanted)
+    snapshot = Snapshot(tree, (1, 1), b"digest")
+    again, digest = decode_tree(encode_tree(snapshot), 0.5)
+    again._check()
+    copy = Snapshot(again, (1, 1), digest)
+    assert digest == b"digest"
+    assert copy.constraints == snapshot.constraints
+    assert copy.attributes == snapshot.attributes
+    assert [copy.ends(node) for node in range(len(copy))] == [snapshot.ends(node) for node in range(len(copy))]
+    with pytest.raises(MalformedTree):
+        decode_tree(noise, 0.5)

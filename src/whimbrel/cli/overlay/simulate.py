@@ -68,11 +68,15 @@ def simulate(
     history: Annotated[
         Path | None, typer.Option("--history", metavar="FILE", help="Write subscriptions, events and deliveries there.")
     ] = None,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", metavar="FILE", help="Draw the routers of the first kind, as SVG.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Simulate an overlay of routers three times: routing by prefix, as SIENA does, and by flooding."""
     from whimbrel.overlay.router.optimizer import OptimizerSettings
     from whimbrel.overlay.router.prefix_router import PrefixSettings
+    from whimbrel.overlay.simulation.picture import draw
     from whimbrel.overlay.simulation.scenario import Scenario, ScenarioOptions
     from whimbrel.overlay.simulation.simulate import KINDS, Simulation
 
@@ -80,7 +84,7 @@ def simulate(
     unknown = [one for one in kind or () if one not in KINDS]
     if unknown:
         raise typer.BadParameter(f"Expected prefix, siena or flood, but got {unknown[0]!r}", param_hint="--kind")
-    check_outputs({"--history": history}, ())
+    check_outputs({"--history": history, "--picture": picture}, ())
     wait = None if trigger == "never" else seconds(trigger)
     options = ScenarioOptions(
         routers, subscribers, publishers, filters, events, seconds(interval), churn, together, shape, distribution,
@@ -89,14 +93,18 @@ def simulate(
     reports: dict[str, Report] = {}
     with ExitStack() as stack:
         written = None if history is None else stack.enter_context(open_for_writing(history, "--history"))
+        drawn = None if picture is None else stack.enter_context(open_for_writing(picture, "--picture"))
         bar = stack.enter_context(progress("simulating", len(kinds) + 1, quiet=json))
-        simulation = Simulation(Scenario(options))
+        scenario = Scenario(options)
+        simulation = Simulation(scenario)
         for place, one in enumerate(kinds, 1):
             bar.update(place, one)
             run = simulation.run(one)
             reports[one] = run.report
             if written is not None:
                 simulation.write_history(run, one, written)
+            if drawn is not None and place == 1:
+                drawn.write(draw(scenario.topology, run.network))
     if json:
         sys.stdout.write(to_json(reports) + "\n")
     else:

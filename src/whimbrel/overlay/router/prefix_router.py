@@ -60,6 +60,11 @@ class PrefixRouter(Router):
         self._adopt(self._trees.latest)
 
     @property
+    def depth(self) -> int | None:
+        """How deep its prefixes go."""
+        return self._settings.depth
+
+    @property
     def version(self) -> Version:
         """The youngest version that it has."""
         return next(reversed(self._views))
@@ -122,7 +127,7 @@ class PrefixRouter(Router):
             prefix = self.match(message)
             message = replace(message, prefix=prefix.encode())
             self.counters.prefix_bytes.append(len(message.prefix))
-            self.counters.prefix_nodes.append(len(prefix.nodes))
+            self.counters.prefix_nodes.append(len(prefix))
         view = self._views[prefix.version]
         wanted = sum(bit for bit in self._bits.values() if bit != arrival and self._counts.get(bit))
         mask, read = view.forward(prefix, wanted)
@@ -141,7 +146,7 @@ class PrefixRouter(Router):
             view = self._views.get(prefix.version)
             if view is None or view.snapshot.check_bytes != prefix.check:
                 return None
-            view.snapshot.check(prefix)
+            view.check(prefix)
         except (MalformedPrefix, LimitExceeded):
             self.counters.malformed += 1
             return None

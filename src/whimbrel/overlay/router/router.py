@@ -72,6 +72,14 @@ class Router(ABC):
         """The names of the neighbours."""
         return list(self._bits)
 
+    def bit(self, neighbour: str) -> int:
+        """The bit of a neighbour in masks of interfaces."""
+        return self._bits[neighbour]
+
+    def subscriptions_of(self, key: bytes) -> list[str]:
+        """The local subscriptions with a filter."""
+        return list(self._local.get(key, ()))
+
     def link(self, neighbour: str) -> Effects:
         """A link to a neighbour is there: tell it what is wanted here."""
         effects = Effects()

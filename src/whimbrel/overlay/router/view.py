@@ -43,6 +43,12 @@ class View:
                 if not self._younger[node]:
                     del self._younger[node]
 
+    def check(self, prefix: Prefix) -> None:
+        """Raise MalformedPrefix if a prefix of this version cannot be read as far as it is needed."""
+        self.snapshot.check(prefix)
+        if self._unplaced or self._younger:
+            _ = prefix.others
+
     def forward(self, prefix: Prefix, wanted: int) -> tuple[int, int]:
         """The interfaces that want an event, as bits, and the nodes and filters read; it may stop at `wanted`."""
         found, read = self.snapshot.forward(prefix, self._masks, wanted) if wanted else (0, 0)

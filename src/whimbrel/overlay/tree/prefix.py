@@ -1,19 +1,20 @@
 """A forwarding prefix: the nodes of a tree that an event satisfies, as bytes that travel with the event.
 
 The paper's Forwarding Prefix Tree gives each node by its place among its siblings. Here nodes have their numbers in
-preorder, and the prefix is their sorted list, coded as differences of seven bits a byte. That is the same tree, in two
-or three bytes a node, and a router reads the numbers without a walk.
+preorder, and the prefix is two sorted lists of them, coded as differences of seven bits a byte: the nodes at which
+filters end, which is all that forwarding reads, and the others, which a router needs only if it has filters that are
+younger than the tree. That is the same tree in two bytes a node, and a router reads it without a walk.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.limits import Limit
+from whimbrel.overlay.tree.tree_kernels import decode_steps, encode_steps
 
 Version: TypeAlias = tuple[int, int]
 """Of a tree: the epoch of its optimizer, and a counter within it."""
@@ -27,6 +28,7 @@ PREFIX_BYTES = Limit("prefix bytes", 65_536, "bytes", "a prefix travels with eve
 CHECK_BYTES = 4
 _FORMAT = 1
 _MAXIMUM = (1 << 31) - 1
+_NONE = np.empty(0, np.int32)
 
 
 class MalformedPrefix(WhimbrelError):
@@ -37,30 +39,58 @@ class MalformedPrefix(WhimbrelError):
         super().__init__(f"Expected {expected}, but got {found} - in a prefix")
 
 
-@dataclass(frozen=True, slots=True)
 class Prefix:
-    """The nodes of the tree `version` that an event satisfies, without the root, sorted.
+    """The nodes of the tree `version` that an event satisfies, without the root, sorted. Immutable.
 
-    `check` is the beginning of the digest of that tree: a tree of the same version that another optimizer made has
-    another one. With a `limit`, nodes at that depth stand for all that is below them.
+    `ends` are those at which filters end. `check` is the beginning of the digest of the tree: a tree of the same
+    version that another optimizer made has another one. With a `limit`, nodes at that depth stand for all that is
+    below them, and are among `ends`.
     """
 
-    version: Version
-    check: bytes
-    limit: int | None
-    nodes: np.ndarray
+    __slots__ = ("_count", "_others", "_tail", "check", "ends", "limit", "version")
+
+    def __init__(
+        self, version: Version, check: bytes, limit: int | None, ends: np.ndarray, others: np.ndarray = _NONE
+    ) -> None:
+        self.version = version
+        self.check = check
+        self.limit = limit
+        self.ends = ends
+        self._others: np.ndarray | None = others
+        self._count = len(others)
+        self._tail = b""
+
+    def __len__(self) -> int:
+        """The number of nodes."""
+        return len(self.ends) + self._count
+
+    @property
+    def others(self) -> np.ndarray:
+        """The nodes at which no filter ends; MalformedPrefix if their bytes are wrong."""
+        if self._others is None:
+            self._others, end = _decode(self._tail, 0, self._count)
+            if end != len(self._tail):
+                raise MalformedPrefix(f"{self._count:,} nodes", "more bytes")
+        return self._others
+
+    @property
+    def nodes(self) -> np.ndarray:
+        """All nodes."""
+        return np.sort(np.concatenate([self.ends, self.others]))
 
     def encode(self) -> bytes:
         """The prefix as bytes."""
-        steps = np.diff(self.nodes, prepend=0).tolist()
-        out = bytearray([_FORMAT]) + self.check
-        for number in (*self.version, 0 if self.limit is None else self.limit + 1, len(steps), *steps):
+        limit = 0 if self.limit is None else self.limit + 1
+        head = bytearray([_FORMAT]) + self.check
+        for number in (*self.version, limit, len(self.ends), self._count):
             rest = number
             while rest > 127:
-                out.append(rest & 127 | 128)
+                head.append(rest & 127 | 128)
                 rest >>= 7
-            out.append(rest)
-        return bytes(out)
+            head.append(rest)
+        out = np.empty(5 * len(self), np.uint8)
+        size = encode_steps(self.others, encode_steps(self.ends, 0, out), out)
+        return bytes(head) + out[:size].tobytes()
 
     @staticmethod
     def decode(data: bytes) -> Prefix:
@@ -68,35 +98,39 @@ class Prefix:
         PREFIX_BYTES.check(len(data))
         if not data or data[0] != _FORMAT:
             raise MalformedPrefix(f"format {_FORMAT}", f"format {data[0]}" if data else "no bytes")
-        numbers = _numbers(data[1 + CHECK_BYTES :])
-        if len(numbers) < 4:
-            raise MalformedPrefix("epoch, counter, limit and count", f"{len(numbers)} numbers")
-        epoch, counter, limit, count = numbers[:4]
-        if count != len(numbers) - 4:
-            raise MalformedPrefix(f"{count:,} nodes", f"{len(numbers) - 4:,}")
-        PREFIX_NODES.check(count)
-        steps = np.array(numbers[4:], np.int64)
-        nodes = np.cumsum(steps)
-        if count and (steps.min() < 1 or nodes[-1] > _MAXIMUM):
-            raise MalformedPrefix("increasing numbers of nodes", "others")
-        return Prefix((epoch, counter), data[1 : 1 + CHECK_BYTES], limit - 1 if limit else None, nodes.astype(np.int32))
+        at = 1 + CHECK_BYTES
+        numbers: list[int] = []
+        for _ in range(5):
+            number, at = _number(data, at)
+            numbers.append(number)
+        epoch, counter, limit, count, others = numbers
+        PREFIX_NODES.check(count + others)
+        ends, at = _decode(data, at, count)
+        made = Prefix((epoch, counter), data[1 : 1 + CHECK_BYTES], limit - 1 if limit else None, ends)
+        made._count, made._tail, made._others = others, data[at:], None
+        return made
 
 
-def _numbers(data: bytes) -> list[int]:
-    """The numbers that the bytes are."""
-    out: list[int] = []
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    """The number at a place of the bytes, and the place after it."""
     number = shift = 0
-    for byte in data:
+    while at < len(data) and shift <= 28:
+        byte = data[at]
         number |= (byte & 127) << shift
-        if byte > 127:
-            shift += 7
-            if shift > 28:
-                raise MalformedPrefix("numbers below 2^31", "a longer one")
-        else:
+        at, shift = at + 1, shift + 7
+        if byte < 128:
             if number > _MAXIMUM:
-                raise MalformedPrefix("numbers below 2^31", "a larger one")
-            out.append(number)
-            number = shift = 0
-    if shift:
-        raise MalformedPrefix("a whole number at the end", "a part of one")
-    return out
+                break
+            return number, at
+    raise MalformedPrefix("numbers below 2^31", "others, or too few bytes")
+
+
+def _decode(data: bytes, at: int, count: int) -> tuple[np.ndarray, int]:
+    """Increasing numbers from a place of the bytes on, and the place after them."""
+    if not count:
+        return _NONE, at
+    out = np.empty(count, np.int32)
+    end = decode_steps(np.frombuffer(data, np.uint8), at, out)
+    if end < 0:
+        raise MalformedPrefix(f"{count:,} increasing numbers of nodes", "others, or too few bytes")
+    return out, int(end)

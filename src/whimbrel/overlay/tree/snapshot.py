@@ -24,7 +24,6 @@ from whimbrel.overlay.tree.tree_kernels import (
     ForwardArrays,
     MatchArrays,
     forward_tree,
-    is_prefix_of,
     list_filters,
     match_tree,
 )
@@ -82,14 +81,17 @@ class Snapshot:
             deepest = int(self._matching.depth[self._nodes[:count]].max())
             depth = deepest // 2
         nodes = np.sort(self._nodes[1:count])
-        return Matched(
-            Prefix(self.version, self.check_bytes, None if depth < 0 else depth, nodes), count, int(compared) + tested
-        )
+        has_ends = self.forwarding.ends[nodes + 1] > self.forwarding.ends[nodes]
+        if depth >= 0:
+            has_ends |= self.forwarding.depth[nodes] == depth
+        limit = None if depth < 0 else depth
+        prefix = Prefix(self.version, self.check_bytes, limit, nodes[has_ends], nodes[~has_ends])
+        return Matched(prefix, count, int(compared) + tested)
 
     def check(self, prefix: Prefix) -> None:
-        """Raise MalformedPrefix if the numbers of a prefix of this version are not those of a tree of nodes."""
-        if not is_prefix_of(self.forwarding, prefix.nodes, -1 if prefix.limit is None else prefix.limit):
-            raise MalformedPrefix("nodes of the tree, each with its parent", "others")
+        """Raise MalformedPrefix if a prefix of this version has numbers that are no nodes."""
+        if len(prefix.ends) and prefix.ends[-1] >= len(self):
+            raise MalformedPrefix(f"numbers of nodes below {len(self):,}", f"{prefix.ends[-1]:,}")
 
     def forward(self, prefix: Prefix, masks: np.ndarray, wanted: int) -> tuple[int, int]:
         """The interfaces, as bits, that want an event, and the nodes and filters read.
@@ -97,14 +99,14 @@ class Snapshot:
         `masks` has the interfaces of each of `keys`. It stops when all `wanted` ones are found.
         """
         limit = -1 if prefix.limit is None else prefix.limit
-        found, read = forward_tree(self.forwarding, prefix.nodes, limit, masks, wanted)
+        found, read = forward_tree(self.forwarding, prefix.ends, limit, masks, wanted)
         return int(found), int(read)
 
     def filters(self, prefix: Prefix, masks: np.ndarray, bit: int) -> tuple[list[bytes], int]:
         """The filters of one interface that an event may match, and the nodes and filters read."""
         out = np.empty(len(self.keys), np.int32)
         limit = -1 if prefix.limit is None else prefix.limit
-        count, read = list_filters(self.forwarding, prefix.nodes, limit, masks, bit, out)
+        count, read = list_filters(self.forwarding, prefix.ends, limit, masks, bit, out)
         return [self.keys[number] for number in out[:count].tolist()], int(read)
 
     def ends(self, node: int) -> list[bytes]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from whimbrel.compiled.jit import helper, kernel
+from whimbrel.compiled.jit import helper, kernel, quick_kernel
 
 
 class MatchArrays(NamedTuple):
@@ -120,7 +120,7 @@ def match_tree(
     return count, compared
 
 
-@kernel
+@quick_kernel
 def forward_tree(
     tree: ForwardArrays, nodes: np.ndarray, limit: int, masks: np.ndarray, wanted: int
 ) -> tuple[int, int]:  # pragma: no cover
@@ -168,23 +168,40 @@ def list_filters(
     return count, read
 
 
-@kernel
-def is_prefix_of(tree: ForwardArrays, nodes: np.ndarray, limit: int) -> bool:  # pragma: no cover
-    """Whether sorted numbers are nodes of the tree, none deeper than the limit, each with its parent."""
-    for place in range(nodes.size):
-        node = nodes[place]
-        if node <= 0 or node >= tree.parent.size or (limit >= 0 and tree.depth[node] > limit):
-            return False
-        parent = tree.parent[node]
-        if parent > 0:
-            low = 0
-            high = place
-            while low < high:
-                middle = (low + high) >> 1
-                if nodes[middle] < parent:
-                    low = middle + 1
-                else:
-                    high = middle
-            if low >= place or nodes[low] != parent:
-                return False
-    return True
+@quick_kernel
+def encode_steps(numbers: np.ndarray, at: int, out: np.ndarray) -> int:  # pragma: no cover
+    """Write increasing numbers as differences, seven bits a byte, from a place on. Returns the place after them."""
+    before = 0
+    for number in numbers:
+        rest = number - before
+        before = number
+        while rest > 127:
+            out[at] = rest & 127 | 128
+            at += 1
+            rest >>= 7
+        out[at] = rest
+        at += 1
+    return at
+
+
+@quick_kernel
+def decode_steps(data: np.ndarray, at: int, out: np.ndarray) -> int:  # pragma: no cover
+    """Read the numbers that `encode_steps` wrote. Returns the place after them, or -1 if they are not increasing."""
+    number = np.int64(0)
+    for place in range(out.size):
+        step = np.int64(0)
+        shift = 0
+        while True:
+            if at >= data.size or shift > 28:
+                return -1
+            byte = np.int64(data[at])
+            at += 1
+            step |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                break
+        number += step
+        if step < 1 or number > 2147483647:
+            return -1
+        out[place] = number
+    return at

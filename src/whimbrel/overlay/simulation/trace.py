@@ -1,0 +1,115 @@
+"""Explains a route: which hop forwarded an event, by which node and filter, and which stopped it.
+
+It walks the routers as the event would, without changing any of them, so it can be asked of any event at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from whimbrel.model import dialects
+from whimbrel.model.conjunction import Conjunction
+from whimbrel.model.constraint import Constraint
+from whimbrel.model.event import Event
+from whimbrel.overlay.router.prefix_router import PrefixRouter
+from whimbrel.overlay.router.router import LOCAL
+from whimbrel.overlay.router.view import View
+from whimbrel.overlay.tree.prefix import Prefix
+from whimbrel.overlay.tree.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why an interface gets an event: `filter` ends at `node` of the prefix, which is reached by `path`."""
+
+    node: int
+    path: str
+    filter: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """What one router does with an event.
+
+    `how` it knows the prefix: it matched the event, or read what came with it. `forwarded` are the neighbours that get
+    it, `stopped` those of which no filter ends at a node of the prefix. `delivered` and `refused` are local filters
+    that match and that do not, after the check at the edge.
+    """
+
+    router: str
+    arrival: str | None
+    how: str
+    nodes: int
+    forwarded: dict[str, Reason]
+    stopped: list[str]
+    delivered: dict[str, str]
+    refused: list[str]
+
+
+def trace(routers: Mapping[str, PrefixRouter], start: str, event: Event) -> list[Hop]:
+    """The hops of an event that is published at `start`, first to last."""
+    hops: list[Hop] = []
+    pending: list[tuple[str, str | None, Prefix | None]] = [(start, None, None)]
+    while pending:
+        name, arrival, prefix = pending.pop(0)
+        hop, onward = _hop(routers[name], arrival, prefix, event)
+        hops.append(hop)
+        pending += [(neighbour, name, onward) for neighbour in hop.forwarded]
+    return hops
+
+
+def _hop(router: PrefixRouter, arrival: str | None, prefix: Prefix | None, event: Event) -> tuple[Hop, Prefix]:
+    view = None if prefix is None else router.view(prefix.version)
+    if prefix is None or view is None or view.snapshot.check_bytes != prefix.check:
+        view = router.view(router.version)
+        assert view is not None
+        how = "match" if prefix is None else "fallback"
+        prefix = view.snapshot.match(event, router.depth).prefix
+    else:
+        how = "prefix"
+    forwarded: dict[str, Reason] = {}
+    stopped: list[str] = []
+    for neighbour in router.neighbours:
+        if neighbour != arrival:
+            reason = _reason(router, view, prefix, router.bit(neighbour))
+            if reason is None:
+                stopped.append(neighbour)
+            else:
+                forwarded[neighbour] = reason
+    delivered: dict[str, str] = {}
+    refused: list[str] = []
+    for key in view.filters(prefix, LOCAL)[0]:
+        interest = router.table[key]
+        if interest.filter.matches(event):
+            delivered.update(dict.fromkeys(router.subscriptions_of(key), interest.text))
+        else:
+            refused.append(interest.text)
+    return Hop(router.name, arrival, how, len(prefix), forwarded, stopped, delivered, refused), prefix
+
+
+def _reason(router: PrefixRouter, view: View, prefix: Prefix, bit: int) -> Reason | None:
+    """The first node of a prefix at which a filter of an interface ends."""
+    snapshot = view.snapshot
+    for node in (0, *prefix.nodes.tolist()):
+        is_cut = prefix.limit is not None and snapshot.forwarding.depth[node] == prefix.limit
+        last = int(snapshot.forwarding.following[node]) if is_cut else node + 1
+        for inner in range(node, last):
+            for key in snapshot.ends(inner):
+                if router.interests.get(key, 0) & bit:
+                    return Reason(node, _path(snapshot, node), router.table[key].text)
+    for key in view.younger(prefix):
+        if router.interests[key] & bit:
+            return Reason(0, "younger than the tree", router.table[key].text)
+    return None
+
+
+def _path(snapshot: Snapshot, node: int) -> str:
+    """What the nodes on the way to a node test."""
+    return " / ".join(_text(snapshot, one) for one in snapshot.path(node)) or "root"
+
+
+def _text(snapshot: Snapshot, node: int) -> str:
+    found = snapshot.constraints[node]
+    constraint = found if isinstance(found, Constraint) else Constraint(values=found)
+    return dialects.printer().print_conjunction(Conjunction(((snapshot.attributes[node], constraint),)))
