@@ -138,6 +138,29 @@ def test_an_unseen_or_missing_index_value_finds_what_does_not_test_it() -> None:
     assert tree.stats()["subtrees"] == 7
 
 
+def test_a_closed_domain_has_a_subtree_per_combination_of_values_and_no_other() -> None:
+    rows = [(a, b, c) for a in (0, 1, 2, None) for b in (0, 1, None) for c in (0, None)]
+    open_tree, tree = (tree_of(*rows, index_attributes=("a", "b"), closed=closed) for closed in (False, True))
+    assert [one.stats()["subtrees"] for one in (open_tree, tree)] == [4 * 3, 3 * 2]
+    events = [{"a": a, "b": b, "c": c} for a in range(3) for b in range(2) for c in range(2)]
+    for event in events:
+        expected = [id for id, row in enumerate(rows) if Filter.parse(text_of(row)).matches(event)]
+        assert tree.match(event) == open_tree.match(event) == expected
+    assert tree.match_batch(events).num_rows == open_tree.match_batch(events).num_rows
+
+
+def test_an_event_outside_of_a_closed_domain_is_refused_until_a_subscription_tests_its_value() -> None:
+    tree = tree_of((1, 2), (None, 2), (2, None), index_attributes=("a",), closed=True)
+    for event in ({"a": 3, "b": 2}, {"b": 2}, {"a": None, "b": 2}):
+        with pytest.raises(UnsupportedEvent, match="closed=True - at a"):
+            tree.match(event)
+        with pytest.raises(UnsupportedEvent, match="closed=True - at a"):
+            tree.match_batch([{"a": 1, "b": 2}, event])
+    tree.add(77, "a = 3 AND b = 2")
+    assert tree.match({"a": 3, "b": 2}) == [1, 77]
+    tree._check()
+
+
 def test_an_index_value_that_came_after_the_batch_loses_nothing() -> None:
     tree = tree_of((1, 2), (None, 2), (2, 2), (3, 1), (4, 4), index_attributes=("a",))
     tree.add(77, "a = 5 AND b = 2")

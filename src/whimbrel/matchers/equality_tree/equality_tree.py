@@ -24,6 +24,7 @@ from whimbrel.matchers.options import check_names
 from whimbrel.matchers.papers import Paper
 from whimbrel.matchers.runs import Int32s, Int64s
 from whimbrel.model.conjunction import Conjunction
+from whimbrel.model.errors import UnsupportedEvent
 from whimbrel.model.event import Event
 
 _LEAST_BATCH, _LARGEST_OVERLAY = 4, 4_096
@@ -40,7 +41,9 @@ class EqualityTree(FrozenMatcher):
       other node at most once (5.2, AMB-5a); lists of more than 64 entries per node are not made;
     - `aggressive` takes successors off those lists that must be blocked too (5.3; nothing without `successors`);
     - `index_attributes` factor the tree: one tree per combination of their values, each without these levels (AMB-5b).
-      Only as many take part, from the first on, as make at most 4,000,000 copies of conjunctions.
+      Only as many take part, from the first on, as make at most 4,000,000 copies of conjunctions;
+    - `closed` says that every event has, of each index attribute, a value that some subscription tests, as in the
+      paper's experiment: V**m trees instead of (V + 1)**m. Any other event is refused with `UnsupportedEvent`.
 
     `order` names the attributes of the first levels; the others follow, those that most conjunctions test first.
     `stats()` shows what was built.
@@ -69,12 +72,14 @@ class EqualityTree(FrozenMatcher):
         successors: bool = True,
         aggressive: bool = True,
         index_attributes: Sequence[str] = (),
+        closed: bool = False,
         order: Sequence[str] = (),
         count: bool = False,
     ) -> None:
         self._options = (collapse, successors, aggressive)
         self._order = check_names(self.name, "order", order)
         self.index_attributes = check_names(self.name, "index_attributes", index_attributes)
+        self._closed = closed
         super().__init__(timestamps, count)
 
     @property
@@ -90,18 +95,24 @@ class EqualityTree(FrozenMatcher):
 
     def _build(self, rows: ConjunctionRows) -> None:
         table, numbers = _table(rows), {name: number for number, name in enumerate(rows.dictionary.names)}
-        index = [numbers[name] for name in self.index_attributes if name in numbers]
-        while copies(table, index) > COPIES.value:
-            index.pop()
         uses = np.count_nonzero(table != STAR, axis=0)
+        index = [numbers[name] for name in self.index_attributes if name in numbers and uses[numbers[name]]]
+        while copies(table, index, self._closed) > COPIES.value:
+            index.pop()
         given = [numbers[name] for name in self._order if name in numbers]
         rest = sorted(set(numbers.values()) - set(given), key=lambda number: (-uses[number], number))
         levels = [number for number in (*given, *rest) if number not in index and uses[number]]
-        factoring = Factoring(table, index, rows.dictionary.rank_base[:, 4].tolist())
+        factoring = Factoring(table, index, rows.dictionary.rank_base[:, 4].tolist(), self._closed)
         self._tree = FrozenTree(table, levels, factoring, *self._options)
         self._rows = rows
 
     def _run(self, block: EventGrid, event: int, out: Int32s, ends: Int64s) -> int:
+        outside = self._tree.factoring.outside(block.first[event:])
+        if outside is not None:
+            name = self._rows.dictionary.names[outside[1]]
+            raise UnsupportedEvent(
+                self.name, "a missing value, or one that no subscription tests, with closed=True", name
+            )
         return self._tree.run(block.first, event, len(self._rows), out, ends, self._counters)
 
     def _insert(self, number: int, conjunction: Conjunction) -> None:
@@ -117,7 +128,8 @@ class EqualityTree(FrozenMatcher):
         """Put what is new into the overlay, or everything into a new tree where that is worth it."""
         stored = self._stored()
         batch = min(max(_LEAST_BATCH, stored // 16), _LARGEST_OVERLAY)
-        if self._loaded or len(self._fresh) >= batch or len(self._owners) > 2 * stored:
+        widened = self._closed and any(c.attributes.intersection(self.index_attributes) for c in self._late.values())
+        if self._loaded or widened or len(self._fresh) >= batch or len(self._owners) > 2 * stored:
             self.freeze()
         while self._late:
             self._overlay.insert(*self._late.popitem())

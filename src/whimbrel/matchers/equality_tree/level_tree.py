@@ -13,7 +13,7 @@ from random import Random
 import numpy as np
 
 from whimbrel.matchers.equality_tree import level_kernels as kernels
-from whimbrel.matchers.equality_tree.factoring import OTHER, Factoring
+from whimbrel.matchers.equality_tree.factoring import OTHER, OUTSIDE, Factoring
 from whimbrel.matchers.runs import Int32s, Int64s, bytes_of
 
 ENTRIES_PER_NODE = 64
@@ -216,7 +216,7 @@ def _digit(tree: FrozenTree, place: int, rank: int) -> int | None:
     if rank == kernels.STAR:
         return None
     digit = int(tree.factoring.digits[tree.factoring.starts[place] + rank])
-    assert digit != OTHER
+    assert digit != (OUTSIDE if tree.factoring.closed else OTHER)
     return digit
 
 
