@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+
+from whimbrel.engine.index import Index
+from whimbrel.model.matcher import Errors
 from whimbrel.pipeline.connectors.files import TEXT, InputFormat, read, read_stream, with_keys
 from whimbrel.pipeline.errors import PipelineError
 
@@ -14,7 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 LOG_EVENT, LOG_KEY = "event", "offset"
-_REASON = "array<struct<attribute: string, kind: string, message: string>>"
+_JUDGED = "__whimbrel_reasons"
+_REASON = ["attribute", "kind", "message"]
 
 
 class BadSchemaText(PipelineError):
@@ -94,21 +102,58 @@ def read_events(spark: SparkSession, source: EventInput) -> SourceEvents:
 
 
 def _checked(frame: DataFrame, json: str) -> DataFrame:
-    """Check that each text is a JSON object; columns as `conform` makes them."""
+    """Check that each text is an event, as `match` reads it; columns as `conform` makes them."""
     from pyspark.sql import functions as sf
+    from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
     from whimbrel.pipeline.spark.expressions import column
 
-    text = column(json)
-    is_object = sf.try_variant_get(sf.try_parse_json(text), "$", "map<string, variant>").isNotNull()
-    message = sf.concat(sf.lit("expected a JSON object, but got '"), sf.substring(text, 1, 80), sf.lit("'"))
-    reason = sf.struct(sf.lit(json).alias("attribute"), sf.lit("json").alias("kind"), message.alias("message"))
-    none = sf.array().cast(_REASON)
-    return frame.select(
+    check = JsonCheck(frame.columns.index(json), json)
+    reason = StructType([StructField(name, StringType()) for name in _REASON])
+    judged = frame.mapInArrow(check, StructType([*frame.schema, StructField(_JUDGED, ArrayType(reason))]))
+    return judged.select(
         sf.struct(*map(column, frame.columns)).alias("conformed"),
-        sf.when(is_object, none).otherwise(sf.array(reason).cast(_REASON)).alias("reasons"),
-        text.alias("event"),
+        sf.col(_JUDGED).alias("reasons"),
+        column(json).alias("event"),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class JsonCheck:
+    """Sent to the workers: adds the reason why the text at `place`, in a column of that name, is no event."""
+
+    place: int
+    name: str
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from whimbrel.pipeline.index.workers import settle
+
+        index = _json_checker()
+        for batch in batches:
+            errors: Errors = []
+            for _ in index.match_blocks(batch.column(self.place), 1, errors):
+                pass
+            reasons = self._reasons(errors, batch.num_rows)
+            yield pa.RecordBatch.from_arrays([*batch.columns, reasons], [*batch.schema.names, _JUDGED])
+        settle()
+
+    def _reasons(self, errors: Errors, count: int) -> pa.Array:
+        """A list for each row: the error of one that was refused, nothing for the others."""
+        offsets = np.zeros(count + 1, np.int32)
+        offsets[[row + 1 for row, _ in errors]] = 1
+        found = [(self.name, "json", str(error.at_row(None))) for _, error in errors]
+        cells = [pa.array([reason[place] for reason in found], pa.string()) for place in range(3)]
+        reasons = pa.StructArray.from_arrays(cells, names=_REASON)
+        return pa.ListArray.from_arrays(pa.array(np.cumsum(offsets, dtype=np.int32)), reasons)
+
+
+@cache
+def _json_checker() -> Index:
+    """An index that reads texts to their end, and looks for nothing in them."""
+    index = Index()
+    index.add_many([(0, "whimbrel = 1")])
+    index.merge()
+    return index
 
 
 def schema_of(option: str) -> StructType:
