@@ -113,7 +113,7 @@ class Differ:
         self._mark = 1
 
     def changes(self, old: Matches, new: Matches, previous: Rows) -> Changes:
-        """What each new state entered and left.
+        """Find which subscriptions each new state entered and left.
 
         `previous` gives the state before each: below `old.count` a row of `old`, from there on a row of `new`, -1 none.
         """

@@ -27,7 +27,7 @@ class Transitions:
         self._single.append((key, subscription, kind, sequence))
 
     def extend(self, keys: pa.Array, subscriptions: pa.Array, kinds: NDArray[np.int8], sequences: pa.Array) -> None:
-        """Add many."""
+        """Add many transitions."""
         self._blocks.append((keys, subscriptions, kinds, sequences))
 
     def table(self) -> pa.Table:

@@ -203,7 +203,7 @@ class StringDomain(DimensionDomain):
         return self.cut(item, False, path), self.cut(item, True, path)
 
     def interval(self, interval: Interval, path: str) -> tuple[int, int]:
-        """As every domain; EmptyRegion before an empty interval gets labels."""
+        """Turn an interval into cuts, as every domain does; an empty one raises EmptyRegion before it gets labels."""
         low, high = edge(STRING), edge(TIMESTAMP)
         if interval.low is not None:
             low = self._cut(interval.low, interval.ends[0] == "(", path)

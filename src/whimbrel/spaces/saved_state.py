@@ -35,7 +35,7 @@ class _SavedDwell(msgspec.Struct, array_like=True):
 
 
 class _SavedContent(msgspec.Struct):
-    """What is not in arrays: the spaces in order, the labels of each dimension of strings, and pairs."""
+    """The saved parts that are no arrays: the spaces in order, the labels of each dimension of strings, and pairs."""
 
     spaces: list[tuple[str, dict[str, str]]]
     labels: list[list[tuple[Any, int]]]

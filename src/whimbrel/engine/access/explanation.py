@@ -19,7 +19,7 @@ ALWAYS_NS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class PlannedConjunction:
-    """Where one conjunction is filed."""
+    """The access key of one conjunction, and the share of events that reach it."""
 
     segment: int
     key: str
@@ -34,7 +34,7 @@ class PlannedConjunction:
 
 @dataclass(frozen=True, slots=True)
 class RowPlan:
-    """Where the conjunctions of a row are filed, and what it costs an event on average.
+    """The access keys of the conjunctions of a row, and what the row costs an event on average.
 
     The cost is as measured on the Le Subscribe workload; less where entries share their key and their checks.
     """

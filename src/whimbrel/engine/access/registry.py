@@ -22,7 +22,7 @@ FOLDERS = (
 
 KEYS: tuple[AccessKey, ...] = tuple(import_module(f"whimbrel.engine.access.{folder}").KEY for folder in FOLDERS)
 KINDS = tuple(name for key in KEYS for name in key.names)
-"""The kinds of keys that users are told of."""
+"""The names of keys in `Index.stats` and `Index.plan`."""
 SHARED = KeyArrays(SharedArrays, "", stored={"records": "hash_records"})
 GROUPS = (SHARED, *(key.arrays for key in KEYS))
 """The arrays of a segment that kernels read: what keys share, and those of each key."""
@@ -57,5 +57,5 @@ def lay_out(plan: Plan) -> dict[str, np.ndarray]:
 
 
 def kernel_arrays(arrays: Arrays) -> list[tuple[np.ndarray, ...]]:
-    """What kernels read, of stored arrays: a tuple for each of `GROUPS`."""
+    """Make the tuples that kernels read, one for each of `GROUPS`, from stored arrays."""
     return [group.of(arrays) for group in GROUPS]

@@ -22,7 +22,7 @@ WARM_UP = WarmUp(match, f"{__name__}:compile_all")
 
 
 def compile_all() -> None:
-    """What the second process does."""
+    """Compile all kernels; the second process calls it."""
     WARM_UP.run(_compile_kernels)
 
 

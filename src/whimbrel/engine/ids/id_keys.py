@@ -81,7 +81,7 @@ class IntKeys:
         self._show()
 
     def stored_form(self, id: object) -> int:
-        """What to append or find; IdKindError for anything but an id of this kind."""
+        """Convert an id to the form that is stored and looked up; IdKindError if it is not of this kind."""
         if type(id) is int and -_INT64 <= id < _INT64:
             return id
         if isinstance(id, Integral) and id_kind(id) == self.kind:
@@ -100,7 +100,7 @@ class IntKeys:
         return run
 
     def append_one(self, id: int) -> int:
-        """`append` of one id."""
+        """Append one id, without making an array of it."""
         if self.count == 0 and self.dense and id == self.base + self.dense:
             self.dense += 1
             return 1
@@ -153,7 +153,7 @@ class IntKeys:
         return listed
 
     def arrays(self) -> Arrays:
-        """What to save, without copying."""
+        """The arrays to save, by name, without copying."""
         return {"ids": self.ids[: self.count]}
 
     def memory_bytes(self) -> int:
@@ -196,7 +196,7 @@ class StringKeys:
         self._show()
 
     def stored_form(self, id: object) -> bytes:
-        """What to append or find; IdKindError for anything but an id of this kind."""
+        """Convert an id to the form that is stored and looked up; IdKindError if it is not of this kind."""
         if not isinstance(id, str):
             raise IdKindError(id, self.kind)
         try:
@@ -274,7 +274,7 @@ class StringKeys:
         return [whole[start:stop] for start, stop in pairwise(starts.tolist())]
 
     def arrays(self) -> Arrays:
-        """What to save, without copying."""
+        """The arrays to save, by name, without copying."""
         return {"text": self.text[: self.size], "offsets": self.offsets[: self.count + 1]}
 
     def memory_bytes(self) -> int:

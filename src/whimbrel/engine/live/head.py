@@ -54,7 +54,7 @@ class Head:
         self._others: list[int] = []
 
     def search(self, size: int, event: AnyEvent, timestamps: Collection[str]) -> list[HeadEntry]:
-        """Those of the first `size` entries that match an event, which must be valid, in order of addition."""
+        """Return the entries among the first `size` that a valid event matches, in order of addition."""
         if self._filed < size:
             self._file(size)
         if isinstance(event, str | bytes):
@@ -124,7 +124,7 @@ def _keys_of(constraint: Constraint) -> Collection[SortKey] | None:
 
 
 def _raw(key: SortKey) -> object:
-    """What a value is filed under: values of events are looked up as they are. TRUE finds 1 too, which is harmless."""
+    """The dict key of a constant. Events look up their values as they are: TRUE also finds 1, which is harmless."""
     return key if key[0] == TIMESTAMP else key[1]
 
 

@@ -66,7 +66,7 @@ class SavedState:
 
 @dataclass(frozen=True, slots=True)
 class OpenedIndex:
-    """What a directory holds."""
+    """An index as it was read from its directory."""
 
     subscriptions: SubscriptionSet
     timestamps: list[str]

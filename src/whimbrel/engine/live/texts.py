@@ -51,7 +51,7 @@ class _Chunk:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What readers see; swapped whole. Only the tail and the replaced texts gain members in place."""
+    """The texts that readers see. A change swaps it whole; only the tail and the replaced texts grow in place."""
 
     chunks: tuple[_Chunk, ...] = ()
     starts: tuple[int, ...] = (0,)  # the first row of each chunk, and of the tail

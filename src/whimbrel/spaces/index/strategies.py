@@ -73,7 +73,7 @@ _NEW_LOW, _NEW_HIGH, _OLD_HIGH = np.uint64(NEW_LOW), np.uint64(NEW_HIGH), np.uin
 
 
 class Asked(NamedTuple):
-    """What a query asks, beside its bounds."""
+    """The conditions of a query beside its bounds."""
 
     valid: int
     """The spaces of the new region."""
@@ -118,7 +118,7 @@ def _overlapping_complete(
     entries: Int64s, begin: int, end: int, new_low: int, old_low: int, old_high: int, had: bool, bounds: Int64s,
     number: int, out: Int64s, found: int,
 ) -> tuple[int, bool]:  # fmt: skip
-    """As `_crossed_complete`, in an overlap scan. The low cuts of all entries are below the new high end."""
+    """Report complete entries in an overlap scan. The low cuts of all entries are below the new high end."""
     has_others = False
     for place in range(np.uint64(5 * begin), np.uint64(5 * end), np.uint64(5)):
         other, tag = entries[place + _OTHER], entries[place + _TAG]

@@ -239,7 +239,7 @@ def _or_several(
     keys: BitmapArrays, s0: int, s1: int, by_event: np.ndarray, e: int, attrs: np.ndarray, ranks: np.ndarray, end: int,
     found: np.ndarray,
 ) -> bool:  # fmt: skip
-    """What `or_rows` does, for an event with several values of some attribute: dead is what is dead for all of them."""
+    """Do what `or_rows` does, for an event with lists: a conjunction is dead if every value of a list kills it."""
     used = keys.bucket_start.size - 1
     found[:] = 0
     some = False

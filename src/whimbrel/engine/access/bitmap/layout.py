@@ -88,7 +88,7 @@ class _Buckets(NamedTuple):
 
 
 class _Written(NamedTuple):
-    """What `_fill_chunks` writes."""
+    """The arrays that `_fill_chunks` writes."""
 
     offset: np.ndarray
     words: np.ndarray
@@ -273,7 +273,7 @@ def _toggle(bits: np.ndarray, base: int, bit: np.uint64, first: int, last: int, 
 
 @helper
 def _near(rank: int, first: int, last: int, bucket_high: np.ndarray) -> int:
-    """What `bucket_of` says, searched from where the bucket would be if all were equally wide."""
+    """Find the bucket of a rank as `bucket_of` does, beginning where it would be if all were equally wide."""
     b = np.int64(rank * ((last - first) / (bucket_high[last - 1] + 1.0)))
     while bucket_high[first + b] < rank:
         b += 1

@@ -107,7 +107,7 @@ def _cut(group: np.ndarray, middles: np.ndarray, count: np.ndarray, slabs: np.nd
 
 
 def _depths(code: np.ndarray, runs: _Runs, base: int) -> np.ndarray:
-    """How many of its leading attributes set each run apart from others: as many as make an event open fewer chunks."""
+    """Choose for each run how many leading attributes set it apart: as many as make an event open fewer chunks."""
     real = _real(code, base)
     best = _slabs(runs, real)[0]
     steps = []
@@ -148,7 +148,7 @@ def _slabs(runs: _Runs, used: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _real(code: np.ndarray, base: int) -> np.ndarray:
-    """How many leading attributes there are: the last number of the base stands for none."""
+    """Count the leading attributes of each code; the last number of the base stands for none."""
     digits = [code // base**i % base for i in range(DEPTH)]
     return np.asarray(sum(digit != base - 1 for digit in digits), np.int64)
 

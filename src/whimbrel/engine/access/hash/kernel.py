@@ -304,7 +304,7 @@ def _code(rank: int, factor: int) -> int:
 
 @helper
 def _count_values(v: int, attrs: np.ndarray, end: int) -> int:
-    """How many values an attribute has that is not missing."""
+    """Count the values of an attribute that the event has."""
     first = i = -2 - v
     if v >= 0:
         return 1

@@ -36,7 +36,7 @@ _ATTRIBUTES = 1 << 20
 
 
 class KeySource(NamedTuple):
-    """What `key_items` reads of conjunctions and expected events."""
+    """The arrays that `key_items` reads: items, and what events are expected to be like."""
 
     start: np.ndarray  # int64[m + 1]: the items of each conjunction
     attr: np.ndarray  # int32[k]
@@ -69,7 +69,7 @@ def bucket_factor(total: np.ndarray) -> np.ndarray:
 
 
 def key_source(plan: Plan) -> KeySource:
-    """What `key_items` reads."""
+    """Make the arrays that `key_items` reads."""
     weights, items = plan.weights, plan.items
     factor = bucket_factor(weights.total)
     return KeySource(
@@ -79,7 +79,7 @@ def key_source(plan: Plan) -> KeySource:
 
 
 def _members(clauses: Clauses) -> np.ndarray:
-    """How many members each set has, 0 where it is no list of values, or where lists of its length are too many."""
+    """Count the members of each set; 0 where it has ranges, or where lists of its length are too many."""
     lengths = np.diff(clauses.set_start)
     wider = np.append(0, np.cumsum(clauses.set_high - clauses.set_low, dtype=np.int64))[clauses.set_start]
     members = np.where(np.diff(wider) == 0, lengths, 0)

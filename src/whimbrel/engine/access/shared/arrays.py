@@ -27,7 +27,7 @@ class Items(NamedTuple):
 
 
 class SharedArrays(NamedTuple):
-    """What belongs to no single key."""
+    """The arrays that several keys use."""
 
     always: np.ndarray  # int32: the rows that every event matches
     set_start: np.ndarray  # int32[s + 1]: the intervals of each set of ranks
@@ -51,7 +51,7 @@ class EventValues(NamedTuple):
 
 
 class EventState(NamedTuple):
-    """What else is known of the event that is being matched."""
+    """Numbers about the event that is being matched."""
 
     attributes: int  # how many attributes it has: the first of `Scratch.present`
     end: int  # where its entries end
@@ -60,7 +60,7 @@ class EventState(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """What one thread writes while it matches; reused from block to block."""
+    """Buffers that one thread writes while it matches; reused from block to block."""
 
     value: np.ndarray  # int32[A]: see `EventValues`; all -1 between events
     coarse: np.ndarray  # int32[A + 1]: values as references have them, by number (hash/layout.py); the first is 0

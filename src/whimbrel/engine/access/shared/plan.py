@@ -116,7 +116,7 @@ class Plan:
         return bool((self.kind[which] == self.kinds.index(kind)).all())
 
     def prices(self, those: np.ndarray) -> float:
-        """What the groups of some conjunctions cost an event."""
+        """The sum of the prices of the groups in which these conjunctions are."""
         return float(self.price[np.bincount(self.group[those], minlength=len(self.price)) > 0].sum())
 
     def unpaid(self, otherwise: np.ndarray) -> np.ndarray:
@@ -171,7 +171,7 @@ def share_between(weights: Weights, a: int, low: int, high: int) -> float:
 
 @kernel
 def _shares(items: Items, weights: Weights, scale: np.ndarray, out: np.ndarray) -> None:
-    """What `share_between` says of each item; `scale` is the share of one rank where all are equally likely."""
+    """Write the share of events that each item admits; `scale` is the share of one rank if all are equally likely."""
     _, attr, kind, low, high, set_start, set_low, set_high = items
     present, _, start, cumulative = weights
     guessed = cumulative.size == 0
