@@ -139,7 +139,8 @@ class SingleEventEncoder:
                 written = -1 if kept < 0 else self._fragments.append_kept(words, read, kept)
             if written < 0:
                 written = read
-                mark |= self._append_noted(noted or _texts_of(entries), entries, read, attrs, cells)
+                texts_read = _texts_of(entries) if noted is None else noted
+                mark |= self._append_noted(texts_read, entries, read, attrs, cells)
         if self._links is not None:
             linked = -1 if kept < 0 else self._links.append_read(words, written, kept)
             if linked < 0:

@@ -34,6 +34,7 @@ _DIGITS, _SPACES = _set(b"0123456789"), _set(b"\t\n\f\r ")
 _WORD = _DIGITS | _set(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
 _CLASSES = {"d": _DIGITS, "s": _SPACES, "w": _WORD}
 _SIGNS = {"n": 10, "t": 9, "r": 13, "f": 12, "v": 11, "a": 7}
+_PLAIN = re.compile(r"[A-Za-z0-9 _/:;,<>=&%#@!~\"'-]+(?![*+?{])")
 _AGAIN = re.compile(r"([*+?]|\{(\d+)(,?)(\d*)\})\??")
 _GROUP = re.compile(r"\((\?(:|P?<\w+>)|(?!\?))")
 
@@ -76,8 +77,21 @@ class _Reader:
     def _sequence(self) -> _Part:
         found = _NOTHING
         while self._next() not in ("", "|", ")"):
-            found = self._joined(found, self._repeated())
+            found = self._joined(found, self._plain() or self._repeated())
         return found
+
+    def _plain(self) -> _Part | None:
+        """The letters that stand here, but for the last one if it is repeated."""
+        run = _PLAIN.match(self.regex, self.at)
+        if run is None:
+            return None
+        self.at = run.end()
+        first, count = len(self.symbols), len(run[0])
+        self.symbols += [1 << byte for byte in run[0].encode()]
+        if len(self.symbols) > POSITIONS:
+            raise _Unknown
+        self.follow += [1 << position for position in range(first + 1, first + count)] + [0]
+        return _Part(1 << first, 1 << (first + count - 1), False)
 
     def _joined(self, one: _Part, two: _Part) -> _Part:
         self._link(one.last, two.first)
@@ -239,11 +253,13 @@ def program_of(regex: str) -> np.ndarray | None:
 
 def _masks(symbols: list[int]) -> np.ndarray:
     """For each symbol the positions that consume it."""
-    masks = np.zeros(SYMBOLS, np.uint64)
+    single = [0] * SYMBOLS
+    for position, own in enumerate(symbols):
+        if not own & (own - 1):
+            single[own.bit_length() - 1] |= 1 << position
+    masks = np.array(single, np.uint64)
     for position, own in enumerate(symbols):
         if own & (own - 1):
             members = np.frombuffer(own.to_bytes(33, "little"), np.uint8)
             masks[np.unpackbits(members, bitorder="little")[:SYMBOLS] != 0] |= np.uint64(1 << position)
-        else:
-            masks[own.bit_length() - 1] |= np.uint64(1 << position)
     return masks
