@@ -13,8 +13,9 @@ from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
 from whimbrel.overlay.covering.cover_table import CoverTable
 from whimbrel.overlay.covering.siena import siena_filter
-from whimbrel.overlay.router.messages import Forwarded, Subscribe
+from whimbrel.overlay.router.messages import Forwarded, Subscribe, Unsubscribe
 from whimbrel.overlay.router.prefix_router import PrefixRouter, PrefixSettings
+from whimbrel.overlay.router.router import UnexpectedMessage
 from whimbrel.overlay.simulation.network import Network
 from whimbrel.overlay.topology import Topology
 from whimbrel.overlay.tree.paths import Interest, paths_of
@@ -220,13 +221,17 @@ def test_a_prefix_that_cannot_be_read_is_replaced_by_a_match() -> None:
     router.handle("c", Subscribe(Interest(Filter.parse("x > 5"))))
     good = PrefixRouter("a").match(Forwarded("a", 1, Event({"x": 7}))).encode()
     unknown = Prefix((9, 9), b"\0\0\0\0", None, np.array([1], np.int32)).encode()
+    other = Prefix((0, 0), b"\1\1\1\1", None, np.empty(0, np.int32)).encode()  # of the same version, but another tree
     wrong = Prefix((0, 0), b"\0\0\0\0", None, np.array([5], np.int32)).encode()
     for offset, (data, malformed, fallbacks) in enumerate(
-        [(good, 0, 0), (unknown, 0, 1), (wrong, 1, 2), (b"", 2, 3), (b"\1" + b"\xff" * 70_000, 3, 4)], 1
+        [(good, 0, 0), (unknown, 0, 1), (wrong, 1, 2), (b"", 2, 3), (b"\1" + b"\xff" * 70_000, 3, 4), (other, 3, 5)], 1
     ):
         effects = router.handle("a", Forwarded("a", offset, Event({"x": 7}), data))
         assert [neighbour for neighbour, _ in effects.sent] == ["c"]
         assert router.counters.malformed == malformed
         assert router.counters.fallbacks == fallbacks
+    with pytest.raises(UnexpectedMessage, match="got Unsubscribe from 'z'"):
+        router.handle("z", Unsubscribe(b"key"))
+    assert router.handle("a", Unsubscribe(b"key")).sent == []
     assert router.handle("a", Forwarded("a", 3, Event({"x": 7}), good)).sent == []
     assert router.counters.repeated == 1

@@ -30,6 +30,8 @@ class Counters:
     filter_messages: int = 0
     suppressed_filters: int = 0
     """Filters that were not sent to a neighbour because one that covers them was."""
+    refused_filters: int = 0
+    """Filters of neighbours that have too many."""
     tree_updates: int = 0
     tree_update_bytes: int = 0
     prefix_bytes: list[int] = field(default_factory=list)

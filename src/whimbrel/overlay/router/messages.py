@@ -37,10 +37,14 @@ class Forwarded:
 
 @dataclass(frozen=True, slots=True)
 class Announce:
-    """The optimizer of this epoch is the router of that name, which is the sender or behind it."""
+    """The optimizer of this epoch is the router of that name, which is the sender or behind it.
+
+    Versions up to `version` are not sent by themselves.
+    """
 
     epoch: int
     optimizer: str
+    version: Version
 
 
 @dataclass(frozen=True, slots=True)

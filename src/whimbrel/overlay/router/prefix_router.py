@@ -55,7 +55,6 @@ class PrefixRouter(Router):
         self._leader = ""
         self._views: dict[Version, View] = {}
         self._asked: dict[str, None] = {}
-        self._lacks_tree = False
         self.optimizer: TreeOptimizer | None = None
         self._adopt(self._trees.latest)
 
@@ -80,7 +79,9 @@ class PrefixRouter(Router):
         self.optimizer = TreeOptimizer(self._epoch, self._trees, self._settings.optimizer)
         for key in sorted(self.interests):
             self.optimizer.add(self.table[key])
-        effects = Effects([(neighbour, Announce(self._epoch, self.name)) for neighbour in self.neighbours])
+        effects = Effects(
+            [(neighbour, Announce(self._epoch, self.name, EMPTY_VERSION)) for neighbour in self.neighbours]
+        )
         return self._finish(effects, now)
 
     def restart(self, now: float) -> Effects:
@@ -91,15 +92,13 @@ class PrefixRouter(Router):
         self._adopt(TreeStore(self._settings.decay).latest)
         if self.optimizer is not None:
             return self.optimize(now)
-        self._lacks_tree = self._toward is None
         return Effects([] if self._toward is None else [(self._toward, TreeRequest(EMPTY_VERSION))])
 
     def link(self, neighbour: str) -> Effects:
-        """A link to a neighbour is there: tell it what is wanted here, who optimizes, and the tree."""
+        """A link to a neighbour is there: tell it what is wanted here, and who optimizes."""
         effects = super().link(neighbour)
         if self._epoch and neighbour != self._toward:
-            effects.sent.append((neighbour, Announce(self._epoch, self._leader)))
-            self._answer(neighbour, effects)
+            effects.sent.append((neighbour, Announce(self._epoch, self._leader, self.version)))
         return effects
 
     def due(self, now: float) -> float | None:
@@ -208,9 +207,8 @@ class PrefixRouter(Router):
                 self._trees.restart()
             for key in self.interests:
                 self._offer(key, neighbour, effects)
-            if self._lacks_tree:
-                self._lacks_tree = False
-                effects.sent.append((neighbour, TreeRequest(EMPTY_VERSION)))
+            if announced.version > self.version:
+                effects.sent.append((neighbour, TreeRequest(announced.version)))
         effects.sent += [(other, announced) for other in self.neighbours if other != neighbour]
         return effects
 

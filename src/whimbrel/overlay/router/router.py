@@ -26,11 +26,12 @@ from whimbrel.overlay.tree.paths import Interest
 
 LOCAL = 1
 """The bit of local subscriptions in a mask of interfaces; neighbours have the others."""
+NEIGHBOUR_FILTERS = Limit("filters of a neighbour", 1_000_000, "filters", "each is kept in memory, and in the tree")
 ROUTER_LINKS = Limit("links of a router", 61, "neighbours", "interfaces are the bits of one integer")
 
 
 class UnexpectedMessage(WhimbrelError):
-    """A neighbour sent what routers of this kind do not understand."""
+    """A router got what it does not understand, or a message from one that is not its neighbour."""
 
     def __init__(self, router: str, neighbour: str, found: str) -> None:
         self.router, self.neighbour, self.found = router, neighbour, found
@@ -134,6 +135,8 @@ class Router(ABC):
     def handle(self, neighbour: str, message: Message, now: float = 0.0) -> Effects:
         """Take a message from a neighbour."""
         effects = Effects()
+        if neighbour not in self._bits:
+            raise UnexpectedMessage(self.name, neighbour, type(message).__name__)
         match message:
             case Forwarded():
                 effects = self._accept(message, neighbour)
@@ -201,10 +204,13 @@ class Router(ABC):
         key = interest.key
         if not interest.paths:  # nothing matches it
             return
-        self.table.add(interest)
         before = self.interests.get(key, 0)
         if before & bit:
             return
+        if bit != LOCAL and self._counts.get(bit, 0) >= NEIGHBOUR_FILTERS.value:
+            self.counters.refused_filters += 1
+            return
+        self.table.add(interest)
         self.interests[key] = before | bit
         self._counts[bit] = self._counts.get(bit, 0) + 1
         self._changed(key, before, before | bit)

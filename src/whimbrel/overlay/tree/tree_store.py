@@ -42,10 +42,14 @@ class TreeStore:
         return self._tree.difference()
 
     def change(self, change: Interest | bytes) -> None:
-        """Insert or remove a filter. Only the optimizer does this; `commit` makes a version of all changes."""
+        """Insert or remove a filter. Only the optimizer does this; `commit` makes a version of all changes.
+
+        What is there is not inserted and what is not there is not removed, whoever says so.
+        """
         if isinstance(change, bytes):
-            self._tree.remove(change)
-        else:
+            if change in self._tree:
+                self._tree.remove(change)
+        elif change.key not in self._tree:
             self._tree.insert(change.key, change.paths)
 
     def commit(self, version: Version, changes: Sequence[Interest | bytes]) -> Snapshot:
