@@ -11,6 +11,7 @@ import typer
 
 from whimbrel.cli.bench.broker import broker
 from whimbrel.cli.bench.output import ScaleChoice, show, show_with_verdicts
+from whimbrel.cli.bench.overlay import overlay
 from whimbrel.cli.bench.races import match, pipeline
 from whimbrel.cli.terminal.console import say, to_json
 from whimbrel.cli.terminal.options import Json
@@ -212,5 +213,5 @@ def run_all(context: typer.Context) -> None:
         pipeline()
 
 
-for command in (language, match, forms, cliffs, live, spaces, pipeline, broker):
+for command in (language, match, forms, cliffs, live, spaces, pipeline, broker, overlay):
     bench.command()(command)
