@@ -60,7 +60,7 @@ def _consumed(programs: np.ndarray, begin: int, active: np.uint64, symbol: Integ
     """The positions that are active after one more symbol."""
     possible = programs[begin + FIRST]
     while active != _NONE:
-        possible |= programs[begin + _FOLLOW + np.int64(trailing_zeros(active))]  # type: ignore[call-arg]
+        possible |= programs[begin + _FOLLOW + np.int64(trailing_zeros(active))]
         active &= active - _ONE
     return np.uint64(possible & programs[begin + MASKS + symbol])
 
