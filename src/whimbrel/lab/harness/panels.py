@@ -83,8 +83,8 @@ def draw(
         whole = Figure(figsize=(width, height))
         whole.suptitle(title, x=0.02, y=1 - 0.1 / height, ha="left", va="top", fontweight="bold", fontsize=12)
         for number, panel in enumerate(panels):
-            left = (0.75 + 6.4 * number) / width
-            axes = whole.add_axes((left, (below + 0.55) / height, 5.4 / width, 3.1 / height))
+            left = (1.0 + 6.4 * number) / width
+            axes = whole.add_axes((left, (below + 0.55) / height, 5.2 / width, 3.1 / height))
             _draw_panel(axes, panel, measures)
         whole.text(0.02, 0.08 / height, caption, ha="left", va="bottom", fontsize=8.5, color="#333333")
         return _saved(whole, "svg"), _saved(whole, "png", 130 if fine else 40)

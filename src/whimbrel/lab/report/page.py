@@ -31,7 +31,7 @@ h1 { margin: 8px 0 4px; } h2 { margin: 48px 0 12px; } h3 { margin: 0; font-size:
 a { color: #0b5cad; } p { margin: 8px 0; } .soft { color: var(--soft); font-size: 14px; }
 article { background: var(--paper); border: 1px solid var(--line); border-radius: 8px; margin: 16px 0; }
 article { padding: 18px 20px; }
-article img { width: 100%; height: auto; display: block; margin: 10px 0; }
+article img { max-width: 100%; height: auto; display: block; margin: 10px 0; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 14px; width: 100%; background: var(--paper); }
 th, td { text-align: left; padding: 5px 10px; border-bottom: 1px solid var(--line); vertical-align: top; }
@@ -85,7 +85,7 @@ def _summary(records: Sequence[Record], groups: dict[str, list[Record]]) -> str:
                 f"<td>{_chip(verdict_word(record))}</td><td>{escape(winner(measures_of(record)))}</td>"
                 f"<td>{escape(record['why'])}</td></tr>"
             )
-    cards = list(dict.fromkeys(machine_sentence(record) for record in records))
+    cards = list({record["machine"]["date"]: machine_sentence(record) for record in records}.values())
     versions = {record["version"] for record in records}
     busy = (
         "<p><b>Others used the machine while this ran:</b> compare times with each other, not with other machines.</p>"
@@ -98,7 +98,7 @@ def _summary(records: Sequence[Record], groups: dict[str, list[Record]]) -> str:
         f"{busy if was_busy(records) else ''}"
         '<div class="scroll"><table><tr><th>experiment</th><th>verdict</th><th>who wins</th><th>why</th></tr>'
         f"{''.join(rows)}</table></div>"
-        f"<details><summary>Machine and version ({len(cards)} runs, {len(versions)} experiment versions)</summary>"
+        f"<details><summary>Machine ({len(cards)} runs of {len(versions)} versions of the measured code)</summary>"
         + "".join(f"<p class=soft>{escape(card)}</p>" for card in cards)
         + "</details>"
     )
