@@ -15,7 +15,7 @@ from whimbrel.lab.harness.claims import order
 from whimbrel.lab.harness.experiment import SCALES, Experiment, Point, Timed, grid
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
-from whimbrel.lab.harness.result_store import NoResults, ResultStore, read_results
+from whimbrel.lab.harness.result_store import MeasuredPoint, NoResults, ResultStore, read_results
 from whimbrel.lab.harness.running import NoSuchScale, ScaleTooLarge, run_experiments
 from whimbrel.lab.report.page import page
 from whimbrel.lab.report.summary import write_summary
@@ -78,6 +78,7 @@ def test_writes_table_plot_and_verdict(tmp_path: Path) -> None:
 def test_measures_every_point_once(tmp_path: Path) -> None:
     first = run_experiments([EXAMPLE], "tiny", tmp_path)
     second = run_experiments([EXAMPLE], "tiny", tmp_path)
+    assert first[0]["machine"] == second[0]["machine"]  # that of the measurement
     assert [point["n"] for point in CALLS] == [30, 20, 10]  # the longest first
     assert [record["claims"] for record in first] == [record["claims"] for record in second]
 
@@ -115,8 +116,9 @@ def test_a_point_that_is_half_written_is_measured_again(tmp_path: Path) -> None:
 
 def test_points_of_other_parameters_are_other_points(tmp_path: Path) -> None:
     store = ResultStore(tmp_path, "v")
-    store.keep("counted", {"n": 1}, [{"value": 1}])
-    assert store.finished("counted", {"n": 1}) == [{"value": 1}]
+    measured = MeasuredPoint([{"value": 1}], {"date": "today"})
+    store.keep("counted", {"n": 1}, measured)
+    assert store.finished("counted", {"n": 1}) == measured
     assert store.finished("counted", {"n": 2}) is None
     assert store.finished("timed", {"n": 1}) is None
     assert ResultStore(tmp_path, "w").finished("counted", {"n": 1}) is None

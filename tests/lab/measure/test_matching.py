@@ -13,7 +13,7 @@ import pytest
 from whimbrel import Index
 from whimbrel.lab.measure.matching import cases
 from whimbrel.lab.measure.matching import process_start as start
-from whimbrel.lab.measure.matching.cases import Claim
+from whimbrel.lab.measure.matching.cases import SpeedClaim
 from whimbrel.lab.measure.matching.engine import Engine, build
 from whimbrel.lab.measure.matching.match_tables import FILES, tables_of
 from whimbrel.lab.measure.matching.race import run_race
@@ -120,7 +120,7 @@ def test_verdicts() -> None:
     assert Verdict("bytes", 10, 9.0, least=False).met is True
     assert Verdict("rate", 10, None).met is None
     assert all(claim.workload in {case.name for case in cases.CASES} for claim in cases.CLAIMS)
-    assert Claim("w", "a", "b").times == 1
+    assert SpeedClaim("w", "a", "b").times == 1
 
 
 def test_events_are_cut_to_what_a_rival_affords() -> None:

@@ -13,7 +13,7 @@ import hashlib
 import io
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,24 +39,34 @@ class NoResults(WhimbrelError):
 
 
 @dataclass(frozen=True, slots=True)
+class MeasuredPoint:
+    """The rows of the table at a point, and the machine card of the moment when it was measured."""
+
+    rows: list[dict[str, Any]]
+    machine: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class ResultStore:
     """The results of one experiment at one scale, made by one version of the code."""
 
     folder: Path
     version: str
 
-    def finished(self, kind: str, point: Point) -> list[dict[str, Any]] | None:
-        """The rows of a point that was measured before by this version; None if it was not."""
+    def finished(self, kind: str, point: Point) -> MeasuredPoint | None:
+        """What this version measured before at a point; None if it did not."""
         try:
-            return list(json.loads(self._file(kind, point).read_text())["rows"])
+            found = json.loads(self._file(kind, point).read_text())
+            return MeasuredPoint(found["rows"], found["machine"])
         except (FileNotFoundError, json.JSONDecodeError, KeyError):
             return None
 
-    def keep(self, kind: str, point: Point, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Write the rows of a point."""
+    def keep(self, kind: str, point: Point, measured: MeasuredPoint) -> None:
+        """Write what was measured at a point."""
         path = self._file(kind, point)
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, [json.dumps({"point": point, "rows": list(rows)}).encode()])
+        content = {"point": point, "rows": measured.rows, "machine": measured.machine}
+        replace_file(path, [json.dumps(content).encode()])
 
     def write(self, measures: Measures, plot: tuple[bytes, bytes], record: Mapping[str, Any]) -> dict[str, Any]:
         """Write table, plot and record. Return the record with the files; points of other versions are deleted."""

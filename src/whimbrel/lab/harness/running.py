@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +21,9 @@ from whimbrel.lab.harness.code_version import code_version
 from whimbrel.lab.harness.experiment import Experiment, Point, Scale, Timed
 from whimbrel.lab.harness.measures import Measures, Row
 from whimbrel.lab.harness.panels import draw
-from whimbrel.lab.harness.result_store import ResultStore
+from whimbrel.lab.harness.result_store import MeasuredPoint, ResultStore
 from whimbrel.lab.harness.spark_points import counted_rows, run_points
-from whimbrel.lab.measure.machine import card
+from whimbrel.lab.measure.machine import card, load
 from whimbrel.lab.measure.timing import Times
 from whimbrel.model.errors import WhimbrelError
 
@@ -65,12 +66,18 @@ class _Job:
     store: ResultStore
     kind: str
     point: Point
-    rows: list[dict[str, Any]] | None = None
+    measured: MeasuredPoint | None = None
 
     @property
     def weight(self) -> float:
         """About how long the point takes, in no unit: with the subscriptions, but never nothing."""
         return 1.0 + max([float(self.point.get(name, 0)) for name in ("n", "subscriptions")]) / 1e5
+
+    def finish(self, rows: list[dict[str, Any]], machine: dict[str, object]) -> None:
+        """Keep the rows, with the machine as it is now."""
+        now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+        self.measured = MeasuredPoint(rows, {**machine, "date": now, "load": load()})
+        self.store.keep(self.kind, self.point, self.measured)
 
 
 @dataclass(slots=True)
@@ -115,18 +122,17 @@ def run_experiments(
     _check(experiments, scale)
     machine = card()
     jobs = {experiment.name: _jobs(experiment, scale, output) for experiment in experiments}
-    waiting = [job for found in jobs.values() for job in found if job.rows is None]
+    waiting = [job for found in jobs.values() for job in found if job.measured is None]
     clock = _Clock(sum(job.weight for job in waiting), notice)
-    _count([job for job in waiting if job.kind == "counted"], start_spark, clock)
+    _count([job for job in waiting if job.kind == "counted"], machine, start_spark, clock)
     records = []
     for experiment in experiments:
         for job in jobs[experiment.name]:
-            if job.rows is None:
+            if job.measured is None:
                 clock.tell(experiment.name)
-                job.rows = _timed_rows(experiment, job.point, REPEATS[scale])
-                job.store.keep(job.kind, job.point, job.rows)
+                job.finish(_timed_rows(experiment, job.point, REPEATS[scale]), machine)
                 clock.done += job.weight
-        record = _finish(experiment, scale, jobs[experiment.name], machine)
+        record = _finish(experiment, scale, jobs[experiment.name])
         on_result(record)
         records.append(record)
     return records
@@ -162,7 +168,12 @@ def _jobs(experiment: Experiment, scale: Scale, output: Path) -> list[_Job]:
     ]
 
 
-def _count(jobs: Sequence[_Job], start_spark: Callable[[], SparkSession] | None, clock: _Clock) -> None:
+def _count(
+    jobs: Sequence[_Job],
+    machine: dict[str, object],
+    start_spark: Callable[[], SparkSession] | None,
+    clock: _Clock,
+) -> None:
     """Measure the counted points and keep them."""
     if not jobs:
         return
@@ -177,8 +188,7 @@ def _count(jobs: Sequence[_Job], start_spark: Callable[[], SparkSession] | None,
             done = ((number, counted_rows(*pair)) for number, pair in enumerate(pairs))
         for number, rows in done:
             job = jobs[number]
-            job.rows = rows
-            job.store.keep(job.kind, job.point, rows)
+            job.finish(rows, machine)
             clock.done += job.weight
             clock.tell(job.experiment.name)
     finally:
@@ -230,9 +240,11 @@ def _one_core() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _finish(experiment: Experiment, scale: Scale, jobs: Sequence[_Job], machine: dict[str, object]) -> dict[str, Any]:
+def _finish(experiment: Experiment, scale: Scale, jobs: Sequence[_Job]) -> dict[str, Any]:
     """Judge the claims, draw, and write everything."""
-    measures = Measures(row for job in jobs for row in job.rows or ())
+    points = [job.measured for job in jobs if job.measured is not None]
+    measures = Measures(row for point in points for row in point.rows)
+    by_date = sorted((point.machine for point in points), key=lambda machine: str(machine["date"]))
     judged = [(claim.text, claim.test(measures)) for claim in experiment.claims]
     outcomes = [claim.test(measures) for claim in experiment.claims if not claim.is_ours]
     title = f"{experiment.figure}: {experiment.name}" if experiment.figure else experiment.name
@@ -244,7 +256,7 @@ def _finish(experiment: Experiment, scale: Scale, jobs: Sequence[_Job], machine:
         "verdict": verdict_of(outcomes),
         "claims": [{"claim": text, "holds": outcome.holds, "found": outcome.found} for text, outcome in judged],
         "has_paper_claims": bool(outcomes),
-        "machine": {**machine, "load_at_end": card()["load"]},
+        "machine": {**by_date[-1], "load": by_date[0]["load"], "load_at_end": by_date[-1]["load"]},
         "command": f"whimbrel lab run {experiment.name} --scale {scale}",
     }
     return jobs[0].store.write(measures, plot, record)

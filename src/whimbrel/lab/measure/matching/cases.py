@@ -53,7 +53,7 @@ class MatchCase:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class SpeedClaim:
     """A claim about a workload: `slower` takes at least `times` as long per event as `faster`.
 
     With `times` below 1 the claim bounds how far `faster` may fall behind.
@@ -138,10 +138,10 @@ SINGLE_US, SINGLE_OUTSIDE, SINGLE_ON = 40, 0.5, frozenset({"mixed-100k"})
 """Targets of single events, and the workloads for which they are judged."""
 BYTES_PER_SUBSCRIPTION, BYTES_ON = 100, frozenset({"lesubscribe-p0.5", "lesubscribe-p1"})
 CLAIMS = (
-    Claim("lesubscribe-p0.5", faster="quarantine", slower="equality_preferred"),
-    Claim("lesubscribe-p0.5", faster="equality_preferred", slower="fair_predicate"),
-    Claim("lesubscribe-p0.5", faster="quarantine", slower="engine", times=1 / 3),
-    Claim("gryphon", faster="equality_tree", slower="equality_tree (no options)", times=2.5),
+    SpeedClaim("lesubscribe-p0.5", faster="quarantine", slower="equality_preferred"),
+    SpeedClaim("lesubscribe-p0.5", faster="equality_preferred", slower="fair_predicate"),
+    SpeedClaim("lesubscribe-p0.5", faster="quarantine", slower="engine", times=1 / 3),
+    SpeedClaim("gryphon", faster="equality_tree", slower="equality_tree (no options)", times=2.5),
 )
 
 
