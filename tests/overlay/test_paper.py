@@ -21,7 +21,7 @@ from whimbrel.overlay.topology import Topology
 from whimbrel.overlay.tree.paths import Interest, paths_of
 from whimbrel.overlay.tree.prefix import Prefix
 from whimbrel.overlay.tree.routing_tree import Node, RoutingTree
-from whimbrel.overlay.tree.snapshot import Snapshot
+from whimbrel.overlay.tree.snapshot import TreeSnapshot
 
 
 def shown(node: Node) -> dict[str, object]:
@@ -121,14 +121,14 @@ def test_values_of_other_types_survive_a_split() -> None:
     for interest in interests:
         tree.insert(interest.key, interest.paths)
     tree._check()
-    snapshot = Snapshot(tree, (1, 1))
+    snapshot = TreeSnapshot(tree, (1, 1))
     for content in ({"x": "abc"}, {"x": 5}, {"x": 12}, {"s": "abb"}, {"s": "abd"}, {"s": "a"}):
         event = Event(content)
         found, _ = snapshot.filters(snapshot.match(event).prefix, np.ones(len(snapshot.keys), np.int64), 1)
         assert set(found) == {interest.key for interest in interests if interest.filter.matches(event)}
 
 
-def children_of(snapshot: Snapshot, prefix: Prefix, node: int = 0) -> set[int]:
+def children_of(snapshot: TreeSnapshot, prefix: Prefix, node: int = 0) -> set[int]:
     """The places among their siblings of the nodes of a prefix below a node: the paper's numbers."""
     return {place for place, child in enumerate(snapshot.children(node)) if child in prefix.nodes}
 
@@ -141,7 +141,7 @@ def test_figure_4_at_depth_1() -> None:
     )
     for interest in interests.values():
         tree.insert(interest.key, interest.paths)
-    snapshot = Snapshot(tree, (1, 1))
+    snapshot = TreeSnapshot(tree, (1, 1))
     names = [text_of(node) for node in tree.root.children()]
     order = [names.index("x > 5"), names.index("x <= 5"), snapshot.children(0).index(len(snapshot) - 1)]
     event = Event({"x": 7, "y": 4})
@@ -160,7 +160,7 @@ def test_only_truncated_nodes_stand_for_what_is_below_them() -> None:
     narrow, wide = Interest(Filter.parse("x > 5 AND y < 3")), Interest(Filter.parse("x > 5"))
     for interest in (narrow, wide):
         tree.insert(interest.key, interest.paths)
-    snapshot = Snapshot(tree, (1, 1))
+    snapshot = TreeSnapshot(tree, (1, 1))
     prefix = snapshot.match(Event({"x": 7, "y": 4})).prefix
     assert snapshot.filters(prefix, np.ones(2, np.int64), 1)[0] == [wide.key]
 

@@ -32,7 +32,7 @@ def test_any_filters_and_events(
     seed: int,
 ) -> None:
     plan = random_plan(seed)
-    plan.routers, plan.parents = 3, [0, 1]
+    plan.routers, plan.parents, plan.joins = 3, [0, 1], {}
     plan.subscriptions = [
         (0.1 * place, router, str(filter), 1.0 if ends else None)
         for place, (router, filter, ends) in enumerate(subscriptions)

@@ -13,7 +13,7 @@ from whimbrel.overlay.tree import routing_tree
 from whimbrel.overlay.tree.paths import Interest, paths_of
 from whimbrel.overlay.tree.prefix import MalformedPrefix, Prefix
 from whimbrel.overlay.tree.routing_tree import Node, RoutingTree
-from whimbrel.overlay.tree.snapshot import Snapshot
+from whimbrel.overlay.tree.snapshot import TreeSnapshot
 from whimbrel.overlay.tree.tree_bytes import MalformedTree, decode_tree, encode_tree
 
 SIENA = st.lists(
@@ -30,7 +30,7 @@ def build(filters_: list[Filter]) -> tuple[RoutingTree, list[Interest]]:
     return tree, interests
 
 
-def reached(snapshot: Snapshot, prefix: Prefix) -> set[bytes]:
+def reached(snapshot: TreeSnapshot, prefix: Prefix) -> set[bytes]:
     masks = np.ones(len(snapshot.keys), np.int64)
     return set(snapshot.filters(prefix, masks, 1)[0])
 
@@ -52,7 +52,7 @@ def test_a_prefix_reaches_every_filter_that_the_event_matches(
 ) -> None:
     tree, interests = build(wanted)
     tree._check()
-    snapshot = Snapshot(tree, (1, 1))
+    snapshot = TreeSnapshot(tree, (1, 1))
     for one in published:
         event = Event(one)
         prefix = Prefix.decode(snapshot.match(event, limit).prefix.encode())
@@ -67,7 +67,7 @@ def test_a_whole_prefix_is_exact_for_sets_of_values(wanted: list[Filter], x: int
     tree, interests = build(wanted)
     tree._check()
     event = Event({"x": x, "y": y})
-    snapshot = Snapshot(tree, (1, 1))
+    snapshot = TreeSnapshot(tree, (1, 1))
     assert reached(snapshot, snapshot.match(event).prefix) == {i.key for i in interests if i.filter.matches(event)}
 
 
@@ -76,7 +76,7 @@ def test_a_whole_prefix_is_exact_for_sets_of_values(wanted: list[Filter], x: int
 def test_a_younger_filter_is_placed_where_all_its_events_come_by(
     wanted: list[Filter], younger: list[Filter], published: dict[str, object], limit: int | None
 ) -> None:
-    snapshot = Snapshot(build(wanted)[0], (1, 1))
+    snapshot = TreeSnapshot(build(wanted)[0], (1, 1))
     event = Event(published)
     prefix = snapshot.match(event, limit).prefix
     following = snapshot.forwarding.following
@@ -120,7 +120,7 @@ def test_a_path_that_would_be_split_too_often_is_shortened(monkeypatch: pytest.M
     wide = Interest(Filter.parse("x > 1 AND x < 39 AND y > 3 AND z = 1"))
     tree.insert(wide.key, wide.paths)
     tree._check()
-    snapshot = Snapshot(tree, (1, 1))
+    snapshot = TreeSnapshot(tree, (1, 1))
     for x in range(2, 39):
         prefix = snapshot.match(Event({"x": x, "y": 5, "z": 1})).prefix
         assert wide.key in reached(snapshot, prefix)
@@ -150,10 +150,10 @@ def test_prefixes_come_back_from_bytes_and_other_bytes_are_refused() -> None:
 @given(st.lists(filters, max_size=6), st.binary(max_size=40))
 def test_trees_come_back_from_bytes_and_other_bytes_are_refused(wanted: list[Filter], noise: bytes) -> None:
     tree, _ = build(wanted)
-    snapshot = Snapshot(tree, (1, 1), b"digest")
+    snapshot = TreeSnapshot(tree, (1, 1), b"digest")
     again, digest = decode_tree(encode_tree(snapshot), 0.5)
     again._check()
-    copy = Snapshot(again, (1, 1), digest)
+    copy = TreeSnapshot(again, (1, 1), digest)
     assert digest == b"digest"
     assert copy.constraints == snapshot.constraints
     assert copy.attributes == snapshot.attributes

@@ -20,10 +20,10 @@ from whimbrel.lab.measure.timing import Times
 from whimbrel.model.event import Event
 from whimbrel.overlay.simulation.scenario import Scenario, ScenarioOptions
 from whimbrel.overlay.simulation.simulate import Simulation
-from whimbrel.overlay.simulation.workload import Distribution, Workload
+from whimbrel.overlay.simulation.workload import Distribution, PaperWorkload
 from whimbrel.overlay.tree.prefix import Prefix
 from whimbrel.overlay.tree.routing_tree import RoutingTree
-from whimbrel.overlay.tree.snapshot import Snapshot
+from whimbrel.overlay.tree.snapshot import TreeSnapshot
 
 _NEIGHBOURS = 3
 """Neighbours that the filters of the timed forward step belong to, in turns."""
@@ -78,9 +78,9 @@ def _steps(scenario: Scenario, sizes: OverlaySizes) -> dict[str, float]:
     for interest in interests.values():
         tree.insert(interest.key, interest.paths)
     inserted = process_time()
-    snapshot = Snapshot(tree, (1, 1))
+    snapshot = TreeSnapshot(tree, (1, 1))
     frozen = process_time()
-    workload = Workload(Distribution.PARETO, scenario.options.seed + 1)
+    workload = PaperWorkload(Distribution.PARETO, scenario.options.seed + 1)
     events = [Event(workload.event()) for _ in range(sizes.timed)]
     masks = np.array([2 << number % _NEIGHBOURS for number in range(len(snapshot.keys))], np.int64)
     wanted = sum(2 << number for number in range(_NEIGHBOURS))

@@ -19,7 +19,7 @@ from whimbrel.overlay.router.optimizer import OptimizerSettings, TreeOptimizer
 from whimbrel.overlay.router.router import LOCAL, Route, Router
 from whimbrel.overlay.router.view import View
 from whimbrel.overlay.tree.prefix import EMPTY_VERSION, MalformedPrefix, Prefix, Version
-from whimbrel.overlay.tree.snapshot import Snapshot
+from whimbrel.overlay.tree.snapshot import TreeSnapshot
 from whimbrel.overlay.tree.tree_bytes import MalformedTree, encode_changes, encode_tree
 from whimbrel.overlay.tree.tree_store import LIVE_VERSIONS, TreeStore
 
@@ -245,7 +245,7 @@ class PrefixRouter(Router):
         self.counters.tree_update_bytes += len(data)
         effects.sent.append((neighbour, WholeTree(self.version, data)))
 
-    def _adopt(self, snapshot: Snapshot, effects: Effects | None = None) -> None:
+    def _adopt(self, snapshot: TreeSnapshot, effects: Effects | None = None) -> None:
         """Use a version for the events that are published here, and for those that come with it."""
         self._views[snapshot.version] = View(snapshot, self.interests, self.table)
         for version in list(self._views)[:-LIVE_VERSIONS]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from whimbrel.overlay.covering.cover_table import CoverTable
 from whimbrel.overlay.tree.prefix import Prefix
-from whimbrel.overlay.tree.snapshot import Snapshot
+from whimbrel.overlay.tree.snapshot import TreeSnapshot
 
 
 class View:
@@ -17,7 +17,7 @@ class View:
     Filters that the snapshot has are found by their keys. Others are placed in the tree when an event first needs that.
     """
 
-    def __init__(self, snapshot: Snapshot, interests: Mapping[bytes, int], table: CoverTable) -> None:
+    def __init__(self, snapshot: TreeSnapshot, interests: Mapping[bytes, int], table: CoverTable) -> None:
         self.snapshot = snapshot
         self._interests = interests
         self._table = table

@@ -72,7 +72,7 @@ class Truth:
         return found
 
 
-class History:
+class RunHistory:
     """Records of a run. Every change and event is a cause; a cause is over when all its messages are handled."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from whimbrel.overlay.router.durable_link import DurableLink
 from whimbrel.overlay.router.messages import Effects, Forwarded, Message
 from whimbrel.overlay.router.prefix_router import PrefixRouter
 from whimbrel.overlay.router.router import Router
-from whimbrel.overlay.simulation.history import History
+from whimbrel.overlay.simulation.history import RunHistory
 from whimbrel.overlay.topology import Topology
 from whimbrel.overlay.tree.paths import Interest
 
@@ -49,7 +49,7 @@ class Network:
     ) -> None:
         self.now = 0.0
         self.routers = dict(routers)
-        self.history = History()
+        self.history = RunHistory()
         self.link_events: dict[tuple[str, str], int] = {}
         self._random = Random(f"network:{seed}")
         self._faults = faults or Faults()

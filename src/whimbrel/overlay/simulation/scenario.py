@@ -15,7 +15,7 @@ from random import Random
 from whimbrel.model.event import Event
 from whimbrel.overlay.router.prefix_router import PrefixSettings
 from whimbrel.overlay.simulation.network import Faults, Network
-from whimbrel.overlay.simulation.workload import NAMES, Distribution, Workload
+from whimbrel.overlay.simulation.workload import NAMES, Distribution, PaperWorkload
 from whimbrel.overlay.topology import Shape, Topology
 from whimbrel.overlay.tree.paths import Interest
 
@@ -77,7 +77,7 @@ class Scenario:
         leaves = self.topology.leaves()
         self._subscribers = [leaves[2 * k % len(leaves)] for k in range(options.subscribers)]
         self._publishers = [leaves[(2 * k + 1) % len(leaves)] for k in range(options.publishers)]
-        workload = Workload(options.distribution, options.seed, options.names)
+        workload = PaperWorkload(options.distribution, options.seed, options.names)
         self.filters = self._plan_filters(workload)
         loaded = options.interval * -(-options.filters // options.subscribers)
         quiet = 10 * options.interval + (options.prefix.optimizer.trigger or 0.0)
@@ -96,7 +96,7 @@ class Scenario:
         for event in self.events:
             network.at(event.at, partial(network.publish, event.router, event.content, event.event))
 
-    def _plan_filters(self, workload: Workload) -> list[PlannedFilter]:
+    def _plan_filters(self, workload: PaperWorkload) -> list[PlannedFilter]:
         options, out = self.options, []
         for number in range(options.filters):
             turn, who = divmod(number, options.subscribers)
@@ -104,7 +104,7 @@ class Scenario:
             out.append(PlannedFilter(at, self._subscribers[who], f"s{number}", Interest(workload.filter())))
         return out
 
-    def _plan_events(self, workload: Workload) -> list[PlannedEvent]:
+    def _plan_events(self, workload: PaperWorkload) -> list[PlannedEvent]:
         options, out = self.options, []
         for number in range(options.events):
             turn, who = divmod(number, options.publishers)
@@ -113,7 +113,7 @@ class Scenario:
             out.append(PlannedEvent(at, self._publishers[who], content, Event(content)))
         return out
 
-    def _plan_churn(self, workload: Workload, random: Random) -> None:
+    def _plan_churn(self, workload: PaperWorkload, random: Random) -> None:
         """Replace filters while events are published."""
         options = self.options
         for number, place in enumerate(random.sample(range(options.filters), int(options.churn * options.filters))):

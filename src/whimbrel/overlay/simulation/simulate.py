@@ -26,7 +26,7 @@ Report: TypeAlias = dict[str, int | float]
 
 
 @dataclass(slots=True)
-class Run:
+class SimulationRun:
     """A run of one kind of router: the network after it, and its figures."""
 
     network: Network
@@ -62,7 +62,7 @@ class Simulation:
         for one in scenario.filters:
             self._truth.add(one.interest)
 
-    def run(self, kind: str) -> Run:
+    def run(self, kind: str) -> SimulationRun:
         """Run the scenario with routers of one kind."""
         scenario, memo = self._scenario, Memo()
         trees = TreeStore(scenario.options.prefix.decay)
@@ -75,9 +75,9 @@ class Simulation:
         scenario.schedule(network)
         began = time.process_time()
         network.run()
-        return Run(network, self._report(network, time.process_time() - began))
+        return SimulationRun(network, self._report(network, time.process_time() - began))
 
-    def write_history(self, run: Run, kind: str, file: IO[str]) -> None:
+    def write_history(self, run: SimulationRun, kind: str, file: IO[str]) -> None:
         """Write every subscription and every event with its deliveries as JSON lines."""
         history = run.network.history
         for one in history.subscriptions.values():

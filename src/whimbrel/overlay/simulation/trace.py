@@ -16,7 +16,7 @@ from whimbrel.overlay.router.prefix_router import PrefixRouter
 from whimbrel.overlay.router.router import LOCAL
 from whimbrel.overlay.router.view import View
 from whimbrel.overlay.tree.prefix import Prefix
-from whimbrel.overlay.tree.snapshot import Snapshot
+from whimbrel.overlay.tree.snapshot import TreeSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +104,12 @@ def _reason(router: PrefixRouter, view: View, prefix: Prefix, bit: int) -> Reaso
     return None
 
 
-def _path(snapshot: Snapshot, node: int) -> str:
+def _path(snapshot: TreeSnapshot, node: int) -> str:
     """What the nodes on the way to a node test."""
     return " / ".join(_text(snapshot, one) for one in snapshot.path(node)) or "root"
 
 
-def _text(snapshot: Snapshot, node: int) -> str:
+def _text(snapshot: TreeSnapshot, node: int) -> str:
     found = snapshot.constraints[node]
     constraint = found if isinstance(found, Constraint) else Constraint(values=found)
     return dialects.printer().print_conjunction(Conjunction(((snapshot.attributes[node], constraint),)))

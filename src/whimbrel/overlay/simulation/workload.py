@@ -28,7 +28,7 @@ _WIDTH = len(str(NAMES - 1))
 _ORDERS: tuple[Comparison, ...] = ("<", "<=", ">", ">=")
 
 
-class Workload:
+class PaperWorkload:
     """Filters and events, the same ones for the same seed."""
 
     def __init__(self, distribution: Distribution, seed: int, names: int = NAMES) -> None:

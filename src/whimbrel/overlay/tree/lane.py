@@ -11,7 +11,7 @@ from whimbrel.model.intervals import Cut, IntervalSet
 Child = TypeVar("Child")
 
 
-class Lane(Generic[Child]):
+class ChildLane(Generic[Child]):
     """Intervals with the child that each belongs to, by their lower ends. A child may have several intervals."""
 
     __slots__ = ("children", "highs", "lows")

@@ -18,7 +18,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.intervals import ALL, IntervalSet
-from whimbrel.overlay.tree.lane import Lane
+from whimbrel.overlay.tree.lane import ChildLane
 from whimbrel.overlay.tree.paths import Path
 
 PIECES = 4_096
@@ -54,7 +54,7 @@ class Node:
         self.values = values
         self.pattern = pattern
         self.parent = parent
-        self.lanes: dict[str, Lane[Node]] = {}
+        self.lanes: dict[str, ChildLane[Node]] = {}
         self.patterns: list[Node] = []
         self.ends: dict[Hashable, int] = {}
         self.weight = self.added = self.removed = 0.0
@@ -282,7 +282,7 @@ class RoutingTree:
             return
         lane = node.parent.lanes.get(node.attribute)
         if lane is None:
-            lane = node.parent.lanes[node.attribute] = Lane()
+            lane = node.parent.lanes[node.attribute] = ChildLane()
         lane.add(node.values, node)
 
     def _detach(self, node: Node) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from whimbrel.model.constraint import NULL_KEY, Constraint
 from whimbrel.model.event import Event
 from whimbrel.model.intervals import Cut, IntervalSet
-from whimbrel.overlay.tree.lane import Lane
+from whimbrel.overlay.tree.lane import ChildLane
 from whimbrel.overlay.tree.paths import Path
 from whimbrel.overlay.tree.prefix import CHECK_BYTES, EMPTY_VERSION, PREFIX_NODES, MalformedPrefix, Prefix, Version
 from whimbrel.overlay.tree.routing_tree import Node, RoutingTree
@@ -32,7 +32,7 @@ _Step: TypeAlias = tuple[int, Path, IntervalSet | None]
 """A node, what of a path goes below it, and the part of the first set of values, if it was split."""
 
 
-class Matched(NamedTuple):
+class TreeMatch(NamedTuple):
     """The prefix of an event, and the work: `visited` nodes and `compared` bounds and patterns."""
 
     prefix: Prefix
@@ -40,7 +40,7 @@ class Matched(NamedTuple):
     compared: int
 
 
-class Snapshot:
+class TreeSnapshot:
     """A version of a tree. `keys` are the filters in it, `attributes` and `constraints` are those of its nodes."""
 
     def __init__(self, tree: RoutingTree, version: Version, digest: bytes = b"") -> None:
@@ -60,13 +60,13 @@ class Snapshot:
         self._seen = np.zeros(len(self), np.int32)
         self._stamp = 0
         self._nodes = np.empty(len(self), np.int32)
-        self._children: dict[int, dict[str, Lane[int]]] = {}
+        self._children: dict[int, dict[str, ChildLane[int]]] = {}
 
     def __len__(self) -> int:
         """The number of nodes, with the root."""
         return len(self.constraints)
 
-    def match(self, event: Event, limit: int | None = None) -> Matched:
+    def match(self, event: Event, limit: int | None = None) -> TreeMatch:
         """The prefix of an event; it ends at depth `limit`, or at a smaller one where it would have too many nodes."""
         attributes, ranges, ranks = self._encode(event)
         fits, tested = self._fit(event)
@@ -86,7 +86,7 @@ class Snapshot:
             has_ends |= self.forwarding.depth[nodes] == depth
         limit = None if depth < 0 else depth
         prefix = Prefix(self.version, self.check_bytes, limit, nodes[has_ends], nodes[~has_ends])
-        return Matched(prefix, count, int(compared) + tested)
+        return TreeMatch(prefix, count, int(compared) + tested)
 
     def check(self, prefix: Prefix) -> None:
         """Raise MalformedPrefix if a prefix of this version has numbers that are no nodes."""
@@ -179,7 +179,7 @@ class Snapshot:
             left = left.minus(theirs)
         return None if left else out
 
-    def _lanes(self, node: int) -> dict[str, Lane[int]]:
+    def _lanes(self, node: int) -> dict[str, ChildLane[int]]:
         """The children of a node with sets of values, by attribute; made when first asked for."""
         found = self._children.get(node)
         if found is None:
@@ -187,7 +187,7 @@ class Snapshot:
             for child in self.children(node):
                 values = self.constraints[child]
                 if isinstance(values, IntervalSet):
-                    found.setdefault(self.attributes[child], Lane()).add(values, child)
+                    found.setdefault(self.attributes[child], ChildLane()).add(values, child)
         return found
 
     def _encode(self, event: Event) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -214,9 +214,9 @@ class Snapshot:
         return fits, tested
 
 
-def empty_snapshot() -> Snapshot:
+def empty_snapshot() -> TreeSnapshot:
     """The version without nodes."""
-    return Snapshot(RoutingTree(), EMPTY_VERSION)
+    return TreeSnapshot(RoutingTree(), EMPTY_VERSION)
 
 
 class _Layout:

@@ -19,7 +19,7 @@ from whimbrel.model.limits import Limit
 from whimbrel.model.patterns import Substring, Suffix
 from whimbrel.overlay.tree.paths import KEY_BYTES, Interest
 from whimbrel.overlay.tree.routing_tree import RoutingTree
-from whimbrel.overlay.tree.snapshot import Snapshot
+from whimbrel.overlay.tree.snapshot import TreeSnapshot
 
 TREE_BYTES = Limit("tree bytes", 1 << 30, "bytes", "a tree is decoded whole, in memory")
 
@@ -46,7 +46,7 @@ def chained(digest: bytes, changes: bytes) -> bytes:
     return blake2b(digest + changes, digest_size=KEY_BYTES).digest()
 
 
-def encode_tree(snapshot: Snapshot) -> bytes:
+def encode_tree(snapshot: TreeSnapshot) -> bytes:
     """The nodes of a tree in preorder: depth, attribute, values, patterns, and the filters that end there."""
     names: dict[str, int] = {}
     rows: list[object] = []

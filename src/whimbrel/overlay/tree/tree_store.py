@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from whimbrel.overlay.tree.paths import Interest
 from whimbrel.overlay.tree.prefix import EMPTY_VERSION, Version
 from whimbrel.overlay.tree.routing_tree import RoutingTree
-from whimbrel.overlay.tree.snapshot import Snapshot, empty_snapshot
+from whimbrel.overlay.tree.snapshot import TreeSnapshot, empty_snapshot
 from whimbrel.overlay.tree.tree_bytes import chained, decode_tree, encode_changes
 
 LIVE_VERSIONS = 4
@@ -20,16 +20,16 @@ class TreeStore:
     def __init__(self, decay: float = 0.5) -> None:
         self.decay = decay
         self._tree = RoutingTree(decay)
-        self._snapshots: dict[Version, Snapshot] = {EMPTY_VERSION: empty_snapshot()}
+        self._snapshots: dict[Version, TreeSnapshot] = {EMPTY_VERSION: empty_snapshot()}
         self._latest = EMPTY_VERSION
         self._is_led = False
 
     @property
-    def latest(self) -> Snapshot:
+    def latest(self) -> TreeSnapshot:
         """The youngest version."""
         return self._snapshots[self._latest]
 
-    def get(self, version: Version) -> Snapshot | None:
+    def get(self, version: Version) -> TreeSnapshot | None:
         """A version, if it is there."""
         return self._snapshots.get(version)
 
@@ -52,14 +52,14 @@ class TreeStore:
         elif change.key not in self._tree:
             self._tree.insert(change.key, change.paths)
 
-    def commit(self, version: Version, changes: Sequence[Interest | bytes]) -> Snapshot:
+    def commit(self, version: Version, changes: Sequence[Interest | bytes]) -> TreeSnapshot:
         """Make a version of the tree after these changes, which `change` has made."""
         digest = chained(self.latest.digest, encode_changes(changes))
-        return self._add(Snapshot(self._tree, version, digest))
+        return self._add(TreeSnapshot(self._tree, version, digest))
 
     def apply(
         self, version: Version, base: Version, changes: Sequence[Interest | bytes], digest: bytes
-    ) -> Snapshot | None:
+    ) -> TreeSnapshot | None:
         """The version that `base` becomes by changes; None if the base is not there, or is another tree."""
         if version in self._snapshots or self._is_led:
             return self._snapshots.get(version)
@@ -71,12 +71,12 @@ class TreeStore:
             self.change(change)
         return self.commit(version, changes)
 
-    def load(self, version: Version, data: bytes) -> Snapshot:
+    def load(self, version: Version, data: bytes) -> TreeSnapshot:
         """Take a version as a whole."""
         if version in self._snapshots:
             return self._snapshots[version]
         tree, digest = decode_tree(data, self.decay)
-        snapshot = Snapshot(tree, version, digest)
+        snapshot = TreeSnapshot(tree, version, digest)
         if self._is_led:
             return snapshot
         self._tree = tree
@@ -89,7 +89,7 @@ class TreeStore:
         self._latest = EMPTY_VERSION
         self._is_led = is_led
 
-    def _add(self, snapshot: Snapshot) -> Snapshot:
+    def _add(self, snapshot: TreeSnapshot) -> TreeSnapshot:
         self._tree.mark_published()
         self._snapshots.pop(EMPTY_VERSION, None)
         self._snapshots[snapshot.version] = snapshot

@@ -9,7 +9,7 @@ from whimbrel.lab.harness.claims import order, ratio
 from whimbrel.lab.harness.experiment import Experiment, Point, grid
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
-from whimbrel.overlay.simulation.workload import Distribution, Workload
+from whimbrel.overlay.simulation.workload import Distribution, PaperWorkload
 from whimbrel.overlay.tree.paths import Interest
 from whimbrel.overlay.tree.routing_tree import RoutingTree
 
@@ -19,7 +19,7 @@ THRESHOLDS = [0.1, 0.3, 0.5, 0.8]
 def count(point: Point) -> Iterator[Row]:
     """For each threshold the publications so far, the filters and nodes that the tree then had, and their halves."""
     decay, n = float(point["decay"]), int(point["n"])
-    workload = Workload(Distribution.PARETO, seed=1)
+    workload = PaperWorkload(Distribution.PARETO, seed=1)
     interests = [Interest(workload.filter()) for _ in range(n)]
     for threshold in THRESHOLDS:
         series, tree, updates = f"threshold {threshold:.0%}", RoutingTree(decay), list[int]()

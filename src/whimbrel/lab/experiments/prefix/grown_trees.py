@@ -13,10 +13,10 @@ from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
 from whimbrel.overlay.simulation.scenario import Scenario, ScenarioOptions
 from whimbrel.overlay.simulation.simulate import Report, Simulation
-from whimbrel.overlay.simulation.workload import Distribution, Workload
+from whimbrel.overlay.simulation.workload import Distribution, PaperWorkload
 from whimbrel.overlay.tree.paths import Interest
 from whimbrel.overlay.tree.routing_tree import RoutingTree
-from whimbrel.overlay.tree.snapshot import Snapshot
+from whimbrel.overlay.tree.snapshot import TreeSnapshot
 
 DISTRIBUTIONS = [one.value for one in Distribution]
 EVENTS = 100
@@ -32,7 +32,7 @@ NO_CLAIM = "No claim about this figure is known that could be tested; it is draw
 class Grown:
     """A version of a tree, and the depth of each of its nodes; the root has depth 0."""
 
-    snapshot: Snapshot
+    snapshot: TreeSnapshot
     depths: np.ndarray
 
     def __len__(self) -> int:
@@ -60,7 +60,7 @@ def grown(filters: Iterable[Filter]) -> Grown:
 
 def frozen(tree: RoutingTree) -> Grown:
     """A version of the tree as it is."""
-    snapshot = Snapshot(tree, (1, 1))
+    snapshot = TreeSnapshot(tree, (1, 1))
     depths = np.zeros(len(snapshot), np.int64)
     parents = snapshot.forwarding.parent
     for node in range(1, len(snapshot)):  # parents come first
@@ -70,7 +70,7 @@ def frozen(tree: RoutingTree) -> Grown:
 
 def paper_tree(point: Point) -> tuple[Grown, list[Event]]:
     """The tree of so many filters drawn from the distribution of a point, and events of the same kind."""
-    workload = Workload(Distribution(str(point["distribution"])), seed=1)
+    workload = PaperWorkload(Distribution(str(point["distribution"])), seed=1)
     tree = grown(workload.filter() for _ in range(int(point["n"])))
     return tree, [Event(workload.event()) for _ in range(EVENTS)]
 
