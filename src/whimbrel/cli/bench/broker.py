@@ -37,7 +37,7 @@ def _table(result: Result) -> ResultTable:
         (
             f"publish, {row['workload']} {row['subscriptions']:,}",
             f"{row['events_per_second']:,} events/s",
-            f"CPU us/event: broker {row['broker_us_per_event']}, client {row['client_us_per_event']}",
+            f"CPU us/event: broker {row['broker_us_per_event']} ({_threads(row)}), client {row['client_us_per_event']}",
         )
         for row in result["publish"]
     ]
@@ -53,6 +53,7 @@ def _table(result: Result) -> ResultTable:
                 f"{row['messages_per_read']} per read; CPU: broker {row['broker_cpu']}, client {row['client_cpu']}",
             )
         )
+    rows += [row for rival in result["rivals"] for row in _rival_rows(rival)]
     rows.append(
         (
             f"pull of 10 among {pulled['entries']:,}",
@@ -68,3 +69,30 @@ def _table(result: Result) -> ResultTable:
         )
     )
     return ResultTable("A broker over loopback", ("what", "measured", "beside"), tuple(rows), ())
+
+
+def _threads(row: Result) -> str:
+    """The threads that took at least a tenth of a microsecond per event."""
+    spent = sorted(row["thread_us_per_event"].items(), key=lambda one: -one[1])
+    return ", ".join(f"{name} {seconds}" for name, seconds in spent if seconds >= 0.1)
+
+
+def _rival_rows(rival: Result) -> list[tuple[str, str, str]]:
+    """What another server did, without matching."""
+    name = rival["name"]
+    if "skipped" in rival:
+        return [(f"{name}", "left out", rival["skipped"])]
+    publish, delivered = rival["publish"], rival["fan_out"]
+    return [
+        (
+            f"{name}: publish, nothing matched",
+            f"{publish['events_per_second']:,} events/s",
+            f"CPU us/event: server {publish['server_us_per_event']}, client {publish['client_us_per_event']}",
+        ),
+        (
+            f"{name}: fan-out, {delivered['streams']:,} listeners",
+            f"{delivered['deliveries_per_second']:,} deliveries/s, p50 {delivered['p50_ms']} ms,"
+            f" p99 {delivered['p99_ms']} ms",
+            f"CPU: server {delivered['server_cpu']}, client {delivered['client_cpu']}",
+        ),
+    ]

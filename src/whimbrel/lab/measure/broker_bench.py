@@ -8,13 +8,9 @@ are those of broker and clients together.
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import shutil
-import signal
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -25,6 +21,8 @@ from typing import Any
 
 import msgspec
 
+from whimbrel.lab.measure.broker_process import BrokerProcess, Connection, percentile
+from whimbrel.lab.measure.broker_rivals import measure_rivals
 from whimbrel.lab.measure.machine import card
 from whimbrel.lab.measure.results import Progress, Verdict, no_progress
 from whimbrel.lab.workloads import make
@@ -61,85 +59,6 @@ FULL = BrokerSizes(
     many=1_000_000,
     entries=10_000_000,
 )
-
-
-class BrokerProcess:
-    """A broker in a temporary directory."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._process: subprocess.Popen[bytes] | None = None
-        self.host, self.port = "127.0.0.1", 0
-
-    def start(self) -> float:
-        """Start it, and return the seconds until it is ready."""
-        began = time.perf_counter()
-        command = [sys.executable, "-m", "whimbrel.cli.main", "serve", "--json", "--port", "0", "--data"]
-        self._process = subprocess.Popen([*command, str(self._directory)], stderr=subprocess.PIPE)
-        assert self._process.stderr is not None
-        for line in self._process.stderr:
-            if b'"address"' in line:
-                self.port = int(msgspec.json.decode(line)["address"].rpartition(":")[2])
-                break
-        asyncio.run(self._until_ready())
-        return time.perf_counter() - began
-
-    async def _until_ready(self) -> None:
-        connection = await Connection.open(self.host, self.port)
-        await connection.request("GET", "/readyz")
-        connection.close()
-
-    def stop(self) -> None:
-        """End it in an orderly way."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGTERM)
-        self._process.wait()
-
-    def cpu_seconds(self) -> float:
-        """The CPU time that it has used."""
-        assert self._process is not None
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def settle(self) -> None:
-        """Wait until it has merged and saved what was imported."""
-        quiet = 0
-        while quiet < 7:  # longer than the pause after which the index is saved
-            before = self.cpu_seconds()
-            time.sleep(1)
-            quiet = quiet + 1 if self.cpu_seconds() - before < 0.1 else 0
-
-
-class Connection:
-    """One HTTP/1.1 connection, kept open."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader = reader
-        self.writer = writer
-
-    @classmethod
-    async def open(cls, host: str, port: int) -> Connection:
-        """Connect."""
-        return cls(*await asyncio.open_connection(host, port, limit=1 << 24))
-
-    async def request(self, method: str, path: str, body: bytes = b"", kind: str = "application/json") -> bytes:
-        """Send a request and return the answer's body; RuntimeError for a status of 400 or above."""
-        self.send(method, path, body, kind)
-        head = await self.reader.readuntil(b"\r\n\r\n")
-        length = re.search(rb"content-length: (\d+)", head)
-        content = await self.reader.readexactly(int(length[1])) if length else b""
-        if int(head[9:12]) >= 400:
-            raise RuntimeError(f"{method} {path}: {head[9:12].decode()} {content[:300].decode(errors='replace')}")
-        return content
-
-    def send(self, method: str, path: str, body: bytes = b"", kind: str = "application/json") -> None:
-        """Send a request."""
-        head = f"{method} {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: {kind}\r\n"
-        self.writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
-
-    def close(self) -> None:
-        """Close it."""
-        self.writer.close()
 
 
 def workload_texts(name: str, sizes: BrokerSizes) -> tuple[list[str], list[bytes]]:
@@ -208,9 +127,11 @@ def measure_publish(name: str, sizes: BrokerSizes, directory: Path, progress: Pr
         asyncio.run(publish_all(broker, batches(events, 5_000, sizes.batch, "warm")))
         broker.settle()
         bodies = batches(events, sizes.events, sizes.batch, "run")
+        threads = broker.thread_seconds()
         before, mine = broker.cpu_seconds(), time.process_time()
         seconds = asyncio.run(publish_all(broker, bodies))
         broker_cpu, client_cpu = broker.cpu_seconds() - before, time.process_time() - mine
+        used = {name: spent - threads.get(name, 0.0) for name, spent in broker.thread_seconds().items()}
     finally:
         broker.stop()
     return {
@@ -220,6 +141,7 @@ def measure_publish(name: str, sizes: BrokerSizes, directory: Path, progress: Pr
         "events_per_second": round(sizes.events / seconds),
         "broker_us_per_event": round(broker_cpu / sizes.events * 1e6, 1),
         "client_us_per_event": round(client_cpu / sizes.events * 1e6, 1),
+        "thread_us_per_event": {name: round(spent / sizes.events * 1e6, 1) for name, spent in used.items()},
         "import_seconds": round(imported, 1),
     }
 
@@ -463,6 +385,10 @@ def run(sizes: BrokerSizes, progress: Progress = no_progress) -> dict[str, Any]:
         singles = measure_singles(sizes, scratch / "singles")
         end_to_end = measure_streams(scratch / "stream", 1, 1_000, 2 * sizes.singles)
         fan_out = measure_streams(scratch / "fan-out", sizes.streams, 150, sizes.fan_out)
+        _, plain = workload_texts("hm", sizes)
+        rivals = measure_rivals(
+            list(islice(cycle(plain), sizes.events)), sizes.batch, sizes.streams, sizes.fan_out, scratch / "rivals"
+        )
         pulled = measure_pull(sizes, scratch / "pull", progress)
         started = measure_start(sizes, scratch / "start", progress)
     finally:
@@ -490,12 +416,8 @@ def run(sizes: BrokerSizes, progress: Progress = no_progress) -> dict[str, Any]:
         "singles": singles,
         "end_to_end": end_to_end,
         "fan_out": fan_out,
+        "rivals": rivals,
         "pull": pulled,
         "start": started,
         "verdicts": [verdict.to_dict() for verdict in verdicts],
     }
-
-
-def percentile(values: Sequence[float], share: float) -> float:
-    """The value below which a share of the values lies."""
-    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
