@@ -146,6 +146,28 @@ def test_large_bodies_are_refused_before_they_come(tmp_path: Path) -> None:
                 assert refused.status_code == 429 and int(refused.headers["retry-after"]) >= 1
 
 
+def test_bodies_are_bounded_together(tmp_path: Path) -> None:
+    """Many requests with large bodies that come slowly do not add up; who is refused may come again."""
+    with BrokerProcess(tmp_path, bodies_bytes=1_000_000) as process, contextlib.ExitStack() as stack:
+        head = b"POST /events HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 900001\r\n\r\n"
+        slow = stack.enter_context(raw(process))
+        slow.sendall(head + b" " * 900_000)
+        deadline = time.monotonic() + 20
+        kind = {"content-type": "application/json"}
+        while True:
+            answer = httpx.post(
+                f"{process.url}/events", content=b"[%b]" % (b" " * 200_000), headers=kind, trust_env=False
+            )
+            if answer.status_code == 503 or time.monotonic() > deadline:
+                break
+        assert answer.status_code == 503 and int(answer.headers["retry-after"]) >= 1
+        assert httpx.get(f"{process.url}/subscriptions", trust_env=False).status_code == 200
+        slow.sendall(b"1")
+        assert slow.recv(1000).startswith(b"HTTP/1.1 200")
+        answer = httpx.post(f"{process.url}/events", content=b"[%b]" % (b" " * 200_000), headers=kind, trust_env=False)
+        assert answer.status_code == 200
+
+
 @pytest.mark.parametrize(
     "head",
     [

@@ -297,12 +297,12 @@ def test_off_loopback_needs_tokens(tmp_path: Path) -> None:
 
 
 def test_events_and_costs_are_limited(tmp_path: Path) -> None:
-    limits = {"events_per_second": 1.0, "filter_nanoseconds": 2_000.0, "token_nanoseconds": 300.0}
+    limits = {"events_per_second": 1.0, "filter_nanoseconds": 300.0, "token_nanoseconds": 300.0}
     with (
         BrokerProcess(tmp_path, **limits) as process,
         httpx.Client(base_url=process.url, timeout=120, trust_env=False) as http,
     ):
-        expensive = " OR ".join(f"(data.a{n} LIKE '%x%y%' AND data.b{n} != {n})" for n in range(60))
+        expensive = " OR ".join(f"data.a{n} != {n}" for n in range(1_000))  # some 600 ns
         for path in ("/subscriptions", "/subscriptions/import"):
             refused = http.post(path, content=json.dumps({"filter": expensive}))
             assert refused.status_code == 422 and "filter-too-expensive" in refused.text, refused.text
@@ -311,7 +311,7 @@ def test_events_and_costs_are_limited(tmp_path: Path) -> None:
         id = subscribe(http, filter="data.a = 5")
         assert http.put(f"/subscriptions/{id}", json={"filter": expensive}).status_code == 422
         # Many filters that are cheap enough alone are too much together.
-        wide = " OR ".join(f"data.a{n} != {n}" for n in range(200))
+        wide = " OR ".join(f"data.a{n} != {n}" for n in range(200))  # some 120 ns
         found = [http.post("/subscriptions", json={"filter": wide}) for _ in range(5)]
         assert {one.status_code for one in found} == {201, 429}
         assert int(found[-1].headers["retry-after"]) >= 1

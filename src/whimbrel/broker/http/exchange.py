@@ -13,12 +13,14 @@ from typing import TypeVar
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.types import Scope
 
 from whimbrel.broker.requests.errors import (
     BAD_JSON,
     BadRequest,
     BrokerError,
     TooLarge,
+    Unavailable,
     Unprocessable,
     UnsupportedMediaType,
 )
@@ -48,6 +50,25 @@ class ErrorAnswer(msgspec.Struct):
     """The answer to a request that was refused."""
 
     error: Problem
+
+
+class Bodies:
+    """The bytes of all bodies that are held at one time, bounded. Used in the event loop only."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._held = 0
+
+    def take(self, scope: Scope, size: int) -> None:
+        """A request holds more of its body; Unavailable if all of them hold too much."""
+        if self._held and self._held + size > self._limit:
+            raise Unavailable(f"Expected bodies of at most {self._limit:,} bytes at one time: try again")
+        self._held += size
+        scope["whimbrel.held"] = scope.get("whimbrel.held", 0) + size
+
+    def give_back(self, scope: Scope) -> None:
+        """A request is answered."""
+        self._held -= scope.get("whimbrel.held", 0)
 
 
 def broker_of(request: Request) -> Broker:
@@ -93,8 +114,15 @@ async def body_of(request: Request) -> bytes:
             raise TooLarge(f"Expected a body of at most {limit:,} bytes")
         if monotonic() > deadline:
             raise RequestTimeout(f"Expected the whole body within {BODY_SECONDS:g} seconds")
+        hold(request, len(piece))
         pieces.append(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def hold(request: Request, size: int) -> None:
+    """Hold more bytes of a body until the request is answered."""
+    bodies: Bodies = request.scope["whimbrel.bodies"]
+    bodies.take(request.scope, size)
 
 
 class RequestTimeout(BrokerError):

@@ -134,7 +134,7 @@ async def explain(request: Request) -> Response:
     def explained() -> dict[str, object]:
         return _explained(filter_of(asked, principal.rules, broker.index.schema), event, principal.rules)
 
-    return answer(await broker.runtime.in_thread(explained))
+    return answer(await broker.runtime.in_background(explained))
 
 
 async def explain_one(request: Request) -> Response:
@@ -146,7 +146,7 @@ async def explain_one(request: Request) -> Response:
     def explained() -> dict[str, object]:
         return _explained(Filter.parse(held.text, held.dialect, broker.index.schema), event, rules_of(held))
 
-    return answer(await broker.runtime.in_thread(explained))
+    return answer(await broker.runtime.in_background(explained))
 
 
 def _explained(filter: Filter, event: Event, rules: Rules) -> dict[str, object]:
@@ -188,7 +188,7 @@ async def preview(request: Request) -> Response:
     limit = int(number_of(request, "limit", 20, 0, 1000))
     count = int(number_of(request, "events", 10_000, 1, 100_000))
     asked = read_request(await body_of(request))
-    filter = await broker.runtime.in_thread(filter_of, asked, principal.rules, broker.index.schema)
+    filter = await broker.runtime.in_parser(filter_of, asked, principal.rules, broker.index.schema)
     return answer(await broker.runtime.in_background(_previewed, broker, filter, principal, count, limit))
 
 
@@ -242,7 +242,7 @@ async def _event_of(broker: Broker, named: EventNamed | ExplainRequest, principa
     if isinstance(given, msgspec.UnsetType) == (offset is None):
         raise BadRequest("Expected either an event or an offset")
     if not isinstance(given, msgspec.UnsetType):
-        return await broker.runtime.in_thread(Event.of, bytes(given), broker.index.timestamps)
+        return await broker.runtime.in_parser(Event.of, bytes(given), broker.index.timestamps)
     if offset is not None and broker.log.floor <= offset < broker.end:
         _, _, kind, raw, _ = (await broker.runtime.in_thread(broker.log.pick, [offset]))[0]
         if kind == EVENT and allows_text(principal.rules, raw, broker.index.timestamps):

@@ -13,7 +13,7 @@ from time import monotonic
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from whimbrel.broker.http.exchange import error_answer
+from whimbrel.broker.http.exchange import Bodies, error_answer
 from whimbrel.broker.requests.envelope import is_lines
 from whimbrel.broker.requests.errors import BadRequest, BrokerError, Forbidden, TooLarge, TooManyRequests, Unauthorized
 from whimbrel.broker.requests.settings import is_loopback
@@ -45,6 +45,7 @@ class Guard:
         self._broker = broker
         self._settings = broker.settings
         self._requests = RateLimits(broker.settings.requests_per_second)
+        self._bodies = Bodies(broker.settings.bodies_bytes)
         self._open = 0
         self._by_name: Counter[str] = Counter()  # open requests of each principal
 
@@ -69,6 +70,7 @@ class Guard:
                 raise TooManyRequests(f"Expected at most {self._settings.connections:,} open requests")
             _check_once(headers)
             self._check_size(scope, headers)
+            scope["whimbrel.bodies"] = self._bodies
             principal = scope["whimbrel.principal"] = self._principal(scope, headers, allowed)
             name = principal.name
             self._by_name[name] += 1
@@ -79,6 +81,7 @@ class Guard:
             await self._app(scope, receive, send)
         finally:
             self._open -= 1
+            self._bodies.give_back(scope)
             if name:
                 self._by_name[name] -= 1
                 if not self._by_name[name]:

@@ -115,7 +115,7 @@ async def ephemeral_stream(request: Request) -> Response:
     if policy not in EPHEMERAL_POLICIES:
         raise BadRequest(f"Expected a policy of {', '.join(EPHEMERAL_POLICIES)}, but got {policy[:40]!r}")
     text, dialect = request.query_params.get("filter", "TRUE"), request.query_params.get("dialect", "sql")
-    filter = await broker.runtime.in_thread(_small_filter, text, dialect)
+    filter = await broker.runtime.in_parser(_small_filter, text, dialect)
     opened = await broker.delivery.open_ephemeral(filter, principal, "sse", cast("Policy", policy))
     return EventStream(request, opened, None, -1)
 

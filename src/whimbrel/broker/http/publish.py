@@ -19,6 +19,7 @@ from whimbrel.broker.http.exchange import (
     answer,
     body_of,
     broker_of,
+    hold,
     number_of,
     pieces_of,
     principal_of,
@@ -29,6 +30,7 @@ from whimbrel.broker.requests.envelope import Incoming, PlainEvents, is_lines, r
 from whimbrel.broker.requests.errors import BrokerError, TooLarge, TooManyRequests, Unavailable
 from whimbrel.broker.requests.rules import allows_text
 from whimbrel.broker.sequencing.group import Published
+from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import Principal
 from whimbrel.model.limits import EVENT_BYTES
 
@@ -39,6 +41,10 @@ STREAM_LINES = 1_000_000
 """Lines of one stream, at most: the answer has a result for each."""
 PATIENCE_SECONDS = 60.0
 """How long a stream waits when a rate is used up or too much waits for the disk."""
+
+PAGE_BYTES = 4 << 20
+"""Bytes of dead letters after which a page ends."""
+_LETTERS = 100
 
 
 class EventResult(msgspec.Struct, omit_defaults=True, gc=False):
@@ -149,6 +155,7 @@ async def _publish_patiently(
 
 async def _line_groups(request: Request) -> AsyncIterator[list[bytes]]:
     """The lines of a body in groups. A line that is too long comes cut off, just too long."""
+    hold(request, GROUP_BYTES + EVENT_BYTES.value)
     rest = b""
     lines: list[bytes] = []
     size = 0
@@ -172,21 +179,25 @@ async def dead_letters(request: Request) -> Response:
     broker, principal = broker_of(request), principal_of(request, "publish")
     limit = int(number_of(request, "limit", 100, 1, 1000))
     after = int(number_of(request, "after", 0, 0, 1 << 53))
-    found = await broker.runtime.in_thread(
-        broker.store.dead_letters, after, limit, None if principal.sees_all else principal.name
-    )
-    shown = [
-        DeadLetterShown(
-            letter.number,
-            letter.time,
-            letter.owner,
-            msgspec.json.decode(letter.reason),
-            letter.event.decode(errors="replace"),
-        )
-        for letter in found
-        if allows_text(principal.rules, letter.event, broker.index.timestamps)
-    ]
-    return answer(DeadLetterPage(shown, found[-1].number if len(found) == limit else None))
+    return answer(await broker.runtime.in_background(_letters, broker, principal, after, limit))
+
+
+def _letters(broker: Broker, principal: Principal, after: int, limit: int) -> DeadLetterPage:
+    """A page of dead letters; it ends early when it is large."""
+    owner = None if principal.sees_all else principal.name
+    shown: list[DeadLetterShown] = []
+    size = 0
+    while size < PAGE_BYTES and len(shown) < limit:
+        found = broker.store.dead_letters(after, min(limit - len(shown), _LETTERS), owner)
+        if not found:
+            return DeadLetterPage(shown, None)
+        for letter in found:
+            after = letter.number
+            size += len(letter.event)
+            if allows_text(principal.rules, letter.event, broker.index.timestamps):
+                text, reason = letter.event.decode(errors="replace"), msgspec.json.decode(letter.reason)
+                shown.append(DeadLetterShown(letter.number, letter.time, letter.owner, reason, text))
+    return DeadLetterPage(shown, after)
 
 
 _CLOUD_EVENT = {

@@ -144,7 +144,7 @@ async def import_lines(request: Request) -> Response:
     lines = [line for line in (await body_of(request)).split(b"\n") if line.strip()]
     if len(lines) > IMPORT_LINES:
         raise TooLarge(f"Expected at most {IMPORT_LINES:,} lines, but got {len(lines):,}")
-    asked = await broker.runtime.in_thread(_read_lines, lines)
+    asked = await broker.runtime.in_parser(_read_lines, lines)
     good = [one for one in asked if not isinstance(one, BrokerError)]
     made = iter(await broker.subscriptions.import_many(good, principal) if good else [])
     results: list[ImportResult] = []

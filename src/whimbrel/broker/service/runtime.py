@@ -1,4 +1,4 @@
-"""What the parts of a broker run on: the event loop, the queue of the sequencer, and two pools of threads."""
+"""What the parts of a broker run on: the event loop, the queue of the sequencer, and pools of threads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ Decision: TypeAlias = Callable[[int], tuple[list[Change], object]]
 """A change, decided in the sequencer: from the next offset to the entries to append and the answer."""
 
 READERS = 4
-"""Threads that read messages and parse filters."""
+"""Threads that read messages."""
+PARSERS = 2
+"""Threads that parse filters: a large one takes a second, for which nobody else's reads wait."""
 
 
 class Runtime:
@@ -26,6 +28,7 @@ class Runtime:
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._readers = ThreadPoolExecutor(READERS, "whimbrel-reader")
+        self._parsers = ThreadPoolExecutor(PARSERS, "whimbrel-parser")
         self._long_work = ThreadPoolExecutor(1, "whimbrel-scan")
 
     def start(self) -> None:
@@ -35,6 +38,7 @@ class Runtime:
     def stop(self) -> None:
         """Wait for the pools."""
         self._readers.shutdown()
+        self._parsers.shutdown()
         self._long_work.shutdown()
 
     @property
@@ -61,6 +65,10 @@ class Runtime:
     async def in_thread(self, function: Callable[..., T], *arguments: object) -> T:
         """Run a blocking read in the pool."""
         return await self.loop.run_in_executor(self._readers, function, *arguments)
+
+    async def in_parser(self, function: Callable[..., T], *arguments: object) -> T:
+        """Parse filters in a pool of their own."""
+        return await self.loop.run_in_executor(self._parsers, function, *arguments)
 
     async def in_background(self, function: Callable[..., T], *arguments: object) -> T:
         """Run work that takes long, one at a time, so that it holds up nobody's reads."""

@@ -63,7 +63,7 @@ class Subscriptions:
     async def create(self, asked: Asked, principal: Principal) -> StoredSubscription:
         """A new subscription, with an id of its own."""
         self._quotas.check_count(principal.name, 1)
-        put, filter = await self._runtime.in_thread(self._prepared, asked, uuid.uuid4().hex, principal)
+        put, filter = await self._runtime.in_parser(self._prepared, asked, uuid.uuid4().hex, principal)
         await self.take_cost(filter, principal.name)
         start = await self._start_of(asked[0])
 
@@ -83,7 +83,7 @@ class Subscriptions:
         """
         owner = self.find(id, principal).owner
         by = principal if owner == principal.name else self._tokens.owner(owner)
-        put, filter = await self._runtime.in_thread(self._prepared, asked, id, by)
+        put, filter = await self._runtime.in_parser(self._prepared, asked, id, by)
         await self.take_cost(filter, owner)
 
         def decide(offset: int) -> tuple[list[Change], object]:
@@ -111,7 +111,7 @@ class Subscriptions:
     async def import_many(self, asked: list[Asked], principal: Principal) -> list[StoredSubscription | BrokerError]:
         """Create many subscriptions in one step. An `id` is kept if no other subscription has it."""
         self._quotas.check_count(principal.name, len(asked))
-        entries = await self._runtime.in_thread(self._entries, asked, principal)
+        entries = await self._runtime.in_parser(self._entries, asked, principal)
         given = {request.id for request, _ in asked if request.id is not None}
 
         def decide(offset: int) -> tuple[list[Change], object]:
@@ -122,7 +122,7 @@ class Subscriptions:
 
     async def checked(self, request: SubscriptionRequest, principal: Principal) -> Filter:
         """The filter that would be matched; raises what `create` would, but for quotas."""
-        _, filter = await self._runtime.in_thread(self._prepared, (request, b"{}"), "", principal)
+        _, filter = await self._runtime.in_parser(self._prepared, (request, b"{}"), "", principal)
         if self._quotas.has_costs:
             await self._runtime.in_background(self._cost, filter)
         await self._start_of(request)
