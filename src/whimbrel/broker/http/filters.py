@@ -83,7 +83,7 @@ class Preview(msgspec.Struct, kw_only=True):
     messages: list[PulledMessage]
 
 
-class Finding(msgspec.Struct):
+class LintFinding(msgspec.Struct):
     """What is suspicious about one subscription."""
 
     id: str
@@ -96,7 +96,7 @@ class LintAnswer(msgspec.Struct):
 
     checked: int
     complete: bool
-    findings: list[Finding]
+    findings: list[LintFinding]
 
 
 _explain_requests = msgspec.json.Decoder(ExplainRequest)
@@ -227,12 +227,12 @@ def _linted(broker: Broker, principal: Principal) -> LintAnswer:
     held = broker.subscriptions.page(principal, "", LOOKED_AT + 1)
     complete, held = len(held) <= LOOKED_AT, held[:LOOKED_AT]
     filters = [Filter.parse(one.text, one.dialect, broker.index.schema) for one in held]
-    findings: list[Finding] = []
+    findings: list[LintFinding] = []
     for one, filter in zip(held, filters, strict=True):
-        findings += [Finding(one.id, remark.rule, remark.message) for remark in lint_filter(filter)]
+        findings += [LintFinding(one.id, remark.rule, remark.message) for remark in lint_filter(filter)]
     for place, remark in lint_together(filters):
         other = "" if remark.other is None else f" {held[remark.other].id}"
-        findings.append(Finding(held[place].id, remark.rule, remark.message + other))
+        findings.append(LintFinding(held[place].id, remark.rule, remark.message + other))
     return LintAnswer(len(held), complete, findings)
 
 
