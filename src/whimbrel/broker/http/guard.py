@@ -66,7 +66,7 @@ class Guard:
         self._open += 1
         name = ""
         try:
-            if self._open > self._settings.connections:
+            if self._open > self._settings.connections and scope["path"] not in OPEN_PATHS:
                 raise TooManyRequests(f"Expected at most {self._settings.connections:,} open requests")
             _check_once(headers)
             self._check_size(scope, headers)
