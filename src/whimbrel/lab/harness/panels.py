@@ -172,17 +172,15 @@ def _draw_line(axes: Axes, panel: Panel, curve: _Curve) -> None:
 
 
 def _label_ticks(axis: Axis) -> None:
-    """Write the ticks of a logarithmic axis as plain numbers, those between powers of ten only on short axes."""
-    from matplotlib.ticker import FuncFormatter, LogFormatter
+    """Write the ticks of a logarithmic axis as plain numbers; on short axes also those at 2 and 5."""
+    from matplotlib.ticker import FuncFormatter
 
     low, high = axis.get_view_interval()
-    between = LogFormatter(labelOnlyBase=False, minor_thresholds=(1.5, 0.6))
-    between.set_axis(axis)
+    between = "25" if high < low * 100 else ""
     axis.set_major_formatter(FuncFormatter(lambda value, place: figure(value)))
-    if high < low * 30:
-        axis.set_minor_formatter(FuncFormatter(lambda value, place: figure(value) if between(value, place) else ""))
-    else:
-        axis.set_minor_formatter(FuncFormatter(lambda value, place: ""))
+    axis.set_minor_formatter(
+        FuncFormatter(lambda value, place: figure(value) if f"{value:e}"[0] in between and value else "")
+    )
 
 
 def _curves(panel: Panel, measures: Measures) -> list[_Curve]:

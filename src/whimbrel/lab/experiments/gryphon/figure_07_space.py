@@ -13,7 +13,7 @@ from whimbrel.lab.harness.panels import Panel
 
 def count(point: Point) -> Iterator[Row]:
     """The bytes of the tree with and without successor sets, and of the engine."""
-    without = {"without successor sets": ("equality_tree", {**COLLAPSED, "index_attributes": INDEXED})}
+    without = {"without successor sets": ("equality_tree", {**COLLAPSED, "index_attributes": INDEXED, "closed": True})}
     return counted(point, TREE | without, {"space": "bytes"})
 
 

@@ -13,8 +13,10 @@ INDEXED = ["a1", "a2", "a3"]
 """The attributes by which figure 7 factors the tree: 27 subtrees."""
 PLAIN: Options = {"collapse": False, "successors": False, "aggressive": False}
 COLLAPSED: Options = {"collapse": True, "successors": False, "aggressive": False}
-TREE: dict[str, tuple[str, Options]] = {"equality_tree": ("equality_tree", {"index_attributes": INDEXED})}
-"""The tree of figure 7: successor sets, refined, and three index attributes."""
+TREE: dict[str, tuple[str, Options]] = {
+    "equality_tree": ("equality_tree", {"index_attributes": INDEXED, "closed": True})
+}
+"""The tree of figure 7: successor sets, refined, and three index attributes with closed domains."""
 SIZES: Mapping[Scale, list[Point]] = {
     "tiny": grid(n=[300, 1_000]),
     "small": grid(n=[1_000, 5_000, 25_000]),
