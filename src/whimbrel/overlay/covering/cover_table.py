@@ -17,8 +17,10 @@ import numpy as np
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.filter import Filter
 from whimbrel.model.intervals import BOTTOM, TOP, Cut
-from whimbrel.overlay.tree.paths import Interest
+from whimbrel.overlay.tree.paths import PATHS, Interest
 
+_COMPARED = 4_096
+"""Pairs of conjunctions, at most: filters with more count as not covering each other, which costs bandwidth only."""
 _RECENT = 64
 """Filters that are compared one by one, at least; above that a sixteenth of all."""
 
@@ -111,7 +113,7 @@ class CoverTable:
 
 def covers(one: Filter, two: Filter) -> bool:
     """`one.covers(two)`, with a quick look at the attributes first. A filter that matches nothing is not covered."""
-    if not two.conjunctions:
+    if not two.conjunctions or len(one.conjunctions) * len(two.conjunctions) > _COMPARED:
         return False
     theirs = two.conjunctions[0].attributes
     return any(mine.attributes <= theirs for mine in one.conjunctions) and one.covers(two)
@@ -166,7 +168,7 @@ class _Arrays:
     def covered(self, filter: Filter) -> set[bytes]:
         """The filters that this one may cover."""
         out: set[bytes] = set()
-        for conjunction in filter.conjunctions:
+        for conjunction in filter.conjunctions[:PATHS]:
             hits = np.zeros(len(self._needs), np.int32)
             for name, low, high in _hulls(conjunction):
                 column = self._columns.get(name)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
+
+_KEPT = 65_536
 
 
 @dataclass(slots=True)
@@ -34,8 +37,9 @@ class Counters:
     """Filters of neighbours that have too many."""
     tree_updates: int = 0
     tree_update_bytes: int = 0
-    prefix_bytes: list[int] = field(default_factory=list)
-    prefix_nodes: list[int] = field(default_factory=list)
+    prefix_bytes: deque[int] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    """The sizes of the last prefixes that were made here."""
+    prefix_nodes: deque[int] = field(default_factory=lambda: deque(maxlen=_KEPT))
 
     @property
     def work(self) -> int:

@@ -41,7 +41,10 @@ class TreeMatch(NamedTuple):
 
 
 class TreeSnapshot:
-    """A version of a tree. `keys` are the filters in it, `attributes` and `constraints` are those of its nodes."""
+    """A version of a tree. `keys` are the filters in it, `attributes` and `constraints` are those of its nodes.
+
+    It does not change, but keeps buffers: one thread at a time matches with it.
+    """
 
     def __init__(self, tree: RoutingTree, version: Version, digest: bytes = b"") -> None:
         self.version = version
@@ -57,7 +60,7 @@ class TreeSnapshot:
         self._cuts = list(layout.cuts.values())
         self._patterns = layout.pattern_list
         self._matching = layout.matching()
-        self._seen = np.zeros(len(self), np.int32)
+        self._seen = np.zeros(len(self), np.int64)
         self._stamp = 0
         self._nodes = np.empty(len(self), np.int32)
         self._children: dict[int, dict[str, ChildLane[int]]] = {}
