@@ -81,7 +81,7 @@ class View:
         if limit is None or self.snapshot.forwarding.depth[node] <= limit:
             return False
         while self.snapshot.forwarding.depth[node] > limit:
-            node = int(self.snapshot.forwarding.parent[node])
+            node = int(self.snapshot.parent[node])
         return node in covered
 
     def _place(self) -> None:

@@ -100,9 +100,13 @@ class Prefix:
             raise MalformedPrefix(f"format {_FORMAT}", f"format {data[0]}" if data else "no bytes")
         at = 1 + CHECK_BYTES
         numbers: list[int] = []
-        for _ in range(5):
-            number, at = _number(data, at)
-            numbers.append(number)
+        while len(numbers) < 5:
+            if at < len(data) and data[at] < 128:  # nearly always
+                numbers.append(data[at])
+                at += 1
+            else:
+                number, at = _number(data, at)
+                numbers.append(number)
         epoch, counter, limit, count, others = numbers
         PREFIX_NODES.check(count + others)
         ends, at = _decode(data, at, count)

@@ -56,6 +56,7 @@ class TreeSnapshot:
         self.attributes: list[str] = layout.names
         self.constraints: list[Constraint | IntervalSet] = layout.constraints
         self.forwarding = layout.forwarding()
+        self.parent = np.array(layout.parent, np.int32)
         self._names = {name: number for number, name in enumerate(layout.cuts)}
         self._cuts = list(layout.cuts.values())
         self._patterns = layout.pattern_list
@@ -122,7 +123,7 @@ class TreeSnapshot:
         out: list[int] = []
         while node:
             out.append(node)
-            node = int(self.forwarding.parent[node])
+            node = int(self.parent[node])
         return out[::-1]
 
     def children(self, node: int) -> list[int]:
@@ -228,7 +229,7 @@ class _Layout:
     def __init__(self, tree: RoutingTree, number_of: dict[bytes, int]) -> None:
         self.names: list[str] = []
         self.constraints: list[Constraint | IntervalSet] = []
-        self._parent: list[int] = []
+        self.parent: list[int] = []
         self._depth: list[int] = []
         self._ends: list[int] = []
         self._end_filter: list[int] = []
@@ -244,7 +245,7 @@ class _Layout:
             nodes.append(node)
             self.names.append(node.attribute)
             self.constraints.append(node.pattern or node.values)
-            self._parent.append(node.parent.number if node.parent is not None else 0)
+            self.parent.append(node.parent.number if node.parent is not None else 0)
             self._depth.append(depth)
             self._ends.append(len(self._end_filter))
             self._end_filter += [number_of[key] for key in node.ends if isinstance(key, bytes)]
@@ -294,9 +295,9 @@ class _Layout:
         return MatchArrays(*(np.array(one, np.int32) for one in lists))
 
     def forwarding(self) -> ForwardArrays:
-        parent = self._parent
+        parent = self.parent
         following = list(range(1, len(parent) + 1))
         for node in range(len(parent) - 1, 0, -1):
             following[parent[node]] = max(following[parent[node]], following[node])
-        lists = (self._parent, self._depth, following, self._ends, self._end_filter)
+        lists = (self._depth, following, self._ends, self._end_filter)
         return ForwardArrays(*(np.array(one, np.int32) for one in lists))

@@ -35,7 +35,6 @@ class ForwardArrays(NamedTuple):
     `ends[n] : ends[n + 1]` are the filters that end at node n.
     """
 
-    parent: np.ndarray
     depth: np.ndarray
     following: np.ndarray
     ends: np.ndarray

@@ -62,7 +62,7 @@ def frozen(tree: RoutingTree) -> Grown:
     """A version of the tree as it is."""
     snapshot = TreeSnapshot(tree, (1, 1))
     depths = np.zeros(len(snapshot), np.int64)
-    parents = snapshot.forwarding.parent
+    parents = snapshot.parent
     for node in range(1, len(snapshot)):  # parents come first
         depths[node] = depths[parents[node]] + 1
     return Grown(snapshot, depths)
