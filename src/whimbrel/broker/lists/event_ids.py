@@ -63,11 +63,12 @@ class EventIds:
         """The offsets at which some of these digests stand, oldest first. Costs a look at a bitmap per sealed run."""
         found: dict[int, list[int]] = {}
         needles = np.array(digests, np.int64)
+        fulls = self._full  # taken before the runs: a dict goes when its run is there
         for run in self._runs.runs:
             for place in run.among(needles).tolist():
                 digest = digests[place]
                 found.setdefault(digest, []).extend(run.find(digest).tolist())
-        for _, full in self._full:
+        for _, full in fulls:
             for digest in digests:
                 if digest in full:
                     found.setdefault(digest, []).append(full[digest])
