@@ -18,7 +18,7 @@ from whimbrel.engine.access.warm_up import WARM_UP
 from whimbrel.engine.intake.subscriptions import admit, read_subscriptions
 from whimbrel.engine.live.subscription_set import SubscriptionSet
 from whimbrel.engine.matching.blocks import Search, match_event, match_units
-from whimbrel.engine.matching.event_forms import objects_to_read, open_source, sample_of
+from whimbrel.engine.matching.event_forms import open_source, sample_of
 from whimbrel.engine.matching.results import pairs_table
 from whimbrel.engine.matching.units import FIRST_UNIT, Units
 from whimbrel.engine.matching.workspace import Workspaces
@@ -161,7 +161,7 @@ class Index(Matcher):
         what must outlive the next step. Memory stays bounded however many pairs match. Takes what `match_batch` takes.
         """
         source = open_source(events, self.schema)
-        snapshot = self._subscriptions.segments.ready_for_batch(objects_to_read(events))
+        snapshot = self._subscriptions.segments.ready_for_batch()
         workers = threads if threads is not None else os.cpu_count() or 1
         first = self._unit if workers == 1 else FIRST_UNIT  # several threads are to share even a few events
         units = Units(source, first)

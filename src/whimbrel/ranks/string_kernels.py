@@ -57,7 +57,7 @@ def rank_strings(
     """Write the ranks of strings: by a hash lookup, and for unknown strings of an ordered attribute by binary search.
 
     The attribute has `count` known strings, at least one, from known string `first` on. Its strings are ordered if some
-    filter compares them by order; else an unknown string may get any gap.
+    filter compares them by order; else an unknown string gets the gap above all.
     """
     mask = table.shape[0] - 1
     slots = np.empty(_AHEAD, np.int64)

@@ -29,11 +29,7 @@ if TYPE_CHECKING:
 HEAD = 1_024
 """Subscriptions that the head holds before it becomes a segment."""
 HEAD_CHECKED = 1_024
-"""Constraints of the head that matches may check one by one, over all matches, before it becomes a segment.
-
-Compiling the head costs about as much as checking so many. What a lookup finds or leaves out costs next to nothing."""
-HEAD_READ = 128
-"""Events of a batch that may be read as objects to search the head: as costly as compiling it."""
+"""Filters of the head that matches may evaluate, over all matches, before it becomes a segment, which costs as much."""
 FANOUT = 4
 """Segments of like size that are merged into one."""
 
@@ -49,7 +45,7 @@ class SegmentSet:
         self._deaths = 0  # since the dead of each segment were last counted
 
     def ready(self) -> Snapshot:
-        """A snapshot whose head must be searched event by event.
+        """A snapshot whose head must be searched.
 
         Once searching has cost as much as a segment, the head becomes one, unless another thread holds the lock.
         """
@@ -58,15 +54,10 @@ class SegmentSet:
             return snapshot
         return self._flushed() or snapshot
 
-    def ready_for_batch(self, read: int) -> Snapshot:
-        """A snapshot for a batch of which `read` events must be made objects to search the head.
-
-        It has no head if that would cost more than a segment. Where it has one, segments check that events are valid.
-        """
+    def ready_for_batch(self) -> Snapshot:
+        """A snapshot for many events. If it has a head it has segments too, in whose ranks the head is searched."""
         snapshot = self.ready()
-        if snapshot.head_size and (read > HEAD_READ or not snapshot.segments):
-            return self.compiled()
-        return snapshot
+        return snapshot if snapshot.segments else self.compiled()
 
     def compiled(self) -> Snapshot:
         """A snapshot without a head. While another thread holds the lock, the head is compiled for this caller only."""
@@ -76,8 +67,8 @@ class SegmentSet:
         flushed = self._flushed()
         if flushed is not None:
             return flushed
-        own = segment_builder.build_from_head(list(snapshot.head_entries()), self.sample)
-        return replace(snapshot, segments=(*snapshot.segments, own), head=Head(), head_size=0)
+        segments = (*snapshot.segments, snapshot.head_segment(self.sample))
+        return replace(snapshot, segments=segments, head=Head(), head_size=0)
 
     def _flushed(self) -> Snapshot | None:
         """Flush and return the snapshot; None while another thread holds the lock."""
@@ -118,11 +109,10 @@ class SegmentSet:
     def flush(self) -> None:
         """Make the head a segment."""
         old = self.snapshot
-        entries = list(old.head_entries())
         segments = old.segments
-        if entries:
+        if any(True for _ in old.head_entries()):
             WARM_UP.begin()
-            segments = (*segments, segment_builder.build_from_head(entries, self.sample))
+            segments = (*segments, old.head_segment(self.sample))
         self.snapshot = replace(old, segments=segments, head=Head(), head_size=0)
         self._merge_soon()
 

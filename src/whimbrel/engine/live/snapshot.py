@@ -8,13 +8,15 @@ far a row is moved never changes once the row is visible.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.shared.packing import leave_out_dead
+from whimbrel.engine.live import segment_builder
+from whimbrel.engine.live.check_table import CheckTable
 from whimbrel.engine.live.head import Head, HeadEntry
 from whimbrel.model.event import AnyEvent
 
@@ -68,10 +70,22 @@ class Snapshot:
         names = {name for segment in self.segments for name in segment.attributes}
         return frozenset(names.union(*(entry.filter.attributes for entry in self.head_entries())))
 
-    def search_head(self, event: AnyEvent, timestamps: Collection[str]) -> list[int]:
-        """The living rows of the head that match an event, which must be valid."""
+    def tables(self) -> Mapping[int, CheckTable]:
+        """The tables, by id of their segment, in which the head is filed. There must be segments."""
+        return self.head.tables(self.segments, self.head_size) if self.head_size else {}
+
+    def head_segment(self, sample: object = None) -> Segment:
+        """The head as a segment, which is kept with it."""
+        built = self.head.built
+        if built is None or built[0] != self.head_size:
+            segment = segment_builder.build_from_head(list(self.head_entries()), sample)
+            built = self.head.built = self.head_size, segment
+        return built[1]
+
+    def search_head(self, event: AnyEvent, timestamps: Collection[str]) -> np.ndarray:
+        """The living rows of the head that match an event; evaluates all filters."""
         found = self.head.search(self.head_size, event, timestamps)
-        return [entry.row for entry in found if not self.is_dead(entry.row)]
+        return np.array([row for row in found if not self.is_dead(row)], np.int32)
 
     def head_entries(self) -> Iterator[HeadEntry]:
         """The living entries of the head."""

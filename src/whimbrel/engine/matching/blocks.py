@@ -15,11 +15,21 @@ from typing import NamedTuple
 import numpy as np
 
 from whimbrel.engine.live.snapshot import Snapshot
-from whimbrel.engine.matching.event_forms import EventBatch, ObjectEvents
-from whimbrel.engine.matching.results import Result, Verify, are_coupled, merged, settled, settled_one, without
+from whimbrel.engine.matching.event_forms import EventBatch
+from whimbrel.engine.matching.results import (
+    Result,
+    Verify,
+    are_coupled,
+    merged,
+    settled,
+    settled_head,
+    settled_head_one,
+    settled_one,
+    without,
+)
 from whimbrel.engine.matching.units import Unit, Units
 from whimbrel.engine.matching.workspace import PAIRS, Workspace, Workspaces
-from whimbrel.model.errors import LimitExceeded, RowError
+from whimbrel.model.errors import RowError
 from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.matcher import Errors
 from whimbrel.ranks.encoding.object_batches import Refused
@@ -53,20 +63,22 @@ def match_event(
 ) -> np.ndarray:
     """Match one event; its rows in order of addition, valid until the workspace is used again."""
     segments = snapshot.segments
+    if not segments:
+        return snapshot.in_order(snapshot.search_head(event, timestamps))
+    tables = snapshot.tables() if snapshot.head_size else None
     found: list[np.ndarray] = []
     for segment in segments:
         rows, coupled, arrays = workspace.match_one(segment, event, timestamps, snapshot.rows)
+        table = tables.get(id(segment)) if tables else None
+        in_head = None if table is None else workspace.search_one(table, segment, snapshot)
         if coupled or segment.meta.verified or snapshot.died is not None:
             rows = settled_one(snapshot, segment, rows, coupled, arrays, event, timestamps, verify)
-        if len(segments) == 1 and not snapshot.head_size:
+        if in_head is not None and len(in_head):
+            found.append(settled_head_one(snapshot, in_head, coupled, event, timestamps, verify))
+        if len(segments) == 1 and not found:
             return snapshot.in_order(rows)
         found.append(rows.copy())  # the buffer is the next segment's
-    if snapshot.head_size:
-        valid = event if segments else Event.of(event, timestamps)  # segments have read all of it
-        in_head = snapshot.search_head(valid, timestamps)
-        if in_head:
-            found.append(np.array(in_head, np.int32))
-    return snapshot.in_order(np.concatenate(found) if found else np.empty(0, np.int32))
+    return snapshot.in_order(np.concatenate(found))
 
 
 def match_units(search: Search, units: Units, workspaces: Workspaces, threads: int) -> Iterator[Matched]:
@@ -143,46 +155,36 @@ def _match_events(search: Search, unit: EventBatch, workspace: Workspace, refuse
         encoded = unit.encode(snapshot.segments[0].encoder, timestamps, in_reading)
         if not are_coupled(snapshot.segments[0], encoded):
             return workspace.match_some(snapshot.segments[0], encoded, snapshot.rows, count)
-    attributes = snapshot.attributes()
 
     def events(numbers: Sequence[int]) -> Sequence[Event]:
-        return unit.read(numbers, attributes, timestamps)
+        return unit.read(numbers, snapshot.attributes(), timestamps)
 
     parts: list[Result] = []
-    pairs = 0
-    for segment in snapshot.segments:
+    in_head: list[Result] = []
+    tables, segments, pairs = snapshot.tables(), [*snapshot.segments], 0
+    for segment in segments:
         encoded = unit.encode(segment.encoder, timestamps, in_reading)
         found = workspace.match_some(segment, encoded, snapshot.rows, count, PAIRS - pairs)
         count = len(found[0]) - 1
         found = found[0].copy(), found[1].copy()
         rows = settled(snapshot, segment, found, encoded.coupled, encoded.arrays, events, search.verify, refused)
         parts.append((found[0], rows))
-        offsets = sum((its[: count + 1] for its, _ in parts), np.zeros(count + 1, np.int64))
+        table = tables.get(id(segment))
+        if table is not None:
+            found = workspace.search_some(table, segment, encoded, snapshot, count)
+            held = settled_head(snapshot, found, events, search.verify, refused)
+            if held is None:
+                snapshot.head.checked = 1 << 30  # so that it becomes a segment of the index soon
+                tables, in_head = {}, []
+                segments.append(snapshot.head_segment())
+            else:
+                in_head.append((found[0], held))
+        offsets = sum((its[: count + 1] for its, _ in (*parts, *in_head)), np.zeros(count + 1, np.int64))
         if offsets[-1] > 2 * PAIRS and count > 1:  # fewer events, so that all segments together stay bounded
             count = max(1, int(np.searchsorted(offsets, 2 * PAIRS, "right")) - 1)
             offsets = offsets[: count + 1]
-            parts = [(its[: count + 1], rows[: its[count]]) for its, rows in parts]
+            parts, in_head = (
+                [(its[: count + 1], rows[: its[count]]) for its, rows in some] for some in (parts, in_head)
+            )
         pairs = int(offsets[-1])
-    if snapshot.head_size:
-        parts.append(_match_head(search, unit, count, attributes, refused))
-        offsets = offsets + parts[-1][0]
-    return merged(parts, offsets) if parts else (offsets, np.empty(0, np.int32))
-
-
-def _match_head(search: Search, unit: EventBatch, count: int, attributes: frozenset[str], refused: Refused) -> Result:
-    """The rows of the head that the first `count` events match, without those that are refused already."""
-    good = [number for number in range(count) if number not in refused]
-    objects: Sequence[AnyEvent]
-    if isinstance(unit, ObjectEvents):
-        objects = [unit.objects[number] for number in good]
-    else:
-        objects = unit.read(good, attributes, search.timestamps)
-    found: dict[int, list[int]] = {}
-    for number, event in zip(good, objects, strict=True):
-        try:
-            found[number] = search.snapshot.search_head(event, search.timestamps)
-        except LimitExceeded as error:  # of the steps of bindings
-            refused.setdefault(number, error)
-    sizes = [len(found.get(number, ())) for number in range(count)]
-    rows = np.array([row for of_event in found.values() for row in of_event], np.int32)
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)]), rows
+    return merged([*parts, *in_head], offsets) if parts else (offsets, np.empty(0, np.int32))

@@ -6,7 +6,7 @@ itself must look at them. A form is a class for each; nothing else in the engine
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from mmap import mmap
 from typing import TYPE_CHECKING, Protocol, cast
@@ -307,16 +307,6 @@ def _open_texts(events: object) -> JsonSource | LineSource | None:
         return LineSource(events)
     column = json_column(events) if isinstance(events, pa.Array | pa.ChunkedArray) else None
     return None if column is None else JsonSource(column)
-
-
-def objects_to_read(events: object) -> int:
-    """About how many events must be read as objects to search the head for all of them; many if nobody knows.
-
-    Those that are objects already count little.
-    """
-    if isinstance(events, list | tuple):
-        return len(events) if events and isinstance(events[0], str | bytes) else len(events) // 64
-    return len(events) if isinstance(events, Sized) else 1 << 30
 
 
 def sample_of(source: EventSource, count: int, timestamps: Collection[str]) -> pa.Table | list[Event] | None:

@@ -28,6 +28,8 @@ Result: TypeAlias = tuple[np.ndarray, np.ndarray]
 Verify: TypeAlias = Callable[[int, Event], bool]
 """Whether the filter of a row matches an event."""
 
+MOST_DOUBTFUL = 64
+"""Filters of the head that are evaluated for a unit, at most: about as costly as making it a segment."""
 _NO_ROWS = np.empty(0, np.int32)
 _STRING_IDS = pa.dictionary(pa.int32(), pa.string())
 
@@ -64,6 +66,35 @@ def settled(
         if segment.meta.links:
             asked = np.flatnonzero(marks)
             doubtful[asked] |= is_in(rows[asked] & np.int32(ROW_MASK), linked_rows(segment))
+    return _verified(offsets, rows, doubtful, events, verify, refused)
+
+
+def settled_head(
+    snapshot: Snapshot,
+    result: Result,
+    events: Callable[[Sequence[int]], Sequence[Event]],
+    verify: Verify,
+    refused: Refused,
+) -> np.ndarray | None:
+    """`settled` for the rows of the head; None if too many of them must be verified."""
+    rows = snapshot.living(*result)
+    doubtful = (rows & np.int32(VERIFY_BIT)) != 0
+    count = int(np.count_nonzero(doubtful))
+    if count > MOST_DOUBTFUL:
+        return None
+    snapshot.head.checked += count
+    return _verified(result[0], rows, doubtful, events, verify, refused)
+
+
+def _verified(
+    offsets: np.ndarray,
+    rows: np.ndarray,
+    doubtful: np.ndarray,
+    events: Callable[[Sequence[int]], Sequence[Event]],
+    verify: Verify,
+    refused: Refused,
+) -> np.ndarray:
+    """The rows without flags, and without doubtful ones whose filter does not match; changes offsets in place."""
     rows = rows & np.int32(ROW_MASK)
     asked = np.flatnonzero(doubtful)
     of_event = np.searchsorted(offsets, asked, "right") - 1
@@ -120,8 +151,32 @@ def settled_one(
         return rows
     plain: np.ndarray = rows & np.int32(ROW_MASK)
     doubtful = plain != rows if not len(within) else (plain != rows) | is_in(plain, within)
-    asked = range(len(rows)) if is_whole else doubtful.nonzero()[0].tolist()
-    if not len(asked):
+    return _verified_one(
+        plain, range(len(rows)) if is_whole else doubtful.nonzero()[0].tolist(), event, timestamps, verify
+    )
+
+
+def settled_head_one(
+    snapshot: Snapshot,
+    rows: np.ndarray,
+    coupled: int,
+    event: AnyEvent,
+    timestamps: frozenset[str],
+    verify: Verify,
+) -> np.ndarray:
+    """`settled_head` for the rows of one event."""
+    rows = snapshot.living(np.array((0, len(rows)), np.int64), rows)
+    plain: np.ndarray = rows & np.int32(ROW_MASK)
+    asked = range(len(rows)) if coupled else (plain != rows).nonzero()[0].tolist()
+    snapshot.head.checked += len(asked)
+    return _verified_one(plain, asked, event, timestamps, verify)
+
+
+def _verified_one(
+    plain: np.ndarray, asked: Sequence[int], event: AnyEvent, timestamps: frozenset[str], verify: Verify
+) -> np.ndarray:
+    """The rows without those at the places `asked` whose filter does not match."""
+    if not asked:
         return plain
     whole = Event.of(event, timestamps)
     failed = [place for place in asked if not verify(plain.item(place), whole)]

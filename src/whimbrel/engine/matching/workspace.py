@@ -11,6 +11,9 @@ from whimbrel.compiled.views import words_of
 from whimbrel.engine.access.kernel import TASK_AT, match
 from whimbrel.engine.access.segment import BLOCK, Segment
 from whimbrel.engine.access.shared.arrays import SCRATCH, TASK, Scratch, Task
+from whimbrel.engine.access.shared.packing import VERIFY_BIT
+from whimbrel.engine.live.check_table import CheckTable, search_checks
+from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.model.event import AnyEvent
 from whimbrel.ranks.encoding.dict_kernels import FULL, IN_ARRAYS
 from whimbrel.ranks.encoding.event_encoder import EncodedEvents
@@ -64,6 +67,7 @@ class Workspace:
         self._one = np.zeros((2, 2), np.int64)
         self._fitted: dict[int, tuple[ref[Segment], Words]] = {}
         self._state: JsonState | None = None
+        self._head_ends, self._head_rows = np.zeros(2, np.int64), np.empty(64, np.int32)
         self._make_entries(256)
         self._density = BLOCK_PAIRS  # pairs per event, as of late
 
@@ -233,6 +237,32 @@ class Workspace:
             first += count
             self._density = int(found) // count
         return self.offsets[: first + 1], self.out[:used]
+
+    def search_one(self, table: CheckTable, segment: Segment, snapshot: Snapshot) -> np.ndarray:
+        """The rows of the head that the event of the last `match_one`, with this segment, may match, with flags.
+
+        A view of a reused buffer.
+        """
+        words, _, count = table.shown
+        if len(self._head_rows) < snapshot.head_size:
+            self._head_rows = np.empty(2 * snapshot.head_size, np.int32)
+        task = self.words(segment, snapshot.rows).single
+        found = search_checks(words, task, count, snapshot.head_size, 1, self._head_ends, self._head_rows)
+        return self._head_rows[:found]
+
+    def search_some(
+        self, table: CheckTable, segment: Segment, encoded: EncodedEvents, snapshot: Snapshot, stop: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of the head, with flags, that the events before `stop` may match, and their offsets."""
+        words, _, count = table.shown
+        offsets, rows = np.zeros(stop + 1, np.int64), np.empty(max(1_024, 4 * stop), np.int32)
+        task = self.words(segment, snapshot.rows).block
+        task[TASK_AT:] = words_of(TASK, (encoded.offsets, encoded.attrs, encoded.ranks, offsets, rows))
+        while (found := search_checks(words, task, count, snapshot.head_size, stop, offsets, rows)) < 0:
+            rows = np.empty(8 * len(rows), np.int32)
+        if encoded.coupled.any():
+            rows[:found][np.repeat(encoded.coupled[:stop] != 0, np.diff(offsets))] |= np.int32(VERIFY_BIT)
+        return offsets, rows[:found]
 
     def _renew_epoch(self) -> None:
         self._epoch[0] = 0

@@ -1,0 +1,240 @@
+"""Conjunctions as checks in the ranks of a segment that does not hold them.
+
+A constant of such a conjunction is seldom one of the segment's: then it lies in a gap between two of them, and ranks do
+not say on which side of it an event lies that is in the same gap. So a check has two rank intervals: the outer one, in
+which the value may be, and the inner one, in which it is for certain. A conjunction fails if some value is outside of
+its outer intervals, matches if all are inside of the inner ones and nothing else is asked, and else its filter must be
+evaluated. A table grows while others search it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from whimbrel.compiled.jit import inlined, kernel
+from whimbrel.compiled.views import tuple_of_arrays, view, words_of
+from whimbrel.engine.access.kernel import SCRATCH_AT, TASK_AT
+from whimbrel.engine.access.shared.arrays import SCRATCH, TASK
+from whimbrel.engine.access.shared.packing import VERIFY_BIT
+from whimbrel.model.conjunction import Conjunction
+from whimbrel.model.constraint import NULL_KEY, Constraint
+from whimbrel.model.intervals import Cut, IntervalSet
+from whimbrel.model.values import BOOLEAN, NUMBER, STRING, SortKey
+from whimbrel.ranks.dictionary import Dictionary
+from whimbrel.ranks.lookup import Lookup
+
+MOST_INTERVALS = 64
+"""Intervals of one check; those of a larger set become one."""
+
+ATTR, LOW, HIGH, SURE_LOW, SURE_HIGH, IS_LAST = range(6)
+"""Columns of `checks`. A value must be in one of the intervals up to the next that is the last one of its check."""
+FIRST, END, ENTRY, ROW, IS_EXACT = range(5)
+"""Columns of `conjunctions`: its checks, the number and the row of its entry, and whether checks are all that it is."""
+
+
+class Checks(NamedTuple):
+    """The arrays of a table."""
+
+    conjunctions: np.ndarray  # int32[c, 5]
+    checks: np.ndarray  # int32[k, 6]
+
+
+CHECKS = tuple_of_arrays(Checks, True, dict.fromkeys(Checks._fields, ("int32", 2)))
+
+Span = tuple[int, int, int, int]
+"""The ends of an outer and of an inner rank interval."""
+
+
+class Shown(NamedTuple):
+    """What searches see of a table; a later state has more conjunctions."""
+
+    words: np.ndarray
+    arrays: Checks  # keeps the arrays of the words alive
+    size: int
+
+
+class CheckTable:
+    """Conjunctions in the ranks of one dictionary. One thread at a time appends; any number search."""
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self._dictionary = dictionary
+        arrays = Checks(np.zeros((16, 5), np.int32), np.zeros((64, 6), np.int32))
+        self.shown = Shown(np.array(words_of(CHECKS, arrays), np.int64), arrays, 0)
+        self._used = 0
+
+    def append(self, entry: int, row: int, conjunctions: Iterable[Conjunction]) -> None:
+        """Append the conjunctions of an entry, whose number is above those before."""
+        words, arrays, count = self.shown
+        for conjunction in conjunctions:
+            checks, is_exact = _checks_of(self._dictionary, conjunction)
+            end = self._used + len(checks)
+            larger = Checks(_grown(arrays.conjunctions, count + 1), _grown(arrays.checks, end))
+            if larger[0] is not arrays[0] or larger[1] is not arrays[1]:
+                arrays, words = larger, np.array(words_of(CHECKS, larger), np.int64)
+            if checks:
+                arrays.checks[self._used : end] = checks
+            arrays.conjunctions[count] = self._used, end, entry, row, is_exact
+            self._used, count = end, count + 1
+        self.shown = Shown(words, arrays, count)
+
+
+def _grown(rows: np.ndarray, need: int) -> np.ndarray:
+    if need <= len(rows):
+        return rows
+    larger = np.zeros((max(need, 2 * len(rows)), rows.shape[1]), np.int32)
+    larger[: len(rows)] = rows
+    return larger
+
+
+def _checks_of(dictionary: Dictionary, conjunction: Conjunction) -> tuple[list[tuple[int, ...]], bool]:
+    """The rows of `checks` of a conjunction, the narrowest check first, and whether they are all that it asks."""
+    found: list[tuple[int, int, list[Span]]] = []
+    is_exact = not conjunction.links
+    for name, constraint in conjunction.constraints:
+        attr = dictionary.sources.get(name)
+        wanted = _wanted(constraint)
+        is_exact = is_exact and constraint.is_plain and attr is not None
+        if attr is not None:
+            for values in wanted:
+                spans = _spans(dictionary, attr, values)
+                found.append((sum(span[1] - span[0] for span in spans), attr, spans))
+    rows: list[tuple[int, ...]] = []
+    for _, attr, spans in sorted(found):
+        rows += [(attr, *span, int(place == len(spans) - 1)) for place, span in enumerate(spans)]
+    return rows, is_exact
+
+
+def _wanted(constraint: Constraint) -> list[IntervalSet]:
+    """Sets of values of each of which the attribute must have a member."""
+    if constraint.missing or constraint.null:
+        return []
+    groups = [IntervalSet.points(group) for group in constraint.required if NULL_KEY not in group]
+    return [constraint.values, *groups] if constraint.bound else groups
+
+
+def _spans(dictionary: Dictionary, attr: int, values: IntervalSet) -> list[Span]:
+    """The rank intervals of a set of values."""
+    lookup = dictionary.lookup(attr)
+    pairs = list(values.pairs())
+    if len(pairs) > MOST_INTERVALS:
+        return [(*_span(dictionary, lookup, pairs[0][0], pairs[-1][1])[:2], 1, 0)]
+    spans: list[Span] = []
+    for low, high in pairs:
+        points = IntervalSet((low, high)).as_points()
+        if points is None:
+            spans.append(_span(dictionary, lookup, low, high))
+        else:
+            places = (_place(lookup, point) for point in points)
+            spans += ((rank, rank, rank, rank) if is_constant else (rank, rank, 1, 0) for rank, is_constant in places)
+    return spans
+
+
+def _span(dictionary: Dictionary, lookup: Lookup, low: Cut, high: Cut) -> Span:
+    """The rank intervals of the values between two cuts. Where strings are not ordered, all are in the outer one."""
+    first = sure_first = dictionary.base(lookup.attr, low[0])
+    last = sure_last = dictionary.base(lookup.attr, high[0]) - 1
+    if low[2] is not None and low[0] == STRING and not lookup.ordered:
+        sure_first = lookup.time_base
+    elif low[2] is not None:
+        rank, is_constant = _place(lookup, (low[0], low[2]))
+        first, sure_first = (rank + low[3], rank + low[3]) if is_constant else (rank, rank + 1)
+    if high[2] is not None and high[0] == STRING and not lookup.ordered:
+        last, sure_last = lookup.time_base - 1, lookup.string_base - 1
+    elif high[2] is not None:
+        rank, is_constant = _place(lookup, (high[0], high[2]))
+        last, sure_last = (rank + high[3] - 1, rank + high[3] - 1) if is_constant else (rank, rank - 1)
+    return first, last, sure_first, sure_last
+
+
+def _place(lookup: Lookup, key: SortKey) -> tuple[int, bool]:
+    """The rank of a value, and whether it is one of the constants."""
+    kind, value = key
+    if kind == STRING:
+        rank = np.empty(1, np.int32)
+        data = str(value).encode()
+        lookup.rank_strings(np.array((0, len(data)), np.int64), np.frombuffer(data + b"\0", np.uint8), rank)
+        return int(rank[0]), bool((int(rank[0]) - lookup.string_base) & 1)
+    place = lookup.rank(key)
+    base = lookup.number_base if kind == NUMBER else lookup.time_base
+    return place, kind == BOOLEAN or bool((place - base) & 1)
+
+
+_checks, _scratch, _task = map(view, (CHECKS, SCRATCH, TASK))
+
+
+@kernel
+def search_checks(
+    table: np.ndarray, words: np.ndarray, count: int, size: int, events: int, ends: np.ndarray, out: np.ndarray
+) -> int:  # pragma: no cover
+    """Find the entries below number `size` that the first events of a task may match; return how many are found.
+
+    `table` has the words of a table of `count` conjunctions, `words` those of `match`, whose events have ranks. Rows
+    of event e end at ends[e + 1] of `out`, and have VERIFY_BIT if ranks do not decide. Returns -1 if there is no room.
+    """
+    conjunctions, checks = _checks(table, 0)
+    scratch, task = _scratch(words, SCRATCH_AT), _task(words, TASK_AT)
+    value, attrs, ranks = scratch.value, task.attrs, task.ranks
+    n = 0
+    ends[0] = 0
+    for e in range(events):
+        begin, end = task.offsets[e], task.offsets[e + 1]
+        for i in range(end - 1, begin - 1, -1):
+            is_several = i + 1 < end and attrs[i + 1] == attrs[i]
+            value[attrs[i]] = -2 - i if is_several else ranks[i]
+        last = -1
+        for c in range(count):
+            entry = conjunctions[c, ENTRY]
+            if entry >= size:
+                break
+            if entry == last and out[n - 1] & VERIFY_BIT == 0:
+                continue  # another conjunction of the same filter matches
+            found = _holds(checks, conjunctions[c, FIRST], conjunctions[c, END], value, attrs, ranks, end)
+            if found == 0:
+                continue
+            if entry != last:
+                if n == out.size:
+                    n = -1
+                    break
+                n += 1
+                last = entry
+            is_sure = found == 2 and conjunctions[c, IS_EXACT]
+            out[n - 1] = conjunctions[c, ROW] | (0 if is_sure else VERIFY_BIT)
+        for i in range(begin, end):
+            value[attrs[i]] = -1
+        if n < 0:
+            return -1
+        ends[e + 1] = n
+    return n
+
+
+@inlined
+def _holds(
+    checks: np.ndarray, first: int, last: int, value: np.ndarray, attrs: np.ndarray, ranks: np.ndarray, end: int
+) -> int:  # pragma: no cover
+    """Whether the event, whose entries end at `end`, passes checks: 0 no, 1 perhaps, 2 for certain."""
+    held, one = 2, 0
+    for k in range(first, last):
+        rank = value[checks[k, ATTR]]
+        if rank >= 0:
+            one = max(one, _is_inside(checks, k, rank))
+        elif rank < -1:
+            i = -2 - rank
+            attr = attrs[i]
+            while i < end and attrs[i] == attr:
+                one = max(one, _is_inside(checks, k, ranks[i]))
+                i += 1
+        if checks[k, IS_LAST]:
+            if one == 0:
+                return 0
+            held, one = min(held, one), 0
+    return held
+
+
+@inlined
+def _is_inside(checks: np.ndarray, k: int, rank: int) -> int:  # pragma: no cover
+    if rank < checks[k, LOW] or rank > checks[k, HIGH]:
+        return 0
+    return 2 if checks[k, SURE_LOW] <= rank <= checks[k, SURE_HIGH] else 1
