@@ -358,19 +358,19 @@ def test_the_head_is_checked_until_that_has_cost_a_segment(monkeypatch: pytest.M
     index = Index()
     for id in range(10):
         index.add(id, f"x >= {id}")
-    for x in (0, 1, 2, 3):  # 15, 19, 23 and 27 checks
+    for x in (0, 1, 2, 3, 2, 1, 0):  # 10 filters each
         assert index.segments == 0
         assert index.match({"x": x}) == list(range(x + 1))
     assert index.match({"x": 3}) == [0, 1, 2, 3]
     assert index.segments == 1
     index.add(10, "x = 77")
-    for _ in range(200):
-        assert index.match({"x": 3}) == [0, 1, 2, 3]
-    assert index.segments == 1  # what is found by its value is not checked
     index.add(11, "x > 2")
-    for _ in range(20):
+    for _ in range(200):
         assert index.match({"x": 3}) == [0, 1, 2, 3, 11]
-    assert index.segments == 2
+    assert index.segments == 1  # ranks decide
+    for _ in range(62):
+        assert index.match({"x": 78}) == [*range(10), 11]
+    assert index.segments == 2  # 77 and 78 have one rank
 
 
 def test_a_filter_that_is_hardly_meant_warns_on_request() -> None:

@@ -6,7 +6,7 @@ of texts or dicts all events have been made before, so that the memory caches ho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -28,11 +28,13 @@ ARROW, LINES, TEXTS, COLUMN, DICTS = (
     "list of dicts, match_blocks",
 )
 ONE_DICT, ONE_TEXT, DECODED = "one dict, match", "one JSON text, match", "JSON, msgspec then match"
+TEXT_ROWS = "one JSON text, match_rows"
 TARGETS: dict[str, dict[str, float]] = {
     LINES: {"hm": 1.6, "mixed": 14},
     DICTS: {"hm": 3, "mixed": 16},
     ONE_DICT: {"hm": 5, "mixed": 20, "lesubscribe": 130},
     ONE_TEXT: {"hm": 5, "mixed": 20, "lesubscribe": 130},
+    TEXT_ROWS: {"hm": 4, "mixed": 19, "lesubscribe": 40},
 }
 """Most microseconds per event, by form and workload, at full scale."""
 ABOVE_ARROW = {LINES: 1.0, DICTS: 3.0}
@@ -112,11 +114,9 @@ def _forms(index: Index, table: pa.Table, alone: int) -> dict[str, tuple[Callabl
     def many(events: object) -> tuple[Callable[[], int], int]:
         return lambda: sum(len(rows) for _, rows in index.match_blocks(events, threads=1)), len(dicts)
 
-    def each(events: Sequence[Any], read: Callable[[Any], Any] | None = None) -> tuple[Callable[[], int], int]:
+    def each(events: Sequence[Any], match: Callable[[Any], Sized] = index.match) -> tuple[Callable[[], int], int]:
         some = events[:alone]
-        if read is None:
-            return lambda: sum(len(index.match(event)) for event in some), len(some)
-        return lambda: sum(len(index.match(read(event))) for event in some), len(some)
+        return lambda: sum(len(match(event)) for event in some), len(some)
 
     return {
         ARROW: many(table),
@@ -126,7 +126,8 @@ def _forms(index: Index, table: pa.Table, alone: int) -> dict[str, tuple[Callabl
         DICTS: many(dicts),
         ONE_DICT: each(dicts),
         ONE_TEXT: each(texts),
-        DECODED: each(texts, msgspec.json.decode),
+        TEXT_ROWS: each(texts, index.match_rows),
+        DECODED: each(texts, lambda text: index.match(msgspec.json.decode(text))),
     }
 
 
