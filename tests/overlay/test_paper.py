@@ -1,7 +1,10 @@
-"""The worked examples of the paper, as far as its text gives them.
+"""Examples of the paper, and its errors as named cases.
 
-Z. Jerzak, C. Fetzer: Prefix Forwarding for Publish/Subscribe, DEBS 2007. Trees are equivalent to the paper's, not the
-same node for node: a node here holds a set of values, so `x > 3 AND x < 6` is one node.
+Z. Jerzak, C. Fetzer: Prefix Forwarding for Publish/Subscribe, DEBS 2007. They are rebuilt from a digest of the paper,
+not from its tables and figures: the constraints and the splits are those that the digest quotes, the rest of each
+tree is ours. Of figure 4 the digest gives the prefix {0, 2} at depth 1 and the false positive x > 5 AND y < 3. Trees
+are equivalent to the paper's, not the same node for node: a node here holds a set of values, so `x > 3 AND x < 6` is
+one node.
 """
 
 from __future__ import annotations
@@ -50,7 +53,6 @@ def tree_of(*texts: str) -> RoutingTree:
     return tree
 
 
-# Table 1: normalisation.
 @pytest.mark.parametrize(
     ("constraints", "normal"),
     [
@@ -60,11 +62,10 @@ def tree_of(*texts: str) -> RoutingTree:
         ([("x", ">", 5), ("x", "<", 3)], "FALSE"),
     ],
 )
-def test_table_1_normalisation(constraints: list[tuple[str, str, int | None]], normal: str) -> None:
+def test_normalisation_of_quoted_filters(constraints: list[tuple[str, str, int | None]], normal: str) -> None:
     assert siena_filter(constraints) == Filter.parse(normal)
 
 
-# Table 2: covering and intersecting constraints on one attribute.
 @pytest.mark.parametrize(
     ("one", "two", "covers", "splits"),
     [
@@ -77,13 +78,13 @@ def test_table_1_normalisation(constraints: list[tuple[str, str, int | None]], n
         ("x > 5", "x < 3", False, False),
     ],
 )
-def test_table_2_relations(one: str, two: str, covers: bool, splits: bool) -> None:
+def test_relations_of_two_constraints(one: str, two: str, covers: bool, splits: bool) -> None:
     assert Filter.parse(one).covers(Filter.parse(two)) == covers
     tree = tree_of(one, two)
     assert tree.count_of(two) == (2 if splits else 1)
 
 
-def test_figure_2_insertions() -> None:
+def test_insertions_that_split() -> None:
     """x < 9 meets x > 5: what they share goes below it, x <= 5 stays beside it. A wider x > 1 takes what it covers."""
     tree = tree_of("x > 5 AND y < 3", "x < 9")
     first = shown(tree.root)
@@ -134,7 +135,7 @@ def children_of(snapshot: TreeSnapshot, prefix: Prefix, node: int = 0) -> set[in
 
 
 def test_figure_4_at_depth_1() -> None:
-    """The prefix of x > 5 AND y = 4 is {0, 2}, and the cut costs a false positive: x > 5 AND y < 3."""
+    """The prefix is {0, 2}, counted in order of insertion, and the cut costs a false positive: x > 5 AND y < 3."""
     tree, interests = (
         RoutingTree(),
         {text: Interest(Filter.parse(text)) for text in ("x > 5 AND y < 3", "x <= 5", "y > 3")},
@@ -197,7 +198,7 @@ def test_a_covered_filter_does_not_travel_but_comes_when_its_cover_ends() -> Non
     assert list(routers["a"].interests) == [Interest(Filter.parse("x > 2")).key]
 
 
-def test_figure_3_the_prefix_is_read_without_a_match() -> None:
+def test_the_prefix_is_read_without_a_match() -> None:
     """The event is matched where it is published; the others only read the prefix."""
     topology = Topology()
     for pair in ("ab", "bc", "cd"):
