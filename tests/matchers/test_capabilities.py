@@ -44,8 +44,11 @@ def test_the_shape_of_a_set_of_values(text: str, shape: str) -> None:
     ("text", "used"),
     [
         ("a LIKE '%x'", ["patterns"]),
-        ("a CONTAINS 1 AND a = 2", ["members"]),
-        ("a CONTAINS 1", ["members", "states"]),
+        ("a CONTAINS 1 AND a = 2", ["members", "equality"]),
+        ("a CONTAINS 1", ["members"]),
+        ("a CONTAINS ANY (1, 2)", ["members", "unions"]),
+        ("a CONTAINS NULL", ["members", "states"]),
+        ("NOT a CONTAINS 1", ["nonmembers", "states"]),
         ("a IS NULL", ["states"]),
         ("a IS NULL OR a = 1", ["states"]),
         ("a < b", ["links"]),

@@ -62,17 +62,41 @@ def test_counts_start_anew_when_the_stamps_run_out() -> None:
     matcher = fair()
     matcher.add("x", "a = 1 AND b IN (1, 2)")
     assert matcher.match({"a": 1, "b": [1, 2]}) == ["x"]
-    matcher._stamp = LAST_STAMP - 4
-    matcher._hits[:] = LAST_STAMP
-    matcher._seen[:] = LAST_STAMP
+    matcher._counts.stamp = LAST_STAMP - 4
+    matcher._counts.hits[:] = LAST_STAMP
+    matcher._counts.seen[:] = LAST_STAMP
     for _ in range(3):
         assert matcher.match({"a": 1, "b": [1, 2]}) == ["x"]
         assert matcher.match({"a": 1}) == []
     matcher._check()
 
 
-def test_two_ended_intervals_are_scanned_from_the_lowest() -> None:
+def test_an_interval_with_two_ends_is_two_predicates_found_by_binary_search() -> None:
     matcher = fair(count=True)
     matcher.add_many(enumerate([f"x BETWEEN {low} AND {low + 10}" for low in (0, 5, 20, 30)]))
     assert matcher.match({"x": 12}) == [1]
-    assert matcher.stats()["predicate_evaluations"] == 2
+    stats = matcher.stats()
+    assert stats["predicates_stored"] == 8
+    # Low ends 0 and 5 are at most 12; high ends 15, 30 and 40 are at least 12. Nothing is evaluated.
+    assert (stats["predicate_evaluations"], stats["predicates_satisfied"], stats["additions"]) == (0, 5, 5)
+
+
+def test_of_several_values_one_must_be_between_both_ends() -> None:
+    matcher = fair(count=True)
+    matcher.add_many(enumerate(["x > 10 AND x < 20", "x >= 0 AND x < 10", "x > 10 AND x < 40", "x > 10"]))
+    assert matcher.match({"x": [5, 30]}) == [1, 2, 3]
+    stats = matcher.stats()
+    # 5 is compared with the high end of the one interval that begins below it, 30 with those of all three.
+    assert (stats["predicate_evaluations"], stats["additions"]) == (1 + 3, 2 + 2 + 1)
+    matcher._check()
+
+
+def test_a_member_is_one_more_equality_beside_the_value_that_is_picked() -> None:
+    matcher = fair(count=True)
+    matcher.add_many(enumerate(["x CONTAINS 1 AND x > 5", "x CONTAINS ALL (1, 7)", "x CONTAINS 7", "x = 7"]))
+    assert matcher.match({"x": [1, 7]}) == [0, 1, 2, 3]
+    stats = matcher.stats()
+    # The predicates x = 1, x = 7 and x > 5; the last two subscriptions are one row.
+    assert (stats["predicates_stored"], stats["additions"]) == (3, 2 + 2 + 1)
+    assert matcher.match({"x": 7}) == [2, 3]
+    assert matcher.match({"x": [1, 5]}) == []

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 
 from whimbrel.model.conjunction import Conjunction
-from whimbrel.model.constraint import Constraint
+from whimbrel.model.constraint import NULL_KEY, Constraint
 from whimbrel.model.errors import UnsupportedEvent, UnsupportedFilter
 from whimbrel.model.event import Event
-from whimbrel.model.intervals import edge
+from whimbrel.model.intervals import ALL, edge
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,8 @@ class Capabilities:
     """Which constructs a matcher supports, in filters (all but the last two) and in events.
 
     A constraint that is one point is an equality, one interval a range; `exclusions` is all values but some points
-    (`!=`, NOT IN), `unions` is several intervals or points (IN, OR on one attribute).
+    (`!=`, NOT IN), `unions` is several intervals or points (IN, OR on one attribute). `members` is CONTAINS with
+    values, `nonmembers` its negation.
     """
 
     equality: bool = True
@@ -26,6 +27,7 @@ class Capabilities:
     unions: bool = True
     patterns: bool = True
     members: bool = True
+    nonmembers: bool = True
     states: bool = True
     links: bool = True
     lists: bool = True
@@ -58,8 +60,8 @@ class Capabilities:
         return [field.name for field in fields(self) if getattr(self, field.name)]
 
 
-PLAIN_SETS = Capabilities(patterns=False, members=False, states=False, links=False, elements=False)
-"""What most of the papers' algorithms support: constraints that are sets of values, and lists in events."""
+PLAIN_SETS = Capabilities(patterns=False, nonmembers=False, states=False, links=False, elements=False)
+"""What most of Le Subscribe's algorithms support: sets of values to pick from, CONTAINS, and lists in events."""
 
 CONSTRUCTS = {
     "equality": "equality",
@@ -68,6 +70,7 @@ CONSTRUCTS = {
     "unions": "unions of points or intervals (IN and OR on one attribute)",
     "patterns": "string patterns (LIKE, ENDS WITH, RLIKE, CIDR)",
     "members": "set tests (CONTAINS)",
+    "nonmembers": "set tests for what is not there (NOT CONTAINS)",
     "states": "tests for null and missing",
     "links": "comparisons of two attributes",
     "lists": "lists in events",
@@ -87,11 +90,16 @@ def constraint_constructs(constraint: Constraint) -> Iterator[str]:
     """The constructs that one constraint uses."""
     if constraint.include or constraint.exclude:
         yield "patterns"
-    if constraint.required or constraint.forbidden:
+    if constraint.required:
         yield "members"
-    if constraint.missing or constraint.null or not constraint.bound:
+    if constraint.forbidden:
+        yield "nonmembers"
+    if any(len(group) > 1 for group in constraint.required):
+        yield "unions"
+    tests_null = any(NULL_KEY in group for group in constraint.required)
+    if constraint.missing or constraint.null or tests_null or not (constraint.bound or constraint.required):
         yield "states"
-    if constraint.is_plain:
+    if constraint.is_plain or (constraint.bound and constraint.required and constraint.values != ALL):
         yield shape_of(constraint)
 
 

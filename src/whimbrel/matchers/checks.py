@@ -46,6 +46,10 @@ _SAMPLES = (
     "a IN (0, 1)",
     "b LIKE '%x_'",
     "a CONTAINS 1",
+    "a CONTAINS ALL (0, 1)",
+    "a CONTAINS 1 AND a < 1",
+    "a CONTAINS ANY (0, 2) AND a != 0 AND b = 1",
+    "NOT a CONTAINS 1",
     "a IS NULL",
     "a IS NOT MISSING",
     "a < b",
@@ -62,6 +66,7 @@ _EVENTS: tuple[dict[str, object], ...] = (
     {"a": True, "b": None},
     {"a": 0.5, "b": 2},
     {"a": [0, 1], "b": 1},
+    {"a": [2, 1], "b": [0, 1]},
     {"a": [], "b": [None]},
 )
 
@@ -263,6 +268,23 @@ def check_bad_events_are_skipped_or_raised(make: Maker) -> None:
     assert raised == 1, "Expected EventError at row 1"
 
 
+def check_a_set_test_beside_a_comparison(make: Maker) -> None:
+    """Le Subscribe's own subscription (section 2.3): a member of the event's types beside a comparison."""
+    text = "event_type CONTAINS 'antiques' AND furniture_category < 'dining table'"
+    matcher, filter = make(), Filter.parse(text)
+    try:
+        matcher.add(1, filter)
+    except UnsupportedFilter:
+        return
+    for types in (["antiques", "furniture"], ["furniture"], "antiques"):
+        for category in ("chair", "dining table", ["table", "chair"], ["table", "dining table"]):
+            event = {"event_type": types, "furniture_category": category}
+            try:
+                assert matcher.match(event) == [1] * filter.matches(event), event
+            except UnsupportedEvent:
+                continue
+
+
 def check_refusals_are_typed(make: Maker) -> None:
     """An unsupported filter is refused with the construct and the matchers that support it, and nothing changes."""
     matcher = make()
@@ -331,5 +353,6 @@ CHECKS: tuple[Check, ...] = (
     check_batch_equals_single_events,
     check_all_forms_of_events_give_the_same_pairs,
     check_bad_events_are_skipped_or_raised,
+    check_a_set_test_beside_a_comparison,
     check_refusals_are_typed,
 )

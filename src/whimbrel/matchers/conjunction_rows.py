@@ -1,6 +1,8 @@
 """Rows: the conjunctions of a compiled matcher as flat arrays of rank intervals, equal ones once.
 
 A row is a conjunction. Its items are its constraints, sorted by attribute: (ATTR, KIND, LOW, HIGH) in one int32 matrix.
+Some value of the attribute must be in each item. An attribute has one item for the value that a binding picks, and one
+for each CONTAINS, which another value may satisfy.
 An EQUAL or RANGE item is the interval LOW..HIGH of ranks. A POINTS or SET item is a set of several intervals, and LOW
 is the number of the set. Ranks and intervals come from `whimbrel.ranks.clauses`. What is added here is what the papers'
 loops need: items in order of attributes, rows that are different from each other, and the owners of each row.
@@ -20,6 +22,7 @@ from whimbrel.language.columnar.terms import Conjunctions
 from whimbrel.matchers.event_grid import EventGrid
 from whimbrel.matchers.runs import Int32s, Int64s, offsets, take_runs, unique_runs
 from whimbrel.model.conjunction import Conjunction
+from whimbrel.model.constraint import Constraint
 from whimbrel.model.intervals import IntervalSet
 from whimbrel.ranks.clauses.clauses import Clauses
 from whimbrel.ranks.clauses.column_source import ColumnSource
@@ -69,7 +72,7 @@ def compile_rows(
 ) -> ConjunctionRows:
     """The rows of (owner, conjunction) pairs and of conjunctions in columns, whose row r is owned by `owners[r]`.
 
-    Constraints must be plain: values to pick from, without patterns, set tests or tests for null.
+    Constraints must be values to pick from and members to contain, without patterns, NOT CONTAINS or tests for null.
     """
     names = {name for _, conjunction in conjunctions for name in conjunction.attributes}
     names |= {group.term.attribute for one in bulk for group in one.groups}
@@ -115,21 +118,33 @@ class _ConjunctionSource:
             attribute_number(name, attributes, gathered)
         for _, conjunction in self._conjunctions:
             for name, constraint in conjunction.constraints:
-                gathered[attributes[name]].add(constraint.values)
+                for values in _needed(constraint):
+                    gathered[attributes[name]].add(values)
 
     def parts(self, dictionary: Dictionary, sets: IntervalSets) -> list[ClauseItems]:
         """The items, once ranks exist."""
         found: list[tuple[int, int, int, int]] = []
+        owner, counts = [owner for owner, _ in self._conjunctions], list[int]()
         for _, conjunction in self._conjunctions:
+            before = len(found)
             for name, constraint in conjunction.constraints:
                 attr = dictionary.attributes[name]
-                spans = _spans(dictionary, attr, constraint.values)
-                is_set = len(spans) > 1
-                found.append((attr, is_set, *((sets.add(tuple(spans)), 0) if is_set else spans[0])))
-        owner, counts = [owner for owner, _ in self._conjunctions], [len(c.constraints) for _, c in self._conjunctions]
+                for values in _needed(constraint):
+                    spans = _spans(dictionary, attr, values)
+                    is_set = len(spans) > 1
+                    found.append((attr, is_set, *((sets.add(tuple(spans)), 0) if is_set else spans[0])))
+            counts.append(len(found) - before)
         columns = np.ascontiguousarray(np.array(found, np.int32).reshape(-1, 4).T)
         flags = np.zeros(len(owner), np.uint8)
         return [ClauseItems(np.array(owner, np.int32), flags, np.array(counts, np.int64), *columns)]
+
+
+def _needed(constraint: Constraint) -> list[IntervalSet]:
+    """The sets of which an attribute needs a value each: the one to pick from, then what it must contain."""
+    members = sorted((IntervalSet.points(group) for group in constraint.required), key=lambda one: one.cuts)
+    if not constraint.bound or constraint.values in members:
+        return members
+    return [constraint.values, *members]
 
 
 def _spans(dictionary: Dictionary, attr: int, values: IntervalSet) -> list[tuple[int, int]]:
@@ -179,7 +194,7 @@ def check_rows(rows: ConjunctionRows) -> None:
     """Assert the invariants of rows: items sorted by attribute, intervals inside the ranks, sets sorted."""
     row = rows.item_rows()
     attribute = rows.items[:, ATTR]
-    assert np.all((row[1:] > row[:-1]) | (attribute[1:] > attribute[:-1]))
+    assert np.all((row[1:] > row[:-1]) | (attribute[1:] >= attribute[:-1]))
     count = rows.dictionary.rank_base[attribute, 4]
     single = rows.items[:, KIND] < POINTS
     low, high = rows.items[single, LOW], rows.items[single, HIGH]

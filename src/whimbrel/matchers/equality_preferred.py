@@ -16,11 +16,10 @@ from whimbrel.matchers.event_grid import EventGrid
 from whimbrel.matchers.frozen import FrozenMatcher
 from whimbrel.matchers.papers import Paper
 from whimbrel.matchers.predicate_clusters import (
-    LAST_STAMP,
+    HitCounts,
     Predicates,
     build_predicates,
     check_predicates,
-    run_buffer,
     satisfied,
 )
 from whimbrel.matchers.runs import Int32s, Int64s, bytes_of, offsets
@@ -76,32 +75,25 @@ class EqualityPreferred(FrozenMatcher):
         self._looked_up = _part(predicates, clustered)
         self._free = _part(predicates, ~clustered)
         self._predicates = predicates._replace(row_start=np.zeros(1, dtype=np.int64), rows=np.zeros(0, dtype=np.int32))
-        needed = np.bincount(number[rows.item_rows()[~preferred]], minlength=len(rows))
-        self._needed = needed.astype(np.int32)
-        self._hits = np.zeros(len(rows), dtype=np.int32)
-        self._step = int(needed.max(initial=0)) + 1
-        self._stamp = 0
-        self._seen = np.zeros(self._predicates.size, dtype=np.int32)
-        self._run_buffer = run_buffer(self._predicates)
+        self._counts = HitCounts(predicates, len(rows))
         self._buffers = search_buffers(self._clusters)
         return order
 
     def _run(self, block: EventGrid, event: int, out: Int32s, ends: Int64s) -> int:
-        if self._stamp + self._step * (len(block.first) + 2) > LAST_STAMP:
-            self._stamp = 0
-            self._hits[:] = 0
-            self._seen[:] = 0
-        stop, self._stamp = _prefer(
-            self._clusters, self._predicates, self._looked_up, self._free, block, event, self._hits, self._needed,
-            self._stamp, self._step, self._run_buffer, self._seen, *self._buffers, out, ends, self._counters,
+        counts = self._counts
+        counts.prepare(len(block.first))
+        stop, counts.stamp = _prefer(
+            self._clusters, self._predicates, self._looked_up, self._free, block, event, counts.hits, counts.needed,
+            counts.stamp, counts.step, counts.runs, counts.seen, *self._buffers, out, ends, self._counters,
         )  # fmt: skip
         return stop
 
     def _sizes(self) -> Stats:
-        arrays = self._clusters, self._predicates, self._looked_up, self._free, self._needed, self._hits
+        counts = self._counts
+        arrays = self._clusters, self._predicates, self._looked_up, self._free, counts.needed, counts.hits
         return {
             "predicates_stored": self._predicates.size,
-            **self._clusters.sizes(len(self._hits)),
+            **self._clusters.sizes(len(self._counts.hits)),
             "bytes": bytes_of(*arrays),
         }
 
@@ -111,8 +103,8 @@ class EqualityPreferred(FrozenMatcher):
         clustered = self._clusters.clustered
         assert np.all(self._looked_up.rows < clustered) and np.all(self._free.rows >= clustered)
         rows = np.concatenate([self._looked_up.rows, self._free.rows])
-        assert np.array_equal(np.bincount(rows, minlength=len(self._hits)), self._needed)
-        assert np.all(self._needed[clustered:] > 0)
+        assert np.array_equal(np.bincount(rows, minlength=len(self._counts.hits)), self._counts.needed)
+        assert np.all(self._counts.needed[clustered:] > 0)
 
 
 def _part(predicates: Predicates, chosen: npt.NDArray[np.bool_]) -> RowsOf:

@@ -14,8 +14,9 @@ class FairPredicate(EqualityPreferred):
 
     Every different predicate is stored once, in the cluster of its attribute and operator. A satisfied predicate adds 1
     to each conjunction that has it, and the addition that completes a conjunction emits it. A hit count that is not
-    above the event's stamp counts as 0, so that nothing is reset. The constraints on one attribute are one predicate,
-    counted once per event. Cost: lookups + additions + comparisons. Corrected: ERR-11a, ERR-11b, AMB-10d.
+    above the event's stamp counts as 0, so that nothing is reset. Of the constraints on one attribute an interval with
+    two ends is two predicates, any other set is one; each is counted once per event. Cost: lookups + additions +
+    comparisons. Corrected: ERR-11a, ERR-11b, AMB-10d.
 
     >>> from whimbrel.matchers import make
     >>> fair = make("fair_predicate", count=True)

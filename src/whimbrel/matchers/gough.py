@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -124,7 +125,7 @@ class Gough(FrozenMatcher):
     name = "gough"
     paper = Paper.LE_SUBSCRIBE
     section = "Figure 3"
-    capabilities = PLAIN_SETS
+    capabilities = replace(PLAIN_SETS, members=False)  # each value of a list takes a path of its own
     counted = ("nodes_visited", "comparisons")
 
     def __init__(self, timestamps: Iterable[str] = (), budget: int = 200_000, count: bool = False) -> None:

@@ -81,8 +81,8 @@ class Neon(FrozenMatcher):
     """Evaluates every predicate on the event's attributes, and counts those that hold per conjunction.
 
     An operation is a pair of attribute and comparison; each predicate of each conjunction is one row below its
-    operation. Every row of the event's attributes is evaluated, without use of an order among constants. Then all
-    counts are compared. Cost: the predicates on the event's attributes.
+    operation. Every row of the event's attributes is evaluated, without use of an order among constants. Then the
+    counts of the conjunctions that were reached are compared. Cost: the predicates on the event's attributes.
 
     Predicates on one attribute are counted one by one, which is right only as long as it has one value (AMB-10d):
     events with lists are refused, and so are IN and OR on one attribute, which are no conjunction of comparisons.
@@ -100,7 +100,7 @@ class Neon(FrozenMatcher):
     paper = Paper.LE_SUBSCRIBE
     section = "Figure 8"
     capabilities = Capabilities(
-        unions=False, patterns=False, members=False, states=False, links=False, lists=False, elements=False
+        unions=False, patterns=False, nonmembers=False, states=False, links=False, lists=False, elements=False
     )
     counted = ("operations_used", "predicate_evaluations", "additions", "comparisons")
 
@@ -120,10 +120,12 @@ class Neon(FrozenMatcher):
             np.bincount(owner, minlength=len(rows)).astype(np.int32),
         )
         self._satisfied = np.zeros(len(rows), dtype=np.int32)
+        self._reached = np.zeros(len(rows), dtype=np.int32)
         self._first = rows.dictionary.rank_base
 
     def _run(self, block: EventGrid, event: int, out: Int32s, ends: Int64s) -> int:
-        return _evaluate(block.first, event, self._first, self._tables, self._satisfied, out, ends, self._counters)
+        counts = self._satisfied, self._reached
+        return _evaluate(block.first, event, self._first, self._tables, *counts, out, ends, self._counters)
 
     def _sizes(self) -> Stats:
         return {
@@ -259,6 +261,7 @@ def _evaluate(
     first_rank: Int32s,
     tables: NeonTables,
     satisfied: Int32s,
+    reached: Int32s,
     out: Int32s,
     ends: Int64s,
     counters: Int64s | None,
@@ -266,6 +269,7 @@ def _evaluate(
     attrs, comparisons, start, kind, value, sub, needed = tables
     found = 0
     while event < len(first) and found + satisfied.size <= out.size:
+        count = 0
         for operation in range(attrs.size):
             attr, comparison = attrs[operation], comparisons[operation]
             rank = first[event, attr]
@@ -291,18 +295,21 @@ def _evaluate(
                 else:
                     holds = rank >= value[row]
                 if holds:
+                    if satisfied[sub[row]] == 0:
+                        reached[count] = sub[row]
+                        count += 1
                     satisfied[sub[row]] += 1
                     additions += 1
             if counters is not None:
                 counters[0] += 1
                 counters[1] += start[operation + 1] - start[operation]
                 counters[2] += additions
-        for row in range(satisfied.size):
-            out[found] = row
-            found += satisfied[row] == needed[row]
-            satisfied[row] = 0
+        for place in range(count):
+            out[found] = reached[place]
+            found += satisfied[reached[place]] == needed[reached[place]]
+            satisfied[reached[place]] = 0
         if counters is not None:
-            counters[3] += satisfied.size
+            counters[3] += count
         ends[event] = found
         event += 1
     return event

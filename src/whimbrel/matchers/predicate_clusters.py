@@ -1,10 +1,11 @@
 """The predicate clusters of the matchers that count: every different predicate once, found by attribute and operator.
 
 Le Subscribe, Figure 2. Predicates are numbered by (attribute, operator, constant), so that the satisfied predicates
-of an ordered operator are one run of numbers and their subscriptions one run of memory. All constraints of a
-conjunction on one attribute are one compound predicate (AMB-10d): an interval with two ends is BETWEEN, IN is found
-under each of its constants, `!=` is all but the equal one, and any other set is evaluated. X < c is satisfied by a
-suffix of the sorted constants, X > c by a prefix (ERR-11a), within the type of c.
+of an ordered operator are one run of numbers and their subscriptions one run of memory. X < c is satisfied by a suffix
+of the sorted constants, X > c by a prefix (ERR-11a), within the type of c. An interval with two ends is two predicates,
+FROM in the order of low ends and TO in the order of high ends: a value satisfies a prefix of one and a suffix of the
+other. Of several values one must be between both ends (AMB-10d), so there the ends are compared pair by pair. IN is
+found under each of its constants, `!=` is all but the equal one, and any other set is evaluated.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from whimbrel.matchers.conjunction_rows import (
 from whimbrel.matchers.event_grid import EventGrid
 from whimbrel.matchers.runs import Int32s, Int64s, offsets, take_runs
 
-EQ, LT, LE, GT, GE, BETWEEN, NE, IN, OTHER = range(9)
-OPERATORS = 9
+EQ, LT, LE, GT, GE, FROM, TO, NE, IN, OTHER = range(10)
+OPERATORS = 10
 LAST_STAMP = 2**31 - 1
 
 
@@ -41,7 +42,8 @@ class Predicates(NamedTuple):
 
     cluster: Int64s  # [a * OPERATORS + 1]: the predicates of each attribute and operator
     constant: Int32s  # [p]: the rank that orders a cluster; a set's number for IN and OTHER
-    upper: Int32s  # [p]: the high end of BETWEEN
+    other: Int32s  # [p]: the other end of FROM and TO, else 0
+    partner: Int32s  # [p]: the TO predicate of each FROM, else -1
     rank_base: Int64s  # [a + 1]: where the ranks of an attribute start in the two tables below
     equal: Int32s  # [r]: the EQ predicate of each constant, or -1
     listed_start: Int64s  # [r + 1]: the IN predicates of each constant
@@ -59,28 +61,35 @@ class Predicates(NamedTuple):
 
 def build_predicates(rows: ConjunctionRows, chosen: npt.NDArray[np.bool_], number: Int64s) -> Predicates:
     """The predicates of the chosen items; `number` is what each row is called from now on."""
-    items = rows.items[chosen]
+    items, holder = rows.items[chosen], number[rows.item_rows()[chosen]]
     attr = items[:, ATTR].astype(np.int64)
-    operator, constant, upper = _operators(rows, items)
-    order = np.lexsort((upper, constant, attr * OPERATORS + operator))
-    attr, operator, constant, upper = attr[order], operator[order], constant[order], upper[order]
+    operator, constant, other = _operators(rows, items)
+    two = np.flatnonzero(operator == FROM)  # each end of an interval is a predicate
+    attr, holder = np.append(attr, attr[two]), np.append(holder, holder[two])
+    operator = np.append(operator, np.full(len(two), TO))
+    constant, other = np.append(constant, other[two]), np.append(other, constant[two])
+    order = np.lexsort((other, constant, attr * OPERATORS + operator))
+    attr, operator, constant, other, holder = (c[order] for c in (attr, operator, constant, other, holder))
     cluster = attr * OPERATORS + operator
     is_new = np.ones(len(order), dtype=np.bool_)
-    for column in (cluster, constant, upper):
+    for column in (cluster, constant, other):
         is_new[1:] &= column[1:] == column[:-1]
     is_new[1:] = ~is_new[1:]
-    holder = number[rows.item_rows()[chosen]][order]
-    attr, operator, constant, upper, cluster = (c[is_new] for c in (attr, operator, constant, upper, cluster))
+    attr, operator, constant, other, cluster = (c[is_new] for c in (attr, operator, constant, other, cluster))
     rank_base = offsets(rows.dictionary.rank_base[:, 4])
     pids = np.arange(len(constant), dtype=np.int32)
     is_equal = operator == EQ
     equal = np.full(rank_base[-1], -1, dtype=np.int32)
     equal[rank_base[attr[is_equal]] + constant[is_equal]] = pids[is_equal]
+    partner = np.full(len(constant), -1, dtype=np.int32)
+    highs = pids[operator == TO]
+    partner[operator == FROM] = highs[np.lexsort((constant[highs], other[highs], attr[highs]))]
     listed_start, listed = _listed(rows, pids[operator == IN], constant, rank_base[attr])
     return Predicates(
         np.searchsorted(cluster, np.arange(len(rows.dictionary.rank_base) * OPERATORS + 1)).astype(np.int64),
         constant.astype(np.int32),
-        upper.astype(np.int32),
+        other.astype(np.int32),
+        partner,
         rank_base,
         equal,
         listed_start,
@@ -93,13 +102,13 @@ def build_predicates(rows: ConjunctionRows, chosen: npt.NDArray[np.bool_], numbe
 
 
 def _operators(rows: ConjunctionRows, items: Int32s) -> tuple[Int64s, Int64s, Int64s]:
-    """The operator, the ordering constant and, for BETWEEN, the upper end of each item."""
+    """The operator, the ordering constant and, for FROM, the high end of each item."""
     kind, low, high = (items[:, column].astype(np.int64) for column in (KIND, LOW, HIGH))
     first = rows.dictionary.rank_base[items[:, ATTR]].astype(np.int64)
     block = np.arange(len(items)), (first[:, 1:4] <= np.where(kind == RANGE, low, 0)[:, None]).sum(axis=1)
     bottom, top = first[block], first[block[0], block[1] + 1] - 1
     operator = np.full(len(items), OTHER, dtype=np.int64)
-    constant, upper = low.copy(), np.zeros(len(items), dtype=np.int64)
+    constant, other = low.copy(), np.zeros(len(items), dtype=np.int64)
     operator[kind == EQUAL] = EQ
     operator[kind == POINTS] = IN
     is_range, is_below, is_above = kind == RANGE, low == bottom, high == top
@@ -109,8 +118,8 @@ def _operators(rows: ConjunctionRows, items: Int32s) -> tuple[Int64s, Int64s, In
     above = is_range & is_above & ~is_below
     operator[above] = np.where((low - bottom)[above] % 2 == 1, GE, GT)
     between = is_range & ~below & ~above
-    operator[between] = BETWEEN
-    upper[between] = high[between]
+    operator[between] = FROM
+    other[between] = high[between]
     sets = np.where(kind >= POINTS, low, 0)
     starts, lows, highs = rows.sets
     if len(lows):
@@ -120,7 +129,7 @@ def _operators(rows: ConjunctionRows, items: Int32s) -> tuple[Int64s, Int64s, In
         one = (kind >= POINTS) & (np.diff(starts)[sets] == 2) & whole & (before + 2 == after)
         operator[one] = NE
         constant[one] = before[one] + 1
-    return operator, constant, upper
+    return operator, constant, other
 
 
 def _listed(rows: ConjunctionRows, pids: Int32s, constant: Int64s, base: Int64s) -> tuple[Int64s, Int32s]:
@@ -141,8 +150,10 @@ def _push(out: Int32s, found: int, start: int, end: int) -> int:
 
 
 @helper
-def _one_value(p: Predicates, attr: int, rank: int, out: Int32s, found: int, counters: Int64s | None) -> int:
-    """Adds the runs of the predicates on an attribute that one value satisfies."""
+def _one_value(
+    p: Predicates, attr: int, rank: int, alone: bool, out: Int32s, found: int, counters: Int64s | None
+) -> int:
+    """Adds the runs of the predicates on an attribute that one value satisfies, `alone` or as one of several."""
     constant, cluster = p.constant, p.cluster
     at = attr * OPERATORS
     cell = p.rank_base[attr] + rank
@@ -165,11 +176,22 @@ def _one_value(p: Predicates, attr: int, rank: int, out: Int32s, found: int, cou
                 least, most = bottom, rank + 1
             first = lower_bound(constant, start, end, least)
             found = _push(out, found, first, lower_bound(constant, first, end, most))
-    start, end = cluster[at + BETWEEN], cluster[at + BETWEEN + 1]
-    end = lower_bound(constant, start, end, rank + 1)
-    evaluated = end - start
-    for pid in range(start, end):
-        found = _push(out, found, pid, pid + (p.upper[pid] >= rank))
+    start, end = cluster[at + FROM], cluster[at + FROM + 1]
+    evaluated = 0
+    if start < end:
+        searches += 1
+        end = lower_bound(constant, start, end, rank + 1)
+        if alone:
+            searches += 1
+            found = _push(out, found, start, end)
+            start, end = cluster[at + TO], cluster[at + TO + 1]
+            found = _push(out, found, lower_bound(constant, start, end, rank), end)
+        else:
+            evaluated += end - start
+            for pid in range(start, end):
+                if p.other[pid] >= rank:
+                    found = _push(out, found, pid, pid + 1)
+                    found = _push(out, found, p.partner[pid], p.partner[pid] + 1)
     start, end = cluster[at + NE], cluster[at + NE + 1]
     equal = lower_bound(constant, start, end, rank)
     found = _push(out, found, start, equal)
@@ -196,12 +218,12 @@ def satisfied(
             continue
         cell = event * first.shape[1] + attr
         if starts.size == 0 or starts[cell] == starts[cell + 1]:
-            found = _one_value(p, attr, first[event, attr], out, found, counters)
+            found = _one_value(p, attr, first[event, attr], True, out, found, counters)
             continue
         kept = found
         for place in range(starts[cell] - 1, starts[cell + 1]):
             rank = first[event, attr] if place < starts[cell] else more[place]
-            end = _one_value(p, attr, rank, out, kept, counters)
+            end = _one_value(p, attr, rank, False, out, kept, counters)
             fresh = out[kept:end].copy()
             for run in range(len(fresh)):
                 for pid in range(fresh[run, 0], fresh[run, 1]):
@@ -212,9 +234,27 @@ def satisfied(
     return found
 
 
-def run_buffer(p: Predicates) -> Int32s:
-    """A buffer for `satisfied`: every predicate alone, then one value's runs, then the run that is not counted."""
-    return np.zeros((2 * p.size + OPERATORS * (len(p.first) + 2), 2), dtype=np.int32)
+class HitCounts:
+    """How many predicates of each row the present event satisfies.
+
+    Every event has a stamp, `step` above the one before. A count that is not above it is 0, so that nothing is reset.
+    """
+
+    def __init__(self, predicates: Predicates, rows: int) -> None:
+        self.needed: Int32s = np.bincount(predicates.rows, minlength=rows).astype(np.int32)
+        self.hits = np.zeros(rows, dtype=np.int32)
+        self.seen = np.zeros(predicates.size, dtype=np.int32)
+        self.step = int(self.needed.max(initial=0)) + 1
+        self.stamp = 0
+        # For `satisfied`: every predicate alone, then one value's runs, then the run that is not counted.
+        self.runs = np.zeros((2 * predicates.size + OPERATORS * (len(predicates.first) + 2), 2), dtype=np.int32)
+
+    def prepare(self, events: int) -> None:
+        """Begin the stamps anew if they could run out within so many events."""
+        if self.stamp + self.step * (events + 2) > LAST_STAMP:
+            self.stamp = 0
+            self.hits[:] = 0
+            self.seen[:] = 0
 
 
 def check_predicates(p: Predicates) -> None:
@@ -222,11 +262,15 @@ def check_predicates(p: Predicates) -> None:
     assert p.cluster[0] == 0 and p.cluster[-1] == p.size and np.all(np.diff(p.cluster) >= 0)
     for cluster in range(len(p.cluster) - 1):
         run = slice(p.cluster[cluster], p.cluster[cluster + 1])
-        keys = p.constant[run].astype(np.int64) << 32 | p.upper[run]
+        keys = p.constant[run].astype(np.int64) << 32 | p.other[run]
         assert np.all(np.diff(keys) > 0), "a predicate is stored twice or out of order"
         attr, operator = divmod(cluster, OPERATORS)
         cells = p.rank_base[attr] + p.constant[run]
         if operator == EQ:
             assert np.array_equal(p.equal[cells], np.arange(run.start, run.stop))
+        if operator == FROM:
+            high = p.partner[run]
+            assert np.array_equal(p.constant[high], p.other[run]) and np.array_equal(p.other[high], p.constant[run])
+            assert len(set(high.tolist())) == len(high) == p.cluster[cluster + 2] - p.cluster[cluster + 1]
     assert np.count_nonzero(p.equal >= 0) == sum(np.diff(p.cluster)[EQ::OPERATORS])
     assert np.all(np.diff(p.row_start) > 0) and p.row_start[-1] == len(p.rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +26,9 @@ from whimbrel.matchers.conjunction_rows import (
 from whimbrel.matchers.equality_clusters import Clusters, build_clusters, check_clusters, find_buckets, search_buffers
 from whimbrel.matchers.event_grid import EventGrid
 from whimbrel.matchers.frozen import FrozenMatcher
+from whimbrel.matchers.options import check_choice
 from whimbrel.matchers.papers import Paper
+from whimbrel.matchers.predicate_clusters import HitCounts, Predicates, build_predicates, check_predicates, satisfied
 from whimbrel.matchers.runs import Int32s, Int64s, bytes_of, offsets, take_runs, unique_runs
 
 
@@ -53,9 +56,11 @@ class Quarantine(FrozenMatcher):
     """Finds the conjunctions whose equalities hold by one lookup per key shape, and checks their other predicates.
 
     The best of the paper's three: it has the clusters of `equality_preferred`, but checks the other predicates of a
-    clustered conjunction directly. Conjunctions without an equality are the quarantine. The paper indexes and counts
-    their predicates; here they are grouped by the attributes that they test and scanned column by column. Of several
-    values of an attribute every combination is looked up, and one must satisfy a constraint. Corrected: AMB-10d.
+    clustered conjunction directly. Conjunctions without an equality are the quarantine. Of several values of an
+    attribute every combination is looked up, and one must satisfy a constraint. Corrected: AMB-10d.
+
+    `quarantined`: "count" indexes and counts the predicates of the quarantine, as the paper does; "scan" groups its
+    conjunctions by the attributes that they test and scans them column by column.
 
     >>> from whimbrel.matchers import make
     >>> quarantine = make("quarantine", count=True)
@@ -71,13 +76,28 @@ class Quarantine(FrozenMatcher):
     paper = Paper.LE_SUBSCRIBE
     section = "Figure 5"
     capabilities = PLAIN_SETS
-    counted = ("probes", "predicate_evaluations", "candidates", "false_candidates", "quarantine_scanned")
+    counted = (
+        "probes", "predicate_evaluations", "candidates", "false_candidates", "quarantine_scanned",
+        "quarantine_additions",
+    )  # fmt: skip
+
+    def __init__(self, timestamps: Iterable[str] = (), quarantined: str = "scan", count: bool = False) -> None:
+        self.quarantined = check_choice(self.name, "quarantined", quarantined, ("scan", "count"))
+        super().__init__(timestamps, count)
 
     def _build(self, rows: ConjunctionRows) -> Int64s:
         self._clusters, order = build_clusters(rows, rows.items[:, KIND] == EQUAL)
         clustered = self._clusters.clustered
-        self._groups, inner = _build_groups(rows, order[clustered:])
-        order = np.concatenate([order[:clustered], order[clustered:][inner]])
+        self._counts: HitCounts | None = None
+        if self.quarantined == "count":
+            number = np.empty(len(rows), dtype=np.int64)
+            number[order] = np.arange(len(rows))
+            self._groups, _ = _build_groups(rows, order[:0])
+            self._predicates = build_predicates(rows, number[rows.item_rows()] >= clustered, number)
+            self._counts = HitCounts(self._predicates, len(rows))
+        else:
+            self._groups, inner = _build_groups(rows, order[clustered:])
+            order = np.concatenate([order[:clustered], order[clustered:][inner]])
         start, items = take_runs(rows.start, rows.items, order)
         left = items[:, KIND] != EQUAL
         lengths = offsets(left)[start[1:]] - offsets(left)[start[:-1]]
@@ -86,20 +106,34 @@ class Quarantine(FrozenMatcher):
         return order
 
     def _run(self, block: EventGrid, event: int, out: Int32s, ends: Int64s) -> int:
-        parts = self._clusters, self._residuals, self._groups
-        return _quarantine(*parts, block, event, *self._buffers, out, ends, self._counters)
+        counts = self._counts
+        if counts is None:
+            parts = self._clusters, self._residuals, self._groups
+            return _quarantine(*parts, block, event, *self._buffers, out, ends, self._counters)
+        counts.prepare(len(block.first))
+        stop, counts.stamp = _quarantine_counted(
+            self._clusters, self._residuals, self._predicates, block, event, counts.hits, counts.needed, counts.stamp,
+            counts.step, counts.runs, counts.seen, *self._buffers, out, ends, self._counters,
+        )  # fmt: skip
+        return stop
 
     def _sizes(self) -> Stats:
+        counted = () if self._counts is None else (self._predicates, self._counts.needed, self._counts.hits)
         return {
             "predicates_stored": len(self._residuals.items),
             **self._clusters.sizes(len(self._residuals.start) - 1),
             "groups": len(self._groups.plain),
-            "bytes": bytes_of(self._clusters, self._residuals, self._groups),
+            "bytes": bytes_of(self._clusters, self._residuals, self._groups, *counted),
         }
 
     def _check_structure(self) -> None:
         check_clusters(self._clusters)
         groups, residuals = self._groups, self._residuals
+        if self._counts is not None:
+            check_predicates(self._predicates)
+            is_free = np.arange(len(residuals.start) - 1) >= self._clusters.clustered
+            assert np.array_equal(self._counts.needed > 0, is_free)
+            return
         assert groups.row_start[-1] == len(residuals.start) - 1 - self._clusters.clustered
         assert np.all(np.diff(groups.row_start) > 0)
         for group in range(len(groups.plain)):
@@ -203,6 +237,30 @@ def _scan_columns(groups: ScanGroups, group: int, values: Int32s, base: int, out
     return found + int(kept)
 
 
+@helper
+def _check_candidates(
+    clusters: Clusters,
+    residuals: Residuals,
+    grid: EventGrid,
+    event: int,
+    ranks: Int32s,
+    buckets: Int32s,
+    out: Int32s,
+    found: int,
+    counters: Int64s | None,
+) -> int:
+    """Adds the clustered rows whose equalities hold, and of which all that is left to check holds."""
+    count = find_buckets(clusters, grid, event, ranks, buckets, counters)
+    for place in range(count):
+        start, end = clusters.row_start[buckets[place]], clusters.row_start[buckets[place] + 1]
+        before = found
+        found = _check_rows(residuals, start, end, grid, event, out, found, counters)
+        if counters is not None:
+            counters[2] += end - start
+            counters[3] += end - start - (found - before)
+    return found
+
+
 @kernel
 def _quarantine(
     clusters: Clusters,
@@ -221,14 +279,7 @@ def _quarantine(
     found = int(np.int64(0))  # callees would be compiled twice, the first time for a literal 0
     while event < len(grid.first) and found + rows <= out.size:
         values = grid.first[event]
-        count = find_buckets(clusters, grid, event, ranks, buckets, counters)
-        for place in range(count):
-            start, end = clusters.row_start[buckets[place]], clusters.row_start[buckets[place] + 1]
-            before = found
-            found = _check_rows(residuals, start, end, grid, event, out, found, counters)
-            if counters is not None:
-                counters[2] += end - start
-                counters[3] += end - start - (found - before)
+        found = _check_candidates(clusters, residuals, grid, event, ranks, buckets, out, found, counters)
         for group in range(groups.plain.size):
             begin, stop = groups.attr_start[group], groups.attr_start[group + 1]
             while begin < stop and values[groups.attr[begin]] >= 0:
@@ -247,3 +298,45 @@ def _quarantine(
         ends[event] = found
         event += 1
     return event
+
+
+@kernel
+def _quarantine_counted(
+    clusters: Clusters,
+    residuals: Residuals,
+    predicates: Predicates,
+    grid: EventGrid,
+    event: int,
+    hits: Int32s,
+    needed: Int32s,
+    stamp: int,
+    step: int,
+    runs: Int32s,
+    seen: Int32s,
+    ranks: Int32s,
+    buckets: Int32s,
+    out: Int32s,
+    ends: Int64s,
+    counters: Int64s | None,
+) -> tuple[int, int]:
+    """As `_quarantine`, but the rows without an equality are counted: steps 2 and 3 of the paper's figure."""
+    found = int(np.int64(0))
+    while event < len(grid.first) and found + hits.size <= out.size:
+        found = _check_candidates(clusters, residuals, grid, event, ranks, buckets, out, found, counters)
+        stamp += step
+        base = np.int32(stamp)
+        count = satisfied(predicates, grid, event, runs, seen, stamp, counters)
+        for run in range(count):
+            start, end = predicates.row_start[runs[run, 0]], predicates.row_start[runs[run, 1]]
+            for place in range(start, end):
+                row = np.uint32(predicates.rows[place])
+                hit = max(hits[row], base) + np.int32(1)
+                hits[row] = hit
+                if hit - base == needed[row]:
+                    out[found] = row
+                    found += 1
+            if counters is not None:
+                counters[5] += end - start
+        ends[event] = found
+        event += 1
+    return event, stamp

@@ -61,6 +61,22 @@ def test_a_group_is_deleted_or_chosen_without_looking_at_its_predicates() -> Non
     assert stats["predicate_evaluations"] < 8
 
 
+def test_a_group_of_many_conjunctions_is_deleted_64_at_a_time() -> None:
+    matcher = Sgim()
+    for number in range(100):
+        matcher.add(number, f"x BETWEEN {1_000 + number} AND {1_001 + number}")
+    assert matcher.match({"x": 0}) == []
+    stats = matcher.stats()
+    assert (stats["groups"], stats["groups_deleted"], stats["marks_of_deleted"]) == (6, 6, 6 * 2)
+    assert matcher.match({}) == []  # a missing attribute deletes all of its groups
+    assert matcher.stats()["marks_of_deleted"] == 2 * 6 * 2
+    assert matcher.match({"x": 1_050}) == [49, 50]
+    for number in range(0, 100, 2):
+        matcher.remove(number)
+    assert matcher.match({"x": 1_050}) == [49]
+    matcher._check()
+
+
 def test_predicates_of_subscriptions_that_are_ruled_out_are_skipped() -> None:
     matcher = filled(["a = 1 AND b > 0", "a = 1 AND b > 5", "a = 2 AND b > 7", "a = 2 AND b > 9"])
     assert matcher.match({"a": 2, "b": 8}) == [2]

@@ -60,8 +60,8 @@ class EqualityTree(FrozenMatcher):
     paper = Paper.GRYPHON
     section = "sections 4 and 5 and appendix B"
     capabilities = Capabilities(
-        ranges=False, exclusions=False, unions=False, patterns=False, members=False, states=False, links=False,
-        lists=False, elements=False,
+        ranges=False, exclusions=False, unions=False, patterns=False, members=False, nonmembers=False, states=False,
+        links=False, lists=False, elements=False,
     )  # fmt: skip
     counted = ("nodes_visited", "comparisons")
 

@@ -55,8 +55,8 @@ class GryphonTree(BaseMatcher):
     paper = Paper.GRYPHON
     section = "section 3 and appendix A"
     capabilities = Capabilities(
-        exclusions=False, unions=False, patterns=False, members=False, states=False, links=False, lists=False,
-        elements=False,
+        exclusions=False, unions=False, patterns=False, members=False, nonmembers=False, states=False, links=False,
+        lists=False, elements=False,
     )  # fmt: skip
     counted = ("nodes_visited", "predicate_evaluations")
 

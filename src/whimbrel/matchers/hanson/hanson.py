@@ -55,7 +55,7 @@ class Hanson(BaseMatcher):
     name = "hanson"
     paper = Paper.LE_SUBSCRIBE
     section = "Figure 6"
-    capabilities = Capabilities(patterns=False, members=False, states=False, links=False)
+    capabilities = Capabilities(patterns=False, members=False, nonmembers=False, states=False, links=False)
     counted = ("nodes_visited", "candidates", "predicate_evaluations", "false_candidates")
     reuses_numbers = True
 

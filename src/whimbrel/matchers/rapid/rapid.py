@@ -50,8 +50,9 @@ class PropertyMatcher(BaseMatcher):
     """
 
     capabilities = Capabilities(
-        ranges=False, exclusions=False, unions=False, patterns=False, members=False, states=False, links=False
-    )
+        ranges=False, exclusions=False, unions=False, patterns=False, members=False, nonmembers=False, states=False,
+        links=False,
+    )  # fmt: skip
     counted = ("nodes_visited", "candidates", "ones_searches", "zeros_searches", "full_searches")
     reuses_numbers = True
     remark = "equality with 0, 1, FALSE and TRUE only"

@@ -2,19 +2,20 @@
 
 Dynamic Python objects (`predicate_groups`) have a frozen form for matching: tables of all attributes in flat arrays, in
 which ranks stand for values. Predicates lie group by group and groups attribute by attribute, so that the conjunctions
-of a group, and of a whole attribute, are one stretch of `holders`. An attribute whose predicates changed is frozen anew
-at the next match.
+of a group are one stretch of `holders`. A group of many conjunctions also has a mask with a bit for each, so that it is
+deleted as a whole, 64 conjunctions at a time. An attribute whose predicates changed is frozen anew at the next match.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from whimbrel.compiled.jit import kernel
+from whimbrel.compiled.jit import helper, inlined, kernel
 from whimbrel.matchers.base import BaseMatcher, Stats
 from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.matchers.conjunction_rows import SetArrays, in_set
@@ -26,6 +27,8 @@ from whimbrel.matchers.sgim.predicate_groups import Predicate, PredicateTable
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event
 from whimbrel.ranks.lookup import Lookup
+
+Words: TypeAlias = npt.NDArray[np.uint64]
 
 _HIGHEST = np.iinfo(np.int32).max
 
@@ -52,9 +55,10 @@ class Sgim(BaseMatcher):
     name = "sgim"
     paper = Paper.SURVEY
     section = "III.E"
-    capabilities = Capabilities(patterns=False, members=False, states=False, links=False)
+    capabilities = Capabilities(patterns=False, members=False, nonmembers=False, states=False, links=False)
     counted = (
         "groups_deleted", "groups_chosen", "groups_evaluated", "predicate_evaluations", "predicates_skipped",
+        "marks_of_deleted",
     )  # fmt: skip
     reuses_numbers = True
 
@@ -62,7 +66,7 @@ class Sgim(BaseMatcher):
         super().__init__(timestamps, count)
         self.grouping = check_choice(self.name, "grouping", grouping, ("equal_width", "dynamic"))
         self._tables: dict[str, PredicateTable] = {}
-        self._gone = np.zeros(0, np.uint8)
+        self._gone = np.zeros(0, np.uint64)
         self._frozen_tables: dict[str, FrozenPredicates] = {}
         self._frozen: FrozenGroups | None = None
 
@@ -89,9 +93,8 @@ class Sgim(BaseMatcher):
             for attribute, table in self._tables.items():
                 if attribute not in self._frozen_tables:
                     self._frozen_tables[attribute] = freeze_table(table)
-            self._frozen = FrozenGroups(self._frozen_tables)
-            self._gone = np.ones(self._next_number, np.uint8)
-            self._gone[list(self._conjunctions)] = 0
+            self._frozen = FrozenGroups(self._frozen_tables, self._next_number)
+            self._gone = ~bit_mask(np.fromiter(self._conjunctions, np.int64), self._next_number)
         return self._frozen
 
     def _search(self, event: Event) -> Iterable[int]:
@@ -176,24 +179,30 @@ class GroupArrays(NamedTuple):
     spans: SetArrays  # of each predicate
     held: Int64s  # where the holders of each predicate start
     holders: Int32s
+    mask: Int64s  # [group]: the first word of its mask; -1 if it has fewer holders than a mask has words
+    words: Words
 
 
 class FrozenGroups:
     """All attributes, those that rule out the most subscriptions first."""
 
-    def __init__(self, tables: dict[str, FrozenPredicates]) -> None:
+    def __init__(self, tables: dict[str, FrozenPredicates], rows: int) -> None:
         names = sorted(tables, key=lambda name: (-tables[name].weight, name))
         parts = [tables[name] for name in names]
         self.attributes = {name: place for place, name in enumerate(names)}
         self.ranks = [part.ranks for part in parts]
         spans = np.concatenate([np.zeros((0, 2), np.int32), *(part.spans for part in parts)])
+        members = _offsets(size for part in parts for size in part.group_sizes)
+        held = _offsets(size for part in parts for size in part.holder_sizes)
+        holders = np.array([row for part in parts for row in part.holders], np.int32)
         self.arrays = GroupArrays(
             _offsets(len(part.index) for part in parts),
-            _offsets(size for part in parts for size in part.group_sizes),
+            members,
             np.concatenate([np.zeros((0, 4), np.int32), *(part.index for part in parts)]),
             SetArrays(_offsets(size for part in parts for size in part.span_sizes), *np.ascontiguousarray(spans.T)),
-            _offsets(size for part in parts for size in part.holder_sizes),
-            np.array([row for part in parts for row in part.holders], np.int32),
+            held,
+            holders,
+            *_masks(held[members], holders, rows),
         )
         self._found = np.empty(0, np.int32)
 
@@ -205,28 +214,69 @@ class FrozenGroups:
             if place is not None:
                 rank = self.ranks[place].rank
                 found[place] = [rank(key) for key in event.keys(name) if key[0] >= 0]
-        if len(self._found) < len(gone):
-            self._found = np.empty(len(gone), np.int32)
+        if len(self._found) < 64 * len(gone):
+            self._found = np.empty(64 * len(gone), np.int32)
         matched = sweep(*joined(found), self.arrays, gone.copy(), self._found, counters)
         return self._found[:matched].tolist()  # type: ignore[no-any-return]
+
+
+def bit_mask(rows: Int64s | Int32s, count: int) -> Words:
+    """A bit for each of the rows, of which there are `count` in all."""
+    bits = np.zeros(-(-count // 64) * 64, np.uint8)
+    bits[rows] = 1
+    return np.packbits(bits, bitorder="little").view(np.uint64)
+
+
+def _masks(start: Int64s, holders: Int32s, rows: int) -> tuple[Int64s, Words]:
+    """Where the mask of each group starts, -1 if it has none, and the words of all masks."""
+    width = -(-rows // 64)
+    large = np.flatnonzero(np.diff(start) > width)
+    mask = np.full(len(start) - 1, -1, np.int64)
+    mask[large] = np.arange(len(large)) * width
+    found = [bit_mask(holders[start[group] : start[group + 1]], rows) for group in large]
+    return mask, np.concatenate([np.zeros(0, np.uint64), *found])
 
 
 def _offsets(sizes: Iterable[int]) -> Int64s:
     return np.cumsum([0, *sizes], dtype=np.int64)
 
 
+@inlined
+def _is_dead(dead: Words, row: int) -> bool:
+    return bool((dead[row >> 6] >> np.uint64(row & 63)) & np.uint64(1))
+
+
+@inlined
+def _kill(dead: Words, row: int) -> None:
+    dead[row >> 6] |= np.uint64(1) << np.uint64(row & 63)
+
+
+@helper
+def _delete(arrays: GroupArrays, group: int, dead: Words) -> int:
+    """Mark all rows of a group as dead; the words or rows that this takes."""
+    first = arrays.mask[group]
+    if first >= 0:
+        for word in range(dead.size):
+            dead[word] |= arrays.words[first + word]
+        return int(dead.size)
+    start, end = arrays.held[arrays.members[group]], arrays.held[arrays.members[group + 1]]
+    for place in range(start, end):
+        _kill(dead, arrays.holders[place])
+    return int(end - start)
+
+
 @kernel
 def sweep(
-    starts: Int64s, event: Int32s, arrays: GroupArrays, dead: np.ndarray, found: Int32s, counters: Int64s | None
+    starts: Int64s, event: Int32s, arrays: GroupArrays, dead: Words, found: Int32s, counters: Int64s | None
 ) -> int:
     """Mark the rows that an attribute rules out as dead, write the others into `found`, and return their number."""
-    groups, members, bounds, spans, held, holders = arrays
+    groups, members, bounds, spans, held, holders, _, _ = arrays
     attributes = starts.shape[0] - 1
-    deleted, chosen, opened, evaluated, skipped = 0, 0, 0, 0, 0
+    deleted, chosen, opened, evaluated, skipped, marks = 0, 0, 0, 0, 0, 0
     for attribute in range(attributes):  # an attribute that the event lacks rules out all that mention it
         if starts[attribute] == starts[attribute + 1]:
-            for place in range(held[members[groups[attribute]]], held[members[groups[attribute + 1]]]):
-                dead[holders[place]] = 1
+            for group in range(groups[attribute], groups[attribute + 1]):
+                marks += _delete(arrays, group, dead)
     for attribute in range(attributes):
         first, last = starts[attribute], starts[attribute + 1]
         if first == last:
@@ -239,8 +289,7 @@ def sweep(
                 inside = inside or (bounds[group, 1] <= value <= bounds[group, 2])
             if outside:
                 deleted += 1
-                for place in range(held[members[group]], held[members[group + 1]]):
-                    dead[holders[place]] = 1
+                marks += _delete(arrays, group, dead)
                 continue
             if inside:
                 chosen += 1
@@ -248,7 +297,7 @@ def sweep(
             opened += 1
             for predicate in range(members[group], members[group + 1]):
                 place, end = held[predicate], held[predicate + 1]
-                while place < end and dead[holders[place]]:
+                while place < end and _is_dead(dead, holders[place]):
                     place += 1
                 if place == end:
                     skipped += 1
@@ -259,13 +308,15 @@ def sweep(
                     holds = holds or in_set(event[at], predicate, spans)
                 if not holds:
                     for rest in range(place, end):
-                        dead[holders[rest]] = 1
+                        _kill(dead, holders[rest])
     matched = 0
-    for row in range(dead.shape[0]):
-        if not dead[row]:
-            found[matched] = row
-            matched += 1
+    for word in range(dead.size):
+        if dead[word] != np.uint64(0xFFFFFFFFFFFFFFFF):
+            for row in range(64 * word, 64 * word + 64):
+                if not _is_dead(dead, row):
+                    found[matched] = row
+                    matched += 1
     if counters is not None:
-        for place, count in enumerate((deleted, chosen, opened, evaluated, skipped)):
+        for place, count in enumerate((deleted, chosen, opened, evaluated, skipped, marks)):
             counters[place] += count
     return matched
