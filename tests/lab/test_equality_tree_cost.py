@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 from random import Random
 from statistics import mean, stdev
 
@@ -17,6 +17,7 @@ from whimbrel.lab.equality_tree_cost import (
     expected_cost,
     greedy_bound,
     theorem_1,
+    worst_case,
 )
 from whimbrel.matchers.equality_tree.equality_tree import EqualityTree
 
@@ -115,3 +116,33 @@ def test_every_event_of_a_small_domain_together_visits_exactly_the_cost() -> Non
     for number in range(2**5):
         tree.match({f"a{i}": number >> i & 1 for i in range(5)})
     assert tree.stats()["nodes_visited"] == pytest.approx(2**5 * expected_cost(rows, 2))
+
+
+@given(subscription_sets(), st.randoms(use_true_random=False))
+def test_no_event_visits_more_nodes_than_the_worst_case(
+    drawn: tuple[int, int, set[tuple[int | None, ...]]], random: Random
+) -> None:
+    values, attributes, rows = drawn
+    names = [f"a{i}" for i in range(attributes)]
+    tree = plain_tree(names, rows)
+    event = {name: random.randrange(values) for name in names}
+    tree.match(event)
+    assert tree.stats()["nodes_visited"] <= worst_case(attributes, len(rows))
+
+
+@pytest.mark.parametrize("attributes", [1, 3, 5])
+def test_the_worst_case_is_reached_where_each_value_is_tested_or_not(attributes: int) -> None:
+    names = [f"a{i}" for i in range(attributes)]
+    tree = plain_tree(names, set(product([1, STAR], repeat=attributes)))
+    tree.match(dict.fromkeys(names, 1))
+    # All nodes but the leaf of the subscription that tests nothing, which is kept beside the tree.
+    assert tree.stats()["nodes_visited"] + 1 == 2 ** (attributes + 1) - 1 == worst_case(attributes, 2**attributes)
+
+
+def plain_tree(names: list[str], rows: set[tuple[int | None, ...]]) -> EqualityTree:
+    """The tree without optimisations, with a level for every name."""
+    tree = EqualityTree(collapse=False, successors=False, aggressive=False, order=names, count=True)
+    for id, row in enumerate(sorted(rows, key=str)):
+        tree.add(id, " AND ".join(f"{n} = {c}" for n, c in zip(names, row, strict=True) if c is not STAR) or "TRUE")
+    tree.freeze()
+    return tree

@@ -3,8 +3,9 @@
 Aguilera et al., PODC'99, section 4 and appendix B (docs/papers.md, sections 3 and 4). There are K attributes of V
 values each, events are uniform over the V**K combinations, S is a set of subscriptions, and Kbar = K + 1. Then
 
-    expected_cost <= greedy_bound <= theorem_1 <= corollary_1.
+    expected_cost <= greedy_bound <= theorem_1 <= corollary_1,
 
+and no event, uniform or not, visits more than `worst_case` nodes.
 The bound is sublinear in |S|: it grows with |S|**(1 - decay_exponent(V, K)). Table 2 of the subject-space paper
 quotes it with ln K where ln(K + 1) is needed (ERR-4a).
 """
@@ -72,6 +73,18 @@ def greedy_bound(values: int, attributes: int, subscriptions: int) -> float:
         cost += nodes / values**tests
         left -= nodes
     return cost
+
+
+def worst_case(attributes: int, subscriptions: int) -> int:
+    """The most nodes that any event visits: two edges leave each node, so 2**Kbar - 1, or all Kbar |S| if fewer.
+
+    The second is linear: subscriptions that test nothing in common have no node in common but the root.
+
+    >>> worst_case(2, 4), worst_case(30, 1_000)
+    (7, 31000)
+    """
+    _check(2, attributes, subscriptions)
+    return min((1 << attributes + 1) - 1, (attributes + 1) * subscriptions)
 
 
 def expected_cost(subscriptions: Iterable[Sequence[object]], values: int) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import threading
 import tomllib
 from typing import Any
@@ -20,10 +21,14 @@ from whimbrel.model.schema import (
     Enumeration,
     Hierarchy,
     InvalidEvent,
+    InvalidSchema,
     Number,
     OrderedEnumeration,
     SchemaError,
     Use,
+    attribute_set,
+    mandatory_set,
+    unique_set,
 )
 from whimbrel.model.schema.documents import to_text
 from whimbrel.model.values import Timestamp
@@ -86,6 +91,71 @@ def test_views_merge_with_mandatory_over_optional_and_multiple_over_unique(paper
     assert str(paper.view(["furniture"])["price"]) == "optional multiple"
     with pytest.raises(SchemaError, match="did you mean 'antiques'"):
         paper.view(["antique"])
+
+
+def test_a_declared_view_may_leave_out_what_is_optional_in_all_of_its_types(paper: Schema) -> None:
+    full = paper.view(["antiques", "furniture"])
+    assert paper.declare_view(["antiques", "furniture"], full).uses == full
+    view = paper.declare_view(["antiques"], {"price": "mandatory", "period": "mandatory"})
+    assert view.types == {"antiques"} and "quantity" not in view.uses
+
+
+@pytest.mark.parametrize(
+    ("uses", "problems"),
+    [
+        ({"price": "mandatory"}, ["Property 1: Expected a mandatory attribute, but got none - at uses.period"]),
+        ({"price": "mandatory", "period": "optional"}, ["Property 1: Expected 'mandatory', but got 'optional'"]),
+        ({"price": "mandatory multiple", "period": "mandatory"}, ["Property 3: Expected 'mandatory', but got"]),
+        (
+            {"price": "mandatory", "period": "mandatory", "dealer": "optional", "furniture_category": "optional"},
+            ["Property 2: Expected an attribute of antiques, but got 'dealer'", "Property 2:.*furniture_category"],
+        ),
+    ],
+)
+def test_a_declared_view_without_one_of_the_three_properties_is_refused(
+    paper: Schema, uses: dict[str, str], problems: list[str]
+) -> None:
+    with pytest.raises(InvalidSchema) as caught:
+        paper.declare_view(["antiques"], uses)
+    assert len(caught.value.problems) == len(problems)
+    for problem, expected in zip(caught.value.problems, problems, strict=True):
+        assert re.search(expected, str(problem))
+
+
+def test_a_declared_view_needs_known_types(paper: Schema) -> None:
+    with pytest.raises(InvalidSchema, match="did you mean 'antiques'"):
+        paper.declare_view(["antique"], {})
+    with pytest.raises(InvalidSchema, match="at least one event type"):
+        paper.declare_view([], {})
+
+
+def test_the_set_functions_of_a_type(paper: Schema) -> None:
+    furniture = paper.types["furniture"]
+    assert attribute_set(furniture) == {"price", "furniture_category", "quantity"}
+    assert mandatory_set(furniture) == {"furniture_category", "quantity"}
+    assert unique_set(furniture) == {"furniture_category", "quantity"}
+
+
+@given(st.data())
+def test_the_merged_view_has_the_three_properties_and_only_optional_attributes_can_go(data: st.DataObject) -> None:
+    uses = st.builds(Use, st.booleans(), st.booleans())
+    types = data.draw(st.lists(st.dictionaries(st.sampled_from("abcd"), uses), min_size=1, max_size=3))
+    schema = Schema()
+    for name in "abcd":
+        schema.create_attribute(name, "integer")
+    for number, one in enumerate(types):
+        schema.create_type(f"t{number}", one)
+    chosen = data.draw(st.sets(st.sampled_from(sorted(schema.types)), min_size=1))
+    full = schema.view(chosen)
+    schema.declare_view(chosen, full)
+    mandatory = frozenset[str]().union(*(mandatory_set(schema.types[name]) for name in chosen))
+    for gone in full:
+        rest = {name: use for name, use in full.items() if name != gone}
+        if gone in mandatory:
+            with pytest.raises(InvalidSchema, match="Property 1"):
+                schema.declare_view(chosen, rest)
+        else:
+            schema.declare_view(chosen, rest)
 
 
 def test_r1_needs_known_types(paper: Schema) -> None:

@@ -1,9 +1,9 @@
 """The integrated event schema: what values attributes may have, and which attributes events of each type have.
 
 `domains` and `ordered` have the values, their operators and codes, `canonical_sets` the sets of them, `definitions` how
-types use attributes and the four extension rules, `typed_event` the consistency rules for events, `filter_check` and
-`filter_codes` the typing of filters. `documents` and `diff` are files and versions; `other_systems` and
-`infer` make schemas of what is there.
+types use attributes and the four extension rules, `views` what several types say together, `typed_event` the
+consistency rules for events, `filter_check` and `filter_codes` the typing of filters. `documents` and `diff` are files
+and versions; `other_systems` and `infer` make schemas of what is there.
 """
 
 from whimbrel.model.schema.definitions import Use
@@ -20,6 +20,7 @@ from whimbrel.model.schema.errors import (
 from whimbrel.model.schema.ordered import Hierarchy, Ordered, OrderedEnumeration
 from whimbrel.model.schema.schema import Schema
 from whimbrel.model.schema.typed_event import TypedEvent
+from whimbrel.model.schema.views import View, attribute_set, mandatory_set, unique_set
 
 __all__ = [
     "Boolean",
@@ -40,5 +41,9 @@ __all__ = [
     "String",
     "TypedEvent",
     "Use",
+    "View",
     "Violation",
+    "attribute_set",
+    "mandatory_set",
+    "unique_set",
 ]

@@ -22,6 +22,7 @@ from whimbrel.model.schema.infer import inferred
 from whimbrel.model.schema.ordered import Ordered
 from whimbrel.model.schema.other_systems import read_arrow, read_json_schema, read_spark
 from whimbrel.model.schema.typed_event import TypedEvent, check_event
+from whimbrel.model.schema.views import View
 
 if TYPE_CHECKING:
     import os
@@ -132,6 +133,19 @@ class Schema:
             if self._views[0] is state:
                 kept[names] = found
         return found
+
+    def declare_view(self, types: Iterable[str], uses: Mapping[str, Use | str]) -> View:
+        """The view (types, uses) if it has the three properties; InvalidSchema with every one that it breaks.
+
+        >>> schema = Schema.from_document({"attributes": {"price": "float"}, "types": {"sale": {"price": "mandatory"}}})
+        >>> schema.declare_view(["sale"], {"price": "optional"})
+        Traceback (most recent call last):
+        ...
+        whimbrel.model.schema.errors.InvalidSchema: Property 1: Expected 'mandatory', but got 'optional' - at uses.price
+        """
+        view = View(frozenset(types), {name: Use.of(use, f"uses.{name}") for name, use in uses.items()})
+        view.check(self._state.types)
+        return view
 
     def domain_of(self, name: str) -> Domain | None:
         """The domain of an attribute, the type attribute included; None if there is no such attribute."""
