@@ -46,6 +46,7 @@ class Model:
     spaces: dict[str, dict[str, str]]
     publications: dict[Any, list[Region]] = field(default_factory=dict)
     subscriptions: dict[Any, list[Region]] = field(default_factory=dict)
+    filters: dict[tuple[str, Any], str] = field(default_factory=dict)  # by role and key, where it is not "all"
 
     def regions_match(self, a: Region, b: Region) -> bool:
         for dimensions in self.spaces.values():
@@ -56,15 +57,15 @@ class Model:
                 return True
         return False
 
-    def pair_matches(self, objects: list[Region], interests: list[Region]) -> bool:
+    def pair_matches(self, publication: Any, subscription: Any) -> bool:
+        objects, interests = self.publications[publication], self.subscriptions[subscription]
         held = [[self.regions_match(o, i) for i in interests] for o in objects]
-        return all(any(row) for row in held) and all(any(column) for column in zip(*held, strict=True))
+        by_publication = any if self.filters.get(("publication", publication)) == "any" else all
+        by_subscription = any if self.filters.get(("subscription", subscription)) == "any" else all
+        return by_publication(any(row) for row in held) and by_subscription(
+            any(column) for column in zip(*held, strict=True)
+        )
 
     def pairs(self) -> set[tuple[Any, Any]]:
         """M: all pairs (publication, subscription) that match."""
-        return {
-            (p, s)
-            for p, objects in self.publications.items()
-            for s, interests in self.subscriptions.items()
-            if self.pair_matches(objects, interests)
-        }
+        return {(p, s) for p in self.publications for s in self.subscriptions if self.pair_matches(p, s)}

@@ -124,6 +124,29 @@ class Spaces(RuleBasedStateMachine):
         found = self.spaces.update_many(changes)
         assert Counter((each.kind, each.publication, each.subscription) for each in found) == expected
 
+    @rule(key=keys, role=st.sampled_from(["publication", "subscription"]), data=data)
+    def update_one_region_of_several(self, key: Any, role: str, data: st.DataObject) -> None:
+        members = getattr(self.model, f"{role}s")
+        if key in members:
+            place = data.draw(st.integers(0, len(members[key]) - 1))
+            change = data.draw(regions(self.model.spaces))
+            changed = [{**each, **change} if at == place else each for at, each in enumerate(members[key])]
+            members[key] = changed
+            self.check(getattr(self.spaces, f"update_{role}")(key, change, region=place))
+
+    @rule(key=keys, role=st.sampled_from(["publication", "subscription"]), filter=st.sampled_from(["all", "any"]))
+    def change_filter(self, key: Any, role: str, filter: str) -> None:
+        if key in getattr(self.model, f"{role}s"):
+            self.model.filters[role, key] = filter
+            self.check(getattr(self.spaces, f"update_{role}")(key, filter=filter))
+
+    @rule(key=keys, data=data)
+    def change_filter_and_regions(self, key: Any, data: st.DataObject) -> None:
+        if key in self.model.publications:
+            self.model.publications[key] = data.draw(self.few)
+            self.model.filters["publication", key] = "any"
+            self.check(self.spaces.update_publication(key, self.model.publications[key], filter="any"))
+
     @rule(key=keys, data=data)
     def update_subscription(self, key: Any, data: st.DataObject) -> None:
         if key in self.model.subscriptions:
@@ -134,12 +157,14 @@ class Spaces(RuleBasedStateMachine):
     def delete_publication(self, key: Any) -> None:
         if key in self.model.publications:
             del self.model.publications[key]
+            self.model.filters.pop(("publication", key), None)
             self.check(self.spaces.delete_publication(key), deleted=key)
 
     @rule(key=keys)
     def unsubscribe(self, key: Any) -> None:
         if key in self.model.subscriptions:
             del self.model.subscriptions[key]
+            self.model.filters.pop(("subscription", key), None)
             self.check(self.spaces.unsubscribe(key))
 
     @rule(compact=st.booleans())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -178,6 +179,13 @@ def test_other_bad_input_is_a_typed_error_and_changes_nothing() -> None:
         (KeyKindError, lambda: spaces.publish(2**63, region)),
         (KeyKindError, lambda: spaces.publish("\ud800", region)),
         (SpaceOptionError, lambda: spaces.subscribe("q", region, filter="most")),
+        (SpaceOptionError, lambda: spaces.update_publication("p")),
+        (SpaceOptionError, lambda: spaces.update_publication("p", filter="most")),
+        (SpaceOptionError, lambda: spaces.update_publication("two", {"x": 1}, region=2)),
+        (SpaceOptionError, lambda: spaces.update_publication("two", {"x": 1}, region=-1)),
+        (SpaceOptionError, lambda: spaces.update_publication("two", {"x": 1}, region=True)),
+        (SpaceOptionError, lambda: spaces.update_publication("two", region, region=0)),
+        (EmptyRegion, lambda: spaces.update_publication("two", {"y": None}, region=1)),
         (SpaceOptionError, lambda: spaces.subscribe("q", region, dwell=-1)),
         (SpaceOptionError, lambda: spaces.subscribe("q", region, hysteresis={"x": math.inf})),
         (SpaceOptionError, lambda: SubjectSpaces(filters={"all": lambda *_: True})),
@@ -302,6 +310,86 @@ def test_other_filters() -> None:
     assert spaces.update_publication("q", {"x": 7}) == [leave("any", "q")]
     assert spaces.update_subscription("any", [{"x": 7}]) == [leave("any", "p"), enter("any", "q")]
     assert spaces.matches("q") == ["any"]
+    spaces._check()
+
+
+SIZES = {"kind": "enumerated", "values": ["S", "M", "[L, XL]"]}
+FLOORS = {"kind": "integer", "minimum": -2, "maximum": 9}
+SHARE = {"kind": "float", "minimum": 0, "maximum": 1}
+
+
+def test_listed_and_ranged_dimensions_match_through_journal_and_file(tmp_path: Path) -> None:
+    kinds = {"open": "boolean", "size": SIZES, "floor": FLOORS, "share": SHARE}
+    with SubjectSpaces.open(tmp_path / "journal") as spaces:
+        spaces.define("shop", kinds)
+        spaces.subscribe("open", [{"open": True}])
+        spaces.subscribe("large", [{"size": "[L, XL]", "floor": "[0, inf)", "share": "[0.5, 1]"}])
+        found = spaces.publish("p", [{"open": True, "size": "[L, XL]", "floor": 3, "share": 0.5}])
+        assert found == [enter("open", "p"), enter("large", "p")]
+        assert spaces.update_publication("p", {"size": "M", "open": False}) == []
+        assert spaces.publication("p")[0]["size"] == Interval("M", "M")
+        assert spaces.publication("p")[0]["open"] == Interval(False, False)
+        spaces.save(tmp_path / "file")
+    with SubjectSpaces.open(tmp_path / "journal") as again:
+        for each in (again, SubjectSpaces.load(tmp_path / "file")):
+            assert each.dimensions("shop") == kinds
+            assert each.update_publication("p", {"size": "[L, XL]"}) == [enter("large", "p")]
+            each._check()
+
+
+@pytest.mark.parametrize(
+    ("region", "message"),
+    [
+        ({"open": 1}, "Expected TRUE or FALSE"),
+        ({"open": "[FALSE, TRUE]"}, "Expected TRUE or FALSE"),
+        ({"size": "XS"}, "Expected 'S', 'M' or"),
+        ({"size": ("S", "M")}, "one value, because the domain has no order"),
+        ({"floor": 10}, "an integer from -2 to 9"),
+        ({"floor": "[-3, 0]"}, "an integer from -2 to 9"),
+        ({"floor": 1.5}, "an integer"),
+        ({"share": 1.25}, "a number from 0 to 1"),
+        ({"share": math.nan}, "Expected"),
+    ],
+)
+def test_values_outside_of_a_domain_are_refused(region: dict[str, Any], message: str) -> None:
+    spaces = made({"open": "boolean", "size": SIZES, "floor": FLOORS, "share": SHARE})
+    with pytest.raises(RegionError, match=message):
+        spaces.publish("p", [region])
+    spaces.publish("p", [{"share": 0.5}])
+
+
+def test_columns_of_a_range_and_hysteresis_beyond_it() -> None:
+    spaces = made({"floor": FLOORS, "share": SHARE, "size": SIZES})
+    spaces.subscribe("s", [{"share": (0, 0.5)}], leave=True, hysteresis={"share": 0.75}, now=0)
+    told = spaces.publish_many(Columns(["a", "b"], {"share": [0.5, math.nan], "floor": np.array([0, 9])}), now=0)
+    assert told == [enter("s", "a"), enter("s", "b")]
+    assert spaces.update_publication("a", {"share": 1}, now=0) == []
+    for column in ({"share": [1.5]}, {"floor": np.array([10])}):
+        with pytest.raises(RegionError, match="from"):
+            spaces.publish_many(Columns(["c"], column))
+    with pytest.raises(SpaceOptionError, match="a dimension with distances"):
+        spaces.subscribe("t", [{"size": "S"}], hysteresis={"size": 1})
+
+
+@pytest.mark.parametrize(
+    "kind", [{"kind": "enumerated", "values": []}, {"kind": "decimal"}, {"kind": "integer", "minimum": 1.5}, {}, 5]
+)
+def test_what_is_no_domain_is_refused(kind: Any) -> None:
+    with pytest.raises(SpaceConflict, match="'x' has"):
+        SubjectSpaces().define("a", {"x": kind})
+
+
+def test_an_update_may_change_the_filter() -> None:
+    spaces = made({"x": "number"})
+    spaces.subscribe("s", [{"x": 1}, {"x": 2}], leave=True, now=0)
+    spaces.subscribe("slow", [{"x": 1}], leave=True, hysteresis={"x": 1}, dwell=5, now=0)
+    assert spaces.publish("p", [{"x": 1}, {"x": 9}], now=0) == []
+    assert spaces.update_publication("p", filter="any", now=1) == [enter("slow", "p")]
+    assert spaces.update_subscription("s", filter="any", now=2) == [enter("s", "p")]
+    assert spaces.update_publication("p", filter="all", now=3) == [leave("s", "p")]
+    assert spaces.advance(8) == [leave("slow", "p")]
+    assert spaces.update_publication("p", {"x": 2}, region=1, now=9) == [enter("s", "p")]
+    assert spaces.publication("p") == [{"x": Interval(1, 1)}, {"x": Interval(2, 2)}]
     spaces._check()
 
 

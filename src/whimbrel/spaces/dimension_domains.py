@@ -39,7 +39,7 @@ _NO_BOUND = {"", "inf", "+inf", "-inf", "∞", "-∞", "+∞"}
 def encode(domain: DimensionDomain, item: object, path: str) -> tuple[int, int]:
     """The cuts of a constraint as a user wrote it; RegionError, which names the `path`, if it is not a constraint."""
     if isinstance(item, str):
-        parts = split_text(item) if domain.name != "string" else None
+        parts = None if domain.text_is_point else split_text(item)
         if parts is None:
             return domain.point(item, path)
         low, high, ends = parts
@@ -80,7 +80,9 @@ def _bound(domain: DimensionDomain, item: object, path: str) -> Value | None:
 class DimensionDomain(ABC):
     """How the values of a dimension become cuts, and back."""
 
-    name: ClassVar[str]
+    name: str
+    text_is_point: ClassVar[bool] = False
+    """Whether a text is always a value, even one such as '[a, b]'."""
 
     @abstractmethod
     def cut(self, value: object, above: bool, path: str) -> int:
@@ -137,7 +139,7 @@ class NumberDomain(DimensionDomain):
     def _float(self, item: object, path: str) -> float:
         if isinstance(item, Decimal) or (type(item) is int and -EXACT <= item <= EXACT):
             return float(item)
-        value = _real(item, path)
+        value = real(item, path)
         try:
             number = float(value)
         except OverflowError:
@@ -153,7 +155,7 @@ class IntegerDomain(DimensionDomain):
     name = "integer"
 
     def cut(self, value: object, above: bool, path: str) -> int:
-        bound = _real(value, path)
+        bound = real(value, path)
         _check_size(bound, path)
         return math.floor(bound) + 1 if above else math.ceil(bound)
 
@@ -192,6 +194,7 @@ class StringDomain(DimensionDomain):
     """Text in code point order. A string is always a point: intervals are pairs or Interval objects."""
 
     name = "string"
+    text_is_point = True
 
     def __init__(self) -> None:
         self.labels = Labels()
@@ -246,7 +249,7 @@ def widened(domain: DimensionDomain, low: int, high: int, margin: float) -> tupl
         shown, most = domain.show(low, high), sys.float_info.max
         lowest = None if shown.low is None else max(float(shown.low) - margin, -most)  # type: ignore[arg-type]
         highest = None if shown.high is None else min(float(shown.high) + margin, most)  # type: ignore[arg-type]
-        return domain.interval(Interval(lowest, highest, shown.ends), "hysteresis")
+        return NumberDomain().interval(Interval(lowest, highest, shown.ends), "hysteresis")  # also beyond a range
     step = math.ceil(margin * 1_000_000_000 if isinstance(domain, TimestampDomain) else margin)
     low = low if low == LOW else max(low - step, -_LARGEST)
     high = high if high == HIGH else max(high, min(high + step, _LARGEST))
@@ -270,7 +273,8 @@ def _number(text: str) -> int | float:
         return float(text)
 
 
-def _real(item: object, path: str) -> int | float:
+def real(item: object, path: str) -> int | float:
+    """A number of a user; RegionError if it is none."""
     value = read_value(item, path)
     if type_of(value) != NUMBER:
         raise RegionError("a number", repr(item), path)

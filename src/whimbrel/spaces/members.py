@@ -138,6 +138,15 @@ class Members:
         self._several.pop(number, None)
         self._place(number, regions, int(self.flags[number]) & ~COMPLEX)
 
+    def set_filter(self, number: int, filter: str) -> None:
+        """Give a member another filter."""
+        self.filters.pop(number, None)
+        if filter != ALL:
+            self.filters[number] = filter
+        is_complex = number in self._several or filter != ALL
+        flags = int(self.flags[number]) & ~COMPLEX | (COMPLEX if is_complex else 0)
+        self._flag(np.array([number], np.int32), flags)
+
     def is_simple(self, number: int) -> bool:
         """Whether a member has one region and the usual filter."""
         return not self.flags[number] & COMPLEX

@@ -37,7 +37,7 @@ class _SavedDwell(msgspec.Struct, array_like=True):
 class _SavedContent(msgspec.Struct):
     """The saved parts that are no arrays: the spaces in order, the labels of each dimension of strings, and pairs."""
 
-    spaces: list[tuple[str, dict[str, str]]]
+    spaces: list[tuple[str, dict[str, str | dict[str, Any]]]]
     labels: list[list[tuple[Any, int]]]
     inside: list[_SavedDwell]
 

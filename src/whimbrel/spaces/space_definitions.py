@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from whimbrel.compiled.jit import kernel
 from whimbrel.model.limits import Limit
 from whimbrel.spaces.dimension_domains import (
-    DOMAINS,
     EXACT,
     DimensionDomain,
     IntegerDomain,
@@ -26,6 +25,14 @@ from whimbrel.spaces.errors import EmptyRegion, RegionError, SpaceConflict, Unkn
 from whimbrel.spaces.index.region_arrays import HIGH, LOW, Int64s, Regions
 from whimbrel.spaces.intervals import Interval
 from whimbrel.spaces.notifications import Key
+from whimbrel.spaces.schema_domains import (
+    DimensionType,
+    PlainType,
+    RangedIntegerDomain,
+    RangedNumberDomain,
+    dimension_domain,
+    plain_type,
+)
 from whimbrel.spaces.strings import show_text
 
 Region: TypeAlias = Mapping[str, object]
@@ -63,12 +70,13 @@ class Definitions:
         self.spaces: dict[str, list[int]] = {}
         self.names: list[str] = []
         self.domains: list[DimensionDomain] = []
+        self._types: list[PlainType] = []
         self.strings: list[tuple[int, StringDomain]] = []
         """The dimensions of strings: number and domain."""
         self._number: dict[str, int] = {}
         self._is_number = np.zeros(0, bool)
 
-    def check(self, space: str, dimensions: Mapping[str, str], in_use: Int64s) -> None:
+    def check(self, space: str, dimensions: Mapping[str, DimensionType], in_use: Int64s) -> None:
         """Raise SpaceConflict if the definition does not fit; `in_use` counts regions that constrain a dimension."""
         if not isinstance(space, str) or not space:
             raise SpaceConflict(str(space), "its name is not a text")
@@ -77,34 +85,39 @@ class Definitions:
         if not dimensions:
             raise SpaceConflict(space, "it has no dimensions")
         for name, kind in dimensions.items():
-            if not isinstance(name, str) or kind not in DOMAINS:
-                raise SpaceConflict(space, f"{name!r} has the type {kind!r}, which is none of {', '.join(DOMAINS)}")
+            if not isinstance(name, str):
+                raise SpaceConflict(space, f"the name of a dimension is {name!r}, which is not a text")
+            try:
+                dimension_domain(kind)
+            except ValueError as error:
+                raise SpaceConflict(space, f"{name!r} {error}") from None
             number = self._number.get(name)
             if number is None:
                 continue
-            if self.domains[number].name != kind:
-                raise SpaceConflict(space, f"{name!r} is a {self.domains[number].name} in another space, not a {kind}")
+            if self._types[number] != plain_type(kind):
+                raise SpaceConflict(space, f"{name!r} is a {self._types[number]} in another space, not a {kind}")
             if in_use[number]:
                 raise SpaceConflict(space, f"regions constrain {name!r} already; define spaces before")
         SPACES.check(len(self.spaces) + 1, space)
         DIMENSIONS.check(len(self.names) + sum(name not in self._number for name in dimensions), space)
 
-    def add(self, space: str, dimensions: Mapping[str, str]) -> None:
+    def add(self, space: str, dimensions: Mapping[str, DimensionType]) -> None:
         """Define a space that was checked."""
         for name, kind in dimensions.items():
             if name not in self._number:
                 self._number[name] = len(self.names)
                 self.names.append(name)
-                self.domains.append(DOMAINS[kind]())
+                self.domains.append(dimension_domain(kind))
+                self._types.append(plain_type(kind))
         self.strings = [(number, each) for number, each in enumerate(self.domains) if isinstance(each, StringDomain)]
-        self._is_number = np.array([isinstance(domain, NumberDomain) for domain in self.domains])
+        self._is_number = np.array([type(domain) is NumberDomain for domain in self.domains])
         self.spaces[space] = [self._number[name] for name in dimensions]
 
-    def dimensions(self, space: str) -> dict[str, str]:
+    def dimensions(self, space: str) -> dict[str, PlainType]:
         """The dimensions of a space and their types."""
         if space not in self.spaces:
             raise UnknownSpace(space, list(self.spaces))
-        return {self.names[number]: self.domains[number].name for number in self.spaces[space]}
+        return {self.names[number]: self._types[number] for number in self.spaces[space]}
 
     def number(self, name: object, path: str) -> int:
         """The number of a dimension."""
@@ -240,6 +253,9 @@ def encode_columns(columns: Columns, definitions: Definitions, partial: bool) ->
 def _codes(array: NDArray[Any], domain: DimensionDomain, path: str) -> tuple[Int64s, NDArray[np.bool_]]:
     """The low cuts of values, and which values are not NaN or NaT."""
     kind = array.dtype.kind
+    if isinstance(domain, RangedNumberDomain | RangedIntegerDomain) and kind in "iuf":
+        for value in array[~np.isnan(array)].tolist():
+            domain.cut(value, False, path)
     if isinstance(domain, TimestampDomain) and kind == "M":
         known = ~np.isnat(array)
         return _sized(np.where(known, array.astype("datetime64[ns]").astype(np.int64), 0), path), known

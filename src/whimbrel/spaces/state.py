@@ -13,7 +13,10 @@ from whimbrel.spaces.index.region_arrays import Int32s, Int64s, Regions
 from whimbrel.spaces.members import ALL, HIDDEN, REMEMBERED, WANTS_LEAVES, Members, NewMembers
 from whimbrel.spaces.notifications import DELETE, ENTER, LEAVE, Key, NotificationBuilder
 from whimbrel.spaces.pair_matching import Matching, RegionFilters
+from whimbrel.spaces.schema_domains import DimensionType
 from whimbrel.spaces.space_definitions import Definitions
+
+_NONE = Regions.none(0)
 
 
 class SpaceState:
@@ -39,7 +42,7 @@ class SpaceState:
         counts: Int64s = self.publications.regions.rows.constrains + self.subscriptions.regions.rows.constrains
         return counts
 
-    def define(self, space: str, dimensions: Mapping[str, str]) -> None:
+    def define(self, space: str, dimensions: Mapping[str, DimensionType]) -> None:
         """Add a space that was checked."""
         self.definitions.add(space, dimensions)
         for members in (self.publications, self.subscriptions):
@@ -75,14 +78,34 @@ class SpaceState:
         self._notify_of_change(numbers, olds, news, ALL, moment, to)
         self.publications.write_singles(numbers, news)
 
-    def change_publication(self, number: int, new: Regions, moment: float, to: NotificationBuilder) -> None:
-        """Give a publication of any kind new regions, and notify subscriptions."""
+    def change_publication(
+        self, number: int, new: Regions, moment: float, to: NotificationBuilder, filter: str | None = None
+    ) -> None:
+        """Give a publication of any kind new regions, perhaps another filter, and notify subscriptions."""
         members = self.publications
+        if filter is not None and filter != members.filters.get(number, ALL):
+            self._change_filter(number, new, filter, moment, to)
+            return
         if members.is_simple(number) and len(new.start) == 2:
             self.move(np.array([number], np.int32), new, moment, to)
             return
         self._notify_of_change(number, members.read(number), new, members.filters.get(number, ALL), moment, to)
         members.write(number, new)
+
+    def _change_filter(self, number: int, new: Regions, filter: str, moment: float, to: NotificationBuilder) -> None:
+        """Give a publication another filter and new regions: whoever matched is compared with whoever matches."""
+        members = self.publications
+        old = members.read(number)
+        self.contents.changing(number, old)
+        to.contents = WrittenContent(number, new, self.definitions.reader())
+        before = self.matching.begun_by(self.subscriptions, _NONE, old, members.filters.get(number, ALL))
+        after = self.matching.begun_by(self.subscriptions, _NONE, new, filter)
+        gone, come = np.setdiff1d(before, after), np.setdiff1d(after, before)
+        gone = gone[self.subscriptions.flags[gone] & WANTS_LEAVES != 0]
+        self._left(gone, np.full(len(gone), number, np.int32), moment, to)
+        self._entered(come, np.full(len(come), number, np.int32), to)
+        members.write(number, new)
+        members.set_filter(number, filter)
 
     def delete_publication(self, number: int, to: NotificationBuilder) -> None:
         """Remove a publication and notify all subscriptions that matched it."""
@@ -125,11 +148,18 @@ class SpaceState:
         return number
 
     def change_subscription(
-        self, number: int, new: Regions, outer: Regions | None, moment: float, to: NotificationBuilder
+        self,
+        number: int,
+        new: Regions,
+        outer: Regions | None,
+        moment: float,
+        to: NotificationBuilder,
+        filter: str | None = None,
     ) -> None:
-        """Give a subscription new regions, and notify it."""
+        """Give a subscription new regions, perhaps another filter, and notify it."""
         members = self.subscriptions
-        filter = members.filters.get(number, ALL)
+        old_filter = members.filters.get(number, ALL)
+        filter = old_filter if filter is None else filter
         if number in self.dwell.options:
             if outer is not None:
                 members.write(self.dwell.outer[number], outer)
@@ -140,14 +170,23 @@ class SpaceState:
             self.dwell.replaced(number, inside.tolist(), overlapping.tolist(), moment, to)
         else:
             old = members.read(number)
-            queries: list[tuple[Regions, Regions, int]] = [(new, old, ENTER)]
-            if members.flags[number] & WANTS_LEAVES:
-                queries.insert(0, (old, new, LEAVE))
-            for news, olds, kind in queries:
-                found = self.matching.begun_by(self.publications, olds, news, filter)
+            for kind in (LEAVE, ENTER) if members.flags[number] & WANTS_LEAVES else (ENTER,):
+                found = self._changed_pairs(old, new, old_filter, filter, kind)
                 to.contents = self.contents.current(found)
                 to.add(np.full(len(found), number, np.int32), found, kind)
         members.write(number, new)
+        if filter != old_filter:
+            for each in {number, self.dwell.outer.get(number, number)}:
+                members.set_filter(each, filter)
+
+    def _changed_pairs(self, old: Regions, new: Regions, old_filter: str, new_filter: str, kind: int) -> Int32s:
+        """The publications that a subscription begins to match when it changes or, of the kind LEAVE, ceases to."""
+        if kind == LEAVE:
+            old, new, old_filter, new_filter = new, old, new_filter, old_filter
+        if old_filter == new_filter:
+            return self.matching.begun_by(self.publications, old, new, new_filter)
+        after = self.matching.begun_by(self.publications, _NONE, new, new_filter)
+        return np.setdiff1d(after, self.matching.begun_by(self.publications, _NONE, old, old_filter))
 
     def unsubscribe(self, number: int) -> None:
         """Remove a subscription."""

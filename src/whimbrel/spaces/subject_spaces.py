@@ -22,6 +22,7 @@ from whimbrel.spaces.members import ALL, Members, NewMembers
 from whimbrel.spaces.notifications import Content, Key, NotificationBuilder, Notifications
 from whimbrel.spaces.pair_matching import RegionFilter, RegionFilters
 from whimbrel.spaces.saved_state import dump_state, load_state, read_saved, write_saved
+from whimbrel.spaces.schema_domains import DimensionType, PlainType
 from whimbrel.spaces.space_definitions import Columns, Region, read_all
 from whimbrel.spaces.state import SpaceState
 from whimbrel.spaces.validation import CallValidator, Change, Changes
@@ -126,9 +127,11 @@ class SubjectSpaces:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def define(self, space: str, dimensions: Mapping[str, str]) -> None:
-        """Define a space: its dimensions and their types (number, integer, string, timestamp).
+    def define(self, space: str, dimensions: Mapping[str, DimensionType]) -> None:
+        """Define a space: its dimensions and their types (number, integer, string, timestamp, boolean).
 
+        A type may also be the domain of a schema, as a document has it: {"kind": "enumerated", "values": ["S", "L"]} or
+        {"kind": "integer", "minimum": 0, "maximum": 9}.
         A dimension of the same name is the same dimension in every space. No region may constrain one yet.
         """
         with self._lock:
@@ -136,7 +139,7 @@ class SubjectSpaces:
             self._note("define", [space, dict(dimensions)], {}, 0.0)
             self._state.define(space, dimensions)
 
-    def dimensions(self, space: str) -> dict[str, str]:
+    def dimensions(self, space: str) -> dict[str, PlainType]:
         """The dimensions of a space and their types; UnknownSpace if there is no such space."""
         return self._state.definitions.dimensions(space)
 
@@ -167,17 +170,25 @@ class SubjectSpaces:
             self._state.add_publications(new, ALL, to, quiet)
             return self._finish(to)
 
-    def update_publication(self, key: Key, change: Change, *, now: float | None = None) -> Notifications:
+    def update_publication(
+        self,
+        key: Key,
+        change: Change | None = None,
+        *,
+        region: int | None = None,
+        filter: str | None = None,
+        now: float | None = None,
+    ) -> Notifications:
         """Change a publication. Notifies subscriptions that begin to match it, and on request those that cease to.
 
-        A mapping changes only the dimensions that it names (None removes a constraint) of a publication with one
-        region; a list replaces all regions.
+        A mapping changes only the dimensions that it names (None removes a constraint) of one region, the one at the
+        place `region` if there are several; a list replaces all regions. `filter` replaces the filter.
         """
         with self._lock:
             number = self._state.publications.find(key)
-            new = self._validator.changed(self._state.publications, number, change)
-            to = self._begin("update_publication", [key, change], {}, now)
-            self._state.change_publication(number, new, self._moment, to)
+            new = self._validator.updated(self._state.publications, number, change, region, filter)
+            to = self._begin("update_publication", [key, change], _given(region=region, filter=filter), now)
+            self._state.change_publication(number, new, self._moment, to, filter)
             return self._finish(to)
 
     def update_many(
@@ -250,15 +261,26 @@ class SubjectSpaces:
             self._state.add_subscriptions(new, leave, to, quiet)
             return self._finish(to)
 
-    def update_subscription(self, key: Key, change: Change, *, now: float | None = None) -> Notifications:
-        """Change the regions of a subscription, and notify it of publications that begin to match, or cease to."""
+    def update_subscription(
+        self,
+        key: Key,
+        change: Change | None = None,
+        *,
+        region: int | None = None,
+        filter: str | None = None,
+        now: float | None = None,
+    ) -> Notifications:
+        """Change a subscription, and notify it of publications that begin to match, or cease to.
+
+        The arguments are those of `update_publication`.
+        """
         with self._lock:
             number = self._state.subscriptions.find(key)
-            new = self._validator.changed(self._state.subscriptions, number, change)
+            new = self._validator.updated(self._state.subscriptions, number, change, region, filter)
             options = self._state.dwell.options.get(number, SubscriptionOptions())
             outer = self._validator.outer(new, options)
-            to = self._begin("update_subscription", [key, change], {}, now)
-            self._state.change_subscription(number, new, outer, self._moment, to)
+            to = self._begin("update_subscription", [key, change], _given(region=region, filter=filter), now)
+            self._state.change_subscription(number, new, outer, self._moment, to, filter)
             return self._finish(to)
 
     def unsubscribe(self, key: Key, *, now: float | None = None) -> Notifications:
@@ -330,6 +352,11 @@ class SubjectSpaces:
     def _check(self) -> None:
         """Assert that all structures agree."""
         self._state._check()
+
+
+def _given(**options: object) -> dict[str, object]:
+    """The options that have a value."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _seconds(now: float) -> float:

@@ -32,23 +32,52 @@ class CallValidator:
     def __init__(self, state: SpaceState) -> None:
         self._definitions = state.definitions
         self._publications = state.publications
+        self._filters = state.filters
 
     def regions(self, regions: Sequence[Region], path: str = "regions") -> Regions:
         """Encode regions as a user gave them."""
         return Regions.of(self._definitions.stable(lambda: self._definitions.encode_all(regions, path)))
 
-    def changed(
-        self, members: Members, number: int, change: Change, old: Regions | None = None, path: str = "change"
+    def updated(
+        self, members: Members, number: int, change: Change | None, region: int | None, filter: str | None
     ) -> Regions:
-        """The regions of a member after a change, which is applied to `old` if that is given."""
+        """The regions of a member after an update, whose filter is checked. Without a change they stay."""
+        if filter is not None:
+            self._filters.check(filter)
+        elif change is None:
+            raise SpaceOptionError("change", "a change of the regions, or a filter", change)
+        if region is None:
+            return members.read(number) if change is None else self.changed(members, number, change)
+        if not isinstance(change, Mapping):
+            raise SpaceOptionError("region", "the place of a region that a mapping changes", region)
+        count = len(members.rows(number))
+        if isinstance(region, bool) or not isinstance(region, int) or not 0 <= region < count:
+            raise SpaceOptionError("region", f"the place of one of {count} regions, from 0 on", region)
+        return self.changed(members, number, change, region=region)
+
+    def changed(
+        self,
+        members: Members,
+        number: int,
+        change: Change,
+        old: Regions | None = None,
+        path: str = "change",
+        region: int | None = None,
+    ) -> Regions:
+        """The regions of a member after a change, which is applied to `old` if that is given.
+
+        A mapping changes the region at the place `region`, which may be left out if there is only one.
+        """
         if not isinstance(change, Mapping):
             return self.regions(change, path)
         olds = members.read(number) if old is None else old
-        if len(olds.start) != 2:
-            raise RegionError("the full list of regions, as there are several", "a mapping", path)
+        if len(olds.start) != 2 and region is None:
+            raise RegionError("the full list of regions, or the place of one, as there are several", "a mapping", path)
         cells = self._definitions.stable(lambda: self._definitions.encode(change, path, partial=True))
-        new = Regions(*changed(*olds, *Regions.of([cells])))
-        if not len(new.cells):
+        at = region or 0
+        start = np.where(np.arange(len(olds.start)) > at, len(cells), 0)
+        new = Regions(*changed(*olds, start, Regions.of([cells]).cells))
+        if not len(new.cells_of(at)):
             raise EmptyRegion("a constraint on at least one dimension", "none", path)
         return new
 
@@ -135,8 +164,9 @@ class CallValidator:
         margins = {name: _seconds(margin, f"hysteresis.{name}") for name, margin in (hysteresis or {}).items()}
         for name in margins:
             number = self._definitions.number(name, "hysteresis")
-            if self._definitions.domains[number].name == "string":
-                raise SpaceOptionError(f"hysteresis.{name}", "a dimension with distances", "a string")
+            if self._definitions.domains[number].text_is_point:
+                found = self._definitions.domains[number].name
+                raise SpaceOptionError(f"hysteresis.{name}", "a dimension with distances", f"one of the type {found}")
         return SubscriptionOptions(
             bool(leave), {name: margin for name, margin in margins.items() if margin}, _seconds(dwell, "dwell")
         )
