@@ -29,7 +29,7 @@ _START_SECONDS = 10.0
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-class Rival(ABC):
+class RivalBroker(ABC):
     """One server: how it is started, and its words for publish and listen."""
 
     name: ClassVar[str]
@@ -56,17 +56,17 @@ class Rival(ABC):
         """Read events until `count` have come, and note the milliseconds that each took."""
 
 
-class NatsJetStream(Rival):
+class NatsJetStream(RivalBroker):
     """A stream on files; listeners are subscribers of its subject."""
 
     name, program = "NATS JetStream", "nats-server"
 
     def command(self, directory: Path, port: int) -> list[str]:
-        """See `Rival`."""
+        """See `RivalBroker`."""
         return [self.program, "-js", "-sd", str(directory), "-a", "127.0.0.1", "-p", str(port)]
 
     async def prepare(self, connection: Streams, number: int) -> None:
-        """See `Rival`."""
+        """See `RivalBroker`."""
         reader, writer = connection
         await reader.readline()
         writer.write(b'CONNECT {"verbose":false}\r\nSUB acks.%d 1\r\n' % number)
@@ -76,15 +76,15 @@ class NatsJetStream(Rival):
             await reader.readuntil(b"}\r\n")
 
     def publish(self, number: int, event: bytes) -> bytes:
-        """See `Rival`."""
+        """See `RivalBroker`."""
         return b"PUB bench acks.%d %d\r\n%b\r\n" % (number, len(event), event)
 
     def acknowledged(self, piece: bytes) -> int:
-        """See `Rival`."""
+        """See `RivalBroker`."""
         return piece.count(b'"seq":')
 
     async def listen(self, connection: Streams, count: int, times: list[float]) -> None:
-        """See `Rival`."""
+        """See `RivalBroker`."""
         reader, writer = connection
         await reader.readline()
         writer.write(b'CONNECT {"verbose":false}\r\nSUB bench 1\r\n')
@@ -97,30 +97,30 @@ class NatsJetStream(Rival):
             seen += len(found)
 
 
-class RedisStreams(Rival):
+class RedisStreams(RivalBroker):
     """A stream in memory with an append-only file that is synced before the answer; listeners block on XREAD."""
 
     name, program = "Redis Streams", "redis-server"
 
     def command(self, directory: Path, port: int) -> list[str]:
-        """See `Rival`."""
+        """See `RivalBroker`."""
         flags = {"port": port, "bind": "127.0.0.1", "dir": directory, "appendonly": "yes", "appendfsync": "always"}
         chosen = [text for name, value in flags.items() for text in (f"--{name}", str(value))]
         return [self.program, *chosen, "--save", ""]
 
     async def prepare(self, connection: Streams, number: int) -> None:
-        """See `Rival`."""
+        """See `RivalBroker`."""
 
     def publish(self, number: int, event: bytes) -> bytes:
-        """See `Rival`."""
+        """See `RivalBroker`."""
         return _resp(b"XADD", b"bench", b"*", b"e", event)
 
     def acknowledged(self, piece: bytes) -> int:
-        """See `Rival`."""
+        """See `RivalBroker`."""
         return piece.count(b"$")
 
     async def listen(self, connection: Streams, count: int, times: list[float]) -> None:
-        """See `Rival`."""
+        """See `RivalBroker`."""
         reader, writer = connection
         last, seen = b"0", 0
         while seen < count:
@@ -139,7 +139,7 @@ class RedisStreams(Rival):
             seen += entries
 
 
-RIVALS: tuple[type[Rival], ...] = (NatsJetStream, RedisStreams)
+RIVALS: tuple[type[RivalBroker], ...] = (NatsJetStream, RedisStreams)
 
 
 def measure_rivals(
@@ -150,7 +150,7 @@ def measure_rivals(
 
 
 def _measure(
-    rival: Rival, events: Sequence[bytes], batch: int, streams: int, fan_out: int, directory: Path
+    rival: RivalBroker, events: Sequence[bytes], batch: int, streams: int, fan_out: int, directory: Path
 ) -> dict[str, Any]:
     program = shutil.which(rival.program)
     if program is None:
@@ -192,7 +192,9 @@ def _measure(
     return {"name": rival.name, "publish": published, "fan_out": delivered}
 
 
-async def _publish_all(rival: Rival, port: int, events: Sequence[bytes], batch: int, connections: int = 8) -> float:
+async def _publish_all(
+    rival: RivalBroker, port: int, events: Sequence[bytes], batch: int, connections: int = 8
+) -> float:
     """Publish in batches over some connections, each of which waits for the answers of its batch; seconds."""
     waiting = [events[start : start + batch] for start in range(0, len(events), batch)]
     opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(connections)]
@@ -215,7 +217,7 @@ async def _publish_all(rival: Rival, port: int, events: Sequence[bytes], batch: 
 
 
 async def _fan_out(
-    rival: Rival, port: int, streams: int, count: int, per_second: int = 150
+    rival: RivalBroker, port: int, streams: int, count: int, per_second: int = 150
 ) -> tuple[list[float], float]:
     """Publish at a rate to many listeners; the milliseconds of all deliveries, and the seconds of the run."""
     times: list[float] = []

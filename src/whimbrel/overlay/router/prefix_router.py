@@ -17,7 +17,7 @@ from whimbrel.overlay.router.messages import (
 )
 from whimbrel.overlay.router.optimizer import OptimizerSettings, TreeOptimizer
 from whimbrel.overlay.router.router import LOCAL, Route, Router
-from whimbrel.overlay.router.view import View
+from whimbrel.overlay.router.view import TreeView
 from whimbrel.overlay.tree.prefix import EMPTY_VERSION, MalformedPrefix, Prefix, Version
 from whimbrel.overlay.tree.snapshot import TreeSnapshot
 from whimbrel.overlay.tree.tree_bytes import MalformedTree, encode_changes, encode_tree
@@ -53,7 +53,7 @@ class PrefixRouter(Router):
         self._trees = trees or TreeStore(self._settings.decay)
         self._epoch = 0
         self._leader = ""
-        self._views: dict[Version, View] = {}
+        self._views: dict[Version, TreeView] = {}
         self._asked: dict[str, None] = {}
         self.optimizer: TreeOptimizer | None = None
         self._adopt(self._trees.latest)
@@ -68,7 +68,7 @@ class PrefixRouter(Router):
         """The youngest version that it has."""
         return next(reversed(self._views))
 
-    def view(self, version: Version) -> View | None:
+    def view(self, version: Version) -> TreeView | None:
         """A version that it has."""
         return self._views.get(version)
 
@@ -247,7 +247,7 @@ class PrefixRouter(Router):
 
     def _adopt(self, snapshot: TreeSnapshot, effects: Effects | None = None) -> None:
         """Use a version for the events that are published here, and for those that come with it."""
-        self._views[snapshot.version] = View(snapshot, self.interests, self.table)
+        self._views[snapshot.version] = TreeView(snapshot, self.interests, self.table)
         for version in list(self._views)[:-LIVE_VERSIONS]:
             del self._views[version]
         if effects is not None:

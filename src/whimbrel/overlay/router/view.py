@@ -11,7 +11,7 @@ from whimbrel.overlay.tree.prefix import Prefix
 from whimbrel.overlay.tree.snapshot import TreeSnapshot
 
 
-class View:
+class TreeView:
     """A snapshot with masks of interfaces. `interests` and `table` are the router's own, and always current.
 
     Filters that the snapshot has are found by their keys. Others are placed in the tree when an event first needs that.

@@ -14,7 +14,7 @@ from whimbrel.model.constraint import Constraint
 from whimbrel.model.event import Event
 from whimbrel.overlay.router.prefix_router import PrefixRouter
 from whimbrel.overlay.router.router import LOCAL
-from whimbrel.overlay.router.view import View
+from whimbrel.overlay.router.view import TreeView
 from whimbrel.overlay.tree.prefix import Prefix
 from whimbrel.overlay.tree.snapshot import TreeSnapshot
 
@@ -88,7 +88,7 @@ def _hop(router: PrefixRouter, arrival: str | None, prefix: Prefix | None, event
     return Hop(router.name, arrival, how, len(prefix), forwarded, stopped, delivered, refused), prefix
 
 
-def _reason(router: PrefixRouter, view: View, prefix: Prefix, bit: int) -> Reason | None:
+def _reason(router: PrefixRouter, view: TreeView, prefix: Prefix, bit: int) -> Reason | None:
     """The first node of a prefix at which a filter of an interface ends."""
     snapshot = view.snapshot
     for node in (0, *prefix.nodes.tolist()):
