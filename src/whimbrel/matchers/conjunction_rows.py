@@ -118,7 +118,7 @@ class _ConjunctionSource:
             attribute_number(name, attributes, gathered)
         for _, conjunction in self._conjunctions:
             for name, constraint in conjunction.constraints:
-                for values in _needed(constraint):
+                for values in needed_sets(constraint):
                     gathered[attributes[name]].add(values)
 
     def parts(self, dictionary: Dictionary, sets: IntervalSets) -> list[ClauseItems]:
@@ -129,7 +129,7 @@ class _ConjunctionSource:
             before = len(found)
             for name, constraint in conjunction.constraints:
                 attr = dictionary.attributes[name]
-                for values in _needed(constraint):
+                for values in needed_sets(constraint):
                     spans = _spans(dictionary, attr, values)
                     is_set = len(spans) > 1
                     found.append((attr, is_set, *((sets.add(tuple(spans)), 0) if is_set else spans[0])))
@@ -139,7 +139,7 @@ class _ConjunctionSource:
         return [ClauseItems(np.array(owner, np.int32), flags, np.array(counts, np.int64), *columns)]
 
 
-def _needed(constraint: Constraint) -> list[IntervalSet]:
+def needed_sets(constraint: Constraint) -> list[IntervalSet]:
     """The sets of which an attribute needs a value each: the one to pick from, then what it must contain."""
     members = sorted((IntervalSet.points(group) for group in constraint.required), key=lambda one: one.cuts)
     if not constraint.bound or constraint.values in members:

@@ -13,7 +13,6 @@ from whimbrel.matchers.capabilities import PLAIN_SETS
 from whimbrel.matchers.conjunction_rows import EQUAL, KIND, ConjunctionRows
 from whimbrel.matchers.equality_clusters import Clusters, build_clusters, check_clusters, find_buckets, search_buffers
 from whimbrel.matchers.event_grid import EventGrid
-from whimbrel.matchers.frozen import FrozenMatcher
 from whimbrel.matchers.papers import Paper
 from whimbrel.matchers.predicate_clusters import (
     HitCounts,
@@ -22,6 +21,7 @@ from whimbrel.matchers.predicate_clusters import (
     check_predicates,
     satisfied,
 )
+from whimbrel.matchers.recent_conjunctions import CountingMatcher, RecentConjunctions
 from whimbrel.matchers.runs import Int32s, Int64s, bytes_of, offsets
 
 
@@ -32,7 +32,7 @@ class RowsOf(NamedTuple):
     rows: Int32s
 
 
-class EqualityPreferred(FrozenMatcher):
+class EqualityPreferred(CountingMatcher):
     """Finds the conjunctions whose equalities hold by one lookup per key shape, and counts the other predicates.
 
     The key shape of a conjunction is the set of attributes with an equality (the paper calls it a schema). The event's
@@ -64,6 +64,9 @@ class EqualityPreferred(FrozenMatcher):
     def _preferred(rows: ConjunctionRows) -> npt.NDArray[np.bool_]:
         """The items that are looked up; the others are counted."""
         return rows.items[:, KIND] == EQUAL  # type: ignore[no-any-return]
+
+    def _new_recent(self) -> RecentConjunctions:
+        return RecentConjunctions(prefer=True, check=False)
 
     def _build(self, rows: ConjunctionRows) -> Int64s:
         preferred = self._preferred(rows)

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from whimbrel.matchers.conjunction_rows import ConjunctionRows
 from whimbrel.matchers.equality_preferred import EqualityPreferred
+from whimbrel.matchers.recent_conjunctions import RecentConjunctions
 
 
 class FairPredicate(EqualityPreferred):
@@ -30,6 +31,9 @@ class FairPredicate(EqualityPreferred):
 
     name = "fair_predicate"
     section = "Figure 2"
+
+    def _new_recent(self) -> RecentConjunctions:
+        return RecentConjunctions(prefer=False, check=False)
 
     @staticmethod
     def _preferred(rows: ConjunctionRows) -> npt.NDArray[np.bool_]:

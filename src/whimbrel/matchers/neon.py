@@ -7,6 +7,8 @@ timestamps alike.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,11 +18,14 @@ import numpy.typing as npt
 from whimbrel.compiled.jit import kernel
 from whimbrel.matchers.base import Stats
 from whimbrel.matchers.capabilities import Capabilities
-from whimbrel.matchers.conjunction_rows import ATTR, EQUAL, HIGH, KIND, LOW, POINTS, RANGE, ConjunctionRows
+from whimbrel.matchers.conjunction_rows import ATTR, EQUAL, HIGH, KIND, LOW, POINTS, RANGE, ConjunctionRows, needed_sets
 from whimbrel.matchers.event_grid import EventGrid
-from whimbrel.matchers.frozen import FrozenMatcher
 from whimbrel.matchers.papers import Paper
+from whimbrel.matchers.recent_conjunctions import CountingMatcher
 from whimbrel.matchers.runs import Int32s, Int64s, bytes_of, offsets
+from whimbrel.model.conjunction import Conjunction
+from whimbrel.model.event import Event
+from whimbrel.model.intervals import IntervalSet, edge
 from whimbrel.model.subscription import Id
 
 if TYPE_CHECKING:
@@ -77,7 +82,66 @@ class NeonTables(NamedTuple):
     needed: Int32s  # how many predicates each row has
 
 
-class Neon(FrozenMatcher):
+class RecentTable:
+    """The table of predicates as it can change: the rows of each operation, an attribute and a comparison."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[str, str], dict[tuple[int, IntervalSet], None]] = {}
+        self._needed: dict[int, int] = {}
+
+    def insert(self, number: int, conjunction: Conjunction) -> None:
+        """Add the rows of a conjunction. O(its predicates)."""
+        rows = list(_comparisons(conjunction))
+        for operation, values in rows:
+            self._rows.setdefault(operation, {})[number, values] = None
+        self._needed[number] = len(rows)
+
+    def delete(self, number: int, conjunction: Conjunction) -> None:
+        """Remove the rows of a conjunction."""
+        for operation, values in _comparisons(conjunction):
+            del self._rows[operation][number, values]
+            if not self._rows[operation]:
+                del self._rows[operation]
+        del self._needed[number]
+
+    def search(self, event: Event, work: Counter[str]) -> list[int]:
+        """Evaluate every row of the event's attributes, and compare the counts that were reached."""
+        counts: Counter[int] = Counter()
+        for (name, _), rows in self._rows.items():
+            keys = [key for key in event.keys(name) if key[0] >= 0]
+            if keys:
+                work["operations_used"] += 1
+                work["predicate_evaluations"] += len(rows)
+                counts.update(number for number, values in rows if keys[0] in values)
+        work["additions"] += counts.total()
+        work["comparisons"] += len(counts)
+        return [number for number, count in counts.items() if count == self._needed[number]]
+
+    def contents(self) -> tuple[object, ...]:
+        """All that is stored, to compare."""
+        return self._rows, self._needed
+
+
+def _comparisons(conjunction: Conjunction) -> Iterator[tuple[tuple[str, str], IntervalSet]]:
+    """The predicates of a conjunction, each with its operation and the values that satisfy it."""
+    for name, constraint in conjunction.constraints:
+        for values in needed_sets(constraint):
+            others = values.complement().as_points()
+            if values.as_points() is not None:
+                yield (name, "="), values
+            elif others is not None:
+                for key in others:
+                    yield (name, "!="), IntervalSet.points([key]).complement()
+            else:
+                low, high = values.cuts
+                first, last = edge(low[0]), edge(low[0] + 1)
+                if high != last:
+                    yield (name, "<=" if high[3] else "<"), IntervalSet((first, high))
+                if low != first or high == last:
+                    yield (name, ">" if low[3] else ">="), IntervalSet((low, last))
+
+
+class Neon(CountingMatcher):
     """Evaluates every predicate on the event's attributes, and counts those that hold per conjunction.
 
     An operation is a pair of attribute and comparison; each predicate of each conjunction is one row below its
@@ -103,6 +167,9 @@ class Neon(FrozenMatcher):
         unions=False, patterns=False, nonmembers=False, states=False, links=False, lists=False, elements=False
     )
     counted = ("operations_used", "predicate_evaluations", "additions", "comparisons")
+
+    def _new_recent(self) -> RecentTable:
+        return RecentTable()
 
     def _build(self, rows: ConjunctionRows) -> None:
         cells, owner = _predicate_rows(rows)

@@ -25,10 +25,10 @@ from whimbrel.matchers.conjunction_rows import (
 )
 from whimbrel.matchers.equality_clusters import Clusters, build_clusters, check_clusters, find_buckets, search_buffers
 from whimbrel.matchers.event_grid import EventGrid
-from whimbrel.matchers.frozen import FrozenMatcher
 from whimbrel.matchers.options import check_choice
 from whimbrel.matchers.papers import Paper
 from whimbrel.matchers.predicate_clusters import HitCounts, Predicates, build_predicates, check_predicates, satisfied
+from whimbrel.matchers.recent_conjunctions import CountingMatcher, RecentConjunctions
 from whimbrel.matchers.runs import Int32s, Int64s, bytes_of, offsets, take_runs, unique_runs
 
 
@@ -52,7 +52,7 @@ class ScanGroups(NamedTuple):
     width: npt.NDArray[np.uint32]  # of a rank r: r - low <= width, unsigned, compares with both ends at once
 
 
-class Quarantine(FrozenMatcher):
+class Quarantine(CountingMatcher):
     """Finds the conjunctions whose equalities hold by one lookup per key shape, and checks their other predicates.
 
     The best of the paper's three: it has the clusters of `equality_preferred`, but checks the other predicates of a
@@ -84,6 +84,9 @@ class Quarantine(FrozenMatcher):
     def __init__(self, timestamps: Iterable[str] = (), quarantined: str = "scan", count: bool = False) -> None:
         self.quarantined = check_choice(self.name, "quarantined", quarantined, ("scan", "count"))
         super().__init__(timestamps, count)
+
+    def _new_recent(self) -> RecentConjunctions:
+        return RecentConjunctions(prefer=True, check=True)
 
     def _build(self, rows: ConjunctionRows) -> Int64s:
         self._clusters, order = build_clusters(rows, rows.items[:, KIND] == EQUAL)

@@ -1,0 +1,245 @@
+"""The conjunctions that came since the arrays were built, in a small structure of the same kind that can change.
+
+Le Subscribe, figures 2, 4 and 5: hash tables of equalities, sorted lists of bounds, clusters by key. An add or a remove
+touches the entries of one conjunction: a hash table for each predicate, and for an order a place in a sorted list. A
+search does and counts the same work as the arrays do, with dictionaries.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from bisect import bisect_left, bisect_right, insort
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import product
+from math import prod
+from typing import Protocol, TypeAlias
+
+from whimbrel.matchers.conjunction_rows import needed_sets
+from whimbrel.matchers.frozen import FrozenMatcher
+from whimbrel.model.conjunction import Conjunction
+from whimbrel.model.event import Event
+from whimbrel.model.intervals import Cut, IntervalSet, before, edge
+from whimbrel.model.values import SortKey
+
+Values: TypeAlias = Mapping[str, list[SortKey]]
+"""The values of an event by attribute, without nulls."""
+
+
+class AttributePredicates:
+    """The counted predicates of one attribute, each once, with the numbers of the conjunctions that have it."""
+
+    def __init__(self) -> None:
+        self.holders: dict[IntervalSet, set[int]] = {}
+        self._equal: dict[SortKey, IntervalSet] = {}
+        self._lower: list[Cut] = []  # of predicates without an upper bound
+        self._upper: list[Cut] = []  # of predicates without a lower bound
+        self._others: dict[IntervalSet, None] = {}
+
+    def add(self, values: IntervalSet, number: int) -> None:
+        """Note that a conjunction has a predicate."""
+        if values not in self.holders:
+            self.holders[values] = set()
+            points = values.as_points()
+            bounds = self._bounds(values)
+            if points is not None and len(points) == 1:
+                self._equal[points[0]] = values
+            elif bounds is None:
+                self._others[values] = None
+            else:
+                insort(*bounds)
+        self.holders[values].add(number)
+
+    def remove(self, values: IntervalSet, number: int) -> None:
+        """Forget that a conjunction has a predicate, and the predicate with its last conjunction."""
+        self.holders[values].discard(number)
+        if self.holders[values]:
+            return
+        del self.holders[values]
+        points = values.as_points()
+        bounds = self._bounds(values)
+        if points is not None and len(points) == 1:
+            del self._equal[points[0]]
+        elif bounds is None:
+            del self._others[values]
+        else:
+            del bounds[0][bisect_left(*bounds)]
+
+    def _bounds(self, values: IntervalSet) -> tuple[list[Cut], Cut] | None:
+        """The list and the bound of a predicate with one bound within a type; None for any other."""
+        if len(values.cuts) != 2:
+            return None
+        low, high = values.cuts
+        if high == edge(low[0] + 1) and low != edge(low[0]):
+            return self._lower, low
+        if low == edge(low[0]) and high != edge(low[0] + 1) and high[0] == low[0]:
+            return self._upper, high
+        return None
+
+    def satisfied(self, keys: list[SortKey], work: Counter[str]) -> set[IntervalSet]:
+        """The predicates that one of the values satisfies."""
+        found: set[IntervalSet] = set()
+        for key in keys:
+            work["probes"] += 1 + bool(self._lower) + bool(self._upper)
+            if key in self._equal:
+                found.add(self._equal[key])
+            first, last = bisect_left(self._lower, edge(key[0])), bisect_right(self._lower, before(key))
+            found.update(IntervalSet((cut, edge(key[0] + 1))) for cut in self._lower[first:last])
+            first, last = bisect_right(self._upper, before(key)), bisect_left(self._upper, edge(key[0] + 1))
+            found.update(IntervalSet((edge(key[0]), cut)) for cut in self._upper[first:last])
+            work["predicate_evaluations"] += len(self._others)
+            found.update(values for values in self._others if key in values)
+        return found
+
+
+class RecentConjunctions:
+    """Conjunctions by number. With `prefer` equalities are looked up by key; with `check` what else a conjunction with
+    a key needs is checked where the key is found, otherwise it is counted."""
+
+    def __init__(self, prefer: bool, check: bool) -> None:
+        self._prefer, self._check = prefer, check
+        self._predicates: dict[str, AttributePredicates] = {}
+        self._needed: dict[int, int] = {}
+        self._keyed: dict[tuple[str, ...], dict[tuple[SortKey, ...], set[int]]] = {}
+        self._left: dict[int, list[tuple[str, IntervalSet]]] = {}  # of conjunctions with a key: what is checked
+
+    def insert(self, number: int, conjunction: Conjunction) -> None:
+        """Add a conjunction. O(its predicates), and a place in a sorted list for each bound."""
+        key, others = self._split(conjunction)
+        if key:
+            shape, constants = zip(*key, strict=True)
+            self._keyed.setdefault(shape, {}).setdefault(constants, set()).add(number)
+            self._left[number] = others if self._check else []
+        counted = [] if key and self._check else others
+        self._needed[number] = len(counted)
+        for name, values in counted:
+            self._predicates.setdefault(name, AttributePredicates()).add(values, number)
+
+    def delete(self, number: int, conjunction: Conjunction) -> None:
+        """Remove a conjunction."""
+        key, others = self._split(conjunction)
+        if key:
+            shape, constants = zip(*key, strict=True)
+            self._keyed[shape][constants].discard(number)
+            if not self._keyed[shape][constants]:
+                del self._keyed[shape][constants]
+            if not self._keyed[shape]:
+                del self._keyed[shape]
+            del self._left[number]
+        for name, values in [] if key and self._check else others:
+            self._predicates[name].remove(values, number)
+            if not self._predicates[name].holders:
+                del self._predicates[name]
+        del self._needed[number]
+
+    def _split(self, conjunction: Conjunction) -> tuple[list[tuple[str, SortKey]], list[tuple[str, IntervalSet]]]:
+        """The equalities that are looked up, and all other predicates."""
+        key, others = list[tuple[str, SortKey]](), list[tuple[str, IntervalSet]]()
+        for name, constraint in conjunction.constraints:
+            for values in needed_sets(constraint):
+                points = values.as_points() if self._prefer else None
+                if points is not None and len(points) == 1:
+                    key.append((name, points[0]))
+                else:
+                    others.append((name, values))
+        return key, others
+
+    def search(self, event: Event, work: Counter[str]) -> list[int]:
+        """The numbers of the conjunctions that the event satisfies; `work` gains what was done, by counter."""
+        held = {name: [key for key in event.keys(name) if key[0] >= 0] for name in event.attributes}
+        values = {name: keys for name, keys in held.items() if keys}
+        counts: Counter[int] = Counter()
+        for name in values.keys() & self._predicates.keys():
+            predicates = self._predicates[name]
+            for one in predicates.satisfied(values[name], work):
+                work["predicates_satisfied"] += 1
+                work["additions"] += len(predicates.holders[one])
+                counts.update(predicates.holders[one])
+        free = {number: count for number, count in counts.items() if number not in self._left}
+        found = [number for number, count in free.items() if count == self._needed[number]]
+        work["comparisons"] += sum(free.values())
+        for number in self._candidates(values, work):
+            work["candidates"] += 1
+            work["comparisons"] += not self._check
+            if counts[number] == self._needed[number] and self._holds(number, values, work):
+                found.append(number)
+            else:
+                work["false_candidates"] += 1
+        return found
+
+    def _candidates(self, values: Values, work: Counter[str]) -> Iterable[int]:
+        """The conjunctions whose keys the event has, for every combination of its values."""
+        for shape, buckets in self._keyed.items():
+            if any(name not in values for name in shape):
+                continue
+            work["probes"] += 1
+            if prod(len(values[name]) for name in shape) > len(buckets):
+                keys = [k for k in buckets if all(v in values[name] for name, v in zip(shape, k, strict=True))]
+            else:
+                keys = list(product(*(values[name] for name in shape)))
+            for key in keys:
+                yield from buckets.get(key, ())
+
+    def contents(self) -> tuple[object, ...]:
+        """All that is stored, to compare."""
+        holders = {name: predicates.holders for name, predicates in self._predicates.items()}
+        return self._needed, holders, self._keyed, self._left
+
+    def _holds(self, number: int, values: Values, work: Counter[str]) -> bool:
+        for name, one in self._left[number]:
+            work["predicate_evaluations"] += 1
+            if not any(key in one for key in values.get(name, ())):
+                return False
+        return True
+
+
+class RecentStructure(Protocol):
+    """What holds the conjunctions that are not compiled."""
+
+    def insert(self, number: int, conjunction: Conjunction) -> None: ...
+    def delete(self, number: int, conjunction: Conjunction) -> None: ...
+    def search(self, event: Event, work: Counter[str]) -> list[int]: ...
+    def contents(self) -> tuple[object, ...]: ...
+
+
+class CountingMatcher(FrozenMatcher):
+    """A compiled matcher whose new conjunctions are in a structure that can change, up to a sixteenth of all."""
+
+    @abstractmethod
+    def _new_recent(self) -> RecentStructure:
+        """The empty structure that is like the member's own."""
+
+    def freeze(self) -> None:
+        """Compile everything that is stored."""
+        super().freeze()
+        self._recent = self._new_recent()
+
+    def _insert(self, number: int, conjunction: Conjunction) -> None:
+        self._recent.insert(number, conjunction)
+        super()._insert(number, conjunction)
+
+    def _delete(self, number: int, conjunction: Conjunction) -> None:
+        if number in self._fresh:
+            self._recent.delete(number, conjunction)
+        super()._delete(number, conjunction)
+
+    def _settle(self) -> None:
+        """Compile if the new conjunctions are many, or most of what is compiled is removed."""
+        stored = self._stored()
+        if self._loaded or 16 * len(self._fresh) > stored or len(self._owners) > 2 * stored + 1_024:
+            self.freeze()
+
+    def _search(self, event: Event) -> Iterable[int]:
+        work: Counter[str] = Counter()
+        found = self._recent.search(event, work)
+        if self._counters is not None:
+            work["quarantine_additions"] = work["additions"]
+            self._counters += [work[name] for name in self.counted]
+        return found
+
+    def _check(self) -> None:
+        super()._check()
+        fresh = self._new_recent()
+        for number, conjunction in self._fresh.items():
+            fresh.insert(number, conjunction)
+        assert fresh.contents() == self._recent.contents()
