@@ -14,6 +14,7 @@ from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.filter import Filter
 from whimbrel.model.schema import documents, filter_check, filter_codes
+from whimbrel.model.schema.declared_views import DeclaredView
 from whimbrel.model.schema.definitions import SchemaDefinitions, Use, Uses, merge
 from whimbrel.model.schema.diff import Change, changes
 from whimbrel.model.schema.domains import Domain
@@ -22,7 +23,6 @@ from whimbrel.model.schema.infer import inferred
 from whimbrel.model.schema.ordered import Ordered
 from whimbrel.model.schema.other_systems import read_arrow, read_json_schema, read_spark
 from whimbrel.model.schema.typed_event import TypedEvent, check_event
-from whimbrel.model.schema.views import View
 
 if TYPE_CHECKING:
     import os
@@ -134,7 +134,7 @@ class Schema:
                 kept[names] = found
         return found
 
-    def declare_view(self, types: Iterable[str], uses: Mapping[str, Use | str]) -> View:
+    def declare_view(self, types: Iterable[str], uses: Mapping[str, Use | str]) -> DeclaredView:
         """The view (types, uses) if it has the three properties; InvalidSchema with every one that it breaks.
 
         >>> schema = Schema.from_document({"attributes": {"price": "float"}, "types": {"sale": {"price": "mandatory"}}})
@@ -143,7 +143,7 @@ class Schema:
         ...
         whimbrel.model.schema.errors.InvalidSchema: Property 1: Expected 'mandatory', but got 'optional' - at uses.price
         """
-        view = View(frozenset(types), {name: Use.of(use, f"uses.{name}") for name, use in uses.items()})
+        view = DeclaredView(frozenset(types), {name: Use.of(use, f"uses.{name}") for name, use in uses.items()})
         view.check(self._state.types)
         return view
 

@@ -20,7 +20,7 @@ from whimbrel.model.schema.errors import InvalidSchema, SchemaError, did_you_mea
 
 
 @dataclass(frozen=True)
-class View:
+class DeclaredView:
     """The view (E, R): `types` is E, `uses` is R. `Schema.declare_view` makes one that has the three properties."""
 
     types: frozenset[str]
