@@ -291,5 +291,8 @@ class Index(Matcher):
         self._subscriptions._check()
 
 
+_INT32 = np.dtype(np.int32)  # made once: a type would be looked up in each call
+
+
 def _copied(rows: np.ndarray) -> np.ndarray:
-    return rows.astype(np.int32)
+    return rows.astype(_INT32)

@@ -27,6 +27,8 @@ USUAL_BLOCK, BLOCK_PAIRS = 1_024, 1 << 19
 PAIRS = 1 << 21
 """Pairs that a call gives, about. Its buffers hold twice as many, and more only if one event alone has more."""
 
+TEXT_TYPES = (bytes, str)
+"""What an event of JSON text is. A tuple: a union would be built in each call."""
 _LAST_EPOCH = 1 << 31
 """Events after which the count of events begins anew, and stamps with it."""
 _NONE: Collection[str] | None = ()
@@ -152,7 +154,7 @@ class Workspace:
         else:
             words = self.words(segment, rows)
         texts = None
-        if isinstance(event, bytes | str):
+        if isinstance(event, TEXT_TYPES):
             texts = words.texts
             if texts is None or texts.timestamps is not timestamps:
                 texts = words.texts = self._text_reader(segment, timestamps)
@@ -188,12 +190,12 @@ class Workspace:
         None if the buffers were too small, and now are larger.
         """
         entries = self._entries
-        texts = words.texts if isinstance(event, bytes | str) else None
+        texts = words.texts if isinstance(event, TEXT_TYPES) else None
         read = segment.encoder.single_events.read_rest(event, timestamps, words.single, texts, entries, count, left)
         end = read.written + len(read.attrs)
         if read.written == FULL or end > len(entries.attrs):
             self._make_entries(2 * max(end, len(entries.attrs)))
-            if isinstance(event, bytes | str):
+            if isinstance(event, TEXT_TYPES):
                 self._state = make_state(4 * len(event), 2 * len(entries.attrs))  # of a character, four bytes at most
             return None
         if read.attrs:
