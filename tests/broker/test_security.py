@@ -325,6 +325,19 @@ def test_events_and_costs_are_limited(tmp_path: Path) -> None:
         assert statuses == [200, 429, 429]
 
 
+def test_filters_that_python_must_try_on_every_event_are_limited_by_default(tmp_path: Path) -> None:
+    with (
+        BrokerProcess(tmp_path) as process,
+        httpx.Client(base_url=process.url, timeout=120, trust_env=False) as http,
+    ):
+        lines = [json.dumps({"filter": f"data.name RLIKE '(?i)a{n}.*b'"}) for n in range(4_000)]
+        refused = http.post("/subscriptions/import", content="\n".join(lines))
+        assert refused.status_code == 429 and int(refused.headers["retry-after"]) >= 1
+        found = http.post("/subscriptions/import", content="\n".join(lines[:20]))
+        assert found.status_code == 200 and "error" not in found.text, found.text
+        assert subscribe(http, filter="data.name RLIKE 'a.*b'")
+
+
 def test_requests_are_limited(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path, requests_per_second=0.5) as process:
         found = [httpx.get(f"{process.url}/subscriptions", trust_env=False) for _ in range(20)]

@@ -49,7 +49,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     subscriptions_per_token: Count = 2_000_000
     filter_nanoseconds: Rate = 0.0
     """What one filter may cost an event, as `Index.cost` estimates it; 0 for no limit."""
-    token_nanoseconds: Rate = 0.0
+    token_nanoseconds: Rate = 10_000_000.0
     """What all filters of one token may cost an event together; 0 for no limit."""
     connections: Count = 10_000
     """Open requests and streams, at most; more are refused with 429."""

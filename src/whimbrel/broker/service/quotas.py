@@ -16,6 +16,8 @@ from whimbrel.model.filter import Filter
 
 RETRY_SECONDS = 60.0
 """What a principal is told to wait that has used up a quota."""
+CHEAP_LENGTH = 512
+"""A filter no longer than this is cheap, whatever it says, unless it has a regular expression."""
 _SAMPLE = 1_000
 
 
@@ -28,10 +30,14 @@ class Quotas:
         self._index = index
         self._costs: dict[str, float] = {}
 
-    @property
-    def has_costs(self) -> bool:
-        """Whether costs are limited at all."""
-        return self._settings.filter_nanoseconds > 0 or self._settings.token_nanoseconds > 0
+    def is_judged(self, text: str) -> bool:
+        """Whether a filter's cost is looked at: of all if each has a limit, else of those that may be expensive.
+
+        Those are long ones, and ones with a regular expression, which the engine may have to try on every event.
+        """
+        if self._settings.filter_nanoseconds > 0:
+            return True
+        return self._settings.token_nanoseconds > 0 and (len(text) > CHEAP_LENGTH or "rlike" in text.lower())
 
     def check_count(self, owner: str, more: int) -> None:
         """TooManyRequests if the principal may not have so many subscriptions more."""

@@ -123,14 +123,14 @@ class Subscriptions:
     async def checked(self, request: SubscriptionRequest, principal: Principal) -> Filter:
         """The filter that would be matched; raises what `create` would, but for quotas."""
         _, filter = await self._runtime.in_parser(self._prepared, (request, b"{}"), "", principal)
-        if self._quotas.has_costs:
+        if self._quotas.is_judged(str(filter)):
             await self._runtime.in_background(self._cost, filter)
         await self._start_of(request)
         return filter
 
     async def take_cost(self, filter: Filter, owner: str) -> None:
         """Refuse a filter that would cost every event too much, alone or with the others of its owner."""
-        if self._quotas.has_costs:
+        if self._quotas.is_judged(str(filter)):
             cost = await self._runtime.in_background(self._cost, filter)
             await self._runtime.in_background(self._quotas.take_cost, owner, cost)
 
@@ -162,12 +162,11 @@ class Subscriptions:
         made: list[SubscriptionPut | BrokerError] = []
         filters: dict[int, Filter] = {}
         now = time_ns() // 1000
-        may_skip = not principal.rules and not self._quotas.has_costs
         for place, (request, body) in enumerate(asked):
             id = request.id or uuid.uuid4().hex
             try:
                 text = plain_text(request)
-                if text is not None and may_skip:
+                if text is not None and not principal.rules and not self._quotas.is_judged(text):
                     entry = entry_of_text(request, body, id, principal.name, text, principal.rules, now)
                 else:
                     entry, filters[place] = self._prepared((request, body), id, principal)
@@ -176,9 +175,10 @@ class Subscriptions:
                 made.append(error)
             except WhimbrelError as error:
                 made.append(Unprocessable(str(error), "invalid-filter"))
-        if filters and self._quotas.has_costs:
+        judged = {place: filter for place, filter in filters.items() if self._quotas.is_judged(str(filter))}
+        if judged:
             total = 0.0
-            for place, cost in zip(filters, self._quotas.judge(list(filters.values())), strict=True):
+            for place, cost in zip(judged, self._quotas.judge(list(judged.values())), strict=True):
                 if isinstance(cost, Unprocessable):
                     made[place] = cost
                 else:
