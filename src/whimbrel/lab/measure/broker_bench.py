@@ -21,13 +21,13 @@ from typing import Any
 
 import msgspec
 
-from whimbrel.lab.measure.broker_process import BrokerProcess, Connection, percentile
+from whimbrel.lab.measure.broker_process import BATCH, BrokerProcess, Connection, percentile
 from whimbrel.lab.measure.broker_rivals import measure_rivals
+from whimbrel.lab.measure.broker_streams import measure_streams
 from whimbrel.lab.measure.machine import card
 from whimbrel.lab.measure.results import Progress, Verdict, no_progress
 from whimbrel.lab.workloads import make
 
-_BATCH = "application/cloudevents-batch+json"
 _IMPORTED = 20_000
 _CONNECTIONS = 8
 
@@ -108,7 +108,7 @@ async def publish_all(broker: BrokerProcess, bodies: Sequence[bytes], connection
     async def work() -> None:
         connection = await Connection.open(broker.host, broker.port)
         while waiting:
-            await connection.request("POST", "/events", waiting.pop(), _BATCH)
+            await connection.request("POST", "/events", waiting.pop(), BATCH)
         connection.close()
 
     began = time.perf_counter()
@@ -209,7 +209,7 @@ def measure_singles(sizes: BrokerSizes, directory: Path) -> dict[str, Any]:
 
         async def one(body: bytes, due: float) -> None:
             connection = await free.get()
-            await connection.request("POST", "/events", body, _BATCH)
+            await connection.request("POST", "/events", body, BATCH)
             free.put_nowait(connection)
             times.append((time.perf_counter() - due) * 1e3)
 
@@ -234,82 +234,6 @@ def measure_singles(sizes: BrokerSizes, directory: Path) -> dict[str, Any]:
         "p50_ms": round(statistics.median(times), 2),
         "p99_ms": round(percentile(times, 0.99), 2),
     }
-
-
-def measure_streams(  # noqa: PLR0915
-    directory: Path, streams: int, per_second: int, count: int
-) -> dict[str, Any]:
-    """Publish at a rate to streams that match everything; milliseconds from publish to stream."""
-    broker = BrokerProcess(directory)
-    broker.start()
-    arrived: list[float] = []
-    reads = 0
-    last = asyncio.Event()
-    finished = 0
-
-    async def listen() -> None:
-        nonlocal reads, finished
-        connection = await Connection.open(broker.host, broker.port)
-        connection.send("GET", "/stream?filter=data.bench=1")
-        await connection.reader.readuntil(b": whimbrel")
-        rest = b""
-        seen = 0
-        while seen < count:
-            piece = await connection.reader.read(1 << 16)
-            now = time.perf_counter()
-            reads += 1
-            found = _SENT.findall(rest + piece)
-            rest = (rest + piece)[-200:] if not found else piece[piece.rfind(b"data: ") :][-200:]
-            rest = b"" if piece.endswith(b"\n\n") else rest
-            seen += len(found)
-            arrived.extend((now - float(sent)) * 1e3 for sent in found)
-        finished += 1
-        if finished == streams:
-            last.set()
-
-    async def work() -> float:
-        listening = [asyncio.create_task(listen()) for _ in range(streams)]
-        publisher = await Connection.open(broker.host, broker.port)
-        await asyncio.sleep(1 + streams / 200)
-        began = time.perf_counter()
-        number = 0
-        while number < count:
-            due = min(count, int((time.perf_counter() - began) * per_second) + 1)
-            if due > number:
-                now = time.perf_counter()
-                group = [
-                    b'{"specversion":"1.0","id":"s%d","source":"bench","type":"e","data":{"bench":1,"sent":%f}}'
-                    % (n, now)
-                    for n in range(number, due)
-                ]
-                await publisher.request("POST", "/events", b"[" + b",".join(group) + b"]", _BATCH)
-                number = due
-            await asyncio.sleep(max(0.0, began + number / per_second - time.perf_counter()))
-        async with asyncio.timeout(120):
-            await last.wait()
-        seconds = time.perf_counter() - began
-        await asyncio.gather(*listening)
-        return seconds
-
-    mine, its = time.process_time(), broker.cpu_seconds()
-    try:
-        seconds = asyncio.run(work())
-        broker_cpu = broker.cpu_seconds() - its
-    finally:
-        broker.stop()
-    return {
-        "streams": streams,
-        "events_per_second": per_second,
-        "deliveries_per_second": round(len(arrived) / seconds),
-        "p50_ms": round(statistics.median(arrived), 2),
-        "p99_ms": round(percentile(arrived, 0.99), 2),
-        "messages_per_read": round(len(arrived) / max(1, reads), 1),
-        "broker_cpu": round(broker_cpu / seconds, 2),
-        "client_cpu": round((time.process_time() - mine) / seconds, 2),
-    }
-
-
-_SENT = re.compile(rb'"sent":([0-9.]+)}')
 
 
 def measure_start(sizes: BrokerSizes, directory: Path, progress: Progress) -> dict[str, Any]:

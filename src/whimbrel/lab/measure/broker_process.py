@@ -14,6 +14,9 @@ from pathlib import Path
 
 import msgspec
 
+BATCH = "application/cloudevents-batch+json"
+"""The content type of many CloudEvents in one request."""
+
 
 def cpu_seconds(process: int) -> float:
     """The CPU time that a process has used."""
@@ -56,7 +59,7 @@ class BrokerProcess:
         """End it in an orderly way."""
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
-        self._process.wait()
+        self._process.communicate()
 
     def cpu_seconds(self) -> float:
         """The CPU time that it has used."""

@@ -1,0 +1,29 @@
+"""The benchmark of the broker counts what it sent and what arrived, with a real broker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from whimbrel.lab.measure import broker_bench
+from whimbrel.lab.measure.broker_process import BrokerProcess
+from whimbrel.lab.measure.broker_streams import measure_streams
+from whimbrel.lab.measure.results import no_progress
+
+TINY = broker_bench.BrokerSizes(
+    subscriptions=200, events=400, batch=100, singles=20, streams=3, fan_out=20, many=200, entries=1_000
+)
+
+
+def test_all_events_are_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BrokerProcess, "settle", lambda self: None)  # nothing is merged at this size
+    row = broker_bench.measure_publish("hm", TINY, tmp_path / "data", no_progress)
+    assert (row["subscriptions"], row["events"]) == (200, 400) and row["events_per_second"] > 0
+    assert row["broker_us_per_event"] > 0
+
+
+def test_every_stream_gets_every_event(tmp_path: Path) -> None:
+    row = measure_streams(tmp_path / "data", streams=3, per_second=100, count=20)
+    assert row["streams"] == 3 and 0 < row["p50_ms"] <= row["p99_ms"]
+    assert 0 < row["deliveries_per_second"] <= 3 * 110 and row["messages_per_read"] >= 0.5
