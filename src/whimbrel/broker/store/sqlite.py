@@ -16,28 +16,11 @@ import msgspec
 
 from whimbrel.broker.requests.entries import Change, SubscriptionEnd, SubscriptionPut, TokenPut
 from whimbrel.broker.store.protocol import Cursor, DeadLetter, StoredSubscription, Token
+from whimbrel.broker.store.tables import FORMAT_VERSION, STEPS
 from whimbrel.model.errors import WhimbrelError
 
-FORMAT_VERSION = 1
 _APPLICATION_ID = 0x57484D42  # "WHMB"
 _CACHE_KIB = 32 << 10  # pages that the writing connection keeps: an import touches them all over the file
-_SCHEMA = """
-CREATE TABLE fold (one INTEGER PRIMARY KEY CHECK (one = 1), log TEXT NOT NULL, stamp INTEGER NOT NULL);
-CREATE TABLE subscription (id TEXT PRIMARY KEY, number INTEGER NOT NULL, first INTEGER NOT NULL, owner TEXT NOT NULL,
-  text TEXT NOT NULL, dialect TEXT NOT NULL, spec BLOB NOT NULL, protocol TEXT NOT NULL, created INTEGER NOT NULL,
-  start INTEGER, expires INTEGER, rules TEXT NOT NULL) WITHOUT ROWID;
-CREATE INDEX subscription_owner ON subscription (owner, id);
-CREATE INDEX subscription_rules ON subscription (number) WHERE rules != '{}';
-CREATE INDEX subscription_expires ON subscription (expires) WHERE expires IS NOT NULL;
-CREATE TABLE version (number INTEGER PRIMARY KEY, id TEXT NOT NULL, until INTEGER);
-CREATE INDEX version_id ON version (id, number);
-CREATE INDEX version_until ON version (until) WHERE until IS NOT NULL;
-CREATE TABLE cursor (id TEXT PRIMARY KEY, offset INTEGER NOT NULL, part INTEGER) WITHOUT ROWID;
-CREATE TABLE token (name TEXT PRIMARY KEY, digest TEXT NOT NULL, scopes TEXT NOT NULL, tenant TEXT NOT NULL,
-  rules TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE dead_letter (number INTEGER PRIMARY KEY AUTOINCREMENT, time INTEGER NOT NULL, owner TEXT NOT NULL,
-  reason TEXT NOT NULL, event BLOB NOT NULL);
-"""
 _FIELDS = "id, number, first, owner, text, dialect, spec, protocol, created, start, expires, rules"
 
 
@@ -194,13 +177,17 @@ class SqliteStore:
         (version,) = self._writer.execute("PRAGMA user_version").fetchone()
         if (application, version) == (0, 0):
             self._writer.executescript(
-                f"BEGIN; PRAGMA application_id = {_APPLICATION_ID}; PRAGMA user_version = {FORMAT_VERSION}; {_SCHEMA}"
-                f" INSERT INTO fold VALUES (1, '{log_id}', 0); COMMIT;"
+                f"BEGIN; PRAGMA application_id = {_APPLICATION_ID}; PRAGMA user_version = {FORMAT_VERSION};"
+                f" {''.join(STEPS)} INSERT INTO fold VALUES (1, '{log_id}', 0); COMMIT;"
             )
         elif application != _APPLICATION_ID:
             raise StoreError(self._path, "Expected a store of the broker, but got a database of another application")
         elif version > FORMAT_VERSION:
             raise StoreError(self._path, f"Expected a store of format {FORMAT_VERSION} or older, but got {version}")
+        elif version < FORMAT_VERSION:
+            self._writer.executescript(
+                f"BEGIN; PRAGMA user_version = {FORMAT_VERSION}; {''.join(STEPS[version:])} COMMIT;"
+            )
         (found,) = self._writer.execute("SELECT log FROM fold").fetchone()
         if found != log_id:
             raise StoreError(self._path, f"Expected the store of log {log_id}, but it belongs to log {found}")

@@ -1,0 +1,28 @@
+"""The tables of the store, as steps from one format to the next. A store of format n takes the steps from n on.
+
+A step that has been released never changes; new tables and columns are a new step, or part of one that is not released.
+"""
+
+from __future__ import annotations
+
+_SUBSCRIPTIONS_AND_TOKENS = """
+CREATE TABLE fold (one INTEGER PRIMARY KEY CHECK (one = 1), log TEXT NOT NULL, stamp INTEGER NOT NULL);
+CREATE TABLE subscription (id TEXT PRIMARY KEY, number INTEGER NOT NULL, first INTEGER NOT NULL, owner TEXT NOT NULL,
+  text TEXT NOT NULL, dialect TEXT NOT NULL, spec BLOB NOT NULL, protocol TEXT NOT NULL, created INTEGER NOT NULL,
+  start INTEGER, expires INTEGER, rules TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX subscription_owner ON subscription (owner, id);
+CREATE INDEX subscription_rules ON subscription (number) WHERE rules != '{}';
+CREATE INDEX subscription_expires ON subscription (expires) WHERE expires IS NOT NULL;
+CREATE TABLE version (number INTEGER PRIMARY KEY, id TEXT NOT NULL, until INTEGER);
+CREATE INDEX version_id ON version (id, number);
+CREATE INDEX version_until ON version (until) WHERE until IS NOT NULL;
+CREATE TABLE cursor (id TEXT PRIMARY KEY, offset INTEGER NOT NULL, part INTEGER) WITHOUT ROWID;
+CREATE TABLE token (name TEXT PRIMARY KEY, digest TEXT NOT NULL, scopes TEXT NOT NULL, tenant TEXT NOT NULL,
+  rules TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE dead_letter (number INTEGER PRIMARY KEY AUTOINCREMENT, time INTEGER NOT NULL, owner TEXT NOT NULL,
+  reason TEXT NOT NULL, event BLOB NOT NULL);
+"""
+
+STEPS: tuple[str, ...] = (_SUBSCRIPTIONS_AND_TOKENS, "")
+"""Step n makes format n + 1 of format n; format 0 is an empty file. Format 2 is not released: it may still grow."""
+FORMAT_VERSION = len(STEPS)
