@@ -17,7 +17,8 @@ from whimbrel.log.errors import (
     NewerLog,
 )
 from whimbrel.log.file import EVENT
-from whimbrel.log.reader import Entry, LogReader
+from whimbrel.log.identity import renew_id
+from whimbrel.log.reader import Entry, FormerId, LogReader
 from whimbrel.log.writer import LogWriter
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "CorruptLog",
     "Entry",
     "ForeignLog",
+    "FormerId",
     "LogClosed",
     "LogError",
     "LogFailed",
@@ -35,4 +37,5 @@ __all__ = [
     "LogWriter",
     "MissingLog",
     "NewerLog",
+    "renew_id",
 ]

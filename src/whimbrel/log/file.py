@@ -32,6 +32,8 @@ _SCHEMA = (
     "CREATE TABLE entry (offset INTEGER PRIMARY KEY, time INTEGER NOT NULL, kind INTEGER NOT NULL,"
     " event BLOB NOT NULL, matches BLOB, checksum INTEGER NOT NULL)",
 )
+FORMER_SCHEMA = "CREATE TABLE IF NOT EXISTS former (id TEXT PRIMARY KEY, until INTEGER NOT NULL)"
+"""Made with the first change of a log's id: the entries below `until` were appended under that id."""
 _BUSY_SECONDS = 30.0  # a reader waits only while another process recovers the file after a crash
 
 

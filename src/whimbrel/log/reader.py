@@ -29,6 +29,13 @@ class Entry(NamedTuple):
     matches: list[int] | None
 
 
+class FormerId(NamedTuple):
+    """An id that the log had: the entries below `until` were appended under it, or under one before it."""
+
+    id: str
+    until: int
+
+
 class LogReader:
     """The entries of the log in `directory`, from `floor` up to but not including `end`.
 
@@ -42,6 +49,7 @@ class LogReader:
         self._connection: sqlite3.Connection | None = file.open_for_reading(self.directory)
         self._lock = threading.Lock()
         self.id: str = self._state()[2]
+        self.former: list[FormerId] = former_ids(self._connection)
 
     @property
     def floor(self) -> int:
@@ -57,6 +65,10 @@ class LogReader:
     def bounds(self) -> tuple[int, int]:
         """`floor` and `end` at the same moment."""
         return self._state()[:2]
+
+    def id_at(self, offset: int) -> str:
+        """The id under which the entry at an offset was appended."""
+        return next((former.id for former in self.former if offset < former.until), self.id)
 
     def read(self, start: int, end: int | None = None) -> Iterator[Entry]:
         """The entries with `start <= offset < end`. By default `end` is the present end of the log."""
@@ -186,3 +198,10 @@ def state(connection: sqlite3.Connection) -> tuple[int, int, str]:
     """Floor, end and id of a log."""
     floor, newest, id = connection.execute("SELECT floor, (SELECT max(offset) FROM entry), id FROM log").fetchone()
     return floor, floor if newest is None else max(floor, newest + 1), id
+
+
+def former_ids(connection: sqlite3.Connection) -> list[FormerId]:
+    """The ids that a log had, oldest first."""
+    if connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'former'").fetchone() == (0,):
+        return []
+    return [FormerId(*row) for row in connection.execute("SELECT id, until FROM former ORDER BY until, rowid")]

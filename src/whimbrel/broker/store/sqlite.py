@@ -264,3 +264,12 @@ def _end(connection: sqlite3.Connection, offset: int, end: SubscriptionEnd) -> l
 def to_json(value: object) -> str:
     """A value as JSON text."""
     return msgspec.json.encode(value).decode()
+
+
+def follow_log(path: Path, log_id: str) -> None:
+    """The log of a store that is not open has another id now."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        connection.execute("UPDATE fold SET log = ?", (log_id,))
+    finally:
+        connection.close()
