@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.entries import SubscriptionPut
-from whimbrel.broker.requests.rules import Rules, allows_text
-from whimbrel.broker.sequencing.matching import match_events
 from whimbrel.broker.store import StoredSubscription
 from whimbrel.engine.index import Index
 from whimbrel.log import EVENT, LogReader
+from whimbrel.log.matched_numbers import match_events
+from whimbrel.model.rules import Rules, allows_text
 from whimbrel.model.schema import Schema
 from whimbrel.storage.array_file import open_file, write_file
 from whimbrel.storage.atomic import make_directory

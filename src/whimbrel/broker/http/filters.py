@@ -28,7 +28,6 @@ from whimbrel.broker.http.operation import Operation, json_body
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.entries import SubscriptionPut
 from whimbrel.broker.requests.errors import BadRequest, NotFound
-from whimbrel.broker.requests.rules import Rules, allows, allows_text
 from whimbrel.broker.requests.subscriptions import SubscriptionRequest, filter_of, read_request
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import Principal
@@ -39,6 +38,7 @@ from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.event import Event
 from whimbrel.model.explain import explain as explain_filter
 from whimbrel.model.filter import Filter
+from whimbrel.model.rules import Rules, allows, allows_text
 
 LOOKED_AT = 10_000
 """Subscriptions that lint and near misses look at, at most: the first ones, in the order of their ids."""

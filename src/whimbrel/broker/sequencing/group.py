@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from whimbrel.broker.requests.entries import Change
 from whimbrel.broker.requests.envelope import Incoming
 from whimbrel.broker.requests.errors import BrokerError
-from whimbrel.broker.requests.rules import Rules
+from whimbrel.model.rules import Rules
 
 
 class Published(NamedTuple):

@@ -8,13 +8,13 @@ from whimbrel.broker.lists.event_ids import EventIds
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.envelope import Incoming
 from whimbrel.broker.requests.errors import BrokerError, Forbidden, Unprocessable
-from whimbrel.broker.requests.rules import Rules, allows_text
 from whimbrel.broker.sequencing.group import Publish, Published, RequestGroup
-from whimbrel.broker.sequencing.matching import MatchedNumbers, match_events, only
 from whimbrel.engine.index import Index
 from whimbrel.log.match_list import encode_all
+from whimbrel.log.matched_numbers import MatchedNumbers, match_events, obey, only
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.filter import Filter
+from whimbrel.model.rules import Rules, allows_text
 
 
 class LiveIndex:
@@ -52,21 +52,7 @@ class LiveIndex:
 
     def match(self, events: list[bytes]) -> MatchedNumbers:
         """Match events; pairs of subscriptions with rules that the event does not satisfy are left out."""
-        matched = match_events(self.index, events)
-        if not self.constrained or not len(matched.numbers):
-            return matched
-        held = np.fromiter(self.constrained, np.int64, len(self.constrained))
-        doubtful = np.flatnonzero(np.isin(matched.numbers, held))
-        rows = np.searchsorted(matched.offsets, doubtful, "right") - 1
-        kept = np.ones(len(matched.numbers), bool)
-        decided: dict[tuple[int, str], bool] = {}  # an event comes often with the same rules
-        for pair, row in zip(doubtful.tolist(), rows.tolist(), strict=True):
-            rules = self.constrained[int(matched.numbers[pair])]
-            key = row, repr(rules)
-            if key not in decided:
-                decided[key] = allows_text(rules, events[row], self.index.timestamps)
-            kept[pair] = decided[key]
-        return matched if kept.all() else only(matched, kept)
+        return obey(match_events(self.index, events), self.constrained, events, self.index.timestamps)
 
 
 class Publishing:

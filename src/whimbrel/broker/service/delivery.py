@@ -12,7 +12,6 @@ from whimbrel.broker.delivery.reader import MessageReader, StoredMessage
 from whimbrel.broker.delivery.streaming import Read
 from whimbrel.broker.requests.entries import Change
 from whimbrel.broker.requests.errors import Unavailable, Unprocessable
-from whimbrel.broker.requests.rules import constrain
 from whimbrel.broker.sequencing.group import Decide
 from whimbrel.broker.sequencing.publishing import LiveIndex
 from whimbrel.broker.service.principal import Principal
@@ -23,6 +22,7 @@ from whimbrel.broker.service.upkeep import Nobody
 from whimbrel.broker.store import Cursor, Store, StoredSubscription
 from whimbrel.log import LogReader
 from whimbrel.model.filter import Filter
+from whimbrel.model.rules import constrain
 
 
 class Delivery:

@@ -23,12 +23,12 @@ from whimbrel.broker.lists import RunSet
 from whimbrel.broker.lists.event_ids import EventIds
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.entries import EVENT, Change, TenantEvents
-from whimbrel.broker.requests.rules import Rules
 from whimbrel.broker.store import SqliteStore
 from whimbrel.engine.index import Index
 from whimbrel.log import LogReader, LogWriter
 from whimbrel.log.match_list import decode_all
 from whimbrel.log.reader import Row
+from whimbrel.model.rules import Rules
 from whimbrel.model.schema import Schema
 from whimbrel.storage.errors import SavedIndexError
 

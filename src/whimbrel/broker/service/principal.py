@@ -13,8 +13,8 @@ from typing import NamedTuple
 import msgspec
 
 from whimbrel.broker.requests.errors import Forbidden, Unauthorized, Unprocessable
-from whimbrel.broker.requests.rules import Rules
 from whimbrel.broker.store import Token
+from whimbrel.model.rules import Rules
 
 SCOPES = ("publish", "subscribe", "admin")
 _PREFIX = "whb"

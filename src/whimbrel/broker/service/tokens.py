@@ -10,11 +10,11 @@ import msgspec
 from whimbrel.broker.delivery.hub import Hub
 from whimbrel.broker.requests.entries import Change, SubscriptionEnd, TokenEnd, TokenPut
 from whimbrel.broker.requests.errors import Conflict, NotFound, Unauthorized
-from whimbrel.broker.requests.rules import Rules
 from whimbrel.broker.service.principal import ANYBODY, Principal, check_rights, new_secret, principal_of
 from whimbrel.broker.service.registry import Registry
 from whimbrel.broker.service.runtime import Runtime
 from whimbrel.broker.store import Store, Token
+from whimbrel.model.rules import Rules
 
 
 class Tokens:
