@@ -17,7 +17,7 @@ from whimbrel.broker.requests.subscriptions import read_request
 from whimbrel.broker.sequencing.group import Published
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import ANYBODY, Principal
-from whimbrel.broker.store import StoredSubscription
+from whimbrel.broker.store import Cursor, StoredSubscription
 
 T = TypeVar("T")
 
@@ -61,11 +61,11 @@ async def replace(
 
 async def ids_of(broker: Broker, subscription: StoredSubscription, after: int | None = None) -> list[str]:
     """The ids of all its messages."""
-    position = broker.messages.position(subscription).offset if after is None else after
+    position = broker.messages.position(subscription) if after is None else Cursor(after)
     found: list[str] = []
     while True:
         messages, complete = await broker.runtime.in_thread(broker.messages.read, subscription, position, 7)
         if not messages and complete:
             return found
         found += [msgspec.json.decode(message.event)["id"] for message in messages]
-        position = messages[-1].offset if messages else position
+        position = messages[-1].cursor if messages else position

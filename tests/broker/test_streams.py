@@ -24,6 +24,7 @@ from tests.broker.processes import BrokerProcess
 from tests.broker.test_http import subscribe as create
 from whimbrel.broker.delivery.streaming import follow
 from whimbrel.broker.service.principal import ANYBODY
+from whimbrel.broker.store import Cursor
 from whimbrel.client.following import EventParser
 
 
@@ -131,7 +132,7 @@ def test_a_durable_stream_that_overflows_reads_on_from_the_log(tmp_path: Path) -
         async with opened(tmp_path) as broker:
             held = await subscribe(broker, "TRUE")
             _, stream = broker.delivery.open_stream(held.id, ANYBODY, "sse")
-            following = follow(stream, broker.delivery.reader_of(held), held.number, 0.05)
+            following = follow(stream, broker.delivery.reader_of(held), Cursor(held.number), 0.05)
             await publish(broker, event(0))
             seen = [(await anext(following))[0]]
             for start in range(1, 3_001, 500):  # three times what an outbox takes, and nobody reads

@@ -10,6 +10,7 @@ import numpy as np
 from whimbrel.broker.delivery.framing import FRAMINGS
 from whimbrel.broker.delivery.outbox import Outbox
 from whimbrel.broker.sequencing.group import LivePairs
+from whimbrel.broker.store import Cursor
 
 
 @dataclass(slots=True, eq=False)
@@ -111,7 +112,11 @@ class Hub:
                 key = stream.outbox.framing, offset
                 payload = framed.get(key)
                 if payload is None:
-                    payload = framed[key] = FRAMINGS[key[0]](offset, pairs.events[offset])
+                    event = pairs.events.get(offset)
+                    if event is None:
+                        _push_notice(stream.outbox, pairs, number, offset)
+                        continue
+                    payload = framed[key] = FRAMINGS[key[0]](Cursor(offset), event)
                 stream.outbox.push(offset, payload)
 
     def counts(self) -> dict[str, int]:
@@ -124,3 +129,13 @@ class Hub:
             "spills": self.spills + sum(stream.outbox.spills for stream in self._streams),
             "dropped": self.dropped + sum(stream.outbox.dropped for stream in self._streams),
         }
+
+
+def _push_notice(outbox: Outbox, pairs: LivePairs, number: int, offset: int) -> None:
+    """Push what an entry other than an event means for a subscription, or let the stream read it from the log."""
+    notice = pairs.notices.get(offset)
+    message = None if notice is None else notice(number)
+    if message is None:
+        outbox.spill()
+    else:
+        outbox.push(offset, FRAMINGS[outbox.framing](Cursor(offset), message))

@@ -53,16 +53,22 @@ class Outbox:
             if self.policy == "drop-newest":
                 self.dropped += 1
             elif self.policy == "spill":
-                self._waiting.clear()
-                self._bytes = 0
-                self.spilled = True
-                self.spills += 1
+                self.spill()
             else:
                 self.dropped += len(self._waiting) + 1
                 self.close("slow-consumer")
             return
         self._waiting.append((offset, payload))
         self._bytes += len(payload)
+        self._wake.set()
+
+    def spill(self) -> None:
+        """There are messages in the log that are not pushed: a durable subscription reads on from there."""
+        if self.policy == "spill" and self.closed is None:
+            self._waiting.clear()
+            self._bytes = 0
+            self.spilled = True
+            self.spills += 1
         self._wake.set()
 
     def take(self, limit: int | None = None, size: int | None = None) -> list[tuple[int, bytes]]:

@@ -2,57 +2,93 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from whimbrel.broker.delivery.history import History
 from whimbrel.broker.lists import RunSet
 from whimbrel.broker.store import Cursor, Store, StoredSubscription
-from whimbrel.log import LogReader
+from whimbrel.log import EVENT, LogReader
+from whimbrel.log.reader import Row
 
 READ_BYTES = 4 << 20
 """A read ends with the message that makes it so large, whatever its limit."""
 
 
 class StoredMessage(NamedTuple):
-    """One message: an event, where it is in the log, and the cursor that acknowledges it."""
+    """One message: an event, where it is in the log, and the cursor that acknowledges it.
+
+    An entry other than an event may mean several messages: each is a `part` of it.
+    """
 
     offset: int
     event: bytes
+    part: int | None = None
 
     @property
-    def cursor(self) -> str:
+    def cursor(self) -> Cursor:
         """The cursor behind this message."""
-        return str(self.offset)
+        return Cursor(self.offset, self.part)
+
+
+Render: TypeAlias = Callable[[Row, int, StoredSubscription], Iterator[StoredMessage]]
+"""The messages that an entry, which is not an event, means for a version (its number) of a subscription, in order."""
 
 
 class MessageReader:
-    """Reads messages; any thread. A read costs a search per run and the entries that it returns."""
+    """Reads messages; any thread. A read costs a search per run and the entries that it returns.
 
-    def __init__(self, log: LogReader, lists: RunSet, store: Store, history: History) -> None:
+    `renders` has a function for each kind of entries, other than events, that become messages.
+    """
+
+    def __init__(
+        self, log: LogReader, lists: RunSet, store: Store, history: History, renders: Mapping[int, Render]
+    ) -> None:
         self._log = log
         self._lists = lists
         self._store = store
         self._history = history
+        self._renders = renders
 
-    def read(self, subscription: StoredSubscription, after: int, limit: int) -> tuple[list[StoredMessage], bool]:
+    def read(self, subscription: StoredSubscription, after: Cursor, limit: int) -> tuple[list[StoredMessage], bool]:
         """At most `limit` messages behind `after`, in log order; False if a scan of older events is not through.
 
         There may be more, also where fewer than `limit` come: messages of more than READ_BYTES are not read at once.
         """
-        offsets, complete = self._history.find(subscription, after, limit)
-        found = offsets.tolist()
+        behind = after.offset if after.part is None else after.offset - 1
+        offsets, complete = self._history.find(subscription, behind, limit)
+        found = [(offset, -1) for offset in offsets.tolist()]
         if complete and len(found) < limit:
-            found += self._own(subscription, after, limit - len(found))
-        return [StoredMessage(row[0], row[3]) for row in self._log.pick(found, READ_BYTES)], complete
+            found += self._own(subscription, behind, limit - len(found))
+        messages: list[StoredMessage] = []
+        left = READ_BYTES
+        rows = self._log.pick([offset for offset, _ in found], READ_BYTES)
+        for row, (_, number) in zip(rows, found, strict=False):
+            for message in self._messages(row, number, subscription):
+                if message.cursor.place > after.place:
+                    messages.append(message)
+                    left -= len(message.event)
+                    if left <= 0 or len(messages) == limit:
+                        return messages, complete
+        return messages, complete
 
-    def _own(self, subscription: StoredSubscription, after: int, limit: int) -> list[int]:
-        """The offsets of the matches of all versions. Their ranges do not overlap, so they follow each other."""
-        found: list[int] = []
+    def _messages(self, row: Row, number: int, subscription: StoredSubscription) -> Iterable[StoredMessage]:
+        if row[2] == EVENT:
+            return (StoredMessage(row[0], row[3]),)
+        return self._renders[row[2]](row, number, subscription)
+
+    def _own(self, subscription: StoredSubscription, after: int, limit: int) -> list[tuple[int, int]]:
+        """The offsets of the matches of all versions, each with the version's number.
+
+        The ranges of versions do not overlap, so they follow each other.
+        """
+        found: list[tuple[int, int]] = []
         for number, until in self._store.versions(subscription.id):
             if number >= subscription.first and (until is None or until > after) and len(found) < limit:
-                found += self._lists.find(number, after, limit - len(found)).tolist()
+                offsets = self._lists.find(number, after, limit - len(found)).tolist()
+                found += [(offset, number) for offset in offsets]
         return found
 
     def position(self, subscription: StoredSubscription) -> Cursor:

@@ -8,9 +8,10 @@ from typing import TypeAlias
 from whimbrel.broker.delivery.framing import FRAMINGS
 from whimbrel.broker.delivery.hub import Stream
 from whimbrel.broker.delivery.reader import StoredMessage
+from whimbrel.broker.store import Cursor
 
-Read: TypeAlias = Callable[[int, int], Awaitable[tuple[list[StoredMessage], bool]]]
-"""Messages behind an offset, at most so many, and whether there are surely no more of them."""
+Read: TypeAlias = Callable[[Cursor, int], Awaitable[tuple[list[StoredMessage], bool]]]
+"""Messages behind a cursor, at most so many, and whether there are surely no more of them."""
 
 CATCH_UP = 500
 """Messages that are read from the log at a time."""
@@ -19,9 +20,9 @@ WRITE_BYTES = 64 << 10
 
 
 async def follow(
-    stream: Stream, read: Read | None, after: int, heartbeat: float, limit: int | None = None
-) -> AsyncIterator[tuple[int, list[bytes]]]:
-    """Yield (offset of the last message, messages) until the stream is closed; an empty list is a heartbeat.
+    stream: Stream, read: Read | None, after: Cursor, heartbeat: float, limit: int | None = None
+) -> AsyncIterator[tuple[Cursor, list[bytes]]]:
+    """Yield (cursor of the last message, messages) until the stream is closed; an empty list is a heartbeat.
 
     `read` is for durable subscriptions. The stream is open in the hub already, so that what comes while the log is read
     waits in its outbox. When that overflows, a durable subscription reads the log again.
@@ -35,13 +36,13 @@ async def follow(
             found, complete = await read(after, min(CATCH_UP, limit or CATCH_UP))
             caught_up = complete and not found
             if found:
-                after = found[-1].offset
-                yield after, [frame(message.offset, message.event) for message in found]
+                after = found[-1].cursor
+                yield after, [frame(message.cursor, message.event) for message in found]
             continue
         if not await outbox.wait(heartbeat):
             yield after, []
             continue
-        fresh = [one for one in outbox.take(limit, WRITE_BYTES) if one[0] > after]
+        fresh = [one for one in outbox.take(limit, WRITE_BYTES) if one[0] > after.offset]
         if fresh:
-            after = fresh[-1][0]
+            after = Cursor(fresh[-1][0])
             yield after, [payload for _, payload in fresh]

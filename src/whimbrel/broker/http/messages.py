@@ -72,7 +72,7 @@ async def pull(request: Request) -> Response:
     found, complete = await broker.delivery.pull(held, cursor, limit, wait, principal.name)
     broker.tokens.check_current(principal)
     request.app.state.metrics.delivered.labels("pull").inc(len(found))
-    messages = [PulledMessage(one.offset, one.cursor, msgspec.Raw(one.event)) for one in found]
+    messages = [PulledMessage(one.offset, str(one.cursor), msgspec.Raw(one.event)) for one in found]
     return answer(PullAnswer(messages, complete))
 
 
@@ -105,7 +105,7 @@ async def stream(request: Request) -> Response:
     else:
         cursor = broker.messages.position(held)
     held, opened = broker.delivery.open_stream(held.id, principal, "sse")
-    return EventStream(request, opened, broker.delivery.reader_of(held), cursor.offset)
+    return EventStream(request, opened, broker.delivery.reader_of(held), cursor)
 
 
 async def ephemeral_stream(request: Request) -> Response:
@@ -117,7 +117,7 @@ async def ephemeral_stream(request: Request) -> Response:
     text, dialect = request.query_params.get("filter", "TRUE"), request.query_params.get("dialect", "sql")
     filter = await broker.runtime.in_parser(_small_filter, text, dialect)
     opened = await broker.delivery.open_ephemeral(filter, principal, "sse", cast("Policy", policy))
-    return EventStream(request, opened, None, -1)
+    return EventStream(request, opened, None, Cursor(-1))
 
 
 def _small_filter(text: str, dialect: str) -> Filter:
@@ -129,7 +129,7 @@ def _small_filter(text: str, dialect: str) -> Filter:
 class EventStream(Response):
     """An open stream of Server-Sent Events. One of a durable subscription has `read`, and starts behind `after`."""
 
-    def __init__(self, request: Request, stream: Stream, read: Read | None, after: int) -> None:
+    def __init__(self, request: Request, stream: Stream, read: Read | None, after: Cursor) -> None:
         super().__init__()
         self._broker: Broker = broker_of(request)
         self._delivered = request.app.state.metrics.delivered.labels("sse")

@@ -24,7 +24,7 @@ from whimbrel.broker.http.operation import CURSOR, Operation
 from whimbrel.broker.requests.errors import BAD_JSON, BrokerError, Unprocessable
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import Principal
-from whimbrel.broker.store import StoredSubscription
+from whimbrel.broker.store import Cursor, StoredSubscription
 
 SUBPROTOCOL = "cloudevents.json"
 FRAME_BYTES = 4_096
@@ -103,9 +103,9 @@ async def socket(websocket: WebSocket) -> None:
             await websocket.close(1000 if reason != "bad-frame" else 1008, reason)
 
 
-def _after(websocket: WebSocket, broker: Broker, held: StoredSubscription) -> int:
+def _after(websocket: WebSocket, broker: Broker, held: StoredSubscription) -> Cursor:
     text = websocket.query_params.get("after")
-    return (broker.messages.position(held) if text is None else read_cursor(text)).offset
+    return broker.messages.position(held) if text is None else read_cursor(text)
 
 
 def _first_credit(websocket: WebSocket) -> int | None:
@@ -118,7 +118,7 @@ def _first_credit(websocket: WebSocket) -> int | None:
 
 
 async def _send(
-    websocket: WebSocket, broker: Broker, held: StoredSubscription, stream: Stream, after: int, credit: _Credit
+    websocket: WebSocket, broker: Broker, held: StoredSubscription, stream: Stream, after: Cursor, credit: _Credit
 ) -> None:
     delivered = websocket.app.state.metrics.delivered.labels("ws")
     read = broker.delivery.reader_of(held)

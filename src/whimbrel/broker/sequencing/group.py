@@ -65,10 +65,18 @@ class Decide:
     submitted: float = 0.0
 
 
+Notice: TypeAlias = Callable[[int], "bytes | None"]
+"""From the number of a subscription to the message that an entry means for it; None if it is read from the log."""
+
+
 class LivePairs(NamedTuple):
-    """What streams are told about a group: events by offset, and the (number, offset) pairs that matched."""
+    """What streams are told about a group: events and notices by offset, and the (number, offset) pairs that matched.
+
+    An entry other than an event has a notice, or its messages are read from the log.
+    """
 
     events: dict[int, bytes]
+    notices: dict[int, Notice]
     numbers: NDArray[np.int64]
     offsets: NDArray[np.int64]
 
@@ -82,6 +90,7 @@ class RequestGroup:
     answers: list[Answer] = field(default_factory=list)
     changes: list[tuple[int, Change]] = field(default_factory=list)
     events: dict[int, bytes] = field(default_factory=dict)
+    notices: dict[int, Notice] = field(default_factory=dict)
     numbers: list[NDArray[np.int64]] = field(default_factory=list)
     offsets: list[NDArray[np.int64]] = field(default_factory=list)
     refused: list[tuple[str, bytes, BrokerError]] = field(default_factory=list)
@@ -96,7 +105,8 @@ class RequestGroup:
     def pairs(self) -> LivePairs:
         """The events and all pairs, those of ephemeral subscriptions included."""
         empty = np.zeros(0, np.int64)
-        return LivePairs(self.events, np.concatenate([empty, *self.numbers]), np.concatenate([empty, *self.offsets]))
+        numbers, offsets = np.concatenate([empty, *self.numbers]), np.concatenate([empty, *self.offsets])
+        return LivePairs(self.events, self.notices, numbers, offsets)
 
 
 def settle_now(answers: list[Answer]) -> None:

@@ -57,7 +57,7 @@ class Broker:
         opened = self._opened = open_directory(Path(settings.data), settings.timestamps, schema)
         self.store, self.log, self.index = opened.store, opened.reader, opened.index
         self.hub = Hub()
-        self.messages = MessageReader(opened.reader, opened.lists, opened.store, opened.history)
+        self.messages = MessageReader(opened.reader, opened.lists, opened.store, opened.history, {})
         self.started = monotonic()
         self.published = self.refused = 0
         self.runtime = Runtime()

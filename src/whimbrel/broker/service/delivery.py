@@ -52,7 +52,7 @@ class Delivery:
         self, subscription: StoredSubscription, after: Cursor | None, limit: int, wait: float, caller: str = ""
     ) -> tuple[list[StoredMessage], bool]:
         """Messages behind a cursor; if there are none, wait up to `wait` seconds for one."""
-        position = (after or self._reader.position(subscription)).offset
+        position = after or self._reader.position(subscription)
         deadline = monotonic() + wait
         outbox = Outbox("drop-newest", "sse", messages=1)
         waiter = Stream(outbox, subscription.owner, caller=caller)
@@ -96,7 +96,7 @@ class Delivery:
         self._hub.close(stream)
 
     def reader_of(self, subscription: StoredSubscription) -> Read:
-        """A function that reads on from an offset, for a stream."""
+        """A function that reads on from a cursor, for a stream."""
         return lambda after, limit: self._runtime.in_thread(self._reader.read, subscription, after, limit)
 
     async def open_ephemeral(self, filter: Filter, principal: Principal, framing: str, policy: Policy) -> Stream:

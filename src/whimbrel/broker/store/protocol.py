@@ -22,6 +22,11 @@ class Cursor(NamedTuple):
     def __str__(self) -> str:
         return str(self.offset) if self.part is None else f"{self.offset}.{self.part}"
 
+    @property
+    def place(self) -> tuple[int, float]:
+        """What cursors are ordered by: a bare offset stands behind all messages of its entry."""
+        return self.offset, float("inf") if self.part is None else self.part
+
     @classmethod
     def parse(cls, text: str) -> Cursor:
         """ValueError unless the text is a cursor. `-1` stands before the first entry."""

@@ -125,7 +125,7 @@ class SqliteStore:
         with self._transaction() as connection:
             found = connection.execute("SELECT offset, part FROM cursor WHERE id = ?", (id,)).fetchone()
             held = None if found is None else Cursor(*found)
-            if held is not None and _behind(held) >= _behind(cursor):
+            if held is not None and held.place >= cursor.place:
                 return held
             connection.execute("INSERT OR REPLACE INTO cursor VALUES (?, ?, ?)", (id, *cursor))
         return cursor
@@ -212,11 +212,6 @@ def _name(entry: tuple[int, Change]) -> str:
     """What a change is about."""
     change = entry[1]
     return change.id if isinstance(change, SubscriptionPut | SubscriptionEnd) else change.name
-
-
-def _behind(cursor: Cursor) -> tuple[int, float]:
-    """Cursors in their order: a bare offset stands behind all messages of its entry."""
-    return cursor.offset, float("inf") if cursor.part is None else cursor.part
 
 
 def _apply(connection: sqlite3.Connection, offset: int, change: Change) -> list[tuple[str, int]]:
