@@ -1,7 +1,8 @@
 """The papers' algorithms: every matcher by name, all with the same interface.
 
 Add a matcher by adding one module, or one package, that defines a concrete subclass of `BaseMatcher`. The registry
-imports all modules of this package and takes every such class; its `name` is the name in `MATCHERS`.
+imports all modules of this package and takes every such class; its `name` is the name in `MATCHERS`. A class without
+a name is a base of others.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from whimbrel.matchers.base import BaseMatcher
 from whimbrel.matchers.capabilities import Capabilities
+from whimbrel.matchers.event_types import with_event_types
 from whimbrel.model.conjunction import Conjunction
 
 __all__ = ["MATCHERS", "BaseMatcher", "Capabilities", "make", "supporting"]
@@ -25,7 +27,8 @@ def _discover() -> dict[str, type[BaseMatcher]]:
     found: dict[str, type[BaseMatcher]] = {}
     for module in pkgutil.walk_packages(__path__, f"{__name__}."):
         for value in vars(importlib.import_module(module.name)).values():
-            if isinstance(value, type) and issubclass(value, BaseMatcher) and not inspect.isabstract(value):
+            is_member = isinstance(value, type) and issubclass(value, BaseMatcher) and hasattr(value, "name")
+            if is_member and not inspect.isabstract(value):
                 found[value.name] = value
     return dict(sorted(found.items()))
 
@@ -42,12 +45,19 @@ def __getattr__(name: str) -> object:
 
 
 def make(name: str, **options: object) -> BaseMatcher:
-    """A new, empty matcher; no option is needed."""
+    """A new, empty matcher; no option is needed.
+
+    `types` is an option of all: how several event types are kept apart, in `structures` or by `names`.
+    """
     matchers = _discover()
     try:
         matcher = matchers[name]
     except KeyError:
         raise ValueError(f"Expected a matcher of {', '.join(matchers)}, but got {name!r}") from None
+    if options.get("types") is None:
+        options.pop("types", None)
+    else:
+        matcher = with_event_types(matcher)
     return matcher(**options)  # type: ignore[arg-type]
 
 

@@ -2,7 +2,8 @@
 
 A row is a conjunction. Its items are its constraints, sorted by attribute: (ATTR, KIND, LOW, HIGH) in one int32 matrix.
 Some value of the attribute must be in each item. An attribute has one item for the value that a binding picks, and one
-for each CONTAINS, which another value may satisfy.
+for each CONTAINS, which another value may satisfy. A comparison of two attributes is an item of a derived attribute, as
+in `whimbrel.ranks.links`.
 An EQUAL or RANGE item is the interval LOW..HIGH of ranks. A POINTS or SET item is a set of several intervals, and LOW
 is the number of the set. Ranks and intervals come from `whimbrel.ranks.clauses`. What is added here is what the papers'
 loops need: items in order of attributes, rows that are different from each other, and the owners of each row.
@@ -29,7 +30,8 @@ from whimbrel.ranks.clauses.column_source import ColumnSource
 from whimbrel.ranks.clauses.compiler import ClauseItems, Source, attribute_number, compile_clauses
 from whimbrel.ranks.clauses.interval_sets import IntervalSets
 from whimbrel.ranks.constants import Constants
-from whimbrel.ranks.dictionary import Dictionary
+from whimbrel.ranks.dictionary import Dictionary, derived_key
+from whimbrel.ranks.links import ALL_ORDERS, link_values
 
 ATTR, KIND, LOW, HIGH = 0, 1, 2, 3
 
@@ -73,6 +75,7 @@ def compile_rows(
     """The rows of (owner, conjunction) pairs and of conjunctions in columns, whose row r is owned by `owners[r]`.
 
     Constraints must be values to pick from and members to contain, without patterns, NOT CONTAINS or tests for null.
+    The constants of a derived attribute are all five values, so that each has a rank of its own.
     """
     names = {name for _, conjunction in conjunctions for name in conjunction.attributes}
     names |= {group.term.attribute for one in bulk for group in one.groups}
@@ -120,6 +123,9 @@ class _ConjunctionSource:
             for name, constraint in conjunction.constraints:
                 for values in needed_sets(constraint):
                     gathered[attributes[name]].add(values)
+        for link in {link for _, conjunction in self._conjunctions for link in conjunction.links}:
+            number = attribute_number(derived_key(link.left, link.right), attributes, gathered)
+            gathered[number].add(ALL_ORDERS)
 
     def parts(self, dictionary: Dictionary, sets: IntervalSets) -> list[ClauseItems]:
         """The items, once ranks exist."""
@@ -131,12 +137,19 @@ class _ConjunctionSource:
                 attr = dictionary.attributes[name]
                 for values in needed_sets(constraint):
                     spans = _spans(dictionary, attr, values)
-                    is_set = len(spans) > 1
-                    found.append((attr, is_set, *((sets.add(tuple(spans)), 0) if is_set else spans[0])))
+                    found.append(_item(attr, spans, sets))
+            for link in conjunction.links:
+                attr = dictionary.attributes[derived_key(link.left, link.right)]
+                found.append(_item(attr, _spans(dictionary, attr, link_values(link.op)), sets))
             counts.append(len(found) - before)
         columns = np.ascontiguousarray(np.array(found, np.int32).reshape(-1, 4).T)
         flags = np.zeros(len(owner), np.uint8)
         return [ClauseItems(np.array(owner, np.int32), flags, np.array(counts, np.int64), *columns)]
+
+
+def _item(attr: int, spans: list[tuple[int, int]], sets: IntervalSets) -> tuple[int, int, int, int]:
+    """The item of an attribute whose ranks are in these intervals."""
+    return (attr, 1, sets.add(tuple(spans)), 0) if len(spans) > 1 else (attr, 0, *spans[0])
 
 
 def needed_sets(constraint: Constraint) -> list[IntervalSet]:

@@ -84,6 +84,15 @@ class Event:
         found = self._occurrences.get(name, ())
         return [Occurrence(key, elements) for key, elements in dict.fromkeys(found) if key != NULL_KEY]
 
+    def doubled(self, prefix: str) -> Event:
+        """The event with each attribute a second time, under a name that begins with the prefix."""
+        out = Event.__new__(Event)
+        out.has_elements = self.has_elements
+        out._keys = {**self._keys, **{prefix + name: keys for name, keys in self._keys.items()}}
+        found = self._occurrences
+        out._occurrences = found and {**found, **{prefix + name: own for name, own in found.items()}}
+        return out
+
     def __repr__(self) -> str:
         return f"Event({ {name: list(self.values(name)) for name in self._keys} })"
 

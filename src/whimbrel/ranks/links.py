@@ -61,6 +61,10 @@ HOLDS: dict[Comparison, tuple[int, ...]] = {
 """The values of the derived attribute for which a comparison holds."""
 
 
+ALL_ORDERS = IntervalSet.points((NUMBER, value) for value in range(_VALUES))
+"""All values of a derived attribute."""
+
+
 def link_values(op: Comparison) -> IntervalSet:
     """The values of the derived attribute for which a comparison holds."""
     return IntervalSet.points((NUMBER, value) for value in HOLDS[op])

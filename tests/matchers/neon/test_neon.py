@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.strategies import events, filters
 from whimbrel.lab.workloads import make as make_workload
 from whimbrel.matchers import make
-from whimbrel.matchers.neon import Neon
+from whimbrel.matchers.neon.neon import Neon
+from whimbrel.matchers.options import MatcherOptionError
 from whimbrel.model.errors import LimitExceeded, UnsupportedEvent, UnsupportedFilter
 from whimbrel.model.filter import Filter
 
@@ -66,6 +67,56 @@ def test_lists_and_unions_are_refused() -> None:
         matcher.add(2, "a IN (1, 2)")
     assert "quarantine" in refusal.value.alternatives
     assert matcher.match({"a": [15], "z": [1, 2]}) == [1]
+
+
+def test_an_event_reaches_the_tables_of_its_type_and_those_of_all_types() -> None:
+    matcher = neon(count=True)
+    matcher.add_many(
+        enumerate(["event_type = 'sale' AND price < 5", "event_type = 'gift' AND price < 5", "price < 5", "size = 1"])
+    )
+    assert matcher.match({"event_type": "sale", "price": 3}) == [0, 2]
+    stats = matcher.stats()
+    assert (stats["event_types"], stats["operations"], stats["predicates_stored"]) == (2, 4, 4)
+    assert (stats["operations_used"], stats["predicate_evaluations"], stats["comparisons"]) == (2, 2, 2)
+    assert matcher.match({"price": 3}) == matcher.match({"event_type": "other", "price": 3}) == [2]
+    matcher._check()
+
+
+def test_a_subscription_to_a_type_alone_is_a_predicate_of_that_type() -> None:
+    matcher = neon()
+    matcher.add_many(
+        enumerate(["event_type = 'sale'", "event_type != 'gift'", "event_type = 'sale' AND event_type < 'z'"])
+    )
+    assert matcher.match({"event_type": "sale"}) == [0, 1, 2]
+    assert matcher.match({"event_type": "other"}) == [1]
+    matcher.add(3, "event_type = 'sale'")  # not compiled yet
+    assert matcher.match({"event_type": "sale"}) == [0, 1, 2, 3]
+
+
+def test_another_attribute_may_be_the_type() -> None:
+    matcher = neon(event_type="kind")
+    matcher.add(1, "kind = 'sale' AND event_type = 'x'")
+    assert matcher.match({"kind": "sale", "event_type": "x"}) == [1]
+    assert matcher.stats()["event_types"] == matcher.stats()["predicates_stored"] == 1
+    with pytest.raises(MatcherOptionError, match="event_type"):
+        neon(event_type=7)
+
+
+@pytest.mark.parametrize("op", ["=", "!=", "<", "<=", ">", ">="])
+@pytest.mark.parametrize("waiting", [False, True])
+def test_two_attributes_are_compared_as_the_reference_does(op: str, waiting: bool) -> None:
+    matcher, filter = neon(), Filter.parse(f"a {op} b AND c = 1")
+    if waiting:
+        matcher.add_many([(number, f"d = {number}") for number in range(64)])
+        matcher.match({})
+    matcher.add(99, filter)
+    values: list[object] = [1, 2, 2.0, 2**70, "x", "y", True, False, None]
+    events = [{"a": left, "b": right, "c": 1} for left in values for right in values]
+    for event in events:
+        assert matcher.match(event) == [99] * filter.matches(event), event
+    assert matcher.stats()["waiting"] == int(waiting)
+    assert query(matcher, events) == [(row, 99) for row, event in enumerate(events) if filter.matches(event)]
+    matcher._check()
 
 
 @given(st.lists(filters, max_size=6), st.lists(events(), min_size=1, max_size=3))
