@@ -8,7 +8,7 @@ if find_spec("httpx") is None:
     raise MissingExtra("httpx", "broker")
 
 from whimbrel.client.asynchronous import AsyncClient
-from whimbrel.client.errors import ClientError, Refused, StreamEnded, Unreachable
+from whimbrel.client.errors import ClientError, Gone, Refused, StreamEnded, Unreachable
 from whimbrel.client.publisher import Publisher
 from whimbrel.client.synchronous import Client
 from whimbrel.client.threaded_publisher import ThreadedPublisher
@@ -18,6 +18,7 @@ __all__ = [
     "AsyncClient",
     "Client",
     "ClientError",
+    "Gone",
     "Message",
     "PublishResult",
     "Publisher",

@@ -29,6 +29,17 @@ class Refused(ClientError):
         super().__init__(f"{message} ({status} {code})")
 
 
+class Gone(Refused):
+    """Messages behind a cursor were deleted: `first` is the first offset that is left.
+
+    To go on from there, acknowledge `first - 1`, or pull with `after=first - 1`.
+    """
+
+    def __init__(self, status: int, code: str, message: str, first: int) -> None:
+        super().__init__(status, code, message)
+        self.first = first
+
+
 class StreamEnded(ClientError):
     """The broker ended a stream for good: `replaced` by another reader, `deleted`, `expired`, `token-revoked`."""
 

@@ -62,6 +62,7 @@ class Following:
         self._last = None if after is None else str(after)
         self._attempt = 0
         self._dropped = self._untold = 0  # messages that this connection lost; those of them that nobody was told
+        self._gap: int | None = None  # messages below this offset were deleted, and nobody was told
         self._parser = EventParser()
 
     def connecting(self) -> Mapping[str, str]:
@@ -83,10 +84,13 @@ class Following:
             elif name == "dropped":
                 total = int(msgspec.json.decode(data)["dropped"])
                 self._untold, self._dropped = self._untold + total - self._dropped, total
+            elif name == "gap":
+                self._gap = int(msgspec.json.decode(data)["first"])
             elif name == "message":
                 self._attempt = 0
                 dropped, self._untold = self._untold, 0
-                yield Message(int(at.partition(".")[0]), at, msgspec.json.decode(data), dropped)
+                gap, self._gap = self._gap, None
+                yield Message(int(at.partition(".")[0]), at, msgspec.json.decode(data), dropped, gap)
                 self._last = at if self._is_durable else None
 
     def pause(self, headers: Mapping[str, str] = {}) -> float:

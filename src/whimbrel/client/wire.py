@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from whimbrel.client.errors import Refused
+from whimbrel.client.errors import Gone, Refused
 
 Event: TypeAlias = Mapping[str, Any]
 BATCH = "application/cloudevents-batch+json"
@@ -28,13 +28,15 @@ RETRY_STATUSES = frozenset({408, 429, 502, 503, 504})
 class Message(msgspec.Struct, frozen=True):
     """An event that a subscription matched. `cursor` acknowledges it and all before it.
 
-    `dropped` says how many messages before it a stream of a filter lost because it was read too slowly.
+    `dropped` says how many messages before it a stream of a filter lost because it was read too slowly. `gap` is set if
+    messages before it were deleted before they were read: it is the first offset that was left.
     """
 
     offset: int
     cursor: str
     event: dict[str, Any]
     dropped: int = 0
+    gap: int | None = None
 
     @property
     def data(self) -> Any:
@@ -207,6 +209,8 @@ def check(status: int, content: bytes, accepted: frozenset[int] = frozenset()) -
     try:
         error = msgspec.json.decode(content)["error"]
         code, message = error["code"], error["message"]
+        if status == 410 and isinstance(error.get("first"), int):
+            raise Gone(status, code, message, error["first"])
     except (msgspec.DecodeError, LookupError, TypeError):
         code, message = "unknown", content[:200].decode(errors="replace")
     raise Refused(status, code, message)

@@ -122,6 +122,46 @@ class LogReader:
                 raise file.refusal(self._path, error) from error
         return rows
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The bytes of the file that are in use, and those that deleted entries have left for new ones."""
+        with self._lock:
+            try:
+                connection = self._open()
+                (pages,), (free,), (size,) = (
+                    connection.execute(f"PRAGMA {name}").fetchone()
+                    for name in ("page_count", "freelist_count", "page_size")
+                )
+            except sqlite3.Error as error:
+                raise file.refusal(self._path, error) from error
+        return (pages - free) * size, free * size
+
+    def first_since(self, time: int, end: int | None = None) -> int:
+        """The first offset, up to `end`, whose entry was appended at `time` (microseconds since 1970 UTC) or later."""
+        low, high = self.bounds
+        high = high if end is None else min(end, high)
+        while low < high:
+            middle = (low + high) // 2
+            if self.pick([middle])[0][1] < time:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def last_of_kind(self, kind: int, start: int, end: int) -> tuple[int, bytes] | None:
+        """The offset and the bytes of the last entry of a kind with `start <= offset < end`; None if there is none."""
+        with self._lock:
+            try:
+                found = self._open().execute(
+                    "SELECT offset, event FROM entry WHERE offset >= ? AND offset < ? AND kind = ?"
+                    " ORDER BY offset DESC LIMIT 1",
+                    (start, end, kind),
+                )
+                row: tuple[int, bytes] | None = found.fetchone()
+            except sqlite3.Error as error:
+                raise file.refusal(self._path, error) from error
+        return row
+
     def close(self) -> None:
         """Close the connection; a second call does nothing."""
         with self._lock:

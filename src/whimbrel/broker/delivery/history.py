@@ -30,6 +30,7 @@ from whimbrel.storage.errors import SavedIndexError
 STEP_SECONDS = 2.0
 """How long one read goes on scanning before it answers with what it has."""
 _CHUNK = 1_024
+_SUFFIX = ".history"
 
 
 def scan(
@@ -75,6 +76,10 @@ class History:
         """Offsets above `after` and below the subscription's creation; False if the scan is not through yet."""
         if subscription.start is None or after >= subscription.first - 1:
             return np.zeros(0, np.int64), True
+        floor = self._reader.floor
+        if subscription.first <= floor:
+            return np.zeros(0, np.int64), True
+        after = max(after, floor - 1)
         done = self._saved(subscription.first)
         if done is None:
             scan = self._scan(subscription)
@@ -88,6 +93,26 @@ class History:
             complete = True
         place = int(np.searchsorted(done, after, "right"))
         return done[place : place + limit], complete
+
+    def has_lost(self, subscription: StoredSubscription, after: int, floor: int) -> bool:
+        """Whether early matches above `after` lay below the floor of the log; assumed where they were not searched."""
+        start = subscription.start
+        if start is None or start >= floor or after >= subscription.first - 1:
+            return False
+        done = self._saved(subscription.first)
+        if done is None:
+            scan = self._scans.get(subscription.first)
+            if scan is None or scan.reached < floor:
+                return True
+            done = np.array(scan.found, np.int64)
+        behind = done[np.searchsorted(done, after, "right") :]
+        return bool(len(behind)) and int(behind[0]) < floor
+
+    def truncate(self, floor: int) -> None:
+        """The log starts at `floor` now: forget the matches of subscriptions that were created below it."""
+        for path in self._directory.glob(f"*{_SUFFIX}"):
+            if path.stem.isdigit() and int(path.stem) <= floor:
+                self.forget(int(path.stem))
 
     def _go_on(self, subscription: StoredSubscription, state: _Scan, after: int, limit: int) -> None:
         """Scan until `limit` matches above `after` are found, the creation is reached, or the time is up."""
@@ -136,7 +161,7 @@ class History:
         self._path(number).unlink(missing_ok=True)
 
     def _path(self, number: int) -> Path:
-        return self._directory / f"{number:020d}.history"
+        return self._directory / f"{number:020d}{_SUFFIX}"
 
 
 def _kind_and_bytes(reader: LogReader, offset: int) -> tuple[int, bytes]:

@@ -9,8 +9,9 @@ import numpy as np
 
 from whimbrel.broker.delivery.history import History
 from whimbrel.broker.lists import RunSet
+from whimbrel.broker.requests.errors import Truncated
 from whimbrel.broker.store import Cursor, Store, StoredSubscription
-from whimbrel.log import EVENT, LogReader
+from whimbrel.log import EVENT, BelowFloor, LogReader
 from whimbrel.log.reader import Row
 
 READ_BYTES = 4 << 20
@@ -56,8 +57,20 @@ class MessageReader:
         """At most `limit` messages behind `after`, in log order; False if a scan of older events is not through.
 
         There may be more, also where fewer than `limit` come: messages of more than READ_BYTES are not read at once.
+        Truncated if messages behind `after` are no longer in the log.
         """
         behind = after.offset if after.part is None else after.offset - 1
+        floor = self._log.floor
+        if behind + 1 < floor and self._has_lost(subscription, behind, floor):
+            raise Truncated(behind, floor)
+        try:
+            return self._read(subscription, after, behind, limit)
+        except BelowFloor as error:  # truncated meanwhile
+            raise Truncated(behind, error.floor) from None
+
+    def _read(
+        self, subscription: StoredSubscription, after: Cursor, behind: int, limit: int
+    ) -> tuple[list[StoredMessage], bool]:
         offsets, complete = self._history.find(subscription, behind, limit)
         found = [(offset, -1) for offset in offsets.tolist()]
         if complete and len(found) < limit:
@@ -73,6 +86,15 @@ class MessageReader:
                     if left <= 0 or len(messages) == limit:
                         return messages, complete
         return messages, complete
+
+    def _has_lost(self, subscription: StoredSubscription, after: int, floor: int) -> bool:
+        """Whether messages behind `after` lay below the floor. Of versions that are forgotten it is assumed."""
+        versions = self._store.versions(subscription.id)
+        if self._history.has_lost(subscription, after, floor):
+            return True
+        if not versions or (versions[0][0] > subscription.first and after < versions[0][0] - 1):
+            return True
+        return any(self._lists.has_lost(number, after) for number, until in versions if until is None or until > after)
 
     def _messages(self, row: Row, number: int, subscription: StoredSubscription) -> Iterable[StoredMessage]:
         if row[2] == EVENT:

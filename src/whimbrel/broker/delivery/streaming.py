@@ -8,10 +8,13 @@ from typing import TypeAlias
 from whimbrel.broker.delivery.framing import FRAMINGS
 from whimbrel.broker.delivery.hub import Stream
 from whimbrel.broker.delivery.reader import StoredMessage
+from whimbrel.broker.requests.errors import Truncated
 from whimbrel.broker.store import Cursor
 
 Read: TypeAlias = Callable[[Cursor, int], Awaitable[tuple[list[StoredMessage], bool]]]
 """Messages behind a cursor, at most so many, and whether there are surely no more of them."""
+TellGap: TypeAlias = Callable[[Truncated], Awaitable[None]]
+"""Tell the consumer that messages were deleted before it read them."""
 
 CATCH_UP = 500
 """Messages that are read from the log at a time."""
@@ -20,12 +23,18 @@ WRITE_BYTES = 64 << 10
 
 
 async def follow(
-    stream: Stream, read: Read | None, after: Cursor, heartbeat: float, limit: int | None = None
+    stream: Stream,
+    read: Read | None,
+    after: Cursor,
+    heartbeat: float,
+    limit: int | None = None,
+    tell_gap: TellGap | None = None,
 ) -> AsyncIterator[tuple[Cursor, list[bytes]]]:
     """Yield (cursor of the last message, messages) until the stream is closed; an empty list is a heartbeat.
 
     `read` is for durable subscriptions. The stream is open in the hub already, so that what comes while the log is read
-    waits in its outbox. When that overflows, a durable subscription reads the log again.
+    waits in its outbox. When that overflows, a durable subscription reads the log again. Where the log was truncated
+    meanwhile the consumer is told, and goes on from the floor; without `tell_gap` that raises Truncated.
     """
     outbox = stream.outbox
     frame = FRAMINGS[outbox.framing]
@@ -33,7 +42,14 @@ async def follow(
     while outbox.closed is None:
         if read is not None and (outbox.spilled or not caught_up):
             outbox.spilled = False
-            found, complete = await read(after, min(CATCH_UP, limit or CATCH_UP))
+            try:
+                found, complete = await read(after, min(CATCH_UP, limit or CATCH_UP))
+            except Truncated as gap:
+                if tell_gap is None:
+                    raise
+                await tell_gap(gap)
+                after, caught_up = Cursor(gap.first - 1), False
+                continue
             caught_up = complete and not found
             if found:
                 after = found[-1].cursor

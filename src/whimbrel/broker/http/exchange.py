@@ -20,12 +20,14 @@ from whimbrel.broker.requests.errors import (
     BadRequest,
     BrokerError,
     TooLarge,
+    Truncated,
     Unavailable,
     Unprocessable,
     UnsupportedMediaType,
 )
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import Principal
+from whimbrel.log import BelowFloor
 from whimbrel.model.errors import EventError, FilterError, LimitExceeded, UnknownDialect, WhimbrelError
 
 BODY_SECONDS = 30.0
@@ -37,13 +39,17 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Problem(msgspec.Struct, omit_defaults=True):
-    """Why something was refused: a `code` for programs, a sentence for people; of a filter also where."""
+    """Why something was refused: a `code` for programs, a sentence for people; of a filter also where.
+
+    Of a cursor below the floor of the log also the `first` offset that is left.
+    """
 
     code: str
     message: str
     position: int | None = None
     line: int | None = None
     column: int | None = None
+    first: int | None = None
 
 
 class ErrorAnswer(msgspec.Struct):
@@ -171,13 +177,19 @@ def status_of(error: WhimbrelError) -> int:
     """The HTTP status of an error."""
     if isinstance(error, BrokerError):
         return error.status
+    if isinstance(error, BelowFloor):
+        return Truncated.status
     return 422 if isinstance(error, FilterError | LimitExceeded | UnknownDialect | EventError) else 400
 
 
 def problem_of(error: WhimbrelError) -> Problem:
     """An error as JSON; of a filter also where the trouble is."""
+    if isinstance(error, Truncated):
+        return Problem(error.code, str(error), first=error.first)
     if isinstance(error, BrokerError):
         return Problem(error.code, str(error))
+    if isinstance(error, BelowFloor):
+        return Problem(Truncated.code, str(error), first=error.floor)
     if isinstance(error, FilterError) and error.text:
         return Problem("invalid-filter", str(error), error.position, error.line, error.column)
     codes: dict[type[WhimbrelError], str] = {LimitExceeded: "limit-exceeded", EventError: "invalid-event"}

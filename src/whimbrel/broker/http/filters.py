@@ -25,8 +25,6 @@ from whimbrel.broker.http.exchange import (
 )
 from whimbrel.broker.http.messages import PulledMessage
 from whimbrel.broker.http.operation import Operation, json_body
-from whimbrel.broker.requests import entries
-from whimbrel.broker.requests.entries import SubscriptionPut
 from whimbrel.broker.requests.errors import BadRequest, NotFound
 from whimbrel.broker.requests.subscriptions import SubscriptionRequest, filter_of, read_request
 from whimbrel.broker.service.broker import Broker
@@ -172,10 +170,9 @@ def _nearest(broker: Broker, principal: Principal, event: Event, limit: int) -> 
     if principal.sees_all:
         found = [one.to_dict() for one in broker.index.near_misses(event.plain, limit)]
         durable = [one for one in found if isinstance(one["subscription"], int) and one["subscription"] >= 0]
-        rows = broker.log.pick(sorted({int(str(one["subscription"])) for one in durable}))
-        puts = {row[0]: entries.decode(row[2], row[3]) for row in rows}
-        names = {number: put.id for number, put in puts.items() if isinstance(put, SubscriptionPut)}
-        return [one | {"subscription": names[int(str(one["subscription"]))]} for one in durable]
+        names = broker.store.ids_of([int(str(one["subscription"])) for one in durable])
+        numbered = [(int(str(one["subscription"])), one) for one in durable]
+        return [one | {"subscription": names[number]} for number, one in numbered if number in names]
     held = broker.subscriptions.page(principal, "", LOOKED_AT)
     index = Index(broker.index.timestamps, broker.index.schema)
     index.add_many([(one.id, one.text) for one in held])

@@ -24,7 +24,7 @@ from whimbrel.broker.http.exchange import (
     read_body,
 )
 from whimbrel.broker.http.operation import CURSOR, PAGE, Operation, json_body
-from whimbrel.broker.requests.errors import BadRequest, Unprocessable
+from whimbrel.broker.requests.errors import BadRequest, Truncated, Unprocessable
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.store import Cursor
 from whimbrel.model.filter import Filter
@@ -69,7 +69,11 @@ async def pull(request: Request) -> Response:
     wait = number_of(request, "wait", 0.0, 0, 60)
     after = request.query_params.get("after")
     cursor = None if after is None else read_cursor(after)
-    found, complete = await broker.delivery.pull(held, cursor, limit, wait, principal.name)
+    try:
+        found, complete = await broker.delivery.pull(held, cursor, limit, wait, principal.name)
+    except Truncated:
+        request.app.state.metrics.gaps.labels("pull").inc()
+        raise
     broker.tokens.check_current(principal)
     request.app.state.metrics.delivered.labels("pull").inc(len(found))
     messages = [PulledMessage(one.offset, str(one.cursor), msgspec.Raw(one.event)) for one in found]
@@ -133,6 +137,7 @@ class EventStream(Response):
         super().__init__()
         self._broker: Broker = broker_of(request)
         self._delivered = request.app.state.metrics.delivered.labels("sse")
+        self._gaps = request.app.state.metrics.gaps.labels("sse")
         self._stream = stream
         self._read = read
         self._after = after
@@ -145,7 +150,13 @@ class EventStream(Response):
             await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
             await self._body(send, b": whimbrel\n\n")
             told = 0
-            async for _, payloads in follow(stream, self._read, self._after, broker.settings.heartbeat):
+
+            async def tell_gap(gap: Truncated) -> None:
+                self._gaps.inc()
+                await self._body(send, _notice("gap", {"after": gap.after, "first": gap.first}))
+
+            beat = broker.settings.heartbeat
+            async for _, payloads in follow(stream, self._read, self._after, beat, tell_gap=tell_gap):
                 content = b"".join(payloads) or b": \n\n"
                 if stream.outbox.dropped > told:
                     told = stream.outbox.dropped
@@ -201,7 +212,7 @@ OPERATIONS = [
         f"{_ONE}/messages",
         pull,
         "Pull messages behind a cursor; never moves the cursor.",
-        {200: PullAnswer, 404: ErrorAnswer, 422: ErrorAnswer},
+        {200: PullAnswer, 404: ErrorAnswer, 410: ErrorAnswer, 422: ErrorAnswer},
         query={
             "after": CURSOR,
             "limit": PAGE,

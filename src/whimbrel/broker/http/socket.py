@@ -2,13 +2,14 @@
 
 Each message is a CloudEvent with its cursor in the attribute `whimbrelcursor`. The client sends `{"ack": cursor}` to
 move the subscription's cursor, and `{"credit": n}` to allow n more messages. Without `?credit=n` there is no bound but
-the connection itself.
+the connection itself. `{"gap": {"after": n, "first": m}}` is not a CloudEvent: messages from n to m were deleted.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 
 import msgspec
 from starlette.requests import Request
@@ -21,7 +22,7 @@ from whimbrel.broker.delivery.streaming import follow
 from whimbrel.broker.http.exchange import ErrorAnswer, error_answer
 from whimbrel.broker.http.messages import read_cursor
 from whimbrel.broker.http.operation import CURSOR, Operation
-from whimbrel.broker.requests.errors import BAD_JSON, BrokerError, Unprocessable
+from whimbrel.broker.requests.errors import BAD_JSON, BrokerError, Truncated, Unprocessable
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.store import Cursor, StoredSubscription
@@ -122,7 +123,12 @@ async def _send(
 ) -> None:
     delivered = websocket.app.state.metrics.delivered.labels("ws")
     read = broker.delivery.reader_of(held)
-    async for _, payloads in follow(stream, read, after, broker.settings.heartbeat):
+
+    async def tell_gap(gap: Truncated) -> None:
+        websocket.app.state.metrics.gaps.labels("ws").inc()
+        await websocket.send_text(json.dumps({"gap": {"after": gap.after, "first": gap.first}}))
+
+    async for _, payloads in follow(stream, read, after, broker.settings.heartbeat, tell_gap=tell_gap):
         start = 0
         while start < len(payloads):
             count = await credit.take(len(payloads) - start, stream.outbox)

@@ -2,7 +2,8 @@
 
 Digests of entries that are not sealed yet are in dicts, at most some hundred thousand. The others are in runs, which
 are mapped files: they take disk, some 22 bytes per event, and of memory only what the system caches. A digest found in
-a run is checked against the log, so that two events with the same digest are never taken for one.
+a run is checked against the log, so that two events with the same digest are never taken for one. An event that is no
+longer in the log is not known any more.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import msgspec
 import numpy as np
 
 from whimbrel.broker.lists import RunSet
-from whimbrel.log import LogReader
+from whimbrel.log import BelowFloor, LogReader
 
 
 class _Named(msgspec.Struct, gc=False):
@@ -36,7 +37,7 @@ class EventIds:
     def __init__(self, directory: Path, reader: LogReader) -> None:
         self._reader = reader
         self._keyed = blake2b(digest_size=8, key=bytes.fromhex(reader.id))
-        self._runs = RunSet(directory, reader.end, digests=True)
+        self._runs = RunSet(directory, reader.end, digests=True, floor=reader.floor)
         self._tail: dict[int, int] = {}
         self._end = self._runs.end  # the entries below are in runs, full dicts or the tail
         self._full: tuple[tuple[int, dict[int, int]], ...] = ()  # dicts to seal, each with the end of its range
@@ -45,8 +46,13 @@ class EventIds:
 
     @property
     def sealed(self) -> int:
-        """The offset below which ids need not be read from the log at a start."""
+        """The offset below which ids are in runs."""
         return self._runs.end
+
+    @property
+    def filed(self) -> int:
+        """The offset below which ids are in files: they need not be read from the log at a start."""
+        return self._runs.sealed
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -63,18 +69,19 @@ class EventIds:
         """The offsets at which some of these digests stand, oldest first. Costs a look at a bitmap per sealed run."""
         found: dict[int, list[int]] = {}
         needles = np.array(digests, np.int64)
+        floor = self._runs.floor
         fulls = self._full  # taken before the runs: a dict goes when its run is there
         for run in self._runs.runs:
             for place in run.among(needles).tolist():
                 digest = digests[place]
-                found.setdefault(digest, []).extend(run.find(digest).tolist())
+                found.setdefault(digest, []).extend(run.find(digest, floor - 1).tolist())
         for _, full in fulls:
             for digest in digests:
-                if digest in full:
+                if full.get(digest, -1) >= floor:
                     found.setdefault(digest, []).append(full[digest])
         tail = self._tail
         for digest in digests:
-            if digest in tail:
+            if tail.get(digest, -1) >= floor:
                 found.setdefault(digest, []).append(tail[digest])
         return found
 
@@ -83,7 +90,10 @@ class EventIds:
         for offset in offsets:
             if offset >= self._runs.end:
                 return offset
-            event = _named.decode(self._reader.pick([offset])[0][3])
+            try:
+                event = _named.decode(self._reader.pick([offset])[0][3])
+            except BelowFloor:  # truncated since the look-up
+                continue
             if (event.source, event.id) == (source, id):
                 return offset
         return None
@@ -96,11 +106,11 @@ class EventIds:
         """All entries below `end` are remembered. True if it is time to call `seal`."""
         self._end = end
         if len(self._tail) >= SEAL_EVENTS:
-            self._put_aside(end)
+            self.put_aside(end)
         return bool(self._full)
 
-    def _put_aside(self, end: int) -> None:
-        """Start a new dict. Entries below `end` stay in the full one until they are sealed."""
+    def put_aside(self, end: int) -> None:
+        """Start a new dict. All entries below `end` are remembered; they stay in the full one until they are sealed."""
         with self._changing:
             self._full = (*self._full, (end, self._tail))
         self._tail = {}
@@ -116,8 +126,16 @@ class EventIds:
                     self._full = self._full[1:]
             self._runs.merge()
 
+    def flush(self) -> None:
+        """Write the runs that are in memory to a file."""
+        self._runs.flush()
+
+    def truncate(self, floor: int) -> None:
+        """The log starts at `floor` now: events below are not known any more. They must be in files."""
+        self._runs.truncate(floor)
+
     def close(self) -> None:
         """Seal everything; all entries must be on disk."""
-        self._put_aside(self._end)
+        self.put_aside(self._end)
         self.seal(self._end)
         self._runs.flush()

@@ -1,8 +1,9 @@
 """A set of runs that grows with the log: new groups in memory, sealed runs in files, neighbours merged behind.
 
-Runs cover the log without gaps. As in a log-structured merge tree, every FAN neighbours of about the same size become
-one, so that a search looks at some FAN runs per level. Runs of FULL_PAIRS are merged no more, which bounds the memory
-of a merge; a search looks at one of them per million pairs or more.
+Runs cover the log from its floor on without gaps. As in a log-structured merge tree, every FAN neighbours of about the
+same size become one, so that a search looks at some FAN runs per level. Runs of FULL_PAIRS are merged no more, which
+bounds the memory of a merge; a search looks at one of them per million pairs or more. When the log is truncated, runs
+below the floor are dropped; what a run that reaches across it has below is not shown.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from whimbrel.broker.lists.lost import LostKeys
 from whimbrel.broker.lists.run import Run
 from whimbrel.storage.atomic import make_directory
 from whimbrel.storage.errors import SavedIndexError
@@ -31,21 +33,44 @@ _SUFFIX = ".run"
 class RunSet:
     """The runs of one kind of list in `directory`. One thread adds; any number of threads read, and never wait.
 
-    `digests` says that keys are spread evenly over all int64: then runs have a bitmap, see `Run.among`.
+    `floor` and `end` are those of the log. `digests` says that keys are spread evenly over all int64: then runs have a
+    bitmap, see `Run.among`, and what keys lose by truncation is not kept.
     """
 
-    def __init__(self, directory: Path, end: int, digests: bool = False) -> None:
+    def __init__(self, directory: Path, end: int, digests: bool = False, floor: int = 0) -> None:
         make_directory(directory)
         self._directory = directory
         self._digests = digests
+        self._floor = floor
         self._swap = threading.Lock()  # guards the replacement of the tuple, never held while merging
         self._merging = threading.Lock()
+        self._lost = LostKeys.open(directory)
         self._runs: tuple[Run, ...] = tuple(self._open(end))
+
+    @property
+    def floor(self) -> int:
+        """The lowest offset that is found."""
+        return self._floor
 
     @property
     def end(self) -> int:
         """The offset up to which the runs cover the log."""
-        return self._runs[-1].end if self._runs else 0
+        return self._runs[-1].end if self._runs else self._floor
+
+    @property
+    def sealed(self) -> int:
+        """The offset up to which the runs are in files."""
+        reached = self._floor
+        for run in self._runs:
+            if not self._path(run).exists():
+                break
+            reached = run.end
+        return reached
+
+    @property
+    def lost(self) -> LostKeys:
+        """What keys have lost in runs that are gone."""
+        return self._lost
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -61,7 +86,8 @@ class RunSet:
             self._runs = (*self._runs, run)
 
     def find(self, key: int, after: int = -1, limit: int | None = None) -> NDArray[np.int64]:
-        """The offsets of a key above `after`, ascending, at most `limit`."""
+        """The offsets of a key above `after` and not below the floor, ascending, at most `limit`."""
+        after = max(after, self._floor - 1)
         found: list[NDArray[np.int64]] = []
         count = 0
         for run in self._runs:
@@ -74,6 +100,36 @@ class RunSet:
             return np.zeros(0, np.int64)
         joined = found[0] if len(found) == 1 else np.concatenate(found)
         return joined if limit is None else joined[:limit]
+
+    def has_lost(self, key: int, after: int) -> bool:
+        """Whether offsets of a key above `after` lie below the floor."""
+        floor = self._floor
+        if self._lost.last_of(key) > after:
+            return True
+        across = (run for run in self._runs if run.first < floor)
+        return any(len(found := run.find(key, after)) and found[0] < floor for run in across)
+
+    def truncate(self, floor: int) -> None:
+        """The log starts at `floor` now: drop the runs below it. `sealed` must have reached it."""
+        with self._merging:
+            self._floor = max(floor, self._floor)
+            gone = [run for run in self._runs if run.end <= self._floor]
+            self._lose(gone)
+            with self._swap:
+                self._runs = self._runs[len(gone) :]
+            for run in gone:
+                self._path(run).unlink(missing_ok=True)
+
+    def forget_lost(self, kept: NDArray[np.int64]) -> None:
+        """Keep what was lost by these keys only: the others will not be asked for again."""
+        with self._merging:
+            self._lost = self._lost.only(kept)
+            self._lost.save(self._directory)
+
+    def _lose(self, runs: Sequence[Run]) -> None:
+        if runs and not self._digests:
+            self._lost = self._lost.with_runs(runs)
+            self._lost.save(self._directory)
 
     def needs_merge(self) -> bool:
         """Whether `merge` has something to do; cheap."""
@@ -107,7 +163,7 @@ class RunSet:
         return self._directory / f"{run.first:020d}-{run.end:020d}{_SUFFIX}"
 
     def _open(self, end: int) -> list[Run]:
-        """The saved runs that cover the log from 0 without gaps and not beyond `end`; other files are deleted."""
+        """The saved runs that cover the log from its floor on without gaps and not beyond `end`; others are deleted."""
         runs: list[Run] = []
         named = sorted(
             (int(first), -int(last), path)
@@ -115,9 +171,12 @@ class RunSet:
             for first, _, last in [path.stem.partition("-")]
         )
         for first, negative, path in named:
-            covered = runs[-1].end if runs else 0
-            if first == covered and -negative <= end:
-                with contextlib.suppress(SavedIndexError):
+            last = -negative
+            is_next = first == runs[-1].end if runs else first <= self._floor
+            with contextlib.suppress(SavedIndexError):
+                if last <= self._floor:  # the log was truncated, and a crash came before this was done here
+                    self._lose([Run.open(path, verify=False)])
+                elif is_next and last <= end:
                     runs.append(Run.open(path, verify=False))
                     continue
             path.unlink()

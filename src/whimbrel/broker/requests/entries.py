@@ -68,8 +68,10 @@ class TokenEnd(msgspec.Struct, frozen=True):
 Change: TypeAlias = SubscriptionPut | SubscriptionEnd | TokenPut | TokenEnd
 """The entries that change what the store holds."""
 
+TENANT_EVENTS = 1
+"""The kind of TenantEvents."""
 KINDS: dict[int, type[TenantEvents | Change]] = {
-    1: TenantEvents,
+    TENANT_EVENTS: TenantEvents,
     2: SubscriptionPut,
     3: SubscriptionEnd,
     4: TokenPut,

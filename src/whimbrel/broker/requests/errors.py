@@ -53,6 +53,19 @@ class Conflict(BrokerError):
     code = "conflict"
 
 
+class Truncated(BrokerError):
+    """Messages behind a cursor were deleted: `after` is the cursor's offset, `first` the first that is left."""
+
+    status = 410
+    code = "truncated"
+
+    def __init__(self, after: int, first: int) -> None:
+        self.after, self.first = after, first
+        super().__init__(
+            f"Expected a cursor of at least {first - 1}, but got {after}: messages below {first} were deleted"
+        )
+
+
 class PreconditionFailed(BrokerError):
     """If-Match names another version than the present one."""
 

@@ -61,6 +61,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """How long a client may take to send the head of a request."""
     dead_letters: Count = 10_000
     """Refused events that are kept."""
+    retention_seconds: Rate = 7 * 86_400.0
+    """How long entries of the log are kept; 0 for ever."""
+    retention_bytes: Annotated[int, msgspec.Meta(ge=0)] = 10_000_000_000
+    """How large the log may become, about; the oldest entries are deleted. 0 for no limit."""
 
 
 class BadSettings(WhimbrelError):

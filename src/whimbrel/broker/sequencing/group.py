@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -11,8 +12,10 @@ from numpy.typing import NDArray
 
 from whimbrel.broker.requests.entries import Change
 from whimbrel.broker.requests.envelope import Incoming
-from whimbrel.broker.requests.errors import BrokerError
+from whimbrel.broker.requests.errors import BrokerError, NotFound
 from whimbrel.model.rules import Rules
+
+logger = logging.getLogger("whimbrel.broker")
 
 
 class Published(NamedTuple):
@@ -30,6 +33,18 @@ class Result(Protocol):
 
     def set_exception(self, exception: BaseException, /) -> None:
         """Give the error."""
+
+
+class Nobody:
+    """A result that nobody waits for."""
+
+    def set_result(self, result: object, /) -> None:
+        """Ignore it."""
+
+    def set_exception(self, exception: BaseException, /) -> None:
+        """Say it in the log."""
+        if not isinstance(exception, NotFound):
+            logger.warning("a change was refused: %s", exception)
 
 
 Answer: TypeAlias = tuple[Result, object]

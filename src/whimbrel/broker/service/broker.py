@@ -30,6 +30,7 @@ from whimbrel.broker.service.opening import open_directory
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.quotas import Quotas
 from whimbrel.broker.service.registry import Registry
+from whimbrel.broker.service.retention import Retention
 from whimbrel.broker.service.runtime import Runtime
 from whimbrel.broker.service.subscriptions import Subscriptions
 from whimbrel.broker.service.tokens import Tokens
@@ -65,7 +66,8 @@ class Broker:
         self._registry = Registry(live, opened.store, opened.history)
         self._sequencer = Sequencer(live, opened.writer, opened.ids, self._fold, self._settle, self._fail)
         self.runtime.submit = self._sequencer.submit
-        self._upkeep = Upkeep(opened, live, self._registry, self._sequencer.submit, self._fail)
+        self.retention = Retention(opened, settings, opened.stamps, self._sequencer.submit)
+        self._upkeep = Upkeep(opened, live, self._registry, self.retention, self._sequencer.submit, self._fail)
         self.tokens = Tokens(self.runtime, self._registry, opened.store, self.hub)
         quotas = Quotas(settings, opened.store, opened.index)
         self.subscriptions = Subscriptions(

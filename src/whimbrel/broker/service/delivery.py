@@ -12,13 +12,12 @@ from whimbrel.broker.delivery.reader import MessageReader, StoredMessage
 from whimbrel.broker.delivery.streaming import Read
 from whimbrel.broker.requests.entries import Change
 from whimbrel.broker.requests.errors import Unavailable, Unprocessable
-from whimbrel.broker.sequencing.group import Decide
+from whimbrel.broker.sequencing.group import Decide, Nobody
 from whimbrel.broker.sequencing.publishing import LiveIndex
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.runtime import Runtime
 from whimbrel.broker.service.subscriptions import Subscriptions
 from whimbrel.broker.service.tokens import Tokens
-from whimbrel.broker.service.upkeep import Nobody
 from whimbrel.broker.store import Cursor, Store, StoredSubscription
 from whimbrel.log import LogReader
 from whimbrel.model.filter import Filter

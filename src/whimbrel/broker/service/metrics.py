@@ -32,6 +32,12 @@ class Metrics:
         self.delivered = Counter(
             "whimbrel_delivered_messages", "Messages sent to subscribers.", ["protocol"], registry=self._registry
         )
+        self.gaps = Counter(
+            "whimbrel_gaps",
+            "Times that a subscriber was told that messages were deleted.",
+            ["protocol"],
+            registry=self._registry,
+        )
         self._registry.register(_BrokerCollector(broker))
 
     def render(self) -> bytes:
@@ -51,14 +57,19 @@ class _BrokerCollector(Collector):
         counts = broker.hub.counts()
         waiting_events, waiting_bytes = broker.waiting
         lists, ids, in_memory = broker.list_sizes
+        floor, (used, free) = broker.log.floor, broker.log.sizes
         counters = {
             "whimbrel_published_events": ("Events that are on disk since the start.", broker.published),
             "whimbrel_refused_events": ("Events that were refused since the start.", broker.refused),
             "whimbrel_dropped_messages": ("Messages that slow ephemeral consumers lost.", counts["dropped"]),
             "whimbrel_spills": ("Times that a slow durable consumer went back to the log.", counts["spills"]),
+            "whimbrel_truncated_entries": ("Entries of the log deleted since the start.", broker.retention.truncated),
         }
         gauges: dict[str, tuple[str, float]] = {
             "whimbrel_log_end_offset": ("The offset behind the last entry.", broker.end),
+            "whimbrel_log_floor_offset": ("The lowest offset that can be read.", floor),
+            "whimbrel_log_bytes": ("Bytes of the log in use.", used),
+            "whimbrel_log_free_bytes": ("Bytes that deleted entries left in the file of the log.", free),
             "whimbrel_subscriptions": ("Subscriptions in the index, ephemeral ones included.", len(broker.index)),
             "whimbrel_index_segments": ("Segments that a match searches.", broker.index.segments),
             "whimbrel_queue_events": ("Events that wait for the sequencer.", waiting_events),
@@ -83,10 +94,14 @@ class _BrokerCollector(Collector):
         for stage, buckets, total in broker.stages.histograms():
             stages.add_metric([stage], buckets, total)
         yield stages
-        used = CounterMetricFamily("whimbrel_thread_cpu_seconds", "CPU time by thread or pool.", labels=["thread"])
+        stamps = GaugeMetricFamily("whimbrel_fold_offset", "The offset up to which a fold is on disk.", labels=["fold"])
+        for name, offset in broker.retention.stamps.offsets().items():
+            stamps.add_metric([name], offset)
+        yield stamps
+        cpu = CounterMetricFamily("whimbrel_thread_cpu_seconds", "CPU time by thread or pool.", labels=["thread"])
         for name, seconds in _thread_seconds().items():
-            used.add_metric([name], seconds)
-        yield used
+            cpu.add_metric([name], seconds)
+        yield cpu
 
 
 def _thread_seconds() -> dict[str, float]:

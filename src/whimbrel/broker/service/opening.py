@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -23,6 +23,7 @@ from whimbrel.broker.lists import RunSet
 from whimbrel.broker.lists.event_ids import EventIds
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.entries import EVENT, Change, TenantEvents
+from whimbrel.broker.service.stamps import FoldStamps
 from whimbrel.broker.store import SqliteStore
 from whimbrel.engine.index import Index
 from whimbrel.log import LogReader, LogWriter
@@ -56,6 +57,8 @@ class Opened:
     index: Index
     constrained: dict[int, Rules]
     history: History
+    stamps: FoldStamps = field(default_factory=FoldStamps)
+    """How far the folds are: every fold joins, and the log is truncated below the lowest."""
 
     def close(self) -> None:
         """Close everything; the log first, so that nothing new comes."""
@@ -74,7 +77,7 @@ def open_directory(directory: Path, timestamps: Iterable[str] = (), schema: Sche
         on_error.callback(reader.close)
         store = SqliteStore(directory / "broker.sqlite", reader.id)
         on_error.callback(store.close)
-        lists = RunSet(directory / "matches", reader.end)
+        lists = RunSet(directory / "matches", reader.end, floor=reader.floor)
         ids = EventIds(directory / "ids", reader)
         _catch_up(reader, store, lists, ids)
         index = _open_index(directory / "index", reader.id, store, timestamps, schema)

@@ -200,19 +200,7 @@ class Subscriptions:
                     f"Expected an offset from {floor} to {end}, but got {start} - at $.start", "bad-offset"
                 )
             return start
-        return await self._runtime.in_thread(_offset_at, self._log, read_time(start, "$.start"))
-
-
-def _offset_at(log: LogReader, time: int) -> int:
-    """The first entry that was appended at `time` or later."""
-    low, high = log.bounds
-    while low < high:
-        middle = (low + high) // 2
-        if log.pick([middle])[0][1] < time:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+        return await self._runtime.in_thread(self._log.first_since, read_time(start, "$.start"))
 
 
 def _check_version(held: StoredSubscription, versions: Versions) -> None:

@@ -1,20 +1,22 @@
-"""Upkeep: a thread that merges lists, saves the index, moves the store's stamp, and ends expired subscriptions."""
+"""Upkeep: a thread that merges lists, saves the index, moves the store's stamp, ends expired subscriptions, and
+truncates the log.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import logging
 import threading
 from collections.abc import Callable
 from time import monotonic, time_ns
 
 from whimbrel.broker.requests.entries import Change, SubscriptionEnd
-from whimbrel.broker.requests.errors import NotFound, Unavailable
-from whimbrel.broker.sequencing.group import Decide
+from whimbrel.broker.requests.errors import Unavailable
+from whimbrel.broker.sequencing.group import Decide, Nobody
 from whimbrel.broker.sequencing.publishing import LiveIndex
 from whimbrel.broker.service.opening import Opened
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.registry import Registry
+from whimbrel.broker.service.retention import Retention
 
 SAVE_CHANGES = 20_000
 """Changes of subscriptions after which the index is saved, if that is at least half of it: then all saves together cost
@@ -25,8 +27,6 @@ STAMP_SECONDS = 5.0
 """How often the store is told how far it has seen the log, when only events come."""
 _ROUND_SECONDS = 0.25
 
-logger = logging.getLogger("whimbrel.broker")
-
 
 class Upkeep:
     """Keeps a broker's derived state in order. A failure stops the broker: `fail` is told."""
@@ -36,6 +36,7 @@ class Upkeep:
         opened: Opened,
         live: LiveIndex,
         registry: Registry,
+        retention: Retention,
         submit: Callable[[Decide], None],
         fail: Callable[[Exception], None],
     ) -> None:
@@ -46,6 +47,9 @@ class Upkeep:
         self._opened = opened
         self._live = live
         self._registry = registry
+        self._retention = retention
+        self._index_stamp = _saved_offset(opened)  # the saved index has seen the changes below
+        self._is_saved = False  # since the start
         self._submit = submit
         self._fail = fail
         self._stopping = threading.Event()
@@ -87,6 +91,9 @@ class Upkeep:
                     self._save_index()
                     changes = 0
                 self._expire()
+                end = self.end
+                with contextlib.suppress(Unavailable):
+                    self._retention.step(end, end if self._is_saved and not self.changes else self._index_stamp)
             except Exception as error:
                 self._fail(error)
                 return
@@ -96,6 +103,7 @@ class Upkeep:
         offset, self.changes = self.end, 0
         facts = {"log": self._opened.reader.id, "offset": offset}
         self._live.index.save(self._opened.directory / "index", facts)
+        self._index_stamp, self._is_saved = offset, True
 
     def _expire(self) -> None:
         for id in self._opened.store.expired(time_ns() // 1000, 1000):
@@ -111,13 +119,7 @@ class Upkeep:
                     self._submit(Decide(decide, Nobody()))
 
 
-class Nobody:
-    """A result that nobody waits for."""
-
-    def set_result(self, result: object, /) -> None:
-        """Ignore it."""
-
-    def set_exception(self, exception: BaseException, /) -> None:
-        """Say it in the log."""
-        if not isinstance(exception, NotFound):
-            logger.warning("a change was refused: %s", exception)
+def _saved_offset(opened: Opened) -> int:
+    """The offset of the saved index that was opened; 0 if there was none."""
+    found = opened.index.facts.get("offset")
+    return found if isinstance(found, int) else 0

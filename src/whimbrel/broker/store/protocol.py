@@ -85,6 +85,22 @@ class Store(Protocol):
     def apply(self, changes: Sequence[tuple[int, Change]], stamp: int) -> None:
         """Apply entries and set the stamp, in one transaction. Applying them again changes nothing."""
 
+    @property
+    def synced(self) -> int:
+        """Every entry below this offset has been applied, and that survives a loss of power."""
+
+    def sync(self, stamp: int) -> None:
+        """Set the stamp, and return when everything that was applied is on disk."""
+
+    def prune(self, floor: int, time: int) -> None:
+        """Delete versions that ended not above `floor`, and refused events of before `time`."""
+
+    def numbers(self) -> list[int]:
+        """The numbers of all versions, ascending."""
+
+    def ids_of(self, numbers: Sequence[int]) -> dict[int, str]:
+        """The ids of the subscriptions that have these versions."""
+
     def subscription(self, id: str) -> StoredSubscription | None:
         """The subscription of that id; None if there is none or it has ended."""
 

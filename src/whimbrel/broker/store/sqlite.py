@@ -45,6 +45,7 @@ class SqliteStore:
             self._stamp = int(self._writer.execute("SELECT stamp FROM fold").fetchone()[0])
         except sqlite3.Error as error:
             raise StoreError(path, f"Expected a store of the broker, but SQLite says: {error}") from error
+        self._synced = 0
         self._writing = threading.Lock()
         self._reading = threading.Lock()
         self._owned: dict[str, int] = {}  # how many subscriptions an owner has; changed by whoever holds `_writing`
@@ -66,6 +67,35 @@ class SqliteStore:
                         self._owned[owner] += more
             connection.execute("UPDATE fold SET stamp = max(stamp, ?)", (stamp,))
         self._stamp = max(self._stamp, stamp)
+
+    @property
+    def synced(self) -> int:
+        """Every entry below this offset has been applied, and that survives a loss of power."""
+        return self._synced
+
+    def sync(self, stamp: int) -> None:
+        """Set the stamp, and return when everything that was applied is on disk: a synced commit syncs all before."""
+        with self._writing:
+            self._writer.execute("PRAGMA synchronous = FULL")
+            self._writer.execute("UPDATE fold SET stamp = max(stamp, ?)", (stamp,))
+            self._writer.execute("PRAGMA synchronous = NORMAL")
+        self._stamp = max(self._stamp, stamp)
+        self._synced = max(self._synced, stamp)
+
+    def prune(self, floor: int, time: int) -> None:
+        """Delete versions that ended not above `floor`, and refused events of before `time`."""
+        with self._transaction() as connection:
+            connection.execute("DELETE FROM version WHERE until <= ?", (floor,))
+            connection.execute("DELETE FROM dead_letter WHERE time < ?", (time,))
+
+    def numbers(self) -> list[int]:
+        """The numbers of all versions, ascending."""
+        return [number for (number,) in self._rows("SELECT number FROM version ORDER BY number")]
+
+    def ids_of(self, numbers: Sequence[int]) -> dict[int, str]:
+        """The ids of the subscriptions that have these versions."""
+        found = (self._rows("SELECT number, id FROM version WHERE number = ?", (number,)) for number in numbers)
+        return {number: id for rows in found for number, id in rows}
 
     def subscription(self, id: str) -> StoredSubscription | None:
         """The subscription of that id; None if there is none or it has ended."""
