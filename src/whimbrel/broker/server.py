@@ -173,6 +173,7 @@ class StoppingServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop to listen, end streams, and wait for open requests."""
         self._broker.hub.close_all("stopping")
+        self._broker.feed.close()
         await super().shutdown(sockets)
 
 

@@ -14,6 +14,7 @@ from whimbrel.model.filter import Filter
 BROKER_TIMESTAMPS = [f"data.{name}" for name in TIMESTAMPS]
 """The attributes that a broker of the sample must read as timestamps."""
 PER_SECOND = 5
+COMPILE_SECONDS = 300.0
 
 
 def under_data(expression: Expression) -> Expression:
@@ -47,7 +48,8 @@ def import_sample(client: Client) -> int:
 
 def trickle(url: str, token: str | None, stop: threading.Event) -> None:
     """Import the sample and publish its events, over and over, a few a second, until told to stop."""
-    with Client(url, token, source="web-shop") as client:
+    # The first import after an install waits for kernels that are compiled.
+    with Client(url, token, source="web-shop", timeout=COMPILE_SECONDS) as client:
         try:
             import_sample(client)
             events = cycle(sample_events())

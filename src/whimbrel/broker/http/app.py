@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp
 
-from whimbrel.broker.http import filters, health, messages, publish, socket, subscriptions, tokens
+from whimbrel.broker.http import filters, health, messages, page, publish, socket, subscriptions, tokens
 from whimbrel.broker.http.documents import Documents
 from whimbrel.broker.http.exchange import ErrorAnswer, Problem, answer, error_answer
 from whimbrel.broker.http.guard import Guard, RateLimits
@@ -29,6 +29,7 @@ OPERATIONS = [
     *socket.OPERATIONS,
     *tokens.OPERATIONS,
     *health.OPERATIONS,
+    *page.OPERATIONS,
 ]
 """Everything that the API offers."""
 
@@ -47,7 +48,8 @@ def routes() -> list[Route | WebSocketRoute]:
     """One route for each path. Paths of words come before those with an id."""
     documents = Documents(OPERATIONS)
     by_path: dict[str, dict[str, Endpoint]] = {
-        "/": {"GET": _to_docs},
+        "/": {"GET": page.page},
+        page.FILE_PATH: {"GET": page.file},
         "/docs": {"GET": documents.docs},
         "/openapi.json": {"GET": documents.openapi},
     }
@@ -69,10 +71,6 @@ def _by_method(endpoints: dict[str, Endpoint]) -> Endpoint:
         return await endpoints["GET" if request.method == "HEAD" else request.method](request)
 
     return endpoint
-
-
-async def _to_docs(_: Request) -> Response:
-    return RedirectResponse("/docs")
 
 
 async def _refused(_: Request, error: Exception) -> Response:

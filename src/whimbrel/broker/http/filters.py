@@ -35,11 +35,19 @@ from whimbrel.log import EVENT
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.event import Event
 from whimbrel.model.explain import explain as explain_filter
+from whimbrel.model.explain import explain_conjunction
 from whimbrel.model.filter import Filter
+from whimbrel.model.near_misses import nearest_conjunction
 from whimbrel.model.rules import Rules, allows, allows_text
 
 LOOKED_AT = 10_000
 """Subscriptions that lint and near misses look at, at most: the first ones, in the order of their ids."""
+
+SHOWN_KEYS = 100
+"""Conjunctions of which a validation says how they would be indexed, at most."""
+
+NEAR_EVENTS = 200
+"""Newest events among which a preview looks for those that almost match."""
 
 PREVIEW_BYTES = 8 << 20
 """Events that a preview shows, at most."""
@@ -60,6 +68,14 @@ class ExplainRequest(SubscriptionRequest, kw_only=True):
     offset: int | None = None
 
 
+class PlannedKey(msgspec.Struct):
+    """How one conjunction would be indexed: the kind of key, its attributes, and the share of events that reach it."""
+
+    key: str
+    attributes: list[str]
+    share: float
+
+
 class Validation(msgspec.Struct, omit_defaults=True, kw_only=True):
     """Whether a subscription would be taken; what its filter means, costs an event and looks suspicious for."""
 
@@ -68,17 +84,31 @@ class Validation(msgspec.Struct, omit_defaults=True, kw_only=True):
     attributes: list[str] | None = None
     conjunctions: int | None = None
     cost: dict[str, float] | None = None
+    keys: list[PlannedKey] | None = None
     remarks: list[dict[str, str]] | None = None
     error: Problem | None = None
 
 
+class NearEvent(msgspec.Struct):
+    """An event that almost matches: how many constraints of the best conjunction failed, and each of them."""
+
+    offset: int
+    failed: int
+    constraints: list[dict[str, Any]]
+    event: msgspec.Raw
+
+
 class Preview(msgspec.Struct, kw_only=True):
-    """What matched among the stored events of a range of offsets: how many, and the newest of them."""
+    """What matched among the stored events of a range of offsets: how many, and the newest of them.
+
+    `near` are events that almost match, fewest failed constraints first, among the newest ones.
+    """
 
     start: int = msgspec.field(name="from")
     until: int
     matched: int
     messages: list[PulledMessage]
+    near: list[NearEvent]
 
 
 class LintFinding(msgspec.Struct):
@@ -119,6 +149,7 @@ def _validated(broker: Broker, filter: Filter) -> Validation:
         attributes=sorted(filter.attributes),
         conjunctions=len(filter.conjunctions),
         cost={"nanoseconds": round(cost.nanoseconds, 1), "candidates": cost.candidates},
+        keys=[PlannedKey(one.key, list(one.attributes), one.share) for one in cost.conjunctions[:SHOWN_KEYS]],
         remarks=[{"rule": remark.rule, "message": remark.message} for remark in lint_filter(filter)],
     )
 
@@ -184,12 +215,13 @@ async def preview(request: Request) -> Response:
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     limit = int(number_of(request, "limit", 20, 0, 1000))
     count = int(number_of(request, "events", 10_000, 1, 100_000))
+    near = int(number_of(request, "near", 0, 0, 50))
     asked = read_request(await body_of(request))
     filter = await broker.runtime.in_parser(filter_of, asked, principal.rules, broker.index.schema)
-    return answer(await broker.runtime.in_background(_previewed, broker, filter, principal, count, limit))
+    return answer(await broker.runtime.in_background(_previewed, broker, filter, principal, count, limit, near))
 
 
-def _previewed(broker: Broker, filter: Filter, principal: Principal, count: int, limit: int) -> Preview:
+def _previewed(broker: Broker, filter: Filter, principal: Principal, count: int, limit: int, near: int) -> Preview:
     floor, end = broker.log.bounds
     start = max(floor, end - count)
     index = Index(broker.index.timestamps, broker.index.schema)
@@ -200,7 +232,24 @@ def _previewed(broker: Broker, filter: Filter, principal: Principal, count: int,
         matched += len(found)
         newest = _last(newest + found, limit)
     messages = [PulledMessage(offset, str(offset), msgspec.Raw(event)) for offset, event in newest]
-    return Preview(start=start, until=end, matched=matched, messages=messages)
+    almost = _near_events(broker, filter, principal.rules, near) if near else []
+    return Preview(start=start, until=end, matched=matched, messages=messages, near=almost)
+
+
+def _near_events(broker: Broker, filter: Filter, rules: Rules, limit: int) -> list[NearEvent]:
+    """The newest events that almost match, fewest failed constraints first."""
+    floor, end = broker.log.bounds
+    rows = broker.log.pick(range(end - 1, max(floor, end - NEAR_EVENTS) - 1, -1), PREVIEW_BYTES)
+    found: list[NearEvent] = []
+    for offset, _, kind, raw, _ in rows:
+        if kind == EVENT and allows_text(rules, raw, broker.index.timestamps):
+            event = Event.of(raw, broker.index.timestamps)
+            event = event if filter.schema is None else filter.schema.read(event)
+            nearest = nearest_conjunction(filter, event, None)
+            if nearest is not None:
+                constraints = explain_conjunction(nearest[1], event, filter.schema).constraints
+                found.append(NearEvent(offset, nearest[0], [one.to_dict() for one in constraints], msgspec.Raw(raw)))
+    return sorted(found, key=lambda one: one.failed)[:limit]
 
 
 def _last(messages: list[tuple[int, bytes]], limit: int) -> list[tuple[int, bytes]]:
@@ -295,6 +344,7 @@ OPERATIONS = [
         query={
             "limit": {"type": "integer", "minimum": 0, "maximum": 1000, "default": 20},
             "events": {"type": "integer", "minimum": 1, "maximum": 100_000, "default": 10_000},
+            "near": {"type": "integer", "minimum": 0, "maximum": 50, "default": 0},
         },
     ),
     Operation(

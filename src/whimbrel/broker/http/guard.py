@@ -14,14 +14,18 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from whimbrel.broker.http.exchange import Bodies, error_answer
+from whimbrel.broker.page.sessions import session_name
 from whimbrel.broker.requests.envelope import is_lines
 from whimbrel.broker.requests.errors import BadRequest, BrokerError, Forbidden, TooLarge, TooManyRequests, Unauthorized
 from whimbrel.broker.requests.settings import is_loopback
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import ANYBODY, Principal, authenticate
+from whimbrel.broker.service.principal import principal_of as rights_of
 
-OPEN_PATHS = frozenset({"/", "/healthz", "/readyz", "/openapi.json", "/docs"})
-"""Paths that need no token."""
+OPEN_PATHS = frozenset({"/", "/healthz", "/readyz", "/openapi.json", "/docs", "/login", "/logout"})
+"""Paths that need no token, besides the files of the live page."""
+FILES = "/page/"
+"""Where the files of the live page are."""
 ONCE = frozenset(
     {
         "authorization",
@@ -102,14 +106,17 @@ class Guard:
             raise TooManyRequests(f"Expected at most {limit:,} open requests of {name!r}")
 
     def _principal(self, scope: Scope, headers: Headers, allowed_origin: bool) -> Principal:
-        if scope["path"] in OPEN_PATHS:
+        if scope["path"] in OPEN_PATHS or scope["path"].startswith(FILES):
             return Principal("nobody", frozenset())
         token = headers.get("authorization")
+        session = headers.get("cookie") if token is None and self._broker.needs_tokens else None
         if token is not None:
             scheme, _, secret = token.partition(" ")
             if scheme.lower() != "bearer" or len(secret) > 1024:
                 raise Unauthorized("Expected Authorization: Bearer TOKEN")
             principal = authenticate(secret.strip(), self._broker.tokens.stored)
+        elif session is not None:
+            principal = self._of_session(scope, headers, session)
         elif self._broker.needs_tokens:
             raise Unauthorized("Expected Authorization: Bearer TOKEN")
         else:
@@ -118,14 +125,28 @@ class Guard:
         self._requests.take(principal.name, 1)
         return principal
 
+    def _of_session(self, scope: Scope, headers: Headers, header: str) -> Principal:
+        """The principal of a browser that is logged in. What changes something must come from our own page."""
+        held = self._broker.sessions.token(session_name(header) or "", self._broker.tokens.stored)
+        if held is None:
+            raise Unauthorized("Expected a session that is known here: log in again")
+        if scope.get("method") not in ("GET", "HEAD") and headers.get("origin") != own_origin(scope, headers):
+            raise Forbidden("Expected a request of the broker's own page")
+        return rights_of(held)
+
     def _check_local(self, scope: Scope, headers: Headers, allowed_origin: bool) -> None:
         host = headers.get("host", "")
         if not is_loopback(_name_of(host)):
             raise Forbidden("Expected Host to be a loopback name, because this broker has no tokens")
-        scheme = {"ws": "http", "wss": "https"}.get(scope["scheme"], scope["scheme"])
         origin = headers.get("origin")
-        if origin is not None and not allowed_origin and origin != f"{scheme}://{host}":
+        if origin is not None and not allowed_origin and origin != own_origin(scope, headers):
             raise Forbidden("Expected no Origin but our own, because this broker has no tokens")
+
+
+def own_origin(scope: Scope, headers: Headers) -> str:
+    """The origin of our own pages, as the request names us."""
+    scheme = {"ws": "http", "wss": "https"}.get(scope["scheme"], scope["scheme"])
+    return f"{scheme}://{headers.get('host', '')}"
 
 
 class RateLimits:

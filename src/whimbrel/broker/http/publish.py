@@ -92,7 +92,9 @@ async def publish(request: Request) -> Response:
     body = await body_of(request)
     started = perf_counter()
     results = await _publish_group(request, read_events(kind, headers, body, principal.name, _plain), principal)
-    request.app.state.metrics.publish_seconds.observe(perf_counter() - started)
+    seconds = perf_counter() - started
+    request.app.state.metrics.publish_seconds.observe(seconds)
+    broker_of(request).feed.latency.observe(seconds)
     refused = bool(results) and all(result.error is not None for result in results)
     return answer(PublishAnswer(results), 422 if refused else 200)
 

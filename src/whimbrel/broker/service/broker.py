@@ -16,6 +16,8 @@ from typing import Any, cast
 
 from whimbrel.broker.delivery.hub import Hub
 from whimbrel.broker.delivery.reader import MessageReader
+from whimbrel.broker.page.feed import Counts, LiveFeed
+from whimbrel.broker.page.sessions import Sessions
 from whimbrel.broker.requests.context_schema import load_schema
 from whimbrel.broker.requests.entries import SubscriptionEnd, SubscriptionPut, TokenEnd, TokenPut
 from whimbrel.broker.requests.envelope import Incoming
@@ -61,6 +63,10 @@ class Broker:
         self.messages = MessageReader(opened.reader, opened.lists, opened.store, opened.history, {})
         self.started = monotonic()
         self.published = self.refused = 0
+        self.delivered: Callable[[], int] = lambda: 0
+        """How many messages were sent to subscribers; set by the metrics."""
+        self.sessions = Sessions()
+        self.feed = LiveFeed(self._counts, opened.store)
         self.runtime = Runtime()
         live = LiveIndex(opened.index, opened.constrained)
         self._registry = Registry(live, opened.store, opened.history)
@@ -82,9 +88,11 @@ class Broker:
         self.runtime.start()
         self._sequencer.start()
         self._upkeep.start()
+        self.feed.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self.feed.stop()
         await asyncio.to_thread(self.close)
 
     def close(self) -> None:
@@ -163,6 +171,7 @@ class Broker:
         self._upkeep.end = max(self._upkeep.end, end)
         self.published += len(group.events)
         self.refused += len(group.refused)
+        self.feed.observe(pairs)
         if group.changes or len(pairs.numbers):
             self.runtime.call(self._tell, group, pairs)
 
@@ -175,6 +184,11 @@ class Broker:
         for _, change in group.changes:
             if isinstance(change, SubscriptionEnd):
                 self.hub.end(change.id, change.reason)
+
+    def _counts(self) -> Counts:
+        streams = self.hub.counts()["streams"]
+        waiting, end = self.waiting[0], self.end
+        return Counts(self.published, self.refused, self.delivered(), waiting, streams, len(self.index), end)
 
     def _settle(self, answers: list[Answer]) -> None:
         if answers:

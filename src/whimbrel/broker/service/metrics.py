@@ -39,6 +39,12 @@ class Metrics:
             registry=self._registry,
         )
         self._registry.register(_BrokerCollector(broker))
+        broker.delivered = self._delivered_in_all
+
+    def _delivered_in_all(self) -> int:
+        """The messages of all protocols."""
+        samples = [one for family in self.delivered.collect() for one in family.samples]
+        return int(sum(one.value for one in samples if one.name.endswith("_total")))
 
     def render(self) -> bytes:
         """The text that a scrape gets."""

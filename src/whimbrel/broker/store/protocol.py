@@ -113,6 +113,9 @@ class Store(Protocol):
     def versions(self, id: str) -> list[tuple[int, int | None]]:
         """The (number, until) pairs of a subscription, oldest first; `until` is None for the newest."""
 
+    def names(self, numbers: Sequence[int]) -> dict[int, str]:
+        """The ids of the subscriptions that some versions belong to, by the numbers of the versions."""
+
     def live_filters(self) -> Iterable[tuple[int, str, str]]:
         """The (number, text, dialect) of every subscription, in the order of numbers."""
 

@@ -122,6 +122,11 @@ class SqliteStore:
         """The (number, until) pairs of a subscription, oldest first; `until` is None for the newest."""
         return self._rows("SELECT number, until FROM version WHERE id = ? ORDER BY number", (id,))
 
+    def names(self, numbers: Sequence[int]) -> dict[int, str]:
+        """The ids of the subscriptions that some versions belong to, by the numbers of the versions."""
+        marks = ", ".join("?" * len(numbers))
+        return dict(self._rows(f"SELECT number, id FROM version WHERE number IN ({marks})", numbers) if numbers else ())
+
     def live_filters(self) -> Iterable[tuple[int, str, str]]:
         """The (number, text, dialect) of every subscription, in the order of numbers."""
         return self._rows("SELECT number, text, dialect FROM subscription ORDER BY number")

@@ -57,7 +57,7 @@ def serve(
         if json:
             say_json({"address": address, "data": settings.data})
         else:
-            say(f"whimbrel: serving {settings.data} at {address} (see {address}/docs)")
+            say(f"whimbrel: serving {settings.data} at {address} (open it in a browser; {address}/docs has the API)")
         if sample:
             say(f"watch: curl -N '{address}/stream?filter=data.price<20'")
             threading.Thread(target=trickle, args=(address, None, stop), daemon=True).start()

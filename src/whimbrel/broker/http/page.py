@@ -1,0 +1,181 @@
+"""The live page: its files, logging in and out, and the feed that it follows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import cache
+from hashlib import blake2b
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import NamedTuple
+
+import msgspec
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from whimbrel.broker.http.exchange import ErrorAnswer, answer, body_of, broker_of, principal_of, read_body
+from whimbrel.broker.http.guard import FILES, own_origin
+from whimbrel.broker.http.operation import Operation, json_body
+from whimbrel.broker.page.sessions import cookie, session_name
+from whimbrel.broker.requests.errors import Forbidden, NotFound
+from whimbrel.broker.service.broker import Broker
+from whimbrel.broker.service.principal import Principal, authenticate
+from whimbrel.model.errors import WhimbrelError
+
+FILE_PATH = FILES + "{name:path}"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
+    " base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-cache",
+}
+_TYPES = {
+    "css": "text/css; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+    "txt": "text/plain; charset=utf-8",
+}
+
+
+class LoginRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """A token, as `whimbrel token create` printed it."""
+
+    token: str
+
+
+class SessionAnswer(msgspec.Struct):
+    """Who calls: the name of the token and its scopes, whether rules constrain it, and whether there is a log-out."""
+
+    name: str
+    scopes: list[str]
+    constrained: bool
+    session: bool
+
+
+class _File(NamedTuple):
+    content: bytes
+    kind: str
+    tag: str
+
+
+@cache
+def _files() -> dict[str, _File]:
+    """The files of the page by name, read once: nothing else can be asked for."""
+    return dict(_read(files("whimbrel.broker.page").joinpath("static"), ""))
+
+
+def _read(folder: Traversable, prefix: str) -> list[tuple[str, _File]]:
+    found: list[tuple[str, _File]] = []
+    for one in folder.iterdir():
+        if one.is_dir():
+            found += _read(one, f"{prefix}{one.name}/")
+        else:
+            content = one.read_bytes()
+            tag = f'"{blake2b(content, digest_size=8).hexdigest()}"'
+            found.append((prefix + one.name, _File(content, _TYPES[one.name.rpartition(".")[2]], tag)))
+    return found
+
+
+async def page(request: Request) -> Response:
+    """GET /: the live page."""
+    return _sent(request, "index.html")
+
+
+async def file(request: Request) -> Response:
+    """GET /page/...: a file that the live page loads."""
+    return _sent(request, request.path_params["name"])
+
+
+def _sent(request: Request, name: str) -> Response:
+    found = _files().get(name)
+    if found is None:
+        raise NotFound(f"Expected a file of the live page, but {name[:80]!r} is none")
+    headers = {**_HEADERS, "etag": found.tag}
+    if request.headers.get("if-none-match") == found.tag:
+        return Response(status_code=304, headers=headers)
+    return Response(found.content, media_type=found.kind, headers=headers)
+
+
+_logins = msgspec.json.Decoder(LoginRequest)
+
+
+async def login(request: Request) -> Response:
+    """POST /login: begin a session of a token, kept by a cookie that scripts cannot read."""
+    broker = broker_of(request)
+    _check_origin(request)
+    asked = read_body(await body_of(request), _logins, "invalid-token")
+    principal = authenticate(asked.token.strip()[:1024], broker.tokens.stored)
+    name = broker.sessions.begin(broker.tokens.stored[principal.name])
+    return answer(_session(principal, True), 200, {"set-cookie": cookie(name, request.url.scheme == "https")})
+
+
+async def logout(request: Request) -> Response:
+    """POST /logout: end the session."""
+    _check_origin(request)
+    broker_of(request).sessions.end(session_name(request.headers.get("cookie", "")) or "")
+    return Response(status_code=204, headers={"set-cookie": cookie("", request.url.scheme == "https")})
+
+
+def _check_origin(request: Request) -> None:
+    """Let no other page log a browser in or out."""
+    origin = request.headers.get("origin")
+    if origin is not None and origin != own_origin(request.scope, Headers(scope=request.scope)):
+        raise Forbidden("Expected a request of the broker's own page")
+
+
+async def session(request: Request) -> Response:
+    """GET /session: who calls."""
+    principal: Principal = request.scope["whimbrel.principal"]
+    has_session = "authorization" not in request.headers and broker_of(request).needs_tokens
+    return answer(_session(principal, has_session))
+
+
+def _session(principal: Principal, has_session: bool) -> SessionAnswer:
+    return SessionAnswer(principal.name, sorted(principal.scopes), bool(principal.rules), has_session)
+
+
+async def live(request: Request) -> Response:
+    """GET /live: what the broker does, each second, as Server-Sent Events."""
+    principal = principal_of(request, "subscribe")
+    if principal.rules:
+        raise Forbidden("Expected a token without rules, because this shows everybody's events")
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    return StreamingResponse(_seconds(broker_of(request), principal), headers=headers, media_type="text/event-stream")
+
+
+async def _seconds(broker: Broker, principal: Principal) -> AsyncIterator[bytes]:
+    name = b"history"
+    feed = broker.feed.follow()
+    try:
+        async for content in feed:
+            try:
+                broker.tokens.check_current(principal)
+            except WhimbrelError:
+                yield b'event: end\ndata: {"reason": "token-changed"}\n\n'
+                return
+            yield b"event: %b\ndata: %b\n\n" % (name, content.replace(b"\n", b" ").replace(b"\r", b" "))
+            name = b"second"
+    finally:
+        await asyncio.shield(feed.aclose())
+
+
+OPERATIONS = [
+    Operation("GET", "/live", live, "Rates, latencies and matched events, each second.", {200: "text/event-stream"}),
+    Operation(
+        "POST",
+        "/login",
+        login,
+        "Begin a session of the live page, kept by a cookie.",
+        {200: SessionAnswer, 401: ErrorAnswer, 422: ErrorAnswer},
+        json_body(LoginRequest),
+    ),
+    Operation("POST", "/logout", logout, "End a session of the live page.", {204: None}),
+    Operation("GET", "/session", session, "Say who calls.", {200: SessionAnswer, 401: ErrorAnswer}),
+]

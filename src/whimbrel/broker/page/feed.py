@@ -1,0 +1,225 @@
+"""What the broker does now, once a second: rates, latencies, the busiest subscriptions, the newest matched events.
+
+Rates are kept all the time, so that a page shows the last minutes when it opens. Events and subscriptions are looked at
+only while somebody watches, and then only some of each group, so that the load of a page does not grow with that of
+the broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from time import time
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from whimbrel.broker.page.latency import LatencyWindow
+from whimbrel.broker.sequencing.group import LivePairs
+from whimbrel.broker.store import Store
+
+HISTORY_SECONDS = 300
+"""Samples that a page gets when it opens."""
+TAIL = 20
+"""Matched events per second that a page shows, at most."""
+TAIL_OF_GROUP = 4
+"""Matched events of one group that are looked at, at most."""
+SHOWN_BYTES = 2_048
+"""Longer events are shown by their offset and size."""
+PAIRS_OF_GROUP = 256
+"""Pairs of one group that count for the busiest subscriptions; they stand for all of the group."""
+BUSIEST = 8
+_BUSY_KEPT = 1_000
+_KEEP = 0.8  # of a subscription's rate, each second
+_SHARES = (0.5, 0.9, 0.99)
+
+
+class Counts(NamedTuple):
+    """What the broker has counted since its start, and how things stand."""
+
+    published: int
+    refused: int
+    delivered: int
+    waiting: int
+    streams: int
+    subscriptions: int
+    end: int
+
+
+class FeedSample(msgspec.Struct):
+    """One second: rates per second, latencies of publishes in milliseconds (p50, p90, p99) over the last ten."""
+
+    time: float
+    published: float
+    matched: float
+    delivered: float
+    refused: float
+    latency: list[float] | None
+    waiting: int
+    streams: int
+    subscriptions: int
+    end: int
+
+
+class BusySubscription(msgspec.Struct):
+    """A subscription and how many events it matches per second, about."""
+
+    id: str
+    rate: float
+
+
+class TailEvent(msgspec.Struct):
+    """A matched event: how many subscriptions it matched and some of them. A large event has only its size."""
+
+    offset: int
+    size: int
+    matches: int
+    subscriptions: list[str]
+    event: msgspec.Raw | None
+
+
+class FeedSecond(msgspec.Struct):
+    """What a page is told each second."""
+
+    sample: FeedSample
+    busiest: list[BusySubscription]
+    tail: list[TailEvent]
+
+
+class _Seen(NamedTuple):
+    offset: int
+    event: bytes
+    matches: int
+    numbers: list[int]
+
+
+class LiveFeed:
+    """Gathers a sample each second. `observe` runs in the writer of the log, everything else in the event loop."""
+
+    def __init__(self, counts: Callable[[], Counts], store: Store) -> None:
+        self.latency = LatencyWindow()
+        self._counts = counts
+        self._store = store
+        self._matched = 0
+        self._viewers = 0
+        self._history: deque[FeedSample] = deque(maxlen=HISTORY_SECONDS)
+        self._seen: deque[_Seen] = deque(maxlen=TAIL)
+        self._hits: deque[tuple[list[int], float]] = deque(maxlen=1_000)
+        self._rates: dict[int, float] = {}
+        self._next: asyncio.Future[bytes] | None = None
+        self._closed = False
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Start to sample, in the running event loop."""
+        self._next = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._run())
+
+    def close(self) -> None:
+        """End what pages follow."""
+        self._closed = True
+        if self._next is not None and not self._next.done():
+            self._next.set_result(b"")
+
+    async def stop(self) -> None:
+        """Stop to sample."""
+        self.close()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def observe(self, pairs: LivePairs) -> None:
+        """A group of events is on disk."""
+        count = len(pairs.numbers)
+        self._matched += count
+        if not self._viewers or not count:
+            return
+        step = -(-count // PAIRS_OF_GROUP)
+        self._hits.append((pairs.numbers[::step].tolist(), float(step)))
+        for offset in np.unique(pairs.offsets[-4096:])[-TAIL_OF_GROUP:].tolist():
+            mine = pairs.numbers[pairs.offsets == offset]
+            self._seen.append(_Seen(offset, pairs.events[offset], len(mine), mine[mine >= 0][:3].tolist()))
+
+    async def follow(self) -> AsyncGenerator[bytes, None]:
+        """The past as a JSON array of samples, then each second as a JSON object."""
+        assert self._next is not None
+        self._viewers += 1
+        try:
+            yield msgspec.json.encode(list(self._history))
+            while not self._closed:
+                second = await asyncio.shield(self._next)
+                if second:
+                    yield second
+        finally:
+            self._viewers -= 1
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        before, matched, then = self._counts(), self._matched, loop.time()
+        while not self._closed:
+            await asyncio.sleep(1)
+            now = loop.time()
+            counts, so_far, seconds = self._counts(), self._matched, now - then
+            sample = self._sample(before, counts, (so_far - matched) / seconds, seconds)
+            before, matched, then = counts, so_far, now
+            self._history.append(sample)
+            if self._closed:
+                return
+            assert self._next is not None
+            done, self._next = self._next, loop.create_future()
+            if self._viewers:
+                done.set_result(msgspec.json.encode(FeedSecond(sample, self._busiest(seconds), self._tail())))
+            else:
+                done.cancel()
+                self._hits.clear()
+                self._rates.clear()
+                self._seen.clear()
+
+    def _sample(self, before: Counts, counts: Counts, matched: float, seconds: float) -> FeedSample:
+        def rate(now: int, then: int) -> float:
+            return round((now - then) / seconds, 1)
+
+        found = self.latency.percentiles(_SHARES)
+        self.latency.next_second()
+        return FeedSample(
+            round(time(), 1),
+            rate(counts.published, before.published),
+            round(matched, 1),
+            rate(counts.delivered, before.delivered),
+            rate(counts.refused, before.refused),
+            None if found is None else [round(1000 * one, 3) for one in found],
+            counts.waiting,
+            counts.streams,
+            counts.subscriptions,
+            counts.end,
+        )
+
+    def _busiest(self, seconds: float) -> list[BusySubscription]:
+        """The subscriptions with the highest rates, as a moving average of the last seconds."""
+        rates = {number: _KEEP * rate for number, rate in self._rates.items()}
+        while self._hits:
+            numbers, weight = self._hits.popleft()
+            for number in numbers:
+                rates[number] = rates.get(number, 0.0) + (1 - _KEEP) * weight / seconds
+        kept = sorted(((rate, number) for number, rate in rates.items() if number >= 0), reverse=True)[:_BUSY_KEPT]
+        self._rates = {number: rate for rate, number in kept if rate > 0.01}
+        names = self._store.names([number for _, number in kept[:BUSIEST]])
+        return [BusySubscription(names[number], round(rate, 2)) for rate, number in kept[:BUSIEST] if number in names]
+
+    def _tail(self) -> list[TailEvent]:
+        seen = []
+        while self._seen:
+            seen.append(self._seen.popleft())
+        names = self._store.names(sorted({number for one in seen for number in one.numbers}))
+        return [
+            TailEvent(
+                one.offset,
+                len(one.event),
+                one.matches,
+                [names[number] for number in one.numbers if number in names],
+                msgspec.Raw(one.event) if len(one.event) <= SHOWN_BYTES else None,
+            )
+            for one in seen
+        ]

@@ -1,0 +1,111 @@
+// The page begins here: who calls, then the feed, the playground and the map.
+
+import { call } from "./broker.js";
+import { Charts } from "./charts.js";
+import { Playground } from "./playground.js";
+import { Tail } from "./tail.js";
+
+const byId = (id) => document.getElementById(id);
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+
+function show(id, text) {
+  byId(id).textContent = text;
+}
+
+function milliseconds(value) {
+  return value < 10 ? `${value.toFixed(1)} ms` : `${whole.format(value)} ms`;
+}
+
+function showSample(sample) {
+  for (const name of ["published", "matched", "delivered", "streams"]) show(name, short.format(sample[name]));
+  show("subscriptions", sample.subscriptions < 1e5 ? whole.format(sample.subscriptions) : short.format(sample.subscriptions));
+  show("p99", sample.latency ? milliseconds(sample.latency[2]) : "–");
+  show("end", whole.format(sample.end));
+}
+
+function state(name, text) {
+  byId("state").className = `state ${name}`;
+  show("state", text);
+}
+
+function follow(playground) {
+  const charts = new Charts(byId("rates"), byId("latency"));
+  const tail = new Tail((event) => playground.bring(event));
+  const feed = new EventSource("/live");
+  feed.addEventListener("history", (event) => {
+    state("live", "live");
+    charts.begin(JSON.parse(event.data));
+  });
+  feed.addEventListener("second", (event) => {
+    const second = JSON.parse(event.data);
+    charts.add(second.sample);
+    showSample(second.sample);
+    tail.add(second.tail);
+    tail.busiest(second.busiest);
+    playground.saw(second.tail);
+  });
+  feed.addEventListener("end", () => { feed.close(); location.reload(); });
+  feed.onerror = async () => {
+    state("down", "reconnecting");
+    if (feed.readyState === EventSource.CLOSED) setTimeout(start, 3000);
+  };
+}
+
+function showOverlay() {
+  const map = byId("overlay-map");
+  const refresh = () => { map.src = `/overlay.svg?at=${Date.now()}`; };
+  refresh();
+  setInterval(refresh, 5000);
+  byId("overlay").hidden = byId("overlay-link").hidden = false;
+}
+
+let playground = null;
+
+async function start() {
+  let who;
+  try {
+    who = await call("GET", "/session");
+  } catch (error) {
+    if (error.status !== 401) {
+      state("down", "no answer");
+      setTimeout(start, 3000);
+      return;
+    }
+    state("", "log in");
+    byId("login").hidden = false;
+    byId("token").focus();
+    return;
+  }
+  byId("login").hidden = true;
+  document.querySelector("main").hidden = false;
+  show("who", who.session ? who.name : "");
+  byId("logout").hidden = !who.session;
+  playground ??= new Playground();
+  const reads = who.scopes.includes("subscribe") || who.scopes.includes("admin");
+  if (reads && !who.constrained) {
+    follow(playground);
+    if (who.overlay) showOverlay();
+  } else {
+    state("live", "connected");
+    byId("no-rates").hidden = false;
+    for (const one of document.querySelectorAll(".tiles, #now .columns, #events")) one.hidden = true;
+  }
+}
+
+byId("login").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  show("login-error", "");
+  try {
+    await call("POST", "/login", { token: byId("token").value });
+    byId("token").value = "";
+    await start();
+  } catch (error) {
+    show("login-error", error.message);
+  }
+});
+byId("logout").addEventListener("click", async () => {
+  await call("POST", "/logout");
+  location.reload();
+});
+start();
