@@ -220,7 +220,7 @@ def test_a_prefix_that_cannot_be_read_is_replaced_by_a_match() -> None:
     router.link("a")
     router.link("c")
     router.handle("c", Subscribe(Interest(Filter.parse("x > 5"))))
-    good = PrefixRouter("a").match(Forwarded("a", 1, Event({"x": 7}))).encode()
+    good = PrefixRouter("a").match(Event({"x": 7})).encode()
     unknown = Prefix((9, 9), b"\0\0\0\0", None, np.array([1], np.int32)).encode()
     other = Prefix((0, 0), b"\1\1\1\1", None, np.empty(0, np.int32)).encode()  # of the same version, but another tree
     wrong = Prefix((0, 0), b"\0\0\0\0", None, np.array([5], np.int32)).encode()

@@ -12,7 +12,21 @@ import msgspec
 
 from whimbrel.log import EVENT
 
-__all__ = ["EVENT", "KINDS", "Change", "SubscriptionEnd", "SubscriptionPut", "TenantEvents", "TokenEnd", "TokenPut"]
+__all__ = [
+    "EVENT",
+    "KINDS",
+    "Change",
+    "ForwardedEvents",
+    "LinkChange",
+    "LinkEnd",
+    "LinkPut",
+    "PeerFilters",
+    "SubscriptionEnd",
+    "SubscriptionPut",
+    "TenantEvents",
+    "TokenEnd",
+    "TokenPut",
+]
 
 
 class TenantEvents(msgspec.Struct, frozen=True, gc=False):
@@ -65,7 +79,46 @@ class TokenEnd(msgspec.Struct, frozen=True):
     name: str
 
 
-Change: TypeAlias = SubscriptionPut | SubscriptionEnd | TokenPut | TokenEnd
+class ForwardedEvents(msgspec.Struct, frozen=True, gc=False):
+    """The next events came from the broker `peer`, up to offset `last` of its log. A `TenantEvents` may stand between.
+
+    They were published at the broker with the log `origin`, at `offsets` of that log, and came with these `prefixes`.
+    """
+
+    origin: str
+    peer: str
+    last: int
+    offsets: list[int]
+    prefixes: list[bytes]
+
+
+class LinkPut(msgspec.Struct, frozen=True):
+    """A link to the broker with the log `peer`. `name` is its URL if it is `dialed`, else the token that it shows."""
+
+    peer: str
+    name: str
+    dialed: bool
+    since: int  # microseconds since 1970 UTC
+
+
+class LinkEnd(msgspec.Struct, frozen=True):
+    """A link is gone for good, and with it the filters that came over it."""
+
+    peer: str
+    reason: str = "removed"
+
+
+class PeerFilters(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The broker `peer`, or somebody behind it, wants the events of filters (tenant and text), and of others no more."""
+
+    peer: str
+    added: list[tuple[str, str]] = []
+    removed: list[bytes] = []
+
+
+LinkChange: TypeAlias = ForwardedEvents | LinkPut | LinkEnd | PeerFilters
+"""What the overlay keeps."""
+Change: TypeAlias = SubscriptionPut | SubscriptionEnd | TokenPut | TokenEnd | LinkChange
 """The entries that change what the store holds."""
 
 TENANT_EVENTS = 1
@@ -76,6 +129,10 @@ KINDS: dict[int, type[TenantEvents | Change]] = {
     3: SubscriptionEnd,
     4: TokenPut,
     5: TokenEnd,
+    11: ForwardedEvents,
+    12: LinkPut,
+    13: LinkEnd,
+    14: PeerFilters,
 }
 
 _NUMBERS = {entry: kind for kind, entry in KINDS.items()}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from whimbrel.model.errors import LimitExceeded
+from whimbrel.model.event import Event
 from whimbrel.overlay.covering.cover_table import CoverTable
 from whimbrel.overlay.router.messages import (
     Announce,
@@ -26,9 +28,13 @@ from whimbrel.overlay.tree.tree_store import LIVE_VERSIONS, TreeStore
 
 @dataclass(frozen=True, slots=True)
 class PrefixSettings:
-    """`depth`: how deep prefixes go, None for all the way. `decay` of the tree's difference; when versions are made."""
+    """`depth`: how deep prefixes go, None for all the way. `decay` of the tree's difference; when versions are made.
+
+    With `every_hop` prefixes are neither sent nor read: every router matches every event, to compare.
+    """
 
     depth: int | None = None
+    every_hop: bool = False
     decay: float = 0.5
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
 
@@ -53,6 +59,7 @@ class PrefixRouter(Router):
         self._trees = trees or TreeStore(self._settings.decay)
         self._epoch = 0
         self._leader = ""
+        self._is_new = False
         self._views: dict[Version, TreeView] = {}
         self._asked: dict[str, None] = {}
         self.optimizer: TreeOptimizer | None = None
@@ -75,7 +82,7 @@ class PrefixRouter(Router):
     def optimize(self, now: float) -> Effects:
         """Become the optimizer, in a new epoch. The filters that are here come first."""
         self._epoch += 1
-        self._leader, self._toward = self.name, None
+        self._leader, self._toward, self._is_new = self.name, None, True
         self.optimizer = TreeOptimizer(self._epoch, self._trees, self._settings.optimizer)
         for key in sorted(self.interests):
             self.optimizer.add(self.table[key])
@@ -109,9 +116,30 @@ class PrefixRouter(Router):
         """The time is `now`."""
         return self._finish(Effects(), now)
 
-    def match(self, message: Forwarded) -> Prefix:
+    def onward(self, prefix: bytes | None, event: Callable[[], Event], arrival: int) -> tuple[int, bytes]:
+        """The neighbours that want an event, as bits, but for `arrival`, and the prefix with which it goes on.
+
+        Without a prefix, or with one that cannot be used, the event is matched. Local subscriptions are left out.
+        """
+        read = None if prefix is None or self._settings.every_hop else self._read_prefix(prefix)
+        if read is None:
+            if prefix is None or self._settings.every_hop:
+                self.counters.content_matches += 1
+            else:
+                self.counters.fallbacks += 1
+            read = self.match(event())
+            prefix = b"" if self._settings.every_hop else read.encode()
+            self.counters.prefix_bytes.append(len(prefix))
+            self.counters.prefix_nodes.append(len(read))
+        assert prefix is not None
+        mask, visited = self._views[read.version].forward(read, self._wanted(arrival))
+        self.counters.visited += visited
+        self.counters.forward_visited += visited
+        return mask & ~arrival & ~LOCAL, prefix
+
+    def match(self, event: Event) -> Prefix:
         """The prefix of an event on the youngest version."""
-        found = self._views[self.version].snapshot.match(message.event, self._settings.depth)
+        found = self._views[self.version].snapshot.match(event, self._settings.depth)
         self.counters.visited += found.visited
         self.counters.tested += found.compared
         return found.prefix
@@ -123,13 +151,12 @@ class PrefixRouter(Router):
                 self.counters.fallbacks += 1
             else:
                 self.counters.content_matches += 1
-            prefix = self.match(message)
+            prefix = self.match(message.event)
             message = replace(message, prefix=prefix.encode())
             self.counters.prefix_bytes.append(len(message.prefix))
             self.counters.prefix_nodes.append(len(prefix))
         view = self._views[prefix.version]
-        wanted = sum(bit for bit in self._bits.values() if bit != arrival and self._counts.get(bit))
-        mask, read = view.forward(prefix, wanted)
+        mask, read = view.forward(prefix, self._wanted(arrival))
         candidates: list[bytes] = []
         if self._counts.get(LOCAL):
             candidates, more = view.filters(prefix, LOCAL)
@@ -137,6 +164,10 @@ class PrefixRouter(Router):
         self.counters.visited += read
         self.counters.forward_visited += read
         return Route(mask, candidates, message)
+
+    def _wanted(self, arrival: int) -> int:
+        """The neighbours that want anything, as bits, but for `arrival`."""
+        return sum(bit for bit in self._bits.values() if bit != arrival and self._counts.get(bit))
 
     def _read_prefix(self, data: bytes) -> Prefix | None:
         """The prefix that came with an event, or None if it cannot be used."""
@@ -192,14 +223,23 @@ class PrefixRouter(Router):
     def _follow(self, neighbour: str, announced: Announce, now: float) -> Effects:
         """The optimizer of an epoch is behind a neighbour, which gets all filters from now on.
 
-        Of two optimizers with the same epoch the one with the smaller name begins another.
+        Of two optimizers with the same epoch the one with the smaller name begins another. So does one that has just
+        started and hears of a later epoch, which was its own or that of an optimizer before it.
         """
         effects = Effects()
         epoch, optimizer = announced.epoch, announced.optimizer
-        if epoch < self._epoch or (epoch == self._epoch and optimizer == self._leader):
+        if epoch < self._epoch:
             return effects
-        if epoch == self._epoch and self.optimizer is not None and self.name < optimizer:
-            return self.optimize(now)
+        if epoch == self._epoch and optimizer == self._leader:
+            if neighbour == self._toward and announced.version > self.version:  # it came while the link was down
+                effects.sent.append((neighbour, TreeRequest(announced.version)))
+            return effects
+        is_mine = optimizer == self.name or (epoch == self._epoch and self.name < optimizer) or self._is_new
+        if self.optimizer is not None and is_mine:
+            self._epoch = epoch  # of another optimizer, or its own before it was restarted
+            effects = self.optimize(now)
+            self._is_new = False
+            return effects
         if epoch > self._epoch:
             self._epoch, self._leader, self._toward = epoch, optimizer, neighbour
             if self.optimizer is not None:  # another one takes over

@@ -12,7 +12,7 @@ no event falls between.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import NamedTuple
 
 from whimbrel.model.errors import DuplicateId, UnknownId, WhimbrelError
@@ -81,16 +81,33 @@ class Router(ABC):
         """The local subscriptions with a filter."""
         return list(self._local.get(key, ()))
 
-    def link(self, neighbour: str) -> Effects:
-        """A link to a neighbour is there: tell it what is wanted here."""
-        effects = Effects()
+    def join(self, neighbour: str) -> None:
+        """There is a neighbour, with which nothing was exchanged so far."""
         if neighbour not in self._bits:
             ROUTER_LINKS.check(len(self._bits) + 1, self.name)
             taken = set(self._bits.values())
             self._bits[neighbour] = next(bit for place in range(1, 63) if (bit := 1 << place) not in taken)
             self._sent[neighbour] = set()
+
+    def link(self, neighbour: str) -> Effects:
+        """A link to a neighbour is there: tell it what is wanted here."""
+        self.join(neighbour)
+        effects = Effects()
         for key in list(self.interests):
             self._offer(key, neighbour, effects)
+        return effects
+
+    def resume(self, neighbour: str, held: Set[bytes]) -> Effects:
+        """A link is there again, and the neighbour has filters with these keys from here: tell it what differs.
+
+        What is new is sent before what has ended, so that no event falls between.
+        """
+        effects = Effects()
+        bit = self._bits[neighbour]
+        self._sent[neighbour] = {key for key in held if self.interests.get(key, 0) & ~bit}
+        effects.sent += self.link(neighbour).sent
+        for key in sorted(held - self._sent[neighbour]):
+            self._send_filter(neighbour, Unsubscribe(key), effects)
         return effects
 
     def unlink(self, neighbour: str) -> Effects:
