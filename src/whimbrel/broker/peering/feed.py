@@ -15,7 +15,7 @@ _BEFORE = (1, 11)
 
 
 class LoggedEvent(NamedTuple):
-    """An event of the log. `peer` is where it came from and `prefix` what it came with; "" and None if it is our own."""
+    """An event of the log. `peer` is where it came from, `prefix` what it came with; "" and None if it is our own."""
 
     offset: int
     raw: bytes
@@ -83,7 +83,8 @@ def boundary(log: LogReader, offset: int) -> int:
             if kind not in _BEFORE:
                 return at
             entry = entries.decode(kind, payload)
-            count = entry.events if isinstance(entry, TenantEvents) else len(entry.offsets) if isinstance(entry, ForwardedEvents) else 0
+            assert isinstance(entry, TenantEvents | ForwardedEvents)
+            count = entry.events if isinstance(entry, TenantEvents) else len(entry.offsets)
             if place + count < at:
                 return at
             first = log.pick([place - 1])[0] if place > floor else None

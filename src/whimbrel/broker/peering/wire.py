@@ -1,8 +1,8 @@
 """What brokers tell each other over a link, as bytes. Pure functions.
 
-A message is a MessagePack array that starts with its name. It travels in binary WebSocket frames of at most 60 KiB, each
-of which begins with a byte that says whether more of the message follows. The first message of both sides is `Hello`;
-its first field is the version of the protocol, in every version.
+A message is a MessagePack array that starts with its name. It travels in binary WebSocket frames of at most 60 KiB,
+each of which begins with a byte that says whether more of the message follows. The first message of both sides is
+`Hello`; its first field is the version of the protocol, in every version.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ EVENTS_AT_ONCE = 512
 Id: TypeAlias = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
 """The id of a log, by which a broker is known."""
 Offset: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
-Version: TypeAlias = tuple[Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)], Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]]
+Version: TypeAlias = tuple[
+    Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)], Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+]
 Key: TypeAlias = Annotated[bytes, msgspec.Meta(min_length=16, max_length=16)]
 Name: TypeAlias = Annotated[str, msgspec.Meta(max_length=256)]
 Edge: TypeAlias = tuple[Id, Id, Offset]
@@ -186,7 +188,7 @@ class BadLink(BrokerError):
 _encode = msgspec.msgpack.Encoder().encode
 _opening = msgspec.msgpack.Decoder(_Opening | Bye)
 _hello = msgspec.msgpack.Decoder(Hello)
-_messages = msgspec.msgpack.Decoder(LinkMessage)
+_messages: msgspec.msgpack.Decoder[LinkMessage] = msgspec.msgpack.Decoder(LinkMessage)
 
 
 def encode(message: Hello | LinkMessage) -> bytes:

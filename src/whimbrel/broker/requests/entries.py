@@ -92,13 +92,17 @@ class ForwardedEvents(msgspec.Struct, frozen=True, gc=False):
     prefixes: list[bytes]
 
 
-class LinkPut(msgspec.Struct, frozen=True):
-    """A link to the broker with the log `peer`. `name` is its URL if it is `dialed`, else the token that it shows."""
+class LinkPut(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A link to the broker with the log `peer`. `name` is its URL if it is `dialed`, else the token that it shows.
+
+    `received` is set if the log had another id before: the offset up to which it was received.
+    """
 
     peer: str
     name: str
     dialed: bool
     since: int  # microseconds since 1970 UTC
+    received: int | None = None
 
 
 class LinkEnd(msgspec.Struct, frozen=True):
@@ -109,7 +113,7 @@ class LinkEnd(msgspec.Struct, frozen=True):
 
 
 class PeerFilters(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The broker `peer`, or somebody behind it, wants the events of filters (tenant and text), and of others no more."""
+    """The broker `peer`, or one behind it, wants the events of filters (tenant and text), and of others no more."""
 
     peer: str
     added: list[tuple[str, str]] = []

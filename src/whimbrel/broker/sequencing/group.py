@@ -51,6 +51,19 @@ Answer: TypeAlias = tuple[Result, object]
 """A future and its result; an exception becomes its exception."""
 
 
+class Forwarding(NamedTuple):
+    """Events that come from a peer: published at `origin` at these `offsets`, with the prefixes that they came with.
+
+    `positions` are their offsets in the log of the peer.
+    """
+
+    peer: str
+    origin: str
+    offsets: list[int]
+    positions: list[int]
+    prefixes: list[bytes]
+
+
 @dataclass(slots=True)
 class Publish:
     """Events of one principal; the answer is a list of Published or BrokerError, one for each."""
@@ -60,6 +73,7 @@ class Publish:
     publisher: str = ""
     tenant: str = ""
     rules: Rules = field(default_factory=dict)
+    forwarding: Forwarding | None = None
     size: int = 0
     """The bytes of all events."""
     submitted: float = 0.0

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from whimbrel.broker.lists.event_ids import EventIds
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.envelope import Incoming
 from whimbrel.broker.requests.errors import BrokerError, Forbidden, Unprocessable
-from whimbrel.broker.sequencing.group import Publish, Published, RequestGroup
+from whimbrel.broker.sequencing.group import Forwarding, Publish, Published, RequestGroup
 from whimbrel.engine.index import Index
 from whimbrel.log.match_list import encode_all
 from whimbrel.log.matched_numbers import MatchedNumbers, match_events, obey, only
@@ -26,6 +28,10 @@ class LiveIndex:
     def __init__(self, index: Index, constrained: dict[int, Rules]) -> None:
         self.index = index
         self.constrained = constrained
+        self.ephemeral: dict[int, str] = {}
+        """The filters of ephemeral subscriptions, by their numbers."""
+        self.on_ephemeral: Callable[[int], None] = lambda _: None
+        """Called in the sequencer with the number of one that comes or goes; set by the broker."""
         self._ephemeral = 0  # how many there were so far
 
     def add(self, number: int, filter: Filter | str, dialect: str, rules: Rules) -> None:
@@ -42,6 +48,8 @@ class LiveIndex:
         """Add an ephemeral subscription and return its number."""
         self._ephemeral += 1
         self.add(-self._ephemeral, text, "sql", rules)
+        self.ephemeral[-self._ephemeral] = text
+        self.on_ephemeral(-self._ephemeral)
         return -self._ephemeral
 
     def remove(self, number: int) -> None:
@@ -49,6 +57,8 @@ class LiveIndex:
         if number in self.index:
             self.index.remove(number)
         self.constrained.pop(number, None)
+        if self.ephemeral.pop(number, None) is not None:
+            self.on_ephemeral(number)
 
     def match(self, events: list[bytes]) -> MatchedNumbers:
         """Match events; pairs of subscriptions with rules that the event does not satisfy are left out."""
@@ -58,9 +68,10 @@ class LiveIndex:
 class Publishing:
     """Decides what becomes of events."""
 
-    def __init__(self, live: LiveIndex, ids: EventIds) -> None:
+    def __init__(self, live: LiveIndex, ids: EventIds, origins: dict[str, int]) -> None:
         self._live = live
         self._ids = ids
+        self._origins = origins  # the last event of every other log that is here
 
     def publish(self, group: RequestGroup, requests: list[Publish]) -> None:
         """Add the events of some requests to a group, in their order, and the answers."""
@@ -68,6 +79,7 @@ class Publishing:
         digest = self._ids.digest
         digests = [digest(request.tenant, event.source, event.id) for request in requests for event in request.events]
         known = self._known(digests, events)
+        self._recognise_forwarded(requests, known)
         fresh = [place for place in range(len(events)) if place not in known]
         matched = self._live.match([events[place].raw for place in fresh])
         refused = {fresh[row]: _refusal(error) for row, error in matched.errors.items()}
@@ -86,6 +98,25 @@ class Publishing:
                 if offset is not None:
                     known[place] = offset
         return known
+
+    def _recognise_forwarded(self, requests: list[Publish], known: dict[int, int]) -> None:
+        """Events of other logs are known by their offsets there, which come in order; their ids do not count here."""
+        place = 0
+        reached: dict[str, int] = {}
+        for request in requests:
+            if request.forwarding is None:
+                place += len(request.events)
+                continue
+            origin = request.forwarding.origin
+            last = reached.get(origin, self._origins.get(origin, -1))
+            for offset in request.forwarding.offsets:
+                if offset <= last:
+                    known[place] = -1
+                else:
+                    known.pop(place, None)
+                    last = offset
+                place += 1
+            reached[origin] = last
 
     def _refuse_foreign(self, requests: list[Publish], known: dict[int, int], refused: dict[int, BrokerError]) -> None:
         """Refuse events that the rules of their publisher's token do not allow."""
@@ -118,8 +149,10 @@ class Publishing:
         for request in requests:
             results: list[Published | BrokerError] = []
             rows: list[tuple[int, bytes, bytes | None]] = []
-            offset = first = group.next + (1 if request.tenant else 0)
-            for event in request.events:
+            forwarding = request.forwarding
+            offset = first = group.next + (1 if request.tenant else 0) + (1 if forwarding else 0)
+            taken: list[int] = []  # those of the request that become rows
+            for at, event in enumerate(request.events):
                 place += 1
                 digest = digests[place]
                 if place in refused:
@@ -127,7 +160,7 @@ class Publishing:
                     group.refused.append((request.publisher, event.raw, refused[place]))
                 elif place in known:
                     results.append(Published(known[place], True))
-                elif digest in placed:
+                elif digest in placed and forwarding is None:
                     results.append(Published(placed[digest], True))
                 else:
                     row = place if rows_of is None else rows_of[place]
@@ -136,7 +169,10 @@ class Publishing:
                     rows.append((entries.EVENT, event.raw, coded[row]))
                     group.events[offset] = event.raw
                     results.append(Published(offset))
+                    taken.append(at)
                     offset += 1
+            if rows and forwarding is not None:
+                self._enter_forwarded(group, forwarding, taken)
             if rows and request.tenant:
                 group.rows.append(entries.encode(entries.TenantEvents(request.tenant, offset - first)))
             group.rows += rows
@@ -146,6 +182,16 @@ class Publishing:
         kept = pairs >= 0
         group.numbers.append(matched.numbers[kept])
         group.offsets.append(pairs[kept])
+
+    def _enter_forwarded(self, group: RequestGroup, forwarding: Forwarding, taken: list[int]) -> None:
+        """Say in the log where the next events come from."""
+        offsets = [forwarding.offsets[at] for at in taken]
+        prefixes = [forwarding.prefixes[at] for at in taken]
+        last = forwarding.positions[taken[-1]]
+        entry = entries.ForwardedEvents(forwarding.origin, forwarding.peer, last, offsets, prefixes)
+        self._origins[forwarding.origin] = offsets[-1]
+        group.changes.append((group.next, entry))
+        group.rows.append(entries.encode(entry))
 
 
 def _coded_lists(matched: MatchedNumbers) -> list[bytes]:

@@ -43,6 +43,7 @@ class Sequencer:
     """Owns the order of the log, and with it the index. `submit` may be called from any thread.
 
     `fold` is called once per group, in order, when the group is on disk, before its answers are given to `settle`.
+    `origins` has the last offset that came of every other log.
     """
 
     def __init__(
@@ -53,11 +54,12 @@ class Sequencer:
         fold: Callable[[RequestGroup], None],
         settle: Callable[[list[Answer]], None],
         on_failure: Callable[[Exception], None],
+        origins: dict[str, int] | None = None,
     ) -> None:
         self.stages = StageTimes()
         self._writer = writer
         self._ids = ids
-        self._publishing = Publishing(live, ids)
+        self._publishing = Publishing(live, ids, {} if origins is None else origins)
         self._fold = fold
         self._settle = settle
         self._on_failure = on_failure

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from whimbrel.broker.requests.entries import Change
+from whimbrel.broker.store.links import StoredLink
 
 
 class Cursor(NamedTuple):
@@ -136,6 +137,21 @@ class Store(Protocol):
 
     def tokens(self) -> list[Token]:
         """All tokens."""
+
+    def origins(self) -> dict[str, int]:
+        """The last offset that came of every other log."""
+
+    def links(self) -> list[StoredLink]:
+        """The links that have not ended."""
+
+    def peer_filters(self, peer: str) -> list[tuple[str, str]]:
+        """The filters of a peer, as tenant and text."""
+
+    def move_link(self, peer: str, cursor: int) -> None:
+        """The peer has our log up to here."""
+
+    def set_region(self, peer: str, region: bytes) -> None:
+        """What lies behind a peer."""
 
     def bury(self, letters: Sequence[DeadLetter], keep: int) -> None:
         """Keep refused events (their numbers are ignored); the oldest go when there are more than `keep`."""

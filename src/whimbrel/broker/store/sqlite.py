@@ -14,7 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from whimbrel.broker.requests.entries import Change, SubscriptionEnd, SubscriptionPut, TokenPut
+from whimbrel.broker.requests.entries import Change, SubscriptionEnd, SubscriptionPut, TokenEnd, TokenPut
+from whimbrel.broker.store.links import LINK_FIELDS, StoredLink, apply_link_change
 from whimbrel.broker.store.protocol import Cursor, DeadLetter, StoredSubscription, Token
 from whimbrel.broker.store.tables import FORMAT_VERSION, STEPS
 from whimbrel.model.errors import WhimbrelError
@@ -171,6 +172,29 @@ class SqliteStore:
             Token(*row) for row in self._rows("SELECT name, digest, scopes, tenant, rules FROM token ORDER BY name")
         ]
 
+    def origins(self) -> dict[str, int]:
+        """The last offset that came of every other log."""
+        return dict(self._rows("SELECT id, offset FROM origin"))
+
+    def links(self) -> list[StoredLink]:
+        """The links that have not ended."""
+        rows = self._rows(f"SELECT {LINK_FIELDS} FROM link ORDER BY since, peer")
+        return [StoredLink(peer, name, bool(dialed), *rest) for peer, name, dialed, *rest in rows]
+
+    def peer_filters(self, peer: str) -> list[tuple[str, str]]:
+        """The filters of a peer, as tenant and text."""
+        return self._rows("SELECT tenant, text FROM peer_filter WHERE peer = ? ORDER BY key", (peer,))
+
+    def move_link(self, peer: str, cursor: int) -> None:
+        """The peer has our log up to here."""
+        with self._transaction() as connection:
+            connection.execute("UPDATE link SET cursor = ? WHERE peer = ?", (cursor, peer))
+
+    def set_region(self, peer: str, region: bytes) -> None:
+        """What lies behind a peer."""
+        with self._transaction() as connection:
+            connection.execute("UPDATE link SET region = ? WHERE peer = ?", (region, peer))
+
     def bury(self, letters: Sequence[DeadLetter], keep: int) -> None:
         """Keep refused events (their numbers are ignored); the oldest go when there are more than `keep`."""
         with self._transaction() as connection:
@@ -246,7 +270,9 @@ class SqliteStore:
 def _name(entry: tuple[int, Change]) -> str:
     """What a change is about."""
     change = entry[1]
-    return change.id if isinstance(change, SubscriptionPut | SubscriptionEnd) else change.name
+    if isinstance(change, SubscriptionPut | SubscriptionEnd):
+        return change.id
+    return change.name if isinstance(change, TokenPut | TokenEnd) else change.peer
 
 
 def _apply(connection: sqlite3.Connection, offset: int, change: Change) -> list[tuple[str, int]]:
@@ -258,8 +284,10 @@ def _apply(connection: sqlite3.Connection, offset: int, change: Change) -> list[
     if isinstance(change, TokenPut):
         values = (change.name, change.digest, " ".join(change.scopes), change.tenant, to_json(change.rules))
         connection.execute("INSERT OR REPLACE INTO token VALUES (?, ?, ?, ?, ?)", values)
-    else:
+    elif isinstance(change, TokenEnd):
         connection.execute("DELETE FROM token WHERE name = ?", (change.name,))
+    else:
+        apply_link_change(connection, change)
     return []
 
 

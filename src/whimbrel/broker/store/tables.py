@@ -23,6 +23,14 @@ CREATE TABLE dead_letter (number INTEGER PRIMARY KEY AUTOINCREMENT, time INTEGER
   reason TEXT NOT NULL, event BLOB NOT NULL);
 """
 
-STEPS: tuple[str, ...] = (_SUBSCRIPTIONS_AND_TOKENS, "")
+_LINKS = """
+CREATE TABLE origin (id TEXT PRIMARY KEY, offset INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE link (peer TEXT PRIMARY KEY, name TEXT NOT NULL, dialed INTEGER NOT NULL, since INTEGER NOT NULL,
+  received INTEGER, cursor INTEGER, region BLOB) WITHOUT ROWID;
+CREATE TABLE peer_filter (peer TEXT NOT NULL, key BLOB NOT NULL, tenant TEXT NOT NULL, text TEXT NOT NULL,
+  PRIMARY KEY (peer, key)) WITHOUT ROWID;
+"""
+
+STEPS: tuple[str, ...] = (_SUBSCRIPTIONS_AND_TOKENS, _LINKS)
 """Step n makes format n + 1 of format n; format 0 is an empty file. Format 2 is not released: it may still grow."""
 FORMAT_VERSION = len(STEPS)

@@ -34,9 +34,9 @@ class PrefixSettings:
     """
 
     depth: int | None = None
-    every_hop: bool = False
     decay: float = 0.5
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
+    every_hop: bool = False
 
 
 class PrefixRouter(Router):

@@ -37,11 +37,16 @@ class Interest:
         self.filter = filter
         self.tenant = tenant
         self.text = str(filter)
-        self.key = blake2b(f"{len(tenant)}:{tenant}{self.text}".encode(), digest_size=KEY_BYTES).digest()
+        self.key = interest_key(tenant, self.text)
         self.paths = paths_of(filter)
 
     def __repr__(self) -> str:
         return f"Interest({self.text!r})"
+
+
+def interest_key(tenant: str, text: str) -> bytes:
+    """The key of a filter with this canonical text."""
+    return blake2b(f"{len(tenant)}:{tenant}{text}".encode(), digest_size=KEY_BYTES).digest()
 
 
 def paths_of(filter: Filter) -> tuple[Path, ...]:

@@ -1,0 +1,54 @@
+"""What a broker knows of the whole overlay: which brokers lie behind which peer. Pure functions.
+
+Links must form a tree. A peer tells what lies on its side of a link, so a link that would close a cycle is refused when
+it is made. Two links that are made at the same time may close one together: then the younger one ends, which all
+brokers on the cycle decide alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from whimbrel.broker.peering.wire import Edge, Region
+from whimbrel.overlay.topology import LinkClosesCycle, Topology
+
+
+def joined(regions: Iterable[Region]) -> Region:
+    """Several regions as one."""
+    whole = Region({}, [])
+    for region in regions:
+        whole.names.update(region.names)
+        whole.edges.extend(region.edges)
+    return whole
+
+
+def topology_of(edges: Iterable[Edge]) -> tuple[Topology, list[tuple[Edge, list[str]]]]:
+    """The tree of the oldest links, and those that would close a cycle, each with the path beside it."""
+    topology = Topology()
+    closing: list[tuple[Edge, list[str]]] = []
+    for one, two, since in sorted({(min(edge[:2]), max(edge[:2]), edge[2]) for edge in edges}, key=_age):
+        if two in topology.neighbours.get(one, ()):
+            continue  # both ends have told it, with different times
+        try:
+            topology.link(one, two)
+        except LinkClosesCycle as error:
+            closing.append(((one, two, since), error.path))
+    return topology, closing
+
+
+def closed_path(me: str, peer: str, mine: Region, theirs: Region) -> list[str] | None:
+    """The path that a link between us would close; None if it closes none. Regions are without that link."""
+    if me == peer:
+        return [me]
+    own = {min(me, peer), max(me, peer)}
+    edges = [edge for edge in (*mine.edges, *theirs.edges) if {edge[0], edge[1]} != own]
+    return topology_of(edges)[0].path(me, peer)
+
+
+def in_names(path: Iterable[str], names: dict[str, str]) -> str:
+    """A path as people read it."""
+    return " - ".join(f"{names[one]} ({one[:8]})" if names.get(one) else one[:8] for one in path)
+
+
+def _age(edge: Edge) -> tuple[int, str, str]:
+    return edge[2], edge[0], edge[1]

@@ -1,0 +1,238 @@
+"""The router of a broker: `PrefixRouter`, fed with subscriptions, filters of peers, and entries of the log.
+
+Everything here runs in one thread of its own, which `LinkRouting.run` submits to: a tree of many filters takes seconds,
+for which nobody else waits. Messages to peers come out as wire messages.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from time import monotonic
+from typing import NamedTuple
+
+from whimbrel.broker.peering import wire
+from whimbrel.broker.peering.feed import LoggedEvent
+from whimbrel.model.errors import WhimbrelError
+from whimbrel.model.event import Event
+from whimbrel.model.filter import Filter
+from whimbrel.model.json_text import parse_json
+from whimbrel.model.rules import Rules, allows_text, constrain
+from whimbrel.overlay.router import messages
+from whimbrel.overlay.router.messages import Effects
+from whimbrel.overlay.router.optimizer import OptimizerSettings
+from whimbrel.overlay.router.prefix_router import PrefixRouter, PrefixSettings
+from whimbrel.overlay.router.router import NEIGHBOUR_FILTERS
+from whimbrel.overlay.tree.paths import Interest, interest_key
+
+ROUTES = 65_536
+"""Routes of events that are kept, so that an event is matched once for all links."""
+
+Sent = tuple[str, wire.LinkMessage]
+"""A peer and a message to it."""
+
+
+class RoutingSettings(NamedTuple):
+    """How a broker routes. With `matches_all` its own filters cannot be told to others, who send it all events."""
+
+    timestamps: tuple[str, ...] = ()
+    matches_all: bool = False
+    optimizer_seconds: float = 5.0
+    every_hop: bool = False
+
+
+class KeptRoute(NamedTuple):
+    """Where an event goes, as bits, by the state of the router with number `generation`."""
+
+    generation: int
+    mask: int
+    prefix: bytes
+
+
+class LinkRouter:
+    """The state of the router, and what goes through it. One thread calls it."""
+
+    def __init__(self, id: str, settings: RoutingSettings) -> None:
+        optimizer = OptimizerSettings(trigger=settings.optimizer_seconds)
+        self.router = PrefixRouter(id, PrefixSettings(optimizer=optimizer, every_hop=settings.every_hop))
+        self.refused_filters = 0
+        self._settings = settings
+        self._versions: dict[str, int] = {}  # local subscriptions and the numbers of their versions
+        self._theirs: dict[str, dict[bytes, bytes]] = {}  # filters of peers: their keys to ours
+        self._uses: Counter[tuple[str, bytes]] = Counter()  # of ours by a peer: rules may make two of its filters one
+        self._rules: dict[str, Rules] = {}
+        self._routes: dict[int, KeptRoute] = {}
+        self._generation = 0
+
+    def put(self, id: str, number: int, text: str, dialect: str) -> list[Sent]:
+        """A local subscription has a filter; a former one of it ends after this one is known."""
+        former = self._versions.get(id)
+        if former is not None and former >= number > 0:
+            return []
+        filter = Filter.parse("TRUE") if self._settings.matches_all else Filter.parse(text, dialect)
+        self._versions[id] = number
+        effects = self.router.subscribe(f"{id}@{number}", Interest(filter), monotonic())
+        if former is not None:
+            effects.sent += self.router.unsubscribe(f"{id}@{former}", monotonic()).sent
+        return self._told(effects)
+
+    def end(self, id: str) -> list[Sent]:
+        """A local subscription ends."""
+        number = self._versions.pop(id, None)
+        return [] if number is None else self._told(self.router.unsubscribe(f"{id}@{number}", monotonic()))
+
+    def join(self, peer: str, rules: Rules) -> None:
+        """There is a peer. What it may see is constrained by rules."""
+        self.router.join(peer)
+        self._theirs.setdefault(peer, {})
+        self._rules[peer] = rules
+
+    def leave(self, peer: str) -> list[Sent]:
+        """A peer is gone for good."""
+        theirs = self._theirs.pop(peer, None)
+        if theirs is None:
+            return []
+        for ours in theirs.values():
+            self._uses.pop((peer, ours), None)
+        del self._rules[peer]
+        return self._told(self.router.unlink(peer))
+
+    def readable(self, added: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Those of a peer's filters that can be taken; others are counted."""
+        good: list[tuple[str, str]] = []
+        for tenant, text in added:
+            try:
+                Interest(Filter.parse(text), tenant)
+                good.append((tenant, text))
+            except WhimbrelError:
+                self.refused_filters += 1
+        return good
+
+    def change_filters(
+        self, peer: str, added: Iterable[tuple[str, str]], removed: Iterable[bytes] = ()
+    ) -> list[Sent]:
+        """A peer wants filters, and others no longer. They are in the log."""
+        sent: list[Sent] = []
+        theirs = self._theirs.get(peer)
+        if theirs is None:  # it has left meanwhile
+            return sent
+        for tenant, text in added:
+            key = interest_key(tenant, text)
+            if key not in theirs and len(theirs) < NEIGHBOUR_FILTERS.value:
+                interest = Interest(constrain(Filter.parse(text), self._rules[peer]), tenant)
+                theirs[key] = interest.key
+                self._uses[peer, interest.key] += 1
+                sent += self._told(self.router.handle(peer, messages.Subscribe(interest), monotonic()))
+        for key in removed:
+            ours = theirs.pop(key, None)
+            if ours is None:
+                continue
+            self._uses[peer, ours] -= 1
+            if not self._uses[peer, ours]:
+                del self._uses[peer, ours]
+                sent += self._told(self.router.handle(peer, messages.Unsubscribe(ours), monotonic()))
+        return sent
+
+    def held(self, peer: str) -> list[bytes]:
+        """The keys of the filters of a peer."""
+        return list(self._theirs[peer])
+
+    def resume(self, peer: str, held: set[bytes]) -> list[Sent]:
+        """A peer is connected, and has these of our filters."""
+        return self._told(self.router.resume(peer, held))
+
+    def tree_message(self, peer: str, message: messages.Message) -> list[Sent]:
+        """A peer says something of the tree or of the optimizer."""
+        if peer not in self._theirs:
+            return []
+        return self._told(self.router.handle(peer, message, monotonic()))
+
+    def optimize(self) -> list[Sent]:
+        """Become the optimizer."""
+        return self._told(self.router.optimize(monotonic()))
+
+    def tick(self) -> list[Sent]:
+        """Time has passed."""
+        due = self.router.due(monotonic())
+        return self._told(self.router.tick(monotonic())) if due is not None and due <= monotonic() else []
+
+    def outgoing(self, peer: str, events: Iterable[LoggedEvent]) -> list[wire.Item]:
+        """Those of some events that a peer wants, as they are sent."""
+        bit = self.router.bit(peer)
+        rules = self._rules[peer]
+        items: list[wire.Item] = []
+        for event in events:
+            if event.peer == peer:
+                continue
+            route = self.route(event)
+            if route.mask & bit and (not rules or allows_text(rules, event.raw, self._settings.timestamps)):
+                items.append(
+                    wire.Item(event.offset, event.origin, event.origin_offset, event.tenant, route.prefix, event.raw)
+                )
+        return items
+
+    def route(self, event: LoggedEvent) -> KeptRoute:
+        """Where an event goes. It is matched once, unless its prefix is no longer understood."""
+        kept = self._routes.get(event.offset)
+        if kept is not None and kept.generation == self._generation:
+            return kept
+        arrival = self.router.bit(event.peer) if event.peer in self._theirs else 0
+        prefix = event.prefix if kept is None else kept.prefix
+        try:
+            mask, coded = self.router.onward(prefix, lambda: self.read(event.raw), arrival)
+        except WhimbrelError:  # it cannot be read here: let others decide
+            mask, coded = -1, b""
+        made = self._routes[event.offset] = KeptRoute(self._generation, mask, coded)
+        while len(self._routes) > ROUTES:
+            del self._routes[next(iter(self._routes))]
+        return made
+
+    def read(self, raw: bytes) -> Event:
+        """An event as filters see it."""
+        return Event.of(parse_json(raw), self._settings.timestamps)
+
+    def count_in_vain(self, events: Iterable[LoggedEvent]) -> None:
+        """Events came from peers and match nothing here: count those that nobody else wants either."""
+        for event in events:
+            if self.route(event).mask == 0:
+                self.router.counters.false_positives += 1
+
+    def _told(self, effects: Effects) -> list[Sent]:
+        """Messages of the router as they travel. Whatever changed, routes are to be found again."""
+        self._generation += 1
+        return [(peer, _wired(message)) for peer, message in effects.sent]
+
+
+def _wired(message: messages.Message) -> wire.LinkMessage:
+    match message:
+        case messages.Subscribe(interest):
+            return wire.Filters([(interest.tenant, interest.text)])
+        case messages.Unsubscribe(key):
+            return wire.Filters([], [key])
+        case messages.Announce(epoch, optimizer, version):
+            return wire.Announced(epoch, optimizer, version)
+        case messages.TreeUpdate(version, base, changes, digest):
+            told = [one if isinstance(one, bytes) else (one.tenant, one.text) for one in changes]
+            return wire.Updated(version, base, told, digest)
+        case messages.TreeRequest(version):
+            return wire.Requested(version)
+        case messages.WholeTree(version, data):
+            return wire.Whole(version, data)
+        case messages.Forwarded():
+            raise AssertionError("events are forwarded from the log")
+
+
+def unwired(message: wire.LinkMessage) -> messages.Message | None:
+    """What a message says to a router, if it is of the tree or of the optimizer. WhimbrelError if it cannot be read."""
+    match message:
+        case wire.Announced(epoch, optimizer, version):
+            return messages.Announce(epoch, optimizer, version)
+        case wire.Updated(version, base, changes, digest):
+            read = [one if isinstance(one, bytes) else Interest(Filter.parse(one[1]), one[0]) for one in changes]
+            return messages.TreeUpdate(version, base, tuple(read), digest)
+        case wire.Requested(version):
+            return messages.TreeRequest(version)
+        case wire.Whole(version, data):
+            return messages.WholeTree(version, data)
+    return None
+

@@ -1,0 +1,317 @@
+"""One connection to a peer, from its hello to its end.
+
+Four tasks share it: one reads, one writes, one follows our log and sends what the peer wants, and one acknowledges what
+came when it is on disk. What is under way when a connection breaks is sent again on the next one, from the cursor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from typing import NamedTuple, Protocol
+
+from whimbrel.broker.peering import wire
+from whimbrel.broker.peering.feed import LogFeed, boundary
+from whimbrel.broker.peering.link import Link
+from whimbrel.broker.peering.wire import BadLink
+from whimbrel.broker.requests.envelope import Incoming, structured
+from whimbrel.broker.requests.errors import BrokerError, Unavailable
+from whimbrel.broker.sequencing.group import Forwarding, Published
+from whimbrel.log import BelowFloor, LogReader
+from whimbrel.log.reader import Row
+from whimbrel.model.errors import WhimbrelError
+from whimbrel.model.rules import Rules
+from whimbrel.overlay.tree.prefix import PREFIX_BYTES
+
+WINDOW_EVENTS = 4_096
+WINDOW_BYTES = 16 << 20
+"""Events and bytes that are sent before the peer must acknowledge."""
+UNSETTLED = 16
+"""Messages of events that wait for the disk; then the connection is not read."""
+OUT_BYTES = 256 << 20
+"""What may wait to be written besides events; a peer that reads so slowly is cut off, and told all again."""
+_ROWS = 1_024
+_BUSY_SECONDS = 0.05
+
+
+class LinkConnection(Protocol):
+    """Frames to and from a peer. `receive` and `send` raise ConnectionError when it is gone."""
+
+    async def send(self, frame: bytes) -> None:
+        """Send a frame; waits while the peer does not read."""
+
+    async def receive(self) -> bytes:
+        """The next frame."""
+
+    async def close(self, reason: str) -> None:
+        """Close it."""
+
+
+class Owner(Protocol):
+    """What a session needs of the broker: `whimbrel.broker.peering.peering.Peering`."""
+
+    @property
+    def log(self) -> LogReader:
+        """Our log."""
+
+    async def read_rows(self, start: int, limit: int) -> list[Row]:
+        """Entries of the log that are on disk; none if there are none yet."""
+
+    async def outgoing(self, link: Link, feed: LogFeed, rows: list[Row]) -> list[wire.Item]:
+        """Those of some entries that a peer wants."""
+
+    def take_events(
+        self, link: Link, tenant: str, events: list[Incoming], forwarding: Forwarding
+    ) -> asyncio.Future[list[Published | BrokerError]]:
+        """Put events into the log; Unavailable if too many wait."""
+
+    async def take_message(self, link: Link, message: wire.LinkMessage) -> None:
+        """Filters, trees, regions and traces."""
+
+
+class Session:
+    """A connection to the peer of a link. `run` returns when it ends; `reason` says why."""
+
+    def __init__(self, owner: Owner, link: Link, connection: LinkConnection, rules: Rules) -> None:
+        self.owner = owner
+        self.link = link
+        self.rules = rules
+        self.reason = ""
+        self._connection = connection
+        self._out: deque[wire.LinkMessage] = deque()
+        self._out_bytes = 0
+        self._written = asyncio.Event()
+        self._grown = asyncio.Event()
+        self._welcome: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+        self._in_flight: deque[_Sent] = deque()
+        self._acked = asyncio.Event()
+        self._unsettled: asyncio.Queue[tuple[int, list[asyncio.Future[list[Published | BrokerError]]]]] = asyncio.Queue(
+            UNSETTLED
+        )
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def run(self) -> None:
+        """Exchange messages until the connection ends."""
+        work = (self._read(), self._write(), self._feed(), self._acknowledge())
+        self._tasks = [asyncio.create_task(one) for one in work]
+        try:
+            done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                error = task.exception() if not task.cancelled() else None
+                if isinstance(error, BadLink):
+                    self.link.refused_messages += 1
+                    await self._say_bye(error.code, error.message)
+                elif isinstance(error, ConnectionError):
+                    self.reason = self.reason or f"the connection broke: {error}"
+                elif error is not None:
+                    raise error
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await self._connection.close(self.reason)
+
+    async def end(self, code: str, reason: str) -> None:
+        """Say why, and close."""
+        await self._say_bye(code, reason)
+        for task in self._tasks:
+            task.cancel()
+
+    def say(self, message: wire.LinkMessage) -> None:
+        """Send a message after those that wait. Filters that follow each other become one message."""
+        last = self._out[-1] if self._out else None
+        if isinstance(message, wire.Filters) and isinstance(last, wire.Filters):
+            fits = len(last.added) + len(message.added) <= wire.FILTERS_AT_ONCE
+            if fits and not (last.removed and message.added):
+                last.added.extend(message.added)
+                last.removed = [*last.removed, *message.removed]
+                self._out_bytes += _size(message)
+                return
+        self._out.append(
+            wire.Filters(list(message.added), list(message.removed)) if isinstance(message, wire.Filters) else message
+        )
+        self._out_bytes += _size(message)
+        self._written.set()
+        if self._out_bytes > OUT_BYTES:
+            self.reason = "the peer reads too slowly"
+            for task in self._tasks:
+                task.cancel()
+
+    def grown(self) -> None:
+        """Our log has grown."""
+        self._grown.set()
+
+    async def _say_bye(self, code: str, reason: str) -> None:
+        self.reason = reason
+        with contextlib.suppress(ConnectionError, TimeoutError):
+            async with asyncio.timeout(1.0):
+                await self._send(wire.Bye(code, reason[:4096]))
+
+    async def _send(self, message: wire.LinkMessage) -> None:
+        data = wire.encode(message)
+        if len(data) > wire.LINK_MESSAGE.value:
+            return  # a tree that is too large: the peer goes on without it
+        for frame in wire.frames(data):
+            await self._connection.send(frame)
+
+    async def _write(self) -> None:
+        while True:
+            while self._out:
+                message = self._out.popleft()
+                self._out_bytes -= _size(message)
+                await self._send(message)
+            self._written.clear()
+            await self._written.wait()
+
+    async def _read(self) -> None:
+        assembler = wire.Assembler(wire.LINK_MESSAGE.value)
+        while True:
+            whole = assembler.add(await self._connection.receive())
+            if whole is None:
+                continue
+            message = wire.decode(whole)
+            if isinstance(message, wire.Events):
+                await self._take_events(message.items)
+            elif isinstance(message, wire.Ack):
+                self._take_ack(message.offset)
+            elif isinstance(message, wire.Welcome):
+                if not self._welcome.done():
+                    self._welcome.set_result(message.received)
+            elif isinstance(message, wire.Bye):
+                self.reason = message.reason
+                await self.owner.take_message(self.link, message)
+                return
+            else:
+                await self.owner.take_message(self.link, message)
+
+    async def _take_events(self, items: list[wire.Item]) -> None:
+        """Put events into the log, those of one origin and tenant together."""
+        results: list[asyncio.Future[list[Published | BrokerError]]] = []
+        start = 0
+        while start < len(items):
+            first = items[start]
+            end = start + 1
+            while end < len(items) and (items[end].origin, items[end].tenant) == (first.origin, first.tenant):
+                end += 1
+            result = await self._submit(items[start:end])
+            if result is not None:
+                results.append(result)
+            start = end
+        if items:
+            await self._unsettled.put((items[-1].offset, results))
+
+    async def _submit(self, items: list[wire.Item]) -> asyncio.Future[list[Published | BrokerError]] | None:
+        events: list[Incoming] = []
+        forwarding = Forwarding(self.link.peer, items[0].origin, [], [], [])
+        if not self.link.may_send(items[0].origin):
+            self.link.refused_events += len(items)
+            return None
+        for item in items:
+            try:
+                events.append(structured(item.raw))
+            except (BrokerError, WhimbrelError):
+                self.link.refused_events += 1
+                continue
+            forwarding.offsets.append(item.origin_offset)
+            forwarding.positions.append(item.offset)
+            if len(item.prefix) > PREFIX_BYTES.value:
+                self.link.refused_prefixes += 1
+            forwarding.prefixes.append(item.prefix if len(item.prefix) <= PREFIX_BYTES.value else b"")
+        while events:
+            try:
+                return self.owner.take_events(self.link, items[0].tenant, events, forwarding)
+            except Unavailable:
+                await asyncio.sleep(_BUSY_SECONDS)
+        return None
+
+    async def _acknowledge(self) -> None:
+        """Tell the peer what is on disk, in the order in which it came."""
+        while True:
+            last, results = await self._unsettled.get()
+            for result in results:
+                for one in await result:
+                    if isinstance(one, BrokerError):
+                        self.link.refused_events += 1
+                    elif one.duplicate:
+                        self.link.repeated_events += 1
+                    else:
+                        self.link.events_in += 1
+            self.link.received = last
+            self.say(wire.Ack(last))
+
+    def _take_ack(self, offset: int) -> None:
+        while self._in_flight and self._in_flight[0].last <= offset:
+            self.link.cursor = self._in_flight.popleft().cursor
+        self._acked.set()
+
+    async def _feed(self) -> None:
+        """Follow the log from the cursor on."""
+        received = await self._welcome
+        log = self.owner.log
+        start = self.link.cursor
+        if start is None:
+            start = log.end if received is None else boundary(log, received + 1)
+        feed = LogFeed(log, start)
+        position = start
+        self.link.cursor = start
+        while True:
+            self._grown.clear()
+            try:
+                rows = await self.owner.read_rows(position, _ROWS)
+            except BelowFloor as error:
+                self.link.missed += error.floor - position
+                position = error.floor
+                feed = LogFeed(log, position)
+                continue
+            if not rows:
+                await self._grown.wait()
+                continue
+            items = await self.owner.outgoing(self.link, feed, rows)
+            position = rows[-1][0] + 1
+            await self._send_events([item for item in items if received is None or item.offset > received], feed.resume)
+
+    async def _send_events(self, items: list[wire.Item], resume: int) -> None:
+        """Send events; the cursor is at `resume` when the last of them is acknowledged."""
+        if not items:
+            if self._in_flight:
+                self._in_flight[-1] = self._in_flight[-1]._replace(cursor=resume)
+            else:
+                self.link.cursor = resume
+            return
+        before = self._in_flight[-1].cursor if self._in_flight else self.link.cursor
+        start = 0
+        while start < len(items):
+            size, end = 0, start
+            while end < len(items) and end - start < wire.EVENTS_AT_ONCE and size < wire.EVENTS_BYTES:
+                size += len(items[end].raw) + len(items[end].prefix) + 128
+                end += 1
+            while self._in_flight and self._is_full(end - start, size):
+                self._acked.clear()
+                await self._acked.wait()
+            cursor = resume if end == len(items) else before
+            self._in_flight.append(_Sent(items[end - 1].offset, cursor, end - start, size))
+            await self._send(wire.Events(items[start:end]))
+            self.link.events_out += end - start
+            start = end
+
+    def _is_full(self, events: int, size: int) -> bool:
+        """Whether the window has no room for so much."""
+        waiting = sum(one.events for one in self._in_flight)
+        return waiting + events > WINDOW_EVENTS or sum(one.size for one in self._in_flight) + size > WINDOW_BYTES
+
+
+class _Sent(NamedTuple):
+    """Events under way: the offset of the last, and where the cursor is when it is acknowledged."""
+
+    last: int
+    cursor: int | None
+    events: int
+    size: int
+
+
+def _size(message: wire.LinkMessage) -> int:
+    """What a message takes, about."""
+    if isinstance(message, wire.Filters):
+        return 64 + sum(len(text) + 32 for _, text in message.added) + 24 * len(message.removed)
+    return 256 + (len(message.data) if isinstance(message, wire.Whole) else 0)
