@@ -22,6 +22,7 @@ import uvloop
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from whimbrel.broker.http.app import application
+from whimbrel.broker.peering.peering import Peering
 from whimbrel.broker.requests.settings import BadSettings, Settings
 from whimbrel.broker.service.broker import Broker
 
@@ -121,8 +122,9 @@ async def _serve(settings: Settings, listener: socket.socket, started: Callable[
                 f"Expected tokens before the broker listens on {settings.host}: run `whimbrel token create`, or use"
                 " --host 127.0.0.1"
             )
+        peering = Peering(broker)
         config = uvicorn.Config(
-            application(broker),
+            application(broker, peering),
             http=type("Protocol", (GuardedProtocol,), {"settings": settings}),
             ws="websockets-sansio",
             ws_max_size=64 << 10,
@@ -140,22 +142,25 @@ async def _serve(settings: Settings, listener: socket.socket, started: Callable[
             config.load()
         except OSError as error:
             raise BadSettings(f"Expected a certificate and its key in PEM, but: {error}") from None
-        server = StoppingServer(config, broker)
+        server = StoppingServer(config, broker, peering)
         _spare_the_collector()
         if started is not None:
             scheme = "https" if settings.tls_certificate else "http"
             host, port = listener.getsockname()[:2]
             started(f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
+        peering.start()
         await server.serve([listener])
+        await peering.stop()
     return 0 if broker.failure is None else 1
 
 
 class StoppingServer(uvicorn.Server):
     """Closes streams when it stops, so that they do not hold it up."""
 
-    def __init__(self, config: uvicorn.Config, broker: Broker) -> None:
+    def __init__(self, config: uvicorn.Config, broker: Broker, peering: Peering) -> None:
         super().__init__(config)
         self._broker = broker
+        self._peering = peering
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -174,6 +179,7 @@ class StoppingServer(uvicorn.Server):
         """Stop to listen, end streams, and wait for open requests."""
         self._broker.hub.close_all("stopping")
         self._broker.feed.close()
+        await self._peering.stop()
         await super().shutdown(sockets)
 
 

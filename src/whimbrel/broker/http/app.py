@@ -11,10 +11,11 @@ from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp
 
-from whimbrel.broker.http import filters, health, messages, page, publish, socket, subscriptions, tokens
+from whimbrel.broker.http import filters, health, messages, overlay, page, publish, socket, subscriptions, tokens
 from whimbrel.broker.http.documents import Documents
 from whimbrel.broker.http.exchange import ErrorAnswer, Problem, answer, error_answer
 from whimbrel.broker.http.guard import Guard, RateLimits
+from whimbrel.broker.peering.peering import Peering
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.metrics import Metrics
 from whimbrel.model.errors import WhimbrelError
@@ -28,17 +29,19 @@ OPERATIONS = [
     *messages.OPERATIONS,
     *socket.OPERATIONS,
     *tokens.OPERATIONS,
+    *overlay.OPERATIONS,
     *health.OPERATIONS,
     *page.OPERATIONS,
 ]
 """Everything that the API offers."""
 
 
-def application(broker: Broker) -> ASGIApp:
-    """The ASGI application that serves a broker."""
+def application(broker: Broker, peering: Peering) -> ASGIApp:
+    """The ASGI application that serves a broker and its links."""
     app = Starlette(routes=routes(), exception_handlers={WhimbrelError: _refused, HTTPException: _no_such_path})
     app.router.redirect_slashes = False
     app.state.broker = broker
+    app.state.peering = peering
     app.state.metrics = Metrics(broker)
     app.state.event_rate = RateLimits(broker.settings.events_per_second)
     return Guard(app, broker)
@@ -59,7 +62,7 @@ def routes() -> list[Route | WebSocketRoute]:
     found: list[Route | WebSocketRoute] = [
         Route(path, _by_method(endpoints), methods=list(endpoints)) for path, endpoints in ordered
     ]
-    return [*found, WebSocketRoute(socket.PATH, socket.socket)]
+    return [*found, WebSocketRoute(socket.PATH, socket.socket), WebSocketRoute(overlay.LINK_PATH, overlay.link)]
 
 
 def _by_method(endpoints: dict[str, Endpoint]) -> Endpoint:

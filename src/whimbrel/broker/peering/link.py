@@ -40,6 +40,8 @@ class Link:
     connects: int = 0
     reason: str = ""
     """Why it is not connected."""
+    held_keys: set[bytes] = field(default_factory=set)
+    """Our filters that the peer has, while it tells them."""
     stored: tuple[int | None, bytes] = (None, b"")
     """The cursor and the region that the store has."""
     may_send: Callable[[str], bool] = lambda _: True

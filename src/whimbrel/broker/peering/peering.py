@@ -13,6 +13,7 @@ import logging
 import ssl
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from time import time_ns
 from typing import TypeVar, cast
 
@@ -37,15 +38,12 @@ from whimbrel.broker.requests.entries import (
 )
 from whimbrel.broker.requests.envelope import Incoming
 from whimbrel.broker.requests.errors import BrokerError, NotFound
-from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.sequencing.group import Forwarding, Publish, Published, RequestGroup
-from whimbrel.broker.sequencing.publishing import LiveIndex
+from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import Principal
-from whimbrel.broker.service.runtime import Runtime
-from whimbrel.broker.store import Store
-from whimbrel.log import LogReader
 from whimbrel.log.reader import Row
 from whimbrel.model.errors import WhimbrelError
+from whimbrel.model.rules import Rules
 
 logger = logging.getLogger("whimbrel.overlay")
 
@@ -61,23 +59,25 @@ _region = msgspec.msgpack.Decoder(Region)
 class Peering:
     """The links of one broker."""
 
-    def __init__(self, runtime: Runtime, store: Store, log: LogReader, live: LiveIndex, settings: Settings) -> None:
-        self.log = log
+    def __init__(self, broker: Broker) -> None:
+        self.log = broker.log
         self.links: dict[str, Link] = {}
         self.sessions: dict[str, Session] = {}
         self.refused_peers = 0
         """Peers that were refused: no hello, another protocol, a cycle."""
         self.troubles: dict[str, str] = {}
         """Why a URL of the settings has no link."""
-        self._runtime = runtime
-        self._store = store
-        self._live = live
-        self._settings = settings
+        self._runtime = broker.runtime
+        self._store = broker.store
+        self._live = broker.live
+        self._tokens = broker.tokens
+        self._settings = broker.settings
         self._thread = ThreadPoolExecutor(1, "whimbrel-router")
         self._router: LinkRouter | None = None
         self._tail = 0
         self._closing = False
         self._tasks: list[asyncio.Task[None]] = []
+        broker.on_disk.append(self._folded)
 
     @property
     def id(self) -> str:
@@ -101,11 +101,12 @@ class Peering:
         for held in stored:
             region = Region() if held.region is None else _region.decode(held.region)
             link = Link(held.peer, held.name, held.dialed, held.since, held.cursor, held.received, region=region)
+            link.rules = {} if held.dialed else self._tokens.owner(held.name).rules
             self._add(link)
         if stored or wanted or self._settings.optimizer:
             self.activate()
         for link in list(self.links.values()):
-            if link.dialed and link.name not in wanted:
+            if link.name not in (wanted if link.dialed else self._tokens.stored):
                 self._tasks.append(asyncio.create_task(self.end_link(link.peer, "removed")))
         for url, token in zip(wanted, self._settings.tokens_of_peers(), strict=True):
             tls = ssl.create_default_context(cafile=self._settings.peer_ca) if url.startswith("https") else None
@@ -129,7 +130,9 @@ class Peering:
         self._tasks.append(asyncio.create_task(self._tend()))
 
     async def stop(self) -> None:
-        """End all connections, and the router."""
+        """End all connections, and the router. A second call does nothing."""
+        if self._closing:
+            return
         self._closing = True
         for session in list(self.sessions.values()):
             await session.end("stopping", "the broker stops")
@@ -141,16 +144,16 @@ class Peering:
 
     # What the rest of the broker tells.
 
-    def folded(self, group: RequestGroup) -> None:
+    def _folded(self, group: RequestGroup) -> None:
         """In the writer of the log: a group is on disk."""
         router = self._router
         if router is None:
             return
         for offset, change in group.changes:
             if isinstance(change, SubscriptionPut):
-                self._submit(lambda router, n=offset, put=change: router.put(put.id, n, put.text, put.dialect))
+                self._submit(partial(_put, offset, change))
             elif isinstance(change, SubscriptionEnd):
-                self._submit(lambda router, id=change.id: router.end(id))
+                self._submit(partial(_end, change))
             elif isinstance(change, TokenPut | TokenEnd):
                 self._runtime.call(self._token_changed, change)
         if group.events:
@@ -213,11 +216,19 @@ class Peering:
             self._region_without(None),
         )
         try:
-            theirs = await self._exchange(connection, hello)
-            link = await self._admit(theirs, name, dialed, principal, hello)
+            async with asyncio.timeout(HELLO_SECONDS):
+                if dialed:
+                    await _say(connection, hello)
+                theirs = await _first_message(connection)
+                link = await self._admit(theirs, name, dialed, principal, hello)
+                if not dialed:  # the peer has passed: now it may know who we are
+                    await _say(connection, hello)
         except BadLink as error:
             self.refused_peers += 1
             self._note_trouble(name, error.message)
+            held = next((link for link in self.links.values() if dialed and link.dialed and link.name == name), None)
+            if held is not None and error.code in ("cycle", "ended"):
+                await self.end_link(held.peer, error.code)
             await _refuse(connection, error)
             return False
         except (ConnectionError, TimeoutError) as error:
@@ -240,18 +251,7 @@ class Peering:
             logger.info("no longer linked with %s: %s", link.label, link.reason)
         return True
 
-    async def _exchange(self, connection: LinkConnection, hello: wire.Hello) -> wire.Hello:
-        async with asyncio.timeout(HELLO_SECONDS):
-            for frame in wire.frames(wire.encode(hello)):
-                await connection.send(frame)
-            assembler = wire.Assembler(wire.HELLO_BYTES)
-            while (whole := assembler.add(await connection.receive())) is None:
-                pass
-            return wire.decode_hello(whole)
-
-    async def _admit(
-        self, hello: wire.Hello, name: str, dialed: bool, principal: Principal, ours: wire.Hello
-    ) -> Link:
+    async def _admit(self, hello: wire.Hello, name: str, dialed: bool, principal: Principal, ours: wire.Hello) -> Link:
         """The link of a peer that said hello; BadLink if it cannot be linked."""
         peer = hello.id
         if sorted(hello.timestamps) != ours.timestamps:
@@ -260,6 +260,8 @@ class Peering:
         path = regions.closed_path(self.id, peer, self._region_without(peer), hello.region)
         if path is not None:
             told = regions.in_names(path, names)
+            if peer in self.links:
+                self._tasks.append(asyncio.create_task(self.end_link(peer, "cycle")))
             raise BadLink("cycle", f"Expected a link that closes no cycle, but got one beside {told}")
         former = self.sessions.get(peer)
         if former is not None:
@@ -272,14 +274,18 @@ class Peering:
         if link is None or (link.name, link.dialed, link.since) != (name, dialed, since):
             link = await self._put_link(hello, name, dialed, since)
         link.label, link.region = hello.name, hello.region
-        link.tenant, link.rules = principal.tenant, principal.rules
+        if link.rules != principal.rules:  # its filters mean something else now
+            link.rules = principal.rules
+            self._submit(lambda router: router.leave(peer))
+            self._submit(lambda router: self._restore_peer(router, peer, link.rules))
+        link.tenant = principal.tenant
         await self.run(lambda router: router.join(peer, link.rules))
         self._regions_changed()
         return link
 
     async def _put_link(self, hello: wire.Hello, name: str, dialed: bool, since: int) -> Link:
         """Enter a link into the log. One with a former id of the same log ends, and so does another one of the URL."""
-        until = dict(hello.former)
+        until: dict[str, int] = dict(hello.former)
         ended = [
             link
             for link in self.links.values()
@@ -464,16 +470,19 @@ class Peering:
             if session is not None:
                 session.say(message)
 
-    def _restore(self, router: LinkRouter, links: list[tuple[str, dict[str, str]]]) -> list[Sent]:
+    def _restore(self, router: LinkRouter, links: list[tuple[str, Rules]]) -> list[Sent]:
         """What was there before: peers with their filters, and local subscriptions."""
         for peer, rules in links:
-            router.join(peer, rules)
-            router.change_filters(peer, self._store.peer_filters(peer))
+            self._restore_peer(router, peer, rules)
         for held in self._store.subscriptions("", 1 << 62):
             router.put(held.id, held.number, held.text, held.dialect)
         for number, text in list(self._live.ephemeral.items()):
             router.put(f"stream{number}", 0, text, "sql")
         return router.optimize() if self._settings.optimizer else []
+
+    def _restore_peer(self, router: LinkRouter, peer: str, rules: Rules) -> list[Sent]:
+        router.join(peer, rules)
+        return router.change_filters(peer, self._store.peer_filters(peer))
 
     async def _tend(self) -> None:
         """Let time pass for the optimizer, and save cursors."""
@@ -497,9 +506,28 @@ class Peering:
         self.troubles[name] = reason
 
 
+def _put(number: int, change: SubscriptionPut, router: LinkRouter) -> list[Sent]:
+    return router.put(change.id, number, change.text, change.dialect)
+
+
+def _end(change: SubscriptionEnd, router: LinkRouter) -> list[Sent]:
+    return router.end(change.id)
+
+
+async def _say(connection: LinkConnection, message: wire.Hello | wire.Bye) -> None:
+    for frame in wire.frames(wire.encode(message)):
+        await connection.send(frame)
+
+
+async def _first_message(connection: LinkConnection) -> wire.Hello:
+    assembler = wire.Assembler(wire.HELLO_BYTES)
+    while (whole := assembler.add(await connection.receive())) is None:
+        pass
+    return wire.decode_hello(whole)
+
+
 async def _refuse(connection: LinkConnection, error: BadLink) -> None:
     with contextlib.suppress(ConnectionError, TimeoutError):
         async with asyncio.timeout(1.0):
-            for frame in wire.frames(wire.encode(wire.Bye(error.code, error.message[:4096]))):
-                await connection.send(frame)
+            await _say(connection, wire.Bye(error.code, error.message[:4096]))
     await connection.close(error.message)

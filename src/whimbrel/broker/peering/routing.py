@@ -64,6 +64,11 @@ class LinkRouter:
         self._routes: dict[int, KeptRoute] = {}
         self._generation = 0
 
+    @property
+    def peers(self) -> list[str]:
+        """The ids of all peers."""
+        return list(self._theirs)
+
     def put(self, id: str, number: int, text: str, dialect: str) -> list[Sent]:
         """A local subscription has a filter; a former one of it ends after this one is known."""
         former = self._versions.get(id)
@@ -97,20 +102,23 @@ class LinkRouter:
         del self._rules[peer]
         return self._told(self.router.unlink(peer))
 
-    def readable(self, added: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Those of a peer's filters that can be taken; others are counted."""
-        good: list[tuple[str, str]] = []
+    def readable(self, peer: str, added: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Those of a peer's filters that are new and can be taken; others are refused and counted."""
+        theirs = self._theirs.get(peer, {})
+        good: dict[bytes, tuple[str, str]] = {}
         for tenant, text in added:
+            key = interest_key(tenant, text)
+            if key in theirs:
+                continue
             try:
-                Interest(Filter.parse(text), tenant)
-                good.append((tenant, text))
+                NEIGHBOUR_FILTERS.check(len(theirs) + len(good) + 1, peer)
+                Interest(constrain(Filter.parse(text), self._rules.get(peer, {})), tenant)
+                good[key] = tenant, text
             except WhimbrelError:
                 self.refused_filters += 1
-        return good
+        return list(good.values())
 
-    def change_filters(
-        self, peer: str, added: Iterable[tuple[str, str]], removed: Iterable[bytes] = ()
-    ) -> list[Sent]:
+    def change_filters(self, peer: str, added: Iterable[tuple[str, str]], removed: Iterable[bytes] = ()) -> list[Sent]:
         """A peer wants filters, and others no longer. They are in the log."""
         sent: list[Sent] = []
         theirs = self._theirs.get(peer)
@@ -118,7 +126,7 @@ class LinkRouter:
             return sent
         for tenant, text in added:
             key = interest_key(tenant, text)
-            if key not in theirs and len(theirs) < NEIGHBOUR_FILTERS.value:
+            if key not in theirs:
                 interest = Interest(constrain(Filter.parse(text), self._rules[peer]), tenant)
                 theirs[key] = interest.key
                 self._uses[peer, interest.key] += 1
@@ -212,7 +220,7 @@ def _wired(message: messages.Message) -> wire.LinkMessage:
         case messages.Announce(epoch, optimizer, version):
             return wire.Announced(epoch, optimizer, version)
         case messages.TreeUpdate(version, base, changes, digest):
-            told = [one if isinstance(one, bytes) else (one.tenant, one.text) for one in changes]
+            told = [("", "", one) if isinstance(one, bytes) else (one.tenant, one.text, b"") for one in changes]
             return wire.Updated(version, base, told, digest)
         case messages.TreeRequest(version):
             return wire.Requested(version)
@@ -228,11 +236,10 @@ def unwired(message: wire.LinkMessage) -> messages.Message | None:
         case wire.Announced(epoch, optimizer, version):
             return messages.Announce(epoch, optimizer, version)
         case wire.Updated(version, base, changes, digest):
-            read = [one if isinstance(one, bytes) else Interest(Filter.parse(one[1]), one[0]) for one in changes]
+            read = [key or Interest(Filter.parse(text), tenant) for tenant, text, key in changes]
             return messages.TreeUpdate(version, base, tuple(read), digest)
         case wire.Requested(version):
             return messages.TreeRequest(version)
         case wire.Whole(version, data):
             return messages.WholeTree(version, data)
     return None
-

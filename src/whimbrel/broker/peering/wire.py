@@ -121,11 +121,11 @@ class Announced(msgspec.Struct, tag="announced", array_like=True):
 
 
 class Updated(msgspec.Struct, tag="updated", array_like=True):
-    """A version of the tree as changes of the one before: filters as tenant and text, or keys of removed ones."""
+    """A version of the tree as changes of the one before: tenant and text of a filter, or the key of one that went."""
 
     version: Version
     base: Version
-    changes: list[tuple[Name, str] | Key]
+    changes: list[tuple[Name, str, bytes]]
     digest: Key
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -65,6 +66,24 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """How long entries of the log are kept; 0 for ever."""
     retention_bytes: Annotated[int, msgspec.Meta(ge=0)] = 10_000_000_000
     """How large the log may become, about; the oldest entries are deleted. 0 for no limit."""
+    name: str = ""
+    """What peers and people call this broker; host and port if it is empty."""
+    peers: list[str] = []
+    """URLs of brokers to link with."""
+    peer_tokens: list[str] = []
+    """The token to show to each of `peers`, or one for all of them."""
+    peer_ca: str | None = None
+    """A certificate to trust, for peers with https."""
+    optimizer: bool = False
+    """Whether this broker keeps the routing tree of the overlay. One should."""
+    optimizer_seconds: Seconds = 5.0
+    """How long changes of the routing tree may wait before a version is published."""
+    match_every_hop: bool = False
+    """Match events at every broker instead of reading prefixes, to compare."""
+
+    def tokens_of_peers(self) -> list[str]:
+        """The token for each of the peers."""
+        return self.peer_tokens if len(self.peer_tokens) != 1 else self.peer_tokens * len(self.peers)
 
 
 class BadSettings(WhimbrelError):
@@ -83,7 +102,7 @@ def load_settings(
             chosen |= tomllib.loads(Path(file).read_text())
         except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise BadSettings(f"Expected a TOML file of settings, but got: {error} - at {file}") from None
-    lists = ("timestamps", "cors_origins")
+    lists = ("timestamps", "cors_origins", "peers", "peer_tokens")
     for name, value in (os.environ if environment is None else environment).items():
         field = name.removeprefix(PREFIX).lower()
         if name.startswith(PREFIX) and field in Settings.__struct_fields__:
@@ -95,6 +114,14 @@ def load_settings(
         raise BadSettings(f"{error} (in the settings)") from None
     if (settings.tls_certificate is None) != (settings.tls_key is None):
         raise BadSettings("Expected both tls_certificate and tls_key, or neither of them (in the settings)")
+    if len(settings.tokens_of_peers()) != len(settings.peers):
+        raise BadSettings(
+            f"Expected one of peer_tokens for each of {len(settings.peers)} peers, or one for all, but got"
+            f" {len(settings.peer_tokens)} (in the settings)"
+        )
+    for url in settings.peers:
+        if not re.fullmatch(r"https?://[^/?#\s]+/?", url):
+            raise BadSettings(f"Expected the address of a peer such as http://host:8080, but got {url!r}")
     return settings
 
 

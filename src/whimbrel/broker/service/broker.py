@@ -68,9 +68,13 @@ class Broker:
         self.sessions = Sessions()
         self.feed = LiveFeed(self._counts, opened.store)
         self.runtime = Runtime()
-        live = LiveIndex(opened.index, opened.constrained)
+        live = self.live = LiveIndex(opened.index, opened.constrained)
         self._registry = Registry(live, opened.store, opened.history)
-        self._sequencer = Sequencer(live, opened.writer, opened.ids, self._fold, self._settle, self._fail)
+        self.on_disk: list[Callable[[RequestGroup], None]] = []
+        """Called in the writer of the log with every group that is on disk and folded, in order; they must be quick."""
+        self._sequencer = Sequencer(
+            live, opened.writer, opened.ids, self._fold, self._settle, self._fail, opened.store.origins()
+        )
         self.runtime.submit = self._sequencer.submit
         self.retention = Retention(opened, settings, opened.stamps, self._sequencer.submit)
         self._upkeep = Upkeep(opened, live, self._registry, self.retention, self._sequencer.submit, self._fail)
@@ -155,7 +159,9 @@ class Broker:
         self._opened.lists.add(end, pairs.numbers[durable], pairs.offsets[durable])
         if group.changes:
             self.store.apply(group.changes, end)
-            self._upkeep.changes += len(group.changes)
+            self._upkeep.changes += sum(
+                isinstance(change, SubscriptionPut | SubscriptionEnd) for _, change in group.changes
+            )
             if any(isinstance(change, TokenPut | TokenEnd) for _, change in group.changes):
                 self.tokens.folded()
             for offset, change in group.changes:
@@ -174,6 +180,8 @@ class Broker:
         self.feed.observe(pairs)
         if group.changes or len(pairs.numbers):
             self.runtime.call(self._tell, group, pairs)
+        for listener in self.on_disk:
+            listener(group)
 
     def _tell(self, group: RequestGroup, pairs: Any) -> None:
         """In the event loop: push to streams what is on disk now."""

@@ -25,6 +25,18 @@ def serve(
     schema: Annotated[
         str | None, typer.Option("--schema", metavar="FILE", help="A schema that filters and events must fit.")
     ] = None,
+    peer: Annotated[
+        list[str] | None,
+        typer.Option("--peer", metavar="URL", help="Link with the broker at this address; may be repeated."),
+    ] = None,
+    peer_token: Annotated[
+        list[str] | None,
+        typer.Option("--peer-token", help="The token for each --peer, or one for all; better in WHIMBREL_PEER_TOKENS."),
+    ] = None,
+    optimizer: Annotated[
+        bool | None, typer.Option("--optimizer", help="Keep the routing tree of all linked brokers; one should.")
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="What peers call this broker.")] = None,
     sample: Annotated[
         bool, typer.Option("--sample", help="Import subscriptions of a web shop, and publish a few events a second.")
     ] = False,
@@ -34,6 +46,9 @@ def serve(
 
     Every setting can also stand in the file of --config or in an environment variable, such as WHIMBREL_PORT. Off
     loopback a broker needs tokens: see `whimbrel token`. SIGTERM stops it when everything it took is on disk.
+
+    Brokers that are linked with --peer work as one: a subscription at any of them gets what is published at any. A peer
+    shows a token with the scope `peer`, on loopback too. Links must form a tree.
     """
     from whimbrel.broker.requests.settings import load_settings
 
@@ -44,6 +59,10 @@ def serve(
         "schema": schema,
         "tls_certificate": tls_certificate,
         "tls_key": tls_key,
+        "peers": peer or None,
+        "peer_tokens": peer_token or None,
+        "optimizer": optimizer,
+        "name": name,
         "timestamps": None if timestamps is None else [name for name in timestamps.split(",") if name],
     }
     if sample:

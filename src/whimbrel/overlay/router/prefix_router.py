@@ -71,6 +71,11 @@ class PrefixRouter(Router):
         return self._settings.depth
 
     @property
+    def leader(self) -> str:
+        """The name of the optimizer; "" if none is known."""
+        return self._leader
+
+    @property
     def version(self) -> Version:
         """The youngest version that it has."""
         return next(reversed(self._views))

@@ -1,0 +1,108 @@
+"""/overlay: what this broker knows of the overlay, and the WebSocket over which peers are linked."""
+
+from __future__ import annotations
+
+import contextlib
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from whimbrel.broker.http.exchange import ErrorAnswer, answer, error_answer, principal_of
+from whimbrel.broker.http.operation import OBJECT, Operation
+from whimbrel.broker.http.socket import no_socket
+from whimbrel.broker.peering import wire
+from whimbrel.broker.peering.peering import Peering
+from whimbrel.broker.peering.status import overlay_status
+from whimbrel.broker.peering.wire import BadLink
+from whimbrel.broker.requests.errors import BadRequest, BrokerError, Forbidden, Unauthorized
+from whimbrel.broker.service.principal import ANYBODY, Principal
+
+LINK_PATH = wire.PATH
+
+
+class AcceptedConnection:
+    """A `LinkConnection` that a peer opened."""
+
+    def __init__(self, socket: WebSocket) -> None:
+        self._socket = socket
+
+    async def send(self, frame: bytes) -> None:
+        """Send a frame."""
+        try:
+            await self._socket.send_bytes(frame)
+        except (WebSocketDisconnect, RuntimeError) as error:
+            raise ConnectionError(str(error)) from None
+
+    async def receive(self) -> bytes:
+        """The next frame."""
+        message = await self._socket.receive()
+        if message["type"] == "websocket.disconnect":
+            raise ConnectionError(f"closed with {message.get('code')}")
+        frame = message.get("bytes")
+        if frame is None:
+            raise BadLink("bad-message", "Expected a binary frame, but got text")
+        return bytes(frame)
+
+    async def close(self, reason: str) -> None:
+        """Close it."""
+        with contextlib.suppress(WebSocketDisconnect, RuntimeError):
+            await self._socket.close(1000, reason[:100])
+
+
+async def link(websocket: WebSocket) -> None:
+    """Serve the connection of a peer. Peers need a token, on loopback too."""
+    principal: Principal = websocket.scope["whimbrel.principal"]
+    peering: Peering = websocket.app.state.peering
+    try:
+        if principal is ANYBODY:
+            raise Unauthorized("Expected Authorization: Bearer TOKEN, of a token with the scope peer")
+        principal.require("peer")
+        if wire.SUBPROTOCOL not in (websocket.scope.get("subprotocols") or []):
+            raise BadRequest(f"Expected the subprotocol {wire.SUBPROTOCOL}")
+    except BrokerError as error:
+        peering.refused_peers += 1
+        await websocket.send_denial_response(error_answer(error))
+        return
+    await websocket.accept(wire.SUBPROTOCOL)
+    await peering.serve_accepted(AcceptedConnection(websocket), principal)
+
+
+async def status(request: Request) -> Response:
+    """GET /overlay."""
+    _look(request)
+    return answer(await overlay_status(request.app.state.peering))
+
+
+async def end(request: Request) -> Response:
+    """DELETE /overlay/links/{peer}."""
+    principal_of(request, "admin")
+    peering: Peering = request.app.state.peering
+    await peering.end_link(request.path_params["peer"], "removed")
+    return Response(status_code=204)
+
+
+def _look(request: Request) -> None:
+    """Counts are of everybody's events: a token with rules may not see them."""
+    principal: Principal = request.scope["whimbrel.principal"]
+    if principal.rules:
+        raise Forbidden("Expected a token without rules")
+
+
+OPERATIONS = [
+    Operation("GET", "/overlay", status, "Links, topology and routing of this broker.", {200: OBJECT}),
+    Operation(
+        "DELETE",
+        "/overlay/links/{peer}",
+        end,
+        "End a link for good, and forget the peer's filters.",
+        {204: None, 404: ErrorAnswer},
+    ),
+    Operation(
+        "GET",
+        LINK_PATH,
+        no_socket,
+        "The WebSocket of a peer, with the subprotocol whimbrel.overlay; for other brokers.",
+        {101: None, 400: ErrorAnswer, 401: ErrorAnswer, 403: ErrorAnswer, 426: ErrorAnswer},
+    ),
+]

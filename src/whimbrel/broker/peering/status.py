@@ -1,0 +1,78 @@
+"""What a broker tells of its links: topology, states, counts."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import Any
+
+from whimbrel.broker.peering.link import Link
+from whimbrel.broker.peering.peering import Peering
+from whimbrel.broker.peering.routing import LinkRouter
+
+
+async def overlay_status(peering: Peering) -> dict[str, Any]:
+    """The overlay as this broker sees it. Numbers are those since its start."""
+    routing = None if peering.router is None else await peering.run(_routing_status)
+    filters: dict[str, int] = {} if routing is None else routing.pop("filters_of_peers")
+    region = peering.region()
+    return {
+        "id": peering.id,
+        "name": peering.name,
+        "links": [_link_status(peering, link, filters.get(link.peer, 0)) for link in peering.links.values()],
+        "troubles": peering.troubles,
+        "refused_peers": peering.refused_peers,
+        "routing": routing,
+        "topology": {
+            "brokers": region.names,
+            "links": sorted({(min(one, two), max(one, two)) for one, two, _ in region.edges}),
+        },
+    }
+
+
+def _link_status(peering: Peering, link: Link, filters: int) -> dict[str, Any]:
+    connected = link.peer in peering.sessions
+    return {
+        "peer": link.peer,
+        "name": link.label,
+        "by": link.name,
+        "dialed": link.dialed,
+        "connected": connected,
+        "reason": None if connected else link.reason,
+        "connects": link.connects,
+        "filters": filters,
+        "cursor": link.cursor,
+        "lag": None if link.cursor is None else max(0, peering.log.end - link.cursor),
+        "events_in": link.events_in,
+        "events_out": link.events_out,
+        "repeated_events": link.repeated_events,
+        "refused_events": link.refused_events,
+        "refused_prefixes": link.refused_prefixes,
+        "refused_messages": link.refused_messages,
+        "missed_entries": link.missed,
+    }
+
+
+def _routing_status(routing: LinkRouter) -> dict[str, Any]:
+    """In the thread of the router."""
+    router, counters = routing.router, routing.router.counters
+    view = router.view(router.version)
+    assert view is not None
+    return {
+        "version": list(router.version),
+        "tree_nodes": len(view.snapshot),
+        "tree_filters": len(view.snapshot.keys),
+        "is_optimizer": router.optimizer is not None,
+        "optimizer": router.leader or None,
+        "filters": len(router.interests),
+        "filters_of_peers": {peer: len(routing.held(peer)) for peer in routing.peers},
+        "content_matches": counters.content_matches,
+        "fallbacks": counters.fallbacks,
+        "malformed": counters.malformed,
+        "false_positives": counters.false_positives,
+        "filter_messages": counters.filter_messages,
+        "suppressed_filters": counters.suppressed_filters,
+        "refused_filters": counters.refused_filters + routing.refused_filters,
+        "tree_updates": counters.tree_updates,
+        "prefix_bytes": median(counters.prefix_bytes) if counters.prefix_bytes else None,
+        "prefix_nodes": median(counters.prefix_nodes) if counters.prefix_nodes else None,
+    }
