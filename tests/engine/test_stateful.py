@@ -217,18 +217,18 @@ def test_segments_are_merged_in_the_background_while_all_goes_on(monkeypatch: py
 def test_a_merge_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "HEAD", 4)
     monkeypatch.setattr(engine.threading, "excepthook", lambda _: None)
-    merge = engine.segment_builder.merge
+    merged = engine.Segment.merged
     index = Index()
 
     def fail(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(engine.segment_builder, "merge", fail)
+    monkeypatch.setattr(engine.Segment, "merged", fail)
     for id in range(40):
         index.add(id, f"a = {id}")
         wait_for_merges(index)
     assert index._subscriptions.segments._merger is None and len(index._subscriptions.segments.snapshot.segments) == 10
-    monkeypatch.setattr(engine.segment_builder, "merge", merge)
+    monkeypatch.setattr(engine.Segment, "merged", staticmethod(merged))
     for id in range(40, 44):
         index.add(id, f"a = {id}")
     wait_for_merges(index)

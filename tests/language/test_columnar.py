@@ -6,11 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.language.columnar_filters import filters_of
 from whimbrel import Index
-from whimbrel.language import parse
-from whimbrel.language.columnar import parsing
-from whimbrel.language.columnar.parsing import parse_many
-from whimbrel.language.columnar.terms import DictionaryStrings, ParsedMany
+from whimbrel.language import columnar, parse
+from whimbrel.language.columnar import DictionaryStrings, ParsedMany, parse_many
 from whimbrel.model import dialects
 from whimbrel.model.errors import UnknownDialect
 from whimbrel.model.filter import Filter
@@ -23,7 +22,7 @@ def check(parsed: ParsedMany, batch: list[str]) -> None:
     for filter, row in ((filter, row) for row, filter in parsed.filters.items()):
         assert filter.text == batch[row]
     for part in parsed.conjunctions:
-        made = part.filters()
+        made = filters_of(part)
         assert not made.keys() & found.keys()
         found |= made
     assert sorted([*found, *(row for row, _ in parsed.errors)]) == list(range(len(batch)))
@@ -75,13 +74,13 @@ def test_a_dialect_with_a_columnar_form_is_asked_for_it(monkeypatch: pytest.Monk
 
 
 def test_what_is_not_text_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parsing, "SCANNED_FROM", 1)
+    monkeypatch.setattr(columnar, "SCANNED_FROM", 1)
     for batch in (["a = 1", None], ["a = 1", b"a = 1"], ["a = 1", "\ud800"], [], [5]):
-        parsed, left = parsing.scan_many(batch, "sql")  # type: ignore[arg-type]
+        parsed, left = columnar.scan_many(batch, "sql")  # type: ignore[arg-type]
         assert left.tolist() == list(range(len(batch))) and not parsed.conjunctions
     broken = pa.array([b"a = '\xff'"]).cast(pa.binary()).view(pa.string())
-    assert parsing.scan_many(broken, "sql")[1].tolist() == [0]
-    assert parsing.scan_many(pa.array([1, 2]), "sql")[1].tolist() == [0, 1]
+    assert columnar.scan_many(broken, "sql")[1].tolist() == [0]
+    assert columnar.scan_many(pa.array([1, 2]), "sql")[1].tolist() == [0, 1]
     assert [row for row, _ in parse_many(["a = 1", None, "\ud800"]).errors] == [1, 2]  # type: ignore[list-item]
 
 

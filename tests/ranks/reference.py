@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests import strategies as ws
 from whimbrel.model.constraint import NULL_KEY
 from whimbrel.model.values import STRING, SortKey, canonical_number
-from whimbrel.ranks import constants as ranks_constants
+from whimbrel.ranks import dictionary_builder
 from whimbrel.ranks.dictionary import Dictionary
 from whimbrel.ranks.dictionary_builder import build_dictionary
 from whimbrel.ranks.encoding.event_encoder import EncodedEvents, EventEncoder
@@ -64,7 +64,7 @@ constants = st.fixed_dictionaries(
 def dictionary_of(named: dict[str, Constants], ordered: Sequence[str] = ()) -> Dictionary:
     gathered = []
     for name, own in named.items():
-        given = ranks_constants.Constants(ordered=name in ordered)
+        given = dictionary_builder.Constants(ordered=name in ordered)
         numbers, strings, times = (own.get(kind, []) for kind in ("numbers", "strings", "times"))
         (given.arrays if isinstance(numbers, np.ndarray) else given.numbers).extend(
             [numbers] if isinstance(numbers, np.ndarray) else numbers

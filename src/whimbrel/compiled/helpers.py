@@ -1,4 +1,4 @@
-"""Helpers that kernels of several packages share: binary search, and comparing bytes eight at a time."""
+"""Helpers that kernels of several packages share: binary search, and comparing and hashing bytes eight at a time."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from whimbrel.compiled.jit import helper
 
 Integer: TypeAlias = int | np.int64
 """What integers are to kernels: Numba makes no difference."""
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_HALF, _BYTE = np.uint64(32), np.uint64(8)
 
 
 @helper
@@ -59,3 +61,19 @@ def are_equal(one: np.ndarray, at: int, two: np.ndarray, start: int, length: int
         unlike = load_word(one, at) ^ load_word(two, start)
         return length == 0 or unlike << np.uint64(64 - 8 * length) == np.uint64(0)
     return shared(one, at, two, start, length) == length
+
+
+@helper
+def hash_of_bytes(data: np.ndarray, start: int, end: int) -> np.int64:  # pragma: no cover
+    """The hash of the bytes from `start` to `end`, 31 bits. It reads eight at a time, then the rest."""
+    h = np.uint64(end - start)
+    while start + 8 <= end:
+        h = (h ^ load_word(data, start)) * _FACTOR
+        h ^= h >> _HALF
+        start += 8
+    rest = np.uint64(0)
+    while start < end:
+        rest = (rest << _BYTE) | np.uint64(data[start])
+        start += 1
+    h = (h ^ rest) * _FACTOR
+    return np.int64((h ^ (h >> _HALF)) & np.uint64(0x7FFFFFFF))

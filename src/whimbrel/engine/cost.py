@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from whimbrel.engine.access.explanation import RowPlan, plan
-from whimbrel.engine.live.head import HeadEntry
-from whimbrel.engine.live.segment_builder import build_from_head
+from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.live.subscription_set import SubscriptionSet
 from whimbrel.model.filter import Filter
 from whimbrel.ranks.clauses.clauses import split
@@ -53,7 +52,8 @@ def filter_costs(subscriptions: SubscriptionSet, filters: Sequence[Filter]) -> I
     sample = subscriptions.segments.sample
     for start in range(0, len(filters), COMPANY):
         group = filters[start : start + COMPANY]
-        segment = build_from_head([HeadEntry(row, one) for row, one in enumerate([*group, *company])], sample)
+        together = [*group, *company]
+        segment = Segment.of_filters(range(len(together)), together, sample)
         for row, filter in enumerate(group):
             yield _cost(filter, plan([segment], row, sample))
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whimbrel.compiled.jit import inlined
-from whimbrel.language.columnar.terms import Conjunctions
+from whimbrel.language.columnar import Conjunctions
 from whimbrel.matchers.event_grid import EventGrid
 from whimbrel.matchers.runs import Int32s, Int64s, offsets, take_runs, unique_runs
 from whimbrel.model.conjunction import Conjunction
@@ -27,10 +27,9 @@ from whimbrel.model.constraint import Constraint
 from whimbrel.model.intervals import IntervalSet
 from whimbrel.ranks.clauses.clauses import Clauses
 from whimbrel.ranks.clauses.column_source import ColumnSource
-from whimbrel.ranks.clauses.compiler import ClauseItems, Source, attribute_number, compile_clauses
-from whimbrel.ranks.clauses.interval_sets import IntervalSets
-from whimbrel.ranks.constants import Constants
+from whimbrel.ranks.clauses.compiler import ClauseItems, IntervalSets, Source, attribute_number, compile_clauses
 from whimbrel.ranks.dictionary import Dictionary, derived_key
+from whimbrel.ranks.dictionary_builder import Constants
 from whimbrel.ranks.links import ALL_ORDERS, link_values
 
 ATTR, KIND, LOW, HIGH = 0, 1, 2, 3

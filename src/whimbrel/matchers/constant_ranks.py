@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping
 
 from whimbrel.model.event import Event
 from whimbrel.model.intervals import IntervalSet
-from whimbrel.ranks.constants import Constants
 from whimbrel.ranks.dictionary import Dictionary
-from whimbrel.ranks.dictionary_builder import build_dictionary
+from whimbrel.ranks.dictionary_builder import Constants, build_dictionary
 
 
 def rank_constants(sets: Mapping[str, Iterable[IntervalSet]]) -> Dictionary:

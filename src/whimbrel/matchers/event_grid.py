@@ -32,7 +32,7 @@ class EventGrid(NamedTuple):
 def event_grid(encoded: EncodedEvents, attributes: int) -> EventGrid:
     """The grid of encoded events; takes memory for every cell, so it is for some hundred attributes at most.
 
-    >>> from whimbrel.ranks.constants import Constants
+    >>> from whimbrel.ranks.dictionary_builder import Constants
     >>> from whimbrel.ranks.dictionary_builder import build_dictionary
     >>> from whimbrel.ranks.encoding.event_encoder import EventEncoder
     >>> encoder = EventEncoder(build_dictionary(["a", "b"], [Constants(numbers=[3]), Constants(numbers=[5])]))

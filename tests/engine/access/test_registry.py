@@ -41,7 +41,7 @@ def test_kernels_read_what_keys_declare(segment: Segment) -> None:
 
 
 def test_keys_give_back_every_conjunction_once(segment: Segment) -> None:
-    rows = np.concatenate([part.row & ROW_MASK for part in packed_parts(segment)])
+    rows = np.concatenate([part.row & ROW_MASK for part in packed_parts(segment.arrays)])
     assert sorted(rows.tolist()) == list(range(len(FILTERS)))
     assert sum(segment.meta.keys.values()) == segment.meta.conjunctions == len(FILTERS)
     assert list(segment.meta.keys) == list(KINDS)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.engine.test_index import pairs
 from whimbrel import Filter, Index
-from whimbrel.language.columnar import parsing
+from whimbrel.language import columnar
 
 FORMS = [
     "user = 'u{n}'", "'u{n}' != user", "price BETWEEN {n} AND {m}", "price >= {n} and price<={m}", "NOT price > {n}",
@@ -30,9 +30,9 @@ FORMS = [
 
 @pytest.fixture(autouse=True, scope="module")
 def _scan_all() -> Iterator[None]:
-    before, parsing.SCANNED_FROM = parsing.SCANNED_FROM, 1
+    before, columnar.SCANNED_FROM = columnar.SCANNED_FROM, 1
     yield
-    parsing.SCANNED_FROM = before
+    columnar.SCANNED_FROM = before
 
 
 def text(source: Random, depth: int = 2) -> str:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.language import texts as sql
 from tests.language.test_columnar import check
 from whimbrel.lab.workloads import mixed
-from whimbrel.language.columnar import parsing
-from whimbrel.language.columnar.parsing import parse_many, scan_many
+from whimbrel.language import columnar
+from whimbrel.language.columnar import parse_many, scan_many
 from whimbrel.language.sql import scan, scan_kernels
 from whimbrel.language.sql.leaves import read_leaf
 from whimbrel.language.sql.lexer import RESERVED, tokens
@@ -20,10 +20,10 @@ from whimbrel.language.sql.lexer import RESERVED, tokens
 
 @pytest.fixture(autouse=True, scope="module")
 def _scan_all() -> Iterator[None]:
-    before = parsing.SCANNED_FROM, scan.LONGEST, scan.SKELETON_BYTES
-    parsing.SCANNED_FROM, scan.LONGEST, scan.SKELETON_BYTES = 1, 1 << 12, 1 << 14  # small ones are made faster
+    before = columnar.SCANNED_FROM, scan.LONGEST, scan.SKELETON_BYTES
+    columnar.SCANNED_FROM, scan.LONGEST, scan.SKELETON_BYTES = 1, 1 << 12, 1 << 14  # small ones are made faster
     yield
-    parsing.SCANNED_FROM, scan.LONGEST, scan.SKELETON_BYTES = before
+    columnar.SCANNED_FROM, scan.LONGEST, scan.SKELETON_BYTES = before
 
 
 def agrees(batch: list[str]) -> None:
@@ -246,7 +246,7 @@ def test_limits_of_one_text(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_chunks_and_threads_make_no_difference(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parsing, "CHUNK", 300)
+    monkeypatch.setattr(columnar, "CHUNK", 300)
     batch = mixed(1_000, events=1).subscriptions["filter"].combine_chunks()
     told: list[int] = []
     parsed, rest = scan_many(batch, "sql", workers, told.append)

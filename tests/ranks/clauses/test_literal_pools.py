@@ -9,11 +9,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whimbrel.language.columnar.terms import DictionaryStrings
+from whimbrel.language.columnar import DictionaryStrings
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.clauses.literal_pools import LiteralPool
-from whimbrel.ranks.constants import Constants
-from whimbrel.ranks.dictionary_builder import build_dictionary
+from whimbrel.ranks.dictionary_builder import Constants, build_dictionary
 
 _integers = st.lists(st.integers(-4, 4), min_size=1, max_size=4)
 _texts = st.lists(st.sampled_from(["", "a", "b", "ab", "ü"]), min_size=1, max_size=4)

@@ -13,7 +13,7 @@ from whimbrel.broker.requests.subscriptions import SubscriptionRequest, entry_of
 from whimbrel.broker.sequencing.publishing import LiveIndex
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.store import Store, StoredSubscription
-from whimbrel.engine.intake.subscriptions import BadSubscriptions
+from whimbrel.engine.intake import BadSubscriptions
 from whimbrel.model.filter import Filter
 
 

@@ -12,29 +12,27 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.engine.access.registry import KEYS
-from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.shared.arrays import Arrays
 from whimbrel.engine.access.shared.key import Packed
 from whimbrel.engine.access.shared.packing import ATTR_MASK, KIND_SHIFT, ROW_MASK, SHARED_BIT, VERIFY_BIT
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.clauses.clauses import SHARED, VERIFY
-from whimbrel.ranks.clauses.compiler import ClauseItems, attribute_number
-from whimbrel.ranks.clauses.interval_sets import IntervalSets
-from whimbrel.ranks.constants import Constants
+from whimbrel.ranks.clauses.compiler import ClauseItems, IntervalSets, attribute_number
 from whimbrel.ranks.dictionary import Dictionary
+from whimbrel.ranks.dictionary_builder import Constants
 
 IsDead = Callable[[np.ndarray], np.ndarray | None]
 """Marks the dead ones of an array of rows; None if there are none."""
 
 
-def packed_parts(segment: Segment) -> list[Packed]:
+def packed_parts(arrays: Arrays) -> list[Packed]:
     """The conjunctions of a segment, key by key."""
-    return [key.decode(segment.arrays) for key in KEYS]
+    return [key.decode(arrays) for key in KEYS]
 
 
-def _decode(segment: Segment, is_dead: IsDead | None) -> ClauseItems:
+def _decode(arrays: Arrays, is_dead: IsDead | None) -> ClauseItems:
     """All conjunctions whose row is not dead, in the ranks and attributes of the segment."""
-    packed, counts, attr, low, high = (np.concatenate(part) for part in zip(*packed_parts(segment), strict=True))
+    packed, counts, attr, low, high = (np.concatenate(part) for part in zip(*packed_parts(arrays), strict=True))
     row = packed & np.int32(ROW_MASK)
     dead = None if is_dead is None else is_dead(row)
     if dead is not None and dead.any():
@@ -49,27 +47,27 @@ def _decode(segment: Segment, is_dead: IsDead | None) -> ClauseItems:
 
 
 class SegmentSource:
-    """The conjunctions of a segment that are still alive."""
+    """The conjunctions of a segment that are still alive. The arrays of its dictionary are all that it has."""
 
-    def __init__(self, segment: Segment, is_dead: IsDead | None = None) -> None:
-        self._segment = segment
-        self._decoded = _decode(segment, is_dead)
-        always = segment.arrays["always"]
+    def __init__(self, dictionary: Dictionary, is_dead: IsDead | None = None) -> None:
+        self._dictionary = dictionary
+        self._decoded = _decode(dictionary.arrays, is_dead)
+        always = dictionary.arrays["always"]
         dead = None if is_dead is None else is_dead(always)
         self.always = always if dead is None else always[~dead]
         self._numbers: list[int] = []
 
     def constants(self, attributes: dict[str, int], gathered: list[Constants]) -> None:
         """Number the attributes and give the constants."""
-        a = self._segment.arrays
+        a = self._dictionary.arrays
         strings = _string_column(a)
-        derived = self._segment.derived
-        for attr in range(len(self._segment.attributes)):
-            number = attribute_number(self._segment.dictionary.key_of(attr), attributes, gathered)
+        joined = {attr for attr, _, is_joined in self._dictionary.meta.derived if is_joined}
+        for attr in range(len(self._dictionary.names)):
+            number = attribute_number(self._dictionary.key_of(attr), attributes, gathered)
             self._numbers.append(number)
             into = gathered[number]
-            into.joined = into.joined or (attr in derived and derived[attr][1])
-            numbers, texts, times = _constants_of(self._segment, attr, strings)
+            into.joined = into.joined or attr in joined
+            numbers, texts, times = _constants_of(self._dictionary, attr, strings)
             if isinstance(numbers, list):
                 into.numbers += numbers
             else:
@@ -80,7 +78,7 @@ class SegmentSource:
 
     def parts(self, dictionary: Dictionary, sets: IntervalSets) -> list[ClauseItems]:
         """The items in the new ranks."""
-        a, d = self._segment.arrays, self._decoded
+        a, d = self._dictionary.arrays, self._decoded
         lows, highs, start = self._rank_maps(dictionary)
         old = d.attr.astype(np.int64)
         is_set = (d.kind & 1) == 1
@@ -108,7 +106,7 @@ class SegmentSource:
         The two differ for gaps between constants, which widen as constants come between.
         """
         lows, highs, start = [], [], [0]
-        strings = _string_column(self._segment.arrays)
+        strings = _string_column(self._dictionary.arrays)
         for attr, number in enumerate(self._numbers):
             low, high = self._rank_map(attr, number, dictionary, strings)
             lows.append(low)
@@ -120,7 +118,7 @@ class SegmentSource:
     def _rank_map(
         self, attr: int, number: int, dictionary: Dictionary, strings: pa.Array
     ) -> tuple[np.ndarray, np.ndarray]:
-        numbers, texts, times = _constants_of(self._segment, attr, strings)
+        numbers, texts, times = _constants_of(self._dictionary, attr, strings)
         blocks = [
             np.array([2, 4], np.int32),
             dictionary.ranks_of(number, NUMBER, numbers),
@@ -141,10 +139,10 @@ class SegmentSource:
 
 
 def _constants_of(
-    segment: Segment, attr: int, strings: pa.Array
+    dictionary: Dictionary, attr: int, strings: pa.Array
 ) -> tuple[np.ndarray | list[int | float], pa.Array, np.ndarray | list[int]]:
     """The numbers, strings and timestamps of one attribute."""
-    lookup = segment.dictionary.lookup(attr)
+    lookup = dictionary.lookup(attr)
     texts = strings.slice(lookup.string_first, lookup.string_count)
     return lookup.number_constants, texts, lookup.time_constants
 

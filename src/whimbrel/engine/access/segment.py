@@ -1,18 +1,27 @@
-"""A segment: an immutable, compiled part of the index, with the arrays of all access keys."""
+"""A segment: an immutable, compiled part of the index, with the arrays of all access keys; and how one is built.
+
+Filters, parsed texts or smaller segments become clauses, every conjunction gets the access key that costs an event
+least, and each key lays out its arrays.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
 
 from whimbrel.compiled.views import words_of
 from whimbrel.compiled.warm_up import tell_if_cold
+from whimbrel.engine.access.decoding import IsDead, SegmentSource
 from whimbrel.engine.access.kernel import match
-from whimbrel.engine.access.registry import GROUPS, KINDS, kernel_arrays, lay_out, make_plan
-from whimbrel.engine.access.shared.plan import guess_weights, sample_weights
+from whimbrel.engine.access.registry import GROUPS, KEYS, KINDS
+from whimbrel.engine.access.shared.plan import Plan, Weights, guess_weights, item_shares, sample_weights
+from whimbrel.language.columnar import ParsedMany, scan_many
+from whimbrel.model.filter import Filter
 from whimbrel.ranks.clauses.clauses import VERIFY, Clauses
+from whimbrel.ranks.clauses.column_source import ColumnSource
+from whimbrel.ranks.clauses.compiler import FilterSource, Source, compile_clauses
 from whimbrel.ranks.dictionary import Dictionary, DictionaryMeta
 from whimbrel.ranks.distinct import distinct
 from whimbrel.ranks.encoding.event_encoder import EventEncoder
@@ -47,7 +56,7 @@ class Segment:
         self.encoder = encoder = EventEncoder(self.dictionary)
         self.rows_within: dict[str, np.ndarray] = {}
         """Rows with several attributes below an array of objects, by its name; `matching.array_rows` fills it."""
-        self.kernel_arrays = kernel_arrays(arrays)
+        self.kernel_arrays = [group.of(arrays) for group in GROUPS]
         self.words = [*words_of(NUMBERS, encoder.numbers), *words_of(READING, encoder.reading)]
         for group, its_arrays in zip(GROUPS, self.kernel_arrays, strict=True):
             self.words += words_of(group.kind, its_arrays)
@@ -63,31 +72,39 @@ class Segment:
         return facts
 
     @staticmethod
-    def build(clauses: Clauses, sample: object = None) -> Segment:
-        """Plan and lay out clauses; `sample`, events or a table of them, says what events are like."""
-        tell_if_cold(match)
-        weights = guess_weights(clauses)
-        if sample is not None:
-            encoded = EventEncoder(clauses.dictionary).encode(sample)
-            weights = sample_weights(clauses, encoded.count, encoded.attrs, encoded.ranks)
-        plan = make_plan(clauses, weights)
-        arrays = {**clauses.dictionary.arrays, **lay_out(plan)}
-        rows = distinct(np.concatenate([clauses.row, clauses.always]))
-        arrays["slots"] = rows.astype(np.int32)
-        kinds = np.bincount(plan.kind, minlength=len(KINDS)).tolist()
-        facts = clauses.dictionary.meta
-        meta = SegmentMeta(
-            attributes=facts.attributes,
-            exact_numbers=facts.exact_numbers,
-            exact_times=facts.exact_times,
-            derived=facts.derived,
-            links=facts.links,
-            subscriptions=len(rows),
-            conjunctions=len(clauses.row),
-            verified=bool((clauses.flags & VERIFY).any()),
-            keys=dict(zip(KINDS, kinds, strict=True)),
-        )
-        return Segment(arrays, meta)
+    def of_filters(rows: Sequence[int], filters: Sequence[Filter], sample: object = None) -> Segment:
+        """A segment of filters. Compiled loops scan their texts again, a microsecond for each."""
+        parsed = ParsedMany(len(filters))
+        by_dialect: dict[str, list[int]] = {}
+        for number, filter in enumerate(filters):
+            if filter.schema is None and filter.text is not None:
+                by_dialect.setdefault(filter.dialect, []).append(number)
+            else:
+                parsed.filters[number] = filter
+        for dialect, numbers in by_dialect.items():
+            scanned, left = scan_many([str(filters[number].text) for number in numbers], dialect)
+            places = np.array(numbers)
+            parsed.take(scanned, places)
+            parsed.filters |= {number: filters[number] for number in places[left].tolist()}
+        return Segment.of_parsed(parsed, np.array(rows, np.int32), sample)
+
+    @staticmethod
+    def of_parsed(parsed: ParsedMany, rows: np.ndarray, sample: object = None) -> Segment:
+        """A segment of parsed texts; text n is row rows[n]. `parsed` is empty afterwards, to free memory early."""
+        sources: list[Source] = []
+        if parsed.conjunctions:
+            sources.append(ColumnSource(parsed.conjunctions, rows))
+        if parsed.filters:
+            own = [int(rows[number]) for number in parsed.filters]
+            sources.append(FilterSource(own, list(parsed.filters.values())))
+        parsed.conjunctions = []  # so that literals are freed as they are ranked
+        return _built(compile_clauses(sources), sample)
+
+    @staticmethod
+    def merged(segments: Sequence[Segment], is_dead: IsDead, sample: object = None) -> Segment:
+        """One segment of several, without their dead rows; `is_dead` masks an array of rows."""
+        sources = [SegmentSource(segment.dictionary, is_dead) for segment in segments]
+        return _built(compile_clauses(sources), sample)
 
     @property
     def attributes(self) -> list[str]:
@@ -112,3 +129,55 @@ class Segment:
     def nbytes(self) -> int:
         """The bytes of all arrays."""
         return sum(array.nbytes for array in self.arrays.values())
+
+
+def _built(clauses: Clauses, sample: object) -> Segment:
+    """Plan and lay out clauses; `sample`, events or a table of them, says what events are like."""
+    tell_if_cold(match)
+    weights = guess_weights(clauses)
+    if sample is not None:
+        encoded = EventEncoder(clauses.dictionary).encode(sample)
+        weights = sample_weights(clauses, encoded.count, encoded.attrs, encoded.ranks)
+    plan = make_plan(clauses, weights)
+    rows = distinct(np.concatenate([clauses.row, clauses.always]))
+    arrays = {**clauses.dictionary.arrays, **_laid_out(plan), "slots": rows.astype(np.int32)}
+    kinds = np.bincount(plan.kind, minlength=len(KINDS)).tolist()
+    facts = clauses.dictionary.meta
+    meta = SegmentMeta(
+        attributes=facts.attributes,
+        exact_numbers=facts.exact_numbers,
+        exact_times=facts.exact_times,
+        derived=facts.derived,
+        links=facts.links,
+        subscriptions=len(rows),
+        conjunctions=len(clauses.row),
+        verified=bool((clauses.flags & VERIFY).any()),
+        keys=dict(zip(KINDS, kinds, strict=True)),
+    )
+    return Segment(arrays, meta)
+
+
+def make_plan(clauses: Clauses, weights: Weights) -> Plan:
+    """Give every conjunction the key that costs an event least."""
+    plan = Plan(clauses, weights, item_shares(clauses, weights), KINDS)
+    for key in KEYS:
+        key.claim(plan)
+    for key in KEYS:
+        if plan.open.any():
+            key.bid(plan)
+    return plan
+
+
+def _laid_out(plan: Plan) -> dict[str, np.ndarray]:
+    """The arrays of planned conjunctions, by the names under which a segment stores them."""
+    clauses = plan.clauses
+    arrays = {
+        "set_start": clauses.set_start.astype(np.int32),
+        "set_low": clauses.set_low,
+        "set_high": clauses.set_high,
+        "always": clauses.always,
+    }
+    for key in KEYS:
+        arrays |= key.lay_out(plan)
+    arrays["hash_records"] = np.concatenate(plan.records)
+    return arrays

@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from whimbrel.engine.ids.id_batches import item, read_batch
 from whimbrel.engine.ids.id_kernels import Bytes, Int32s, Int64s
 from whimbrel.engine.ids.id_keys import Arrays, IntKeys, Rows, StringKeys, frozen, owned, with_capacity
 from whimbrel.model.errors import DuplicateId, IdKindError, UnknownId
 from whimbrel.model.subscription import Id, id_kind
+from whimbrel.ranks.arrow import large_strings, values_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _KINDS = (None, "int64", "string")
 _PAGE = 1 << 16  # ids named at a time by an iteration
+_IdBatch: TypeAlias = NDArray[np.int64] | Any  # Any stands for pa.LargeStringArray, which has no types
 
 
 class IdTable:
@@ -90,10 +91,10 @@ class IdTable:
 
     def add_many(self, ids: NDArray[Any] | pa.Array | Iterable[Id]) -> int:
         """Add ids and return the first row; the others follow. All or none: DuplicateId names the first duplicate."""
-        batch = read_batch(ids, self.kind)
+        batch = _read_batch(ids, self.kind)
         if len(batch) == 0:
             return self._rows
-        keys = self._keys or _keys_of(item(batch, 0))
+        keys = self._keys or _keys_of(_item(batch, 0))
         row = self._rows
         if row + len(batch) > self._row_limit:
             self._prepare(len(batch))
@@ -102,7 +103,7 @@ class IdTable:
         duplicate = self._enter(keys, len(batch) - run) if run < len(batch) else -1
         if duplicate >= 0:
             keys.reset(mark)
-            raise DuplicateId(item(batch, run + duplicate))
+            raise DuplicateId(_item(batch, run + duplicate))
         self._keys = keys
         self._rows = row + len(batch)
         return row
@@ -230,3 +231,66 @@ class IdTable:
 
 def _keys_of(id: object) -> IntKeys | StringKeys:
     return IntKeys() if id_kind(id) == "int64" else StringKeys()
+
+
+def _read_batch(ids: NDArray[Any] | pa.Array | pa.ChunkedArray | Iterable[Id], kind: str | None) -> _IdBatch:
+    """Many ids as an int64 array or a pa.LargeStringArray; IdKindError names the first that is not of `kind`."""
+    import pyarrow as pa
+
+    if isinstance(ids, (pa.Array, pa.ChunkedArray)):
+        ids = _from_arrow(ids)
+    if isinstance(ids, np.ndarray):
+        signed = ids.dtype.kind == "i" or (ids.dtype.kind == "u" and ids.itemsize < 8)
+        ids = np.ascontiguousarray(ids, np.int64) if signed else ids.tolist()
+    if not isinstance(ids, (np.ndarray, pa.Array)):
+        return _from_list(list(ids), kind)
+    if len(ids) and kind not in (None, id_kind(_item(ids, 0))):
+        raise IdKindError(_item(ids, 0), str(kind))
+    return ids
+
+
+def _item(batch: _IdBatch, number: int) -> Id:
+    """One id of a batch as a Python value."""
+    found: Id = batch[number].item() if isinstance(batch, np.ndarray) else batch[number].as_py()
+    return found
+
+
+def _from_arrow(ids: pa.Array | pa.ChunkedArray) -> NDArray[Any] | pa.LargeStringArray | list[Any]:
+    """Integers and strings by their buffers; anything else, nulls included, as a list, to be refused one by one."""
+    import pyarrow as pa
+
+    if isinstance(ids, pa.ChunkedArray):
+        ids = pa.concat_arrays(ids.chunks) if ids.num_chunks else pa.array([], ids.type)
+    if pa.types.is_dictionary(ids.type):
+        ids = ids.dictionary_decode()
+    if ids.null_count == 0 and pa.types.is_integer(ids.type):
+        return values_of(ids)
+    if ids.null_count == 0 and (pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)):
+        try:
+            ids.validate(full=True)
+        except pa.ArrowInvalid:  # not UTF-8
+            return [_decoded(id) for id in ids.cast(pa.large_binary()).to_pylist()]
+        return ids.cast(pa.large_string())
+    return list(ids.to_pylist())
+
+
+def _decoded(id: bytes) -> str | bytes:
+    try:
+        return id.decode()
+    except UnicodeDecodeError:
+        return id
+
+
+def _from_list(ids: list[Any], kind: str | None) -> _IdBatch:
+    import pyarrow as pa
+
+    kind = kind or (id_kind(ids[0]) if ids else "int64")
+    exact = int if kind == "int64" else str
+    try:
+        if not set(map(type, ids)) - {exact}:
+            return np.array(ids, np.int64) if exact is int else large_strings(ids)
+    except (OverflowError, UnicodeEncodeError):
+        pass  # the slow way names the one that is refused
+    keys = IntKeys() if exact is int else StringKeys()
+    forms = [keys.stored_form(id) for id in ids]
+    return np.array(forms, np.int64) if exact is int else pa.array(forms, pa.large_binary()).cast(pa.large_string())

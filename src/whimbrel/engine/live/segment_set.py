@@ -15,7 +15,6 @@ import numpy as np
 
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.warm_up import WARM_UP
-from whimbrel.engine.live import segment_builder
 from whimbrel.engine.live.head import Head, HeadEntry
 from whimbrel.engine.live.merge_policy import is_time_to_count, like_sized, mostly_dead
 from whimbrel.engine.live.snapshot import Snapshot
@@ -121,7 +120,7 @@ class SegmentSet:
         self.sample = sample
         self.flush()
         old = self.snapshot
-        segments = tuple(segment_builder.merge([segment], old.dead, self.sample) for segment in old.segments)
+        segments = tuple(Segment.merged([segment], old.dead, self.sample) for segment in old.segments)
         self.snapshot = replace(old, segments=segments, died=None)
 
     def merge(self) -> None:
@@ -129,7 +128,7 @@ class SegmentSet:
         self.flush()
         old = self.snapshot
         if len(old.segments) > 1 or (old.segments and old.died is not None):
-            merged = segment_builder.merge(old.segments, old.dead, self.sample)
+            merged = Segment.merged(old.segments, old.dead, self.sample)
             self.snapshot = replace(old, segments=(merged,), died=None)
 
     @property
@@ -181,7 +180,7 @@ class SegmentSet:
             if not chosen:
                 self._merger = None
                 return False
-        merged = segment_builder.merge(chosen, snapshot.dead, self.sample)
+        merged = Segment.merged(chosen, snapshot.dead, self.sample)
         with self.lock:
             now = self.snapshot
             if set(map(id, chosen)) <= set(map(id, now.segments)):  # unless `merge` or `plan_anew` replaced them

@@ -15,7 +15,6 @@ import numpy as np
 
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.shared.packing import leave_out_dead
-from whimbrel.engine.live import segment_builder
 from whimbrel.engine.live.check_table import CheckTable
 from whimbrel.engine.live.head import Head, HeadEntry
 from whimbrel.model.event import AnyEvent
@@ -78,7 +77,8 @@ class Snapshot:
         """The head as a segment, which is kept with it."""
         built = self.head.built
         if built is None or built[0] != self.head_size:
-            segment = segment_builder.build_from_head(list(self.head_entries()), sample)
+            entries = list(self.head_entries())
+            segment = Segment.of_filters([one.row for one in entries], [one.filter for one in entries], sample)
             built = self.head.built = self.head_size, segment
         return built[1]
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.ids.id_table import IdTable
-from whimbrel.engine.intake.subscriptions import Admitted, Batch
-from whimbrel.engine.live import segment_builder
+from whimbrel.engine.intake import Admitted, Batch
 from whimbrel.engine.live.segment_set import SegmentSet
 from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.engine.live.texts import TextStore
@@ -26,7 +26,7 @@ from whimbrel.model.subscription import Id
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from whimbrel.language.columnar.terms import ParsedMany
+    from whimbrel.language.columnar import ParsedMany
     from whimbrel.model.schema import Schema
 
 FILTERS_KEPT = 16_384
@@ -66,7 +66,7 @@ class SubscriptionSet:
         with self.segments.lock:
             first = self.ids.rows
             rows = (first + np.cumsum(chosen) - 1).astype(np.int32)
-            segment = segment_builder.build_from_parsed(parsed, rows, self.segments.sample)
+            segment = Segment.of_parsed(parsed, rows, self.segments.sample)
             added = batch if chosen.all() else batch.only(chosen)
             with self._naming:
                 self.ids.add_many(added.ids)

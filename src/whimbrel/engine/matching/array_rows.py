@@ -37,7 +37,7 @@ def linked_rows(segment: Segment) -> np.ndarray:
         compares[[attr for attr, _, _ in segment.meta.links]] = True
         found = [
             packed[np.add.reduceat(compares[attr & ATTR_MASK], np.cumsum(counts) - counts) > 0] & np.int32(ROW_MASK)
-            for packed, counts, attr, _, _ in packed_parts(segment)
+            for packed, counts, attr, _, _ in packed_parts(segment.arrays)
             if len(packed)
         ]
         segment.rows_within[_LINKED] = np.unique(np.concatenate([np.empty(0, np.int32), *found]))
@@ -60,7 +60,10 @@ def _rows_below(segment: Segment, name: str) -> np.ndarray:
         source[derived] = its_source
     if np.count_nonzero(below & (source == np.arange(len(below)))) < 2:
         return np.empty(0, np.int32)
-    found = [_with_several(packed, counts, attr, below, source) for packed, counts, attr, _, _ in packed_parts(segment)]
+    found = [
+        _with_several(packed, counts, attr, below, source)
+        for packed, counts, attr, _, _ in packed_parts(segment.arrays)
+    ]
     return np.unique(np.concatenate([np.empty(0, np.int32), *found]))
 
 

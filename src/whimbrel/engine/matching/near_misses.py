@@ -78,7 +78,7 @@ def _count(segment: Segment, event: Event, snapshot: Snapshot, fails: np.ndarray
         source[derived] = its_source
     source[[link for link, _, _ in segment.meta.links]] = -1  # each counts by itself
     sets = (segment.arrays["set_start"], segment.arrays["set_low"], segment.arrays["set_high"])
-    for packed, counts, attr, low, high in packed_parts(segment):
+    for packed, counts, attr, low, high in packed_parts(segment.arrays):
         _fails(packed, counts, attr, low, high, sets, value, source, attrs, ranks, fails, doubtful)
     rows = segment.rows
     if encoded.coupled[0] & SEVERAL:

@@ -1,4 +1,7 @@
-"""Reads attributes and literals from the tokens of a text, and makes the errors of the parser."""
+"""Reads attributes, literals and calls of functions from the tokens of a text, and makes the errors of the parser.
+
+Functions are tests of an attribute in the words of Spark, and lower() and upper().
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,23 @@ from whimbrel.language.sql.lexer import (
     position_of,
     tokens,
 )
-from whimbrel.language.sql.template import FALSE, FIRST_NUMBER, NULL, TRUE, Case, StringType
+from whimbrel.language.sql.template import (
+    FALSE,
+    FIRST_NUMBER,
+    NULL,
+    TRUE,
+    Case,
+    ContainsSlots,
+    FoldedSlot,
+    Ready,
+    StringType,
+    TemplateNode,
+    TextOperator,
+    TextSlot,
+)
 from whimbrel.model.errors import FilterSyntaxError, LimitExceeded
-from whimbrel.model.limits import IN_MEMBERS, Limit
+from whimbrel.model.expression import Constant
+from whimbrel.model.limits import FILTER_DEPTH, FILTER_PREDICATES, IN_MEMBERS, Limit
 
 OPERAND = "an attribute or a literal"
 _KINDS = dict.fromkeys(string.ascii_letters + "_", "name")
@@ -26,6 +43,9 @@ _KINDS |= dict.fromkeys(NUMBER_STARTS, "number")
 _KINDS |= {"'": "string", "+": "sign", "-": "sign", "": "end"}
 _TIMES = ("TIMESTAMP", "DATE")
 _CONSTANTS = {"TRUE": TRUE, "FALSE": FALSE, "NULL": NULL}
+_CASES: dict[str, Case] = {"LOWER": "lower", "UPPER": "upper", "LCASE": "lower", "UCASE": "upper"}
+_TESTS: dict[str, TextOperator] = {"STARTSWITH": "STARTS", "ENDSWITH": "ENDS", "CONTAINS": "INSIDE"}
+FUNCTIONS = ("lower", "upper", "startswith", "endswith", "contains", "array_contains")
 
 
 class OperandToken:
@@ -44,9 +64,12 @@ class OperandToken:
 
 
 class OperandReader:
-    """Reads operands from a list of tokens; `at` is the next token. Counts the literals that it has read."""
+    """Reads operands from a list of tokens; `at` is the next token.
 
-    __slots__ = ("at", "dates", "negatives", "numbers", "strings", "text", "tokens", "words")
+    It counts the literals and predicates that it has read, and how deep parts are nested.
+    """
+
+    __slots__ = ("at", "dates", "depth", "negatives", "numbers", "predicates", "strings", "text", "tokens", "words")
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -57,6 +80,8 @@ class OperandReader:
         self.numbers = 0
         self.negatives: list[int] = []
         self.dates: list[int] = []
+        self.depth = 0
+        self.predicates = 0
 
     def operand(self, expected: str = OPERAND) -> OperandToken:
         """The attribute or literal that starts here."""
@@ -185,3 +210,52 @@ class OperandReader:
         return LimitExceeded(
             limit.name, size, limit.value, limit.unit, place(self.text, position_of(self.text, self.at))
         )
+
+    def count(self) -> None:
+        """Count one more predicate; LimitExceeded if there are too many."""
+        self.predicates += 1
+        if self.predicates > FILTER_PREDICATES.value:
+            raise self.too_large(FILTER_PREDICATES, self.predicates)
+
+    def deeper(self) -> None:
+        """Read the token that starts a nested part; LimitExceeded if too many are nested."""
+        self.depth += 1
+        if self.depth > FILTER_DEPTH.value:
+            raise self.too_large(FILTER_DEPTH, self.depth)
+        self.at += 1
+
+    def is_call(self) -> bool:
+        """Whether a name and a parenthesis stand here."""
+        at = self.at
+        return self.tokens[at + 1 : at + 2] == ["("] and is_name(self.tokens[at]) and self.words[at] not in RESERVED
+
+    def call(self) -> OperandToken | TemplateNode:
+        """The call that starts here: a test, or an operand in lower or upper case."""
+        at, word = self.at, self.words[self.at]
+        if word not in _CASES and word not in _TESTS and word != "ARRAY_CONTAINS":
+            raise self.error(f"a function of {', '.join(FUNCTIONS)}", at)
+        self.deeper()
+        self.at += 1
+        found = self._in_case(at, _CASES[word]) if word in _CASES else self._test(at, word)
+        self.expect(")")
+        self.depth -= 1
+        return found
+
+    def _in_case(self, at: int, case: Case) -> OperandToken:
+        operand = self.operand()
+        if operand.name is None:
+            self.check_text(operand, f"an attribute or text in {self.tokens[at]}(...)")
+        return OperandToken(operand.name, operand.slot, at, case)
+
+    def _test(self, at: int, word: str) -> TemplateNode:
+        self.count()
+        left = self.operand("an attribute")
+        self.expect(",")
+        words = f"',' of {self.tokens[at]}"
+        if word == "ARRAY_CONTAINS":
+            attribute, slot = self.attribute(left, words), self.literal("a literal").slot
+            return Ready(Constant(None)) if slot == NULL else ContainsSlots(attribute, "ALL", (slot,))
+        slot = self.text_literal(words)
+        if left.name is not None and left.case is not None:
+            return FoldedSlot(_TESTS[word], left.name, slot, left.case)
+        return TextSlot(_TESTS[word], self.attribute(left, words), slot)

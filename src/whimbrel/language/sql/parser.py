@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from whimbrel.language.sql.functions import CallReader
 from whimbrel.language.sql.lexer import position_of
-from whimbrel.language.sql.operands import OPERAND, OperandToken
+from whimbrel.language.sql.operands import OPERAND, OperandReader, OperandToken
 from whimbrel.language.sql.template import (
     FALSE,
     NULL,
@@ -49,7 +48,7 @@ _NOT = 3
 _CONSTANTS = {TRUE: Ready(Constant(True)), FALSE: Ready(Constant(False)), NULL: Ready(Constant(None))}
 
 
-class SqlParser(CallReader):
+class SqlParser(OperandReader):
     """Parses operators: first predicates, then NOT, AND and OR of them."""
 
     __slots__ = ()

@@ -13,7 +13,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.language.columnar.terms import (
+from whimbrel.compiled.helpers import hash_of_bytes, shared
+from whimbrel.compiled.jit import kernel
+from whimbrel.language.columnar import (
     Column,
     Conjunctions,
     DictionaryStrings,
@@ -24,10 +26,9 @@ from whimbrel.language.columnar.terms import (
     large_texts,
 )
 from whimbrel.language.sql.leaves import Leaf, read_leaf
-from whimbrel.language.sql.numbering_kernels import SkeletonPool, number_strings
 from whimbrel.language.sql.pattern_texts import PatternReader
 from whimbrel.language.sql.scan_kernels import ScannedTexts, TextBytes, scan_texts
-from whimbrel.language.sql.token_kernels import NO_INTEGER
+from whimbrel.language.sql.token_kernels import NO_INTEGER, SkeletonPool
 from whimbrel.model.values import Timestamp
 
 LONGEST = 1 << 16
@@ -278,11 +279,41 @@ def _numbered(start: np.ndarray, data: np.ndarray) -> DictionaryStrings:
     count = len(start) - 1
     codes, first = np.empty(count, np.int32), np.empty(count, np.int64)
     table = np.zeros(1 << max(4, (2 * count).bit_length()), np.int32)
-    first = first[: number_strings(start, data, table, codes, first)]
+    first = first[: _number_strings(start, data, table, codes, first)]
     every = pa.LargeStringArray.from_buffers(count, pa.py_buffer(start), pa.py_buffer(data))
     return DictionaryStrings(
         codes, every.take(pa.Array.from_buffers(pa.int64(), len(first), [None, pa.py_buffer(first)]))
     )
+
+
+@kernel
+def _number_strings(
+    start: np.ndarray, data: np.ndarray, table: np.ndarray, codes: np.ndarray, first: np.ndarray
+) -> int:  # pragma: no cover
+    """Number strings, equal ones alike, and return how many different ones there are.
+
+    Writes the number of each string to `codes`, and the first string of each number to `first`. The table is all zeros
+    and at least twice as large as the number of strings.
+    """
+    mask = table.size - 1
+    known = 0
+    for i in range(start.size - 1):
+        begin, size = start[i], start[i + 1] - start[i]
+        slot = hash_of_bytes(data, begin, begin + size) & mask
+        code = np.int64(-1)
+        while table[slot] != 0:
+            other = first[table[slot] - 1]
+            if start[other + 1] - start[other] == size and shared(data, start[other], data, begin, size) == size:
+                code = np.int64(table[slot] - 1)
+                break
+            slot = (slot + 1) & mask
+        if code < 0:
+            first[known] = i
+            code = np.int64(known)
+            known += 1
+            table[slot] = known
+        codes[i] = code
+    return known
 
 
 def _bytes_of(texts: pa.LargeStringArray) -> TextBytes:

@@ -30,7 +30,6 @@ from whimbrel.language.sql.expansion_kernels import (
     add_leaf,
     join_waiting,
 )
-from whimbrel.language.sql.numbering_kernels import SkeletonPool, skeleton_number
 from whimbrel.language.sql.token_kernels import (
     AND,
     BANG,
@@ -57,11 +56,13 @@ from whimbrel.language.sql.token_kernels import (
     STRING,
     SYMBOL,
     ZERO,
+    SkeletonPool,
     after_name,
     copy_string,
     is_reserved_word,
     is_two,
     read_number,
+    skeleton_number,
     word_key,
 )
 from whimbrel.model.limits import IN_MEMBERS

@@ -1,9 +1,15 @@
-"""The tokens of SQL as compiled loops read them: names, reserved words, numbers and strings, from their bytes."""
+"""The tokens of SQL as compiled loops read them from bytes: names, reserved words, numbers, strings; and skeletons.
+
+A skeleton is a predicate without its literals. Equal skeletons get equal numbers as they are met.
+"""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from whimbrel.compiled.helpers import hash_of_bytes, shared
 from whimbrel.compiled.jit import helper, inlined
 
 DOUBLE_QUOTE, QUOTE, PLUS, MINUS, POINT, ZERO, NINE = b"\"'+-.09"
@@ -162,3 +168,35 @@ def word_key(data: np.ndarray, start: int, end: int) -> np.uint64:  # pragma: no
 def is_reserved_word(key: np.uint64) -> bool:  # pragma: no cover
     """Whether a word that is no join may be written in capitals: it is no name, wherever it stands."""
     return key in (NOT, BETWEEN, _IN, _IS, _LIKE, _NULL, _TRUE, _FALSE)
+
+
+class SkeletonPool(NamedTuple):
+    """The different skeletons that were met: skeleton c is `data[starts[c]:starts[c + 1]]`.
+
+    `table` finds them by hash, with open addressing: an entry is c + 1, and 0 is empty.
+    """
+
+    data: np.ndarray
+    starts: np.ndarray
+    table: np.ndarray
+
+
+@inlined
+def skeleton_number(rest: np.ndarray, size: int, pool: SkeletonPool, known: int) -> np.int64:  # pragma: no cover
+    """The number of a skeleton in the pool, which becomes the next number if it is new; -1 if the pool is full."""
+    mask = pool.table.size - 1
+    slot = hash_of_bytes(rest, 0, size) & mask
+    while pool.table[slot] != 0:
+        code = pool.table[slot] - 1
+        start = pool.starts[code]
+        if pool.starts[code + 1] - start == size and shared(pool.data, start, rest, 0, size) == size:
+            return np.int64(code)
+        slot = (slot + 1) & mask
+    start = pool.starts[known]
+    if known + 1 >= pool.starts.size or start + size > pool.data.size:
+        return np.int64(-1)
+    for i in range(size):
+        pool.data[start + i] = rest[i]
+    pool.starts[known + 1] = start + size
+    pool.table[slot] = known + 1
+    return np.int64(known)

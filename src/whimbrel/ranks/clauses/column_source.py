@@ -14,15 +14,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from whimbrel.language.columnar.terms import Column, Conjunctions, DictionaryStrings, Operand, TermGroup
+from whimbrel.language.columnar import Column, Conjunctions, DictionaryStrings, Operand, TermGroup
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.intervals import STRINGS, IntervalSet
 from whimbrel.model.patterns import Pattern, Regex, lower_case, parse_ilike
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.arrow import large_strings
 from whimbrel.ranks.clauses.clauses import NO_RANGE, RANGE
-from whimbrel.ranks.clauses.compiler import ClauseItems, attribute_number
-from whimbrel.ranks.clauses.interval_sets import IntervalSets, joined, taken_sets
+from whimbrel.ranks.clauses.compiler import ClauseItems, IntervalSets, attribute_number, joined, taken_sets
 from whimbrel.ranks.clauses.item_kernels import (
     BLOCK_END,
     CONSTANT,
@@ -45,8 +44,8 @@ from whimbrel.ranks.clauses.item_kernels import (
     write_items,
 )
 from whimbrel.ranks.clauses.literal_pools import LiteralPool, is_beyond_floats
-from whimbrel.ranks.constants import Constants
 from whimbrel.ranks.dictionary import Dictionary, derived_key
+from whimbrel.ranks.dictionary_builder import Constants
 from whimbrel.ranks.links import HOLDS
 from whimbrel.ranks.patterns.networks import SOME_NETWORK, fragment_of
 from whimbrel.ranks.patterns.pattern_fragments import deciding_fragment, every_fragment, folded_fragment, fragments_of

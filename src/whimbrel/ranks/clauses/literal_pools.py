@@ -7,11 +7,11 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.language.columnar.terms import Column, DictionaryStrings
+from whimbrel.language.columnar import Column, DictionaryStrings
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.arrow import numbers
-from whimbrel.ranks.constants import Constants
 from whimbrel.ranks.dictionary import Dictionary
+from whimbrel.ranks.dictionary_builder import Constants
 from whimbrel.ranks.distinct import float_places
 from whimbrel.ranks.lookup import EXACT_FLOAT
 

@@ -57,7 +57,7 @@ class EncodedEvents:
 class EventEncoder:
     """Encodes events by one dictionary. Safe to use from many threads.
 
-    >>> from whimbrel.ranks.constants import Constants
+    >>> from whimbrel.ranks.dictionary_builder import Constants
     >>> from whimbrel.ranks.dictionary_builder import build_dictionary
     >>> dictionary = build_dictionary(["price"], [Constants(numbers=[3, 5])])
     >>> EventEncoder(dictionary).encode_event({"price": 4, "color": "red"}).ranks, dictionary.lookup(0).rank_number(5)

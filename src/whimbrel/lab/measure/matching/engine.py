@@ -18,7 +18,7 @@ from whimbrel.lab.measure.matching.rival import Pairs, Rival, pairs_of_blocks
 from whimbrel.lab.measure.results import Progress, no_progress
 from whimbrel.lab.measure.timing import interleaved
 from whimbrel.lab.workloads import make
-from whimbrel.language.columnar.parsing import SCANNED_FROM
+from whimbrel.language.columnar import SCANNED_FROM
 from whimbrel.ranks.encoding import single_events as singles_module
 
 TEXT_SAMPLE = 100_000

@@ -1,4 +1,4 @@
-"""The columnar form of many filters: terms with their literals in columns.
+"""The columnar form of many filters, in any dialect: terms with their literals in columns. Bulk loads are made of it.
 
 A filter is an OR of conjunctions of terms. A term is a predicate of one attribute whose literals are slots. Filters
 that have a predicate in common but for its literals share the term, and each slot has a column with the literals of all
@@ -8,6 +8,7 @@ of them. No filter objects are made. A filter with a predicate for which there i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, overload, runtime_checkable
@@ -15,30 +16,12 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, overload, runtim
 import numpy as np
 import numpy.typing as npt
 
+from whimbrel.model import dialects
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.expression import (
-    And,
-    Compare,
-    CompareAttributes,
     Comparison,
-    Constant,
-    Contains,
-    EndsWith,
-    Expression,
-    ILike,
-    In,
-    InCidr,
-    IsMissing,
-    IsNull,
-    Like,
-    Not,
-    Or,
-    RLike,
-    StartsWith,
 )
 from whimbrel.model.filter import Filter
-from whimbrel.model.patterns import plain_like
-from whimbrel.model.values import Timestamp, Value, canonical_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +32,17 @@ Kind: TypeAlias = Literal[
     "prefix", "suffix", "substring", "network", "like", "ilike", "regex", "link", "always", "never",
 ]  # fmt: skip
 Int64s: TypeAlias = npt.NDArray[np.int64]
+Texts: TypeAlias = "Sequence[str] | pa.Array"
 Column: TypeAlias = "Int64s | npt.NDArray[np.float64] | DictionaryStrings"
+
+SCANNED_FROM = 4_096
+"""Texts from which compiled loops are worth compiling, after an install."""
+READY_FROM = 64
+"""Texts from which they are worth using, once they are compiled."""
+CHUNK = 1 << 16
+"""Texts that are scanned at a time: bounds memory, and shows progress."""
+PARSED_AT_ONCE = 4_096
+"""Texts that are parsed one by one between two messages of progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +51,6 @@ class Operand:
 
     slot: int | None
     value: bool | None = None
-
-    def of(self, values: Sequence[Value]) -> Value:
-        """The value of the literal, given the values of all slots."""
-        if self.slot is not None:
-            return values[self.slot]
-        assert self.value is not None
-        return self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,50 +78,6 @@ class Term:
     negated: bool = False
     other: str = ""
     op: Comparison = "="
-
-    def expression(self, values: Sequence[Value]) -> Expression:
-        """The term as an expression, given the values of the slots, or of all members if it has a list."""
-        name, kind = self.attribute, self.kind
-        if kind in ("range", "outside"):
-            return self._range(values)
-        if kind in ("always", "never"):
-            return Constant(kind == "always")
-        if kind in ("null", "not null", "missing", "present"):
-            state = IsNull(name) if "null" in kind else IsMissing(name)
-            return Not(state) if kind in ("not null", "present") else state
-        if kind == "link":
-            return CompareAttributes(name, self.op, self.other)
-        literals = tuple(operand.of(values) for operand in self.operands)
-        if len(self.operands) == 1 and self.operands[0].slot is not None:
-            literals = tuple(values)
-        if kind in ("points", "excluded"):
-            return Not(In(name, literals)) if kind == "excluded" else In(name, literals)
-        if kind == "all":
-            return Contains(name, "ALL", literals)
-        if kind in ("any", "none"):
-            return Contains(name, "ANY" if kind == "any" else "NONE", literals)
-        tests = tuple(_TESTS[kind](name, str(text)) for text in literals)
-        test = tests[0] if len(tests) == 1 else Or(tests)
-        return Not(test) if self.negated else test
-
-    def _range(self, values: Sequence[Value]) -> Expression:
-        bounds: list[Expression] = []
-        if self.lower is not None:
-            bounds.append(Compare(self.attribute, ">=" if self.lower_inclusive else ">", self.lower.of(values)))
-        if self.upper is not None:
-            bounds.append(Compare(self.attribute, "<=" if self.upper_inclusive else "<", self.upper.of(values)))
-        return Not(And(tuple(bounds))) if self.kind == "outside" else And(tuple(bounds))
-
-
-_TESTS: dict[str, Callable[[str, str], Expression]] = {
-    "prefix": StartsWith,
-    "suffix": EndsWith,
-    "substring": lambda name, text: Like(name, f"%{plain_like(text)}%"),
-    "network": InCidr,
-    "like": Like,
-    "ilike": ILike,
-    "regex": RLike,
-}
 
 
 class DictionaryStrings(Sequence[str]):
@@ -200,24 +142,6 @@ class TermGroup:
         columns: tuple[Column, ...] = tuple(column[cells] for column in self.columns)
         return TermGroup(self.term, self.types, self.places[mask], columns, lengths)
 
-    def expressions(self) -> Iterator[Expression]:
-        """The expression of each use."""
-        columns = [self._values(column, kind) for column, kind in zip(self.columns, self.types, strict=True)]
-        at = 0
-        for use in range(len(self.places)):
-            if self.lengths is None:
-                yield self.term.expression([column[use] for column in columns])
-            else:
-                yield self.term.expression(columns[0][at : at + int(self.lengths[use])])
-                at += int(self.lengths[use])
-
-    def _values(self, column: Column, kind: SlotType) -> list[Value]:
-        if isinstance(column, DictionaryStrings):
-            return list(column)
-        if kind == "timestamp":
-            return [Timestamp(nanoseconds) for nanoseconds in column.tolist()]
-        return [canonical_number(number) for number in column.tolist()]
-
 
 @dataclass(frozen=True, slots=True)
 class Conjunctions:
@@ -243,18 +167,6 @@ class Conjunctions:
         is_used[uses] = True
         groups = [part for group in self.groups if (part := group.only(is_used[group.places])) is not None]
         return Conjunctions(self.rows[kept], self.counts[kept], uses, self.size, tuple(groups))
-
-    def filters(self) -> dict[int, Filter]:
-        """The filters by row, for callers that need objects."""
-        terms: dict[int, Expression] = {}
-        for group in self.groups:
-            terms.update(zip(group.places.tolist(), group.expressions(), strict=True))
-        found: dict[int, list[Expression]] = {}
-        at = 0
-        for row, count in zip(self.rows.tolist(), self.counts.tolist(), strict=True):
-            found.setdefault(row, []).append(And(tuple(terms[use] for use in self.uses[at : at + count].tolist())))
-            at += count
-        return {row: Filter(Or(tuple(conjunctions))) for row, conjunctions in found.items()}
 
 
 @dataclass(slots=True)
@@ -286,6 +198,84 @@ class Columnar(Protocol):
 
     def is_scan_compiled(self) -> bool:
         """Whether the compiled loops are ready, so that a scan of a few hundred texts pays."""
+
+
+def parse_many(
+    texts: Texts, dialect: str = "sql", workers: int = 1, progress: Callable[[int], None] | None = None
+) -> ParsedMany:
+    """Parse many filters; `progress` is told how many are done, at last all of them.
+
+    >>> parsed = parse_many(["a = 1", "a = 2", "a ="])
+    >>> len(parsed.filters), [row for row, _ in parsed.errors]
+    (2, [2])
+    """
+    parsed, left = scan_many(texts, dialect, workers, progress)
+    parse = dialects.get(dialect).parse
+    rest = chosen(texts, left)
+    for number, (row, text) in enumerate(zip(left.tolist(), rest, strict=True), 1):
+        try:
+            parsed.filters[row] = parse(text)
+        except WhimbrelError as error:
+            parsed.errors.append((row, error))
+        if progress is not None and (number % PARSED_AT_ONCE == 0 or number == len(rest)):
+            progress(len(texts) - len(rest) + number)
+    return parsed
+
+
+def scan_many(
+    texts: Texts, dialect: str, workers: int = 1, progress: Callable[[int], None] | None = None
+) -> tuple[ParsedMany, Int64s]:
+    """What compiled loops make of many texts, and the rows of those that they leave; all of them if there are few."""
+    parsed = ParsedMany(len(texts))
+    language = dialects.get(dialect)
+    column = _column(texts) if isinstance(language, Columnar) and _is_worth(len(texts), language) else None
+    if column is None:
+        return parsed, np.arange(len(texts))
+    assert isinstance(language, Columnar)
+    size = min(CHUNK, max(SCANNED_FROM, -(-len(texts) // workers)))
+    starts = range(0, len(texts), size)
+    lefts: list[Int64s] = []
+    done = 0
+    with ThreadPoolExecutor(workers) as pool:
+        chunks = [column.slice(start, size) for start in starts]
+        scanned = (pool.map if workers > 1 else map)(language.scan_columns, chunks)
+        for start, (one, left) in zip(starts, scanned, strict=True):
+            parsed.take(one, np.arange(start, start + one.count))
+            lefts.append(start + left)
+            done += one.count - len(left)
+            if progress is not None and done:
+                progress(done)
+    return parsed, np.concatenate(lefts)
+
+
+def _is_worth(count: int, language: Columnar) -> bool:
+    return count >= SCANNED_FROM or (count >= READY_FROM and language.is_scan_compiled())
+
+
+def chosen(texts: Texts, rows: Int64s) -> list[str]:
+    """The texts of some rows."""
+    if not isinstance(texts, Sequence):
+        some = texts if len(rows) == len(texts) else [texts[row] for row in rows.tolist()]  # `take` imports pandas
+        return [text.as_py() for text in some]
+    return list(texts) if len(rows) == len(texts) else [texts[row] for row in rows.tolist()]
+
+
+def _column(texts: Texts) -> pa.LargeStringArray | None:
+    """The texts as Arrow strings; None if some of them are not text, which the parser is to say."""
+    import pyarrow as pa
+
+    if isinstance(texts, Sequence):
+        try:
+            return large_texts(texts)
+        except (TypeError, UnicodeEncodeError):  # no text, or lone surrogates
+            return None
+    if texts.null_count or not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
+        return None
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:  # not UTF-8
+        return None
+    return texts.cast(pa.large_string())
 
 
 def large_texts(texts: Sequence[str]) -> pa.LargeStringArray:

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from whimbrel.language.columnar.parsing import chosen, parse_many
-from whimbrel.language.columnar.terms import DictionaryStrings, Operand, ParsedMany, TermGroup
+from whimbrel.language.columnar import DictionaryStrings, Operand, ParsedMany, TermGroup, chosen, parse_many
 from whimbrel.model.dialects import CANONICAL
 from whimbrel.model.errors import FilterError, UnknownDialect, WhimbrelError
 from whimbrel.model.event_tables import as_arrow
+from whimbrel.model.expression import And, Compare, Contains, Expression, In, Not
 from whimbrel.model.filter import Filter
 from whimbrel.model.limits import FILTER_BYTES
 from whimbrel.model.normal_form import key_of
 from whimbrel.model.subscription import Id, check_columns, pairs_of
-from whimbrel.model.values import BOOLEAN, TIMESTAMP, SortKey
+from whimbrel.model.values import BOOLEAN, TIMESTAMP, SortKey, Timestamp, Value, canonical_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -235,11 +235,37 @@ def _fits(schema: Schema, group: TermGroup) -> bool:
     if domain is None or term.kind not in _JUDGED:
         return False
     try:
-        schema.typed(Filter(next(group.expressions())))
+        schema.typed(Filter(_first_use(group)))
     except WhimbrelError:
         return False
     operands = {operand for operand in (*term.operands, term.lower, term.upper) if operand is not None}
     return all(domain.code(key) == key for operand in operands for key in _keys(group, operand))
+
+
+def _first_use(group: TermGroup) -> Expression:
+    """The first use of a term as an expression; of a list, with one of its members."""
+    term = group.term
+    name = term.attribute
+    literals = tuple(_first_value(group, operand) for operand in term.operands)
+    if term.kind == "all":
+        return Contains(name, "ALL", literals)
+    if term.kind in ("points", "excluded"):
+        return Not(In(name, literals)) if term.kind == "excluded" else In(name, literals)
+    bounds: list[Expression] = []
+    if term.lower is not None:
+        bounds.append(Compare(name, ">=" if term.lower_inclusive else ">", _first_value(group, term.lower)))
+    if term.upper is not None:
+        bounds.append(Compare(name, "<=" if term.upper_inclusive else "<", _first_value(group, term.upper)))
+    return And(tuple(bounds))
+
+
+def _first_value(group: TermGroup, operand: Operand) -> Value:
+    if operand.slot is None:
+        return bool(operand.value)
+    value = group.columns[operand.slot][0]
+    if isinstance(value, str):
+        return value
+    return Timestamp(int(value)) if group.types[operand.slot] == "timestamp" else canonical_number(value.item())
 
 
 def _keys(group: TermGroup, operand: Operand) -> list[SortKey]:

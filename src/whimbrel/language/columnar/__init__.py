@@ -1,1 +1,0 @@
-"""The columnar form of many filters, in any dialect: what bulk loads are made of."""
