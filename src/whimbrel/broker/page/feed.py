@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
-from time import time
+from time import monotonic, time
 from typing import NamedTuple
 
 import msgspec
@@ -29,7 +29,9 @@ TAIL_OF_GROUP = 4
 SHOWN_BYTES = 2_048
 """Longer events are shown by their offset and size."""
 PAIRS_OF_GROUP = 256
-"""Pairs of one group that count for the busiest subscriptions; they stand for all of the group."""
+"""Pairs of one group that count for the busiest subscriptions; they stand for all since the last look."""
+LOOK_SECONDS = 0.02
+"""Groups that come sooner after a look are not looked at."""
 BUSIEST = 8
 _BUSY_KEPT = 1_000
 _KEEP = 0.8  # of a subscription's rate, each second
@@ -103,6 +105,8 @@ class LiveFeed:
         self._counts = counts
         self._store = store
         self._matched = 0
+        self._looked = 0.0
+        self._passed = 0  # pairs since the last look
         self._viewers = 0
         self._history: deque[FeedSample] = deque(maxlen=HISTORY_SECONDS)
         self._seen: deque[_Seen] = deque(maxlen=TAIL)
@@ -136,11 +140,18 @@ class LiveFeed:
         self._matched += count
         if not self._viewers or not count:
             return
-        step = -(-count // PAIRS_OF_GROUP)
-        self._hits.append((pairs.numbers[::step].tolist(), float(step)))
+        self._passed += count
+        now = monotonic()
+        if now < self._looked + LOOK_SECONDS:
+            return
+        sampled = pairs.numbers[:: -(-count // PAIRS_OF_GROUP)].tolist()
+        self._hits.append((sampled, self._passed / len(sampled)))
+        self._looked, self._passed = now, 0
         for offset in np.unique(pairs.offsets[-4096:])[-TAIL_OF_GROUP:].tolist():
-            mine = pairs.numbers[pairs.offsets == offset]
-            self._seen.append(_Seen(offset, pairs.events[offset], len(mine), mine[mine >= 0][:3].tolist()))
+            event = pairs.events.get(offset)  # none for an entry that is no event
+            if event is not None:
+                mine = pairs.numbers[pairs.offsets == offset]
+                self._seen.append(_Seen(offset, event, len(mine), mine[mine >= 0][:3].tolist()))
 
     async def follow(self) -> AsyncGenerator[bytes, None]:
         """The past as a JSON array of samples, then each second as a JSON object."""
