@@ -52,6 +52,7 @@ def test_many_groups_are_looked_at_a_few_times_and_stand_for_all(tmp_path: Path)
             feed.start()
             following = feed.follow()
             await anext(following)
+            await asyncio.sleep(0)  # the first second begins
             pairs = LivePairs({7: b"{}"}, {}, np.array([own.number]), np.array([7]))
             for _ in range(10_000):
                 feed.observe(pairs)

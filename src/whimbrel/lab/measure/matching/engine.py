@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from whimbrel.engine import intake
 from whimbrel.engine.index import Index
-from whimbrel.engine.intake import subscriptions as intake
 from whimbrel.engine.matching import workspace as workspace_module
 from whimbrel.lab.measure.matching.rival import Pairs, Rival, pairs_of_blocks
 from whimbrel.lab.measure.results import Progress, no_progress
