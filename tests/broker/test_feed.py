@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from time import monotonic
 
 import msgspec
 import numpy as np
 
 from tests.broker.inside import event, opened, publish, run, subscribe
-from whimbrel.broker.page.feed import FeedSample, LiveFeed
+from whimbrel.broker.page.feed import LOOK_SECONDS, FeedSample, LiveFeed
 from whimbrel.broker.sequencing.group import LivePairs
 
 
@@ -54,11 +55,13 @@ def test_many_groups_are_looked_at_a_few_times_and_stand_for_all(tmp_path: Path)
             await anext(following)
             await asyncio.sleep(0)  # the first second begins
             pairs = LivePairs({7: b"{}"}, {}, np.array([own.number]), np.array([7]))
-            for _ in range(10_000):
+            until = monotonic() + 5 * LOOK_SECONDS
+            while monotonic() < until:
                 feed.observe(pairs)
             second = msgspec.json.decode(await anext(following))
-            assert second["sample"]["matched"] > 5_000
-            assert 500 < second["busiest"][0]["rate"] <= 2_100, "a fifth of the rate in the first second"
+            matched = second["sample"]["matched"]
+            assert matched > 100
+            assert 0.1 * matched < second["busiest"][0]["rate"] <= 0.21 * matched, "a fifth in the first second"
             assert len(second["tail"]) <= 20
             await following.aclose()
             await feed.stop()
