@@ -245,3 +245,56 @@ def test_values_of_every_kind_are_tested_as_the_reference_does(data: st.DataObje
             assert found == [id for id, filter in kept.items() if filter.matches(event)]
             tree.freeze()
         tree._thaw()
+
+
+def random_pairs(random: Random) -> str:
+    pair = f"{random.choice('ab')} {random.choice(['=', '!=', '<', '<=', '>', '>='])} {random.choice('cd')}"
+    return pair if random.random() < 0.4 else f"{random_filter(random)} AND {pair}"
+
+
+def test_tests_of_two_attributes_are_shared_and_implied() -> None:
+    tree = tree_of("a < b AND c = 1", "a < b AND c = 2", "a <= b", "a != b AND a > b")
+    assert drawn(tree) == [
+        "- examine(c)",
+        "  1 lt(a, b)",
+        "    True [0]",
+        "  2 lt(a, b)",
+        "    True [1]",
+        "  * le(a, b)",
+        "    True [2]",
+        "    False eq(a, b)",
+        "      False [3]",
+    ]
+    assert tree.match({"a": 1, "b": 2, "c": 1}) == [0, 2]
+    assert tree.match({"a": 3, "b": 2, "c": 1}) == [3]
+    assert tree.match({"a": "x", "b": 2, "c": 1}) == tree.match({"a": True, "b": True}) == tree.match({"a": 1}) == []
+
+
+@pytest.mark.parametrize("successors", [False, True])
+@pytest.mark.parametrize("seed", range(12))
+def test_pairs_and_successor_sets_agree_with_the_reference(seed: int, successors: bool) -> None:
+    random = Random(seed)
+    tree, plain = GryphonTree(successors=successors), GryphonTree()
+    kept = {number: Filter.parse((random_pairs if seed % 2 else random_filter)(random)) for number in range(60)}
+    for number, filter in kept.items():
+        tree.add(number, filter)
+        plain.add(number, filter)
+    for number in random.sample(sorted(kept), 15):
+        for one in (tree, plain):
+            one.remove(number)
+        del kept[number]
+    tree._check()
+    plain.freeze()
+    for _ in range(150):
+        event = random_event(random)
+        assert tree.match(event) == plain.match(event) == [id for id, one in kept.items() if one.matches(event)], event
+    visited, all_visited = tree.stats()["nodes_visited"], plain.stats()["nodes_visited"]
+    assert visited <= all_visited if successors else visited == all_visited
+
+
+def test_a_successor_lies_where_the_path_decides_the_tests() -> None:
+    """With the paper's general definition the leaf of `b = 2` is lost: `a = 1 AND b = 2` lies between (AMB-5a)."""
+    tree = tree_of("a = 1 AND b = 2 AND c = 3", "b = 2", "b = 5", "a = 1 AND c = 4", successors=True, order="abc")
+    assert tree.match({"a": 1, "b": 2, "c": 3}) == [0, 1]
+    assert tree.stats()["nodes_visited"] == 4 + 2  # the path of the first, then <1, *>, and the leaf <*, 2> at once
+    assert tree.stats()["successors"] > 0

@@ -1,99 +1,23 @@
 """The general matching tree as linked nodes: insert by walking down, delete by parent pointers, search.
 
-Gryphon, section 3 and appendix A, with the corrections that `GryphonTree` names (docs/papers.md). The elementary tests
-are `examine(a)`, which gives the value of a, and `lt(a, c)` and `le(a, c)`, which ask whether a lies below a cut: just
-before c, or just after it. Where a test says nothing, because a is missing or of another type, its result is ABSENT.
+Gryphon, section 3 and appendix A, with the corrections that `GryphonTree` names (docs/papers.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
 
+from whimbrel.matchers.gryphon_tree.elementary_tests import (
+    ABSENT,
+    STAR,
+    AnyTest,
+    Facts,
+    Predicates,
+    Result,
+    predicates_of,
+)
 from whimbrel.model.conjunction import Conjunction
-from whimbrel.model.constraint import Constraint
 from whimbrel.model.event import Event
-from whimbrel.model.intervals import Cut, after, before, edge
-from whimbrel.model.values import TYPE_NAMES, SortKey, from_key
-
-Result = SortKey | bool | None
-"""A value that was examined, whether it lies below the cut, or ABSENT."""
-
-Interval = tuple[Cut, Cut]
-Predicates = dict["TreeTest", Result]
-"""test -> result, in the order of the tests."""
-
-ABSENT = STAR = None
-"""No test has the result that a don't-care edge, `*`, has as its label."""
-
-
-class TreeTest(NamedTuple):
-    """A function of the event. The cut of `examine` is empty; other tests know the values of one type (`kind`)."""
-
-    attribute: str
-    kind: int = 0
-    cut: Cut | tuple[()] = ()
-
-    def result(self, key: SortKey) -> Result:
-        """The result on the attribute's value."""
-        if not self.cut:
-            return key
-        if key[0] != self.kind:
-            return ABSENT
-        return (key[0], 1, key[1], 0) < self.cut
-
-    def interval(self, result: Result) -> Interval:
-        """The values on which the test has this result."""
-        if not self.cut:
-            assert isinstance(result, tuple)
-            return before(result), after(result)
-        return (edge(self.kind), self.cut) if result else (self.cut, edge(self.kind + 1))
-
-    def implied(self, interval: Interval) -> Result:
-        """The result that the test must have on every value of the interval, or ABSENT."""
-        if self.cut and edge(self.kind) <= interval[0] and interval[1] <= edge(self.kind + 1):
-            if interval[1] <= self.cut:
-                return True
-            if self.cut <= interval[0]:
-                return False
-        return ABSENT
-
-    def __str__(self) -> str:
-        if not self.cut:
-            return f"examine({self.attribute})"
-        kind, inside, value, above = self.cut
-        if not inside or value is None:
-            return f"lt({self.attribute}, end of {TYPE_NAMES[kind - 1]})"
-        return f"{'le' if above else 'lt'}({self.attribute}, {from_key((kind, value))!r})"
-
-
-def interval_of(constraint: Constraint) -> Interval:
-    """The values that an equality or a range admits."""
-    low, high = constraint.values.cuts
-    return low, high
-
-
-def predicates_of(conjunction: Conjunction, places: Mapping[str, int]) -> Predicates:
-    """The conjunction as elementary predicates, attributes in the order of their places.
-
-    >>> from whimbrel.model.filter import Filter
-    >>> (conjunction,) = Filter.parse("a > 5 AND a <= 9 AND b = 1").conjunctions
-    >>> {str(test): result for test, result in predicates_of(conjunction, {"b": 0, "a": 1}).items()}
-    {'examine(b)': (1, 1), 'le(a, 5)': False, 'le(a, 9)': True}
-    """
-    out: Predicates = {}
-    for name, constraint in sorted(conjunction.constraints, key=lambda item: places[item[0]]):
-        points = constraint.values.as_points()
-        if points is not None:
-            out[TreeTest(name)] = points[0]
-            continue
-        low, high = interval_of(constraint)
-        kind = low[0]
-        if low != edge(kind):
-            out[TreeTest(name, kind, low)] = False
-        if high != edge(kind + 1) or low == edge(kind):  # a whole type: below its end
-            out[TreeTest(name, kind, high)] = True
-    return out
 
 
 class GeneralNode:
@@ -101,7 +25,7 @@ class GeneralNode:
 
     __slots__ = ("edges", "label", "parent", "test")
 
-    def __init__(self, test: TreeTest) -> None:
+    def __init__(self, test: AnyTest) -> None:
         self.test = test
         self.edges: dict[Result, GeneralNode | GeneralLeaf] = {}
         self.parent: GeneralNode | None = None
@@ -130,9 +54,9 @@ class GeneralLeaf:
 
 
 class GeneralTree:
-    """Conjunctions of at least one equality or range; `nodes` counts inner nodes and leaves.
+    """Conjunctions of at least one equality, range or comparison of two attributes.
 
-    The attributes of `order` are tested first; the others follow as they come.
+    `nodes` counts inner nodes and leaves. The attributes of `order` are tested first; the others follow as they come.
     """
 
     def __init__(self, order: Iterable[str] = ()) -> None:
@@ -151,7 +75,7 @@ class GeneralTree:
         for name, _ in conjunction.constraints:
             self._places.setdefault(name, len(self._places))
         left = predicates_of(conjunction, self._places)
-        intervals = {name: interval_of(constraint) for name, constraint in conjunction.constraints}
+        facts = Facts.of(conjunction)
         leaf = self.leaves[number] = GeneralLeaf(number)
         self.nodes += 1
         if self.root is None:
@@ -168,7 +92,7 @@ class GeneralTree:
                 del left[at.test]
                 at = at.edges[result]
                 continue
-            way = at.edges.get(_implied(at.test, intervals)) or at.edges.get(STAR)
+            way = at.edges.get(at.test.implied(facts)) or at.edges.get(STAR)
             if way is None:
                 way = self._new(next(iter(left)))
                 at.hang(STAR, way)
@@ -217,8 +141,7 @@ class GeneralTree:
             star = at.edges.get(STAR)
             if star is not None:
                 stack.append(star)
-            keys = event.keys(at.test.attribute)
-            result = at.test.result(keys[0]) if keys else ABSENT
+            result = at.test.read(event)
             if result is not ABSENT and result in at.edges:
                 stack.append(at.edges[result])
         return found, visited, tests
@@ -232,11 +155,11 @@ class GeneralTree:
             if isinstance(at, GeneralNode):
                 stack += at.edges.values()
 
-    def _new(self, test: TreeTest) -> GeneralNode:
+    def _new(self, test: AnyTest) -> GeneralNode:
         self.nodes += 1
         return GeneralNode(test)
 
-    def _put_above(self, leaf: GeneralLeaf, test: TreeTest) -> GeneralNode:
+    def _put_above(self, leaf: GeneralLeaf, test: AnyTest) -> GeneralNode:
         parent, node = leaf.parent, self._new(test)
         assert parent is not None, "only a conjunction without predicates has its leaf at the root (AMB-2b)"
         parent.hang(leaf.label, node)
@@ -271,9 +194,8 @@ class GeneralTree:
             if isinstance(at, GeneralLeaf):
                 assert at.numbers and not held.keys() & at.numbers
                 held.update(dict.fromkeys(at.numbers, at))
-                path = _path(at)
-                for number in at.numbers:
-                    assert path == {n: interval_of(c) for n, c in conjunctions[number].constraints}
+                path = path_facts(at)
+                assert all(path == Facts.of(conjunctions[number]) for number in at.numbers)
             else:
                 assert at.edges.keys() - {STAR}, "a node without a value edge"
                 assert all(child.parent is at and child.label == label for label, child in at.edges.items())
@@ -282,20 +204,11 @@ class GeneralTree:
         assert self.root is None or self.root.parent is None
 
 
-def _implied(test: TreeTest, intervals: dict[str, Interval]) -> Result:
-    interval = intervals.get(test.attribute)
-    return None if interval is None else test.implied(interval)
-
-
-def _path(leaf: GeneralLeaf) -> dict[str, Interval]:
-    """pred(leaf): the interval of each attribute that the edges above a leaf leave."""
-    out: dict[str, Interval] = {}
-    at: GeneralNode | GeneralLeaf = leaf
-    while at.parent is not None:
-        if at.label is not STAR:
-            test = at.parent.test
-            low, high = test.interval(at.label)
-            known = out.get(test.attribute, (low, high))
-            out[test.attribute] = max(known[0], low), min(known[1], high)
-        at = at.parent
-    return out
+def path_facts(node: GeneralNode | GeneralLeaf) -> Facts:
+    """pred(node): what the edges above a node say."""
+    facts = Facts()
+    while node.parent is not None:
+        if node.label is not STAR:
+            facts.add(node.parent.test, node.label)
+        node = node.parent
+    return facts
