@@ -315,6 +315,11 @@ class SubjectSpaces:
         """The numbers of publications and subscriptions."""
         return {"publications": len(self._state.publications), "subscriptions": len(self._state.subscriptions)}
 
+    def work(self) -> dict[str, int]:
+        """What all searches have done: entries of ordered lists passed, by strategy, and regions checked then."""
+        roles = self._state.publications.regions.work(), self._state.subscriptions.regions.work()
+        return {name: roles[0][name] + roles[1][name] for name in roles[0]}
+
     def advance(self, now: float | None = None) -> Notifications:
         """Let publications leave when their dwell is over. Every other call does this first, too."""
         with self._lock:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from whimbrel.compiled.warm_up import tell_if_cold
 from whimbrel.spaces.index import region_rows as row_kernels
 from whimbrel.spaces.index.ordered_lists import check_lists, is_sparse, merged, updated
-from whimbrel.spaces.index.query import empty_queries
+from whimbrel.spaces.index.query import WORK, empty_queries
 from whimbrel.spaces.index.region_arrays import (
     CELLS_USED,
     CUT,
@@ -84,7 +84,13 @@ class DimensionIndex:
                 small[members] |= 1 << position
         self.index = with_dimensions(self.index, DimensionSpaces(masks, small))
         self._small = int(np.count_nonzero(small))
-        self._queries = [empty_queries(dimensions, 0) for _ in range(_THREADS)]
+        fresh = [empty_queries(dimensions, 0) for _ in range(_THREADS)]
+        self._queries = [new._replace(work=old.work) for new, old in zip(fresh, self._queries, strict=True)]
+
+    def work(self) -> dict[str, int]:
+        """What all searches have done: entries passed by each strategy, and regions checked then."""
+        total = np.sum([queries.work for queries in self._queries], axis=0)
+        return dict(zip(WORK, total.tolist(), strict=True))
 
     def take(self, count: int) -> Int32s:
         """Reserve rows for `count` new regions."""

@@ -23,6 +23,12 @@ OLD_LOW, OLD_HIGH, NEW_LOW, NEW_HIGH = range(4)
 TOUCHES, OLD_VALID, NEW_VALID = range(3)
 """Columns of `QueryBatch.header`."""
 
+WORK = ("crossing_entries", "overlap_entries", "elimination_entries", "tail_entries", "candidates")
+"""What a search counts: the entries that each strategy passes; and the regions that are checked then, which are those
+of the entries of scans, and the rows that elimination leaves."""
+CROSSED, OVERLAPPED, ELIMINATED, IN_TAIL, CANDIDATES = range(5)
+"""Places in `QueryBatch.work`."""
+
 NOT_BEGUN, NO_DIMENSION = -2, -1
 """Results of `begins_in` that are not dimensions: the region does not begin to match; it does, but it was disjoint
 from the old region in no dimension."""
@@ -48,6 +54,8 @@ class QueryBatch(NamedTuple):
     """The dimensions that an overlap scan of one query reads: for each space the most selective."""
     disjoint: Int64s
     """By row: the spaces of the dimensions in which elimination found it disjoint."""
+    work: Int64s
+    """What searches have done so far, by the counters of `WORK`."""
 
 
 def empty_queries(dimensions: int, row_count: int) -> QueryBatch:
@@ -64,6 +72,7 @@ def empty_queries(dimensions: int, row_count: int) -> QueryBatch:
         np.zeros(count * dimensions, np.int32),
         np.zeros(64, np.int64),
         np.zeros(row_count, np.int64),
+        np.zeros(len(WORK), np.int64),
     )
 
 

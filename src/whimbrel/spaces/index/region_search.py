@@ -99,7 +99,9 @@ def search(
     that is too small. Only rows with all flags of `required` count.
     """
     index = _unflattened(arrays)
-    queries = QueryBatch(scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[5], scratch[6], scratch[7])
+    queries = QueryBatch(
+        scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[5], scratch[6], scratch[7], scratch[8]
+    )
     spaces, tail = index.dimensions.spaces, index.rows.counts[TAIL_USED]
     one_space = required == 0 and spaces.size > 0 and spaces.max() == 1
     found, batch_size = 0, len(queries.header)

@@ -25,6 +25,10 @@ import numpy as np
 from whimbrel.compiled.jit import kernel
 from whimbrel.spaces.index.bounds import between, disjoint_places, first_place, lower_bound
 from whimbrel.spaces.index.query import (
+    CANDIDATES,
+    CROSSED,
+    ELIMINATED,
+    IN_TAIL,
     NEW_HIGH,
     NEW_LOW,
     NEW_VALID,
@@ -32,6 +36,7 @@ from whimbrel.spaces.index.query import (
     OLD_HIGH,
     OLD_LOW,
     OLD_VALID,
+    OVERLAPPED,
     TOUCHES,
     QueryBatch,
     begins_in,
@@ -167,6 +172,8 @@ def _scan_between(
 ) -> int:  # fmt: skip
     """Scan the entries with low <= cut < high, which lie in the entry range `zones`."""
     begin, end = between(entries, zones[0], zones[1], low, high)
+    queries.work[CROSSED] += end - begin
+    queries.work[CANDIDATES] += end - begin
     has_others = True
     if asked.one_space:
         first = 4 * at * queries.head.size
@@ -240,6 +247,8 @@ def overlap_scan(
             while zone <= last and zones[zone, EXTREME] > low:
                 zone += 1
             stop = min(start + (zone - first) * ZONE, end)
+            queries.work[OVERLAPPED] += stop - begin
+            queries.work[CANDIDATES] += stop - begin
             has_others = True
             if asked.one_space:
                 found, has_others = _overlapping_complete(
@@ -266,6 +275,8 @@ def tail_scan(
     """
     used, tail, rows, spaces = index.rows.counts[TAIL_USED], index.tail, index.rows, index.dimensions.spaces
     bounds, chosen = queries.bounds[at], queries.chosen
+    queries.work[IN_TAIL] += used
+    queries.work[CANDIDATES] += used
     out = with_capacity(out, found, found + used)
     for place in range(used):
         tag, d = tail[place, TAG], tail[place, DIMENSION]
@@ -307,6 +318,7 @@ def _mark_disjoint(lows: OrderedList, highs: OrderedList, queries: QueryBatch, a
         d = queries.touched[at, touch]
         bounds = queries.bounds[at, d]
         above, below = disjoint_places(lows, highs, d, bounds[NEW_LOW], bounds[NEW_HIGH])
+        queries.work[ELIMINATED] += lows.start[0, d + 1] - above + below - highs.start[0, d]
         _mark(lows.entries[above : lows.start[0, d + 1]], spaces[d], queries.disjoint)
         _mark(highs.entries[highs.start[0, d] : below], spaces[d], queries.disjoint)
 
@@ -336,14 +348,18 @@ def eliminate(
         if tag & DEAD == 0 and (tail[place, CUT] >= bounds[d, NEW_HIGH] or bounds[d, NEW_LOW] >= tail[place, OTHER]):
             disjoint[tag >> ROW_SHIFT] |= spaces[d]
     out = with_capacity(out, found, found + row_count)
+    candidates = 0
     for row in range(row_count):
         valid = rows.heads[row, VALID]
         left = valid & asked.valid & ~disjoint[row]
         disjoint[row] = 0
+        candidates += left != 0
         if left == 0 or rows.flags[row] & asked.required != asked.required:
             continue
         shared = valid & asked.was_valid
         if shared == 0 or not _matched(rows, row, shared, bounds, spaces):
             out[found] = row << ROW_SHIFT | asked.number
             found += 1
+    queries.work[CANDIDATES] += candidates
+    queries.work[IN_TAIL] += rows.counts[TAIL_USED]
     return out, found
