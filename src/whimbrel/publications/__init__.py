@@ -25,6 +25,7 @@ the old state matched are the transitions: a subscription that matches from now 
     publications.py    `Publications`: current states, updates in, transitions out, saving and loading
     updates.py         `UpdateFormat`, `Update`: the columns of updates and states, partial updates
     index_version.py   `IndexVersion`: subscriptions as small integers, matching states
+    changing_subscriptions.py   `ChangingSubscriptions`: the same for an index that changes in place
     rules.py           `TransitionRules`: who hears of leaves, hysteresis, dwell
     dwell.py           pairs that are remembered for hysteresis and dwell; subject spaces use it too
     diff.py, keys.py   arrays: matches of many states and their differences, keys as numbers

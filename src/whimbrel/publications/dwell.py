@@ -37,6 +37,10 @@ class DwellPairs(Generic[SubscriptionT, PublicationT]):
         self._dwell: dict[SubscriptionT, float] = {}
         self._inside: dict[SubscriptionT, dict[PublicationT, float | None]] = {}
         """By subscription, the publications inside: when each leaves, None if it is not out."""
+        self._containing: dict[PublicationT, dict[SubscriptionT, None]] = {}
+        """By publication, the subscriptions that it is inside of."""
+        self.changed: set[tuple[SubscriptionT, PublicationT]] | None = None
+        """The pairs that changed, for an owner who set it to a set and empties it; None if nobody wants to know."""
         self._heap: list[tuple[float, SubscriptionT, PublicationT]] = []
         """Times at which pairs leave, the earliest first. An entry counts only if `_inside` has the same time."""
 
@@ -53,6 +57,8 @@ class DwellPairs(Generic[SubscriptionT, PublicationT]):
 
     def remove(self, subscription: SubscriptionT) -> None:
         """Forget a subscription and its pairs."""
+        for publication in list(self._inside[subscription]):
+            self._forget(subscription, publication)
         del self._dwell[subscription], self._inside[subscription]
 
     def inside(self, subscription: SubscriptionT) -> Mapping[PublicationT, float | None]:
@@ -61,20 +67,18 @@ class DwellPairs(Generic[SubscriptionT, PublicationT]):
 
     def containing(self, publication: PublicationT) -> list[SubscriptionT]:
         """The subscriptions that a publication is inside of."""
-        return [subscription for subscription, inside in self._inside.items() if publication in inside]
+        return list(self._containing.get(publication, ()))
 
     def enter(self, subscription: SubscriptionT, publication: PublicationT) -> bool:
         """The publication matches the filter. Return whether it was not inside before."""
-        inside = self._inside[subscription]
-        is_new = publication not in inside
-        inside[publication] = None
+        is_new = publication not in self._inside[subscription]
+        self._set(subscription, publication, None)
         return is_new
 
     def stay(self, subscription: SubscriptionT, publication: PublicationT) -> None:
         """The publication matches the wider filter: if it is inside, it stays, and does not leave when it was due."""
-        inside = self._inside[subscription]
-        if publication in inside:
-            inside[publication] = None
+        if publication in self._inside[subscription]:
+            self._set(subscription, publication, None)
 
     def exit(self, subscription: SubscriptionT, publication: PublicationT, now: float) -> bool:
         """The publication matches neither filter. Return whether it leaves now; with dwell it leaves later."""
@@ -85,14 +89,14 @@ class DwellPairs(Generic[SubscriptionT, PublicationT]):
         if dwell > 0:
             self._wait(subscription, publication, now + dwell)
             return False
-        del inside[publication]
+        self._forget(subscription, publication)
         return True
 
     def delete(self, publication: PublicationT) -> list[SubscriptionT]:
         """Forget a publication and return the subscriptions that it was inside of."""
         found = self.containing(publication)
         for subscription in found:
-            del self._inside[subscription][publication]
+            self._forget(subscription, publication)
         return found
 
     def expire(self, now: float) -> list[tuple[SubscriptionT, PublicationT]]:
@@ -100,7 +104,7 @@ class DwellPairs(Generic[SubscriptionT, PublicationT]):
         found: list[tuple[SubscriptionT, PublicationT]] = []
         while (due := self.next_due) is not None and due <= now:
             _, subscription, publication = heapq.heappop(self._heap)
-            del self._inside[subscription][publication]
+            self._forget(subscription, publication)
             found.append((subscription, publication))
         return found
 
@@ -109,7 +113,7 @@ class DwellPairs(Generic[SubscriptionT, PublicationT]):
         due = self._inside[subscription].get(publication)
         if due is None or due > now:
             return False
-        del self._inside[subscription][publication]
+        self._forget(subscription, publication)
         return True
 
     @property
@@ -134,17 +138,37 @@ class DwellPairs(Generic[SubscriptionT, PublicationT]):
             if subscription not in self._inside:
                 continue
             if due is None:
-                self._inside[subscription][publication] = None
+                self._set(subscription, publication, None)
             else:
                 self._wait(subscription, publication, due)
 
     def _wait(self, subscription: SubscriptionT, publication: PublicationT, due: float) -> None:
-        self._inside[subscription][publication] = due
+        self._set(subscription, publication, due)
         heapq.heappush(self._heap, (due, subscription, publication))
 
+    def _set(self, subscription: SubscriptionT, publication: PublicationT, due: float | None) -> None:
+        inside = self._inside[subscription]
+        if publication in inside and inside[publication] == due:
+            return
+        inside[publication] = due
+        self._containing.setdefault(publication, {})[subscription] = None
+        if self.changed is not None:
+            self.changed.add((subscription, publication))
+
+    def _forget(self, subscription: SubscriptionT, publication: PublicationT) -> None:
+        del self._inside[subscription][publication]
+        holders = self._containing[publication]
+        del holders[subscription]
+        if not holders:
+            del self._containing[publication]
+        if self.changed is not None:
+            self.changed.add((subscription, publication))
+
     def _check(self) -> None:
-        """Assert that every pair that is out has an entry in the heap."""
+        """Assert that both maps agree, and that every pair that is out has an entry in the heap."""
         entries = {(subscription, publication, due) for due, subscription, publication in self._heap}
         assert self._dwell.keys() == self._inside.keys()
         for pair in self:
             assert pair[2] is None or pair in entries
+            assert pair[0] in self._containing[pair[1]]
+        assert sum(map(len, self._containing.values())) == sum(map(len, self._inside.values()))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +33,33 @@ class RuleCodes:
     """The subscriptions whose matches alone are no transitions."""
     silent_ids: Mapping[int, Id]
     """Their ids, by code."""
+
+
+class SubscriptionCodes(Protocol):
+    """What publications need of subscriptions: each has a code, and states are matched."""
+
+    @property
+    def number(self) -> int:
+        """The number of the version."""
+
+    @property
+    def id_type(self) -> pa.DataType:
+        """The type of ids."""
+
+    def __len__(self) -> int:
+        """All codes are below."""
+
+    def rule_codes(self, rules: TransitionRules) -> RuleCodes:
+        """The subscriptions of rules as codes."""
+
+    def ids(self, codes: NDArray[np.integer]) -> pa.Array:
+        """The ids of codes."""
+
+    def translated(self, old: SubscriptionCodes, codes: Codes) -> Codes:
+        """Codes of an older version as codes of this one; `len(self)` for subscriptions that are gone."""
+
+    def match(self, states: pa.Table) -> Matches:
+        """Match every row of a table of attributes."""
 
 
 class IndexVersion:
@@ -83,7 +110,7 @@ class IndexVersion:
                 parts.append(pa.array(shard.ids(codes[own] - self._firsts[number])).cast(self.id_type))
         return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(places))))
 
-    def translated(self, old: IndexVersion, codes: Codes) -> Codes:
+    def translated(self, old: SubscriptionCodes, codes: Codes) -> Codes:
         """Codes of an older version as codes of this one; `len(self)` for subscriptions that are gone."""
         known = self._translations.setdefault(old.number, np.full(len(old), -1, np.int32))
         new = np.unique(codes[known[codes] < 0])

@@ -50,6 +50,13 @@ class KeyNumbers:
         self._count = _number(content, ends, self._bytes, self._ends, self._count, self._table, self._seed, out)
         return out
 
+    def find(self, keys: pa.Array) -> Int64s:
+        """The number of each key; -1 for those that have none."""
+        content, ends = _content(keys)
+        out = np.empty(len(keys), np.int64)
+        _find(content, ends, self._bytes, self._ends, self._table, self._seed, out)
+        return out
+
 
 def with_capacity(array: NDArray[Any], size: int, fill: int = 0) -> NDArray[Any]:
     """The array if it has `size` values, else a copy with twice as many, filled up."""
@@ -118,3 +125,12 @@ def _number(
             table[at] = count
         out[row] = table[at] - 1
     return count
+
+
+@kernel
+def _find(
+    content: Bytes, bounds: NDArray[Any], own: Bytes, ends: Int64s, table: Int32s, seed: int, out: Int64s
+) -> None:
+    """Write the number of each key, -1 for those that were not entered."""
+    for row in range(out.size):
+        out[row] = table[_place(content, int(bounds[row]), int(bounds[row + 1]), own, ends, table, seed)] - 1

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from whimbrel.model.subscription import Id
 from whimbrel.publications.diff import Changes, Differ, Matches, Rows
-from whimbrel.publications.index_version import IndexVersion
+from whimbrel.publications.index_version import SubscriptionCodes
 from whimbrel.publications.keys import KeyNumbers, with_capacity
 from whimbrel.publications.rules import RememberedPairs, TransitionRules
 from whimbrel.publications.transitions import DELETE, ENTER, LEAVE, Transitions
@@ -45,6 +45,8 @@ _REWRITE = 1.0
 """`save` returns all states again when the deltas hold more than this share of the states in the base."""
 _MOST_DELTAS = 100
 """`save` returns all states again after this many deltas."""
+_MOST_REPLACED = 10_000
+"""The table of states is compacted when more states than this, and than there are current ones, were replaced."""
 _MOST_CHUNKS = 64
 """The table of states may have this many chunks, one for each call of `apply`; then they are joined."""
 
@@ -63,7 +65,7 @@ class Publications:
     """Publications with their current states. See the package for an example."""
 
     def __init__(
-        self, format: UpdateFormat, rules: TransitionRules, open_version: Callable[[int], IndexVersion]
+        self, format: UpdateFormat, rules: TransitionRules, open_version: Callable[[int], SubscriptionCodes]
     ) -> None:
         """`open_version` returns the version with a number; it is called often and should cache versions."""
         self.format = format
@@ -107,11 +109,12 @@ class Publications:
             self.version = number
         return found.table()
 
-    def apply(self, updates: pa.Table, now: float = 0.0) -> pa.Table:
+    def apply(self, updates: pa.Table, now: float = 0.0, matches: Matches | None = None) -> pa.Table:
         """Take a table of updates in (`UpdateFormat.table`) and return the transitions.
 
         Updates of a publication count in the order of their sequence numbers; late ones are left out. `now`, in
-        seconds, is the time of updates without one, for dwell.
+        seconds, is the time of updates without one, for dwell. `matches` are those of the updates, which then must be
+        whole states, if the caller has matched them already.
         """
         if self.version == 0:
             raise AssertionError("publications need a version of the index before updates")
@@ -126,13 +129,16 @@ class Publications:
         deleted = _flags(rows[DELETED])
         states = self._merge(rows, order, deleted)
         self._match_missing(order.previous[(order.previous >= 0) & (order.previous < len(self._table))])
-        after = version.match(self._attributes(states)).without(deleted)
+        found_matches = version.match(self._attributes(states)) if matches is None else matches.take(order.rows)
+        after = found_matches.without(deleted)
         changes = _differ.changes(self._matches, after, order.previous)
         self._add_transitions(version, _one(rows[KEY]), _one(rows[SEQUENCE]), changes, deleted, found)
         if self.remembered:
             self._update_remembered(version, rows, deleted, after, now, found)
         last = np.flatnonzero(np.append(order.first[1:], True))
         self._append(states.take(pa.array(last)), order.numbers[last], after, last)
+        if len(self._table) > _MOST_REPLACED + 2 * len(self):
+            self._compact()
         return found.table()
 
     def advance(self, now: float) -> pa.Table:
@@ -140,6 +146,25 @@ class Publications:
         found = self._transitions(self.version)
         self.remembered.advance(now, found)
         return found.table()
+
+    def current(self) -> pa.Table:
+        """The current states: columns key, sequence, alive and the attributes."""
+        self._compact()
+        return self._table
+
+    def find(self, keys: pa.Array) -> list[dict[str, object] | None]:
+        """The current states of some keys; None for a key without one."""
+        numbers = self._keys.find(keys)
+        rows = np.where(numbers < 0, -1, self._rows[numbers]) if len(self._rows) else numbers
+        held = np.flatnonzero(rows >= 0)
+        found: list[dict[str, object] | None] = [None] * len(keys)
+        for place, state in zip(held.tolist(), self._table.take(pa.array(rows[held])).to_pylist(), strict=True):
+            found[place] = state
+        return found
+
+    def forget_matches(self, rows: Rows) -> None:
+        """What these rows of `current` match has changed with the subscriptions: they are matched again when needed."""
+        self._matches.lengths[rows] = -1
 
     @property
     def next_due(self) -> float | None:
@@ -200,7 +225,7 @@ class Publications:
         kind = self._open_version(version).id_type if version else pa.int64()
         return Transitions(self.format.key, kind)
 
-    def _match_again(self, old: IndexVersion, new: IndexVersion, found: Transitions) -> None:
+    def _match_again(self, old: SubscriptionCodes, new: SubscriptionCodes, found: Transitions) -> None:
         count = len(self._table)
         everyone = np.arange(count)
         alive = _flags(self._table[ALIVE])
@@ -238,7 +263,7 @@ class Publications:
         return pa.Table.from_arrays(columns, schema=self._schema)
 
     def _add_transitions(
-        self, version: IndexVersion, keys: pa.Array, sequences: pa.Array, changes: Changes, deleted: Flags,
+        self, version: SubscriptionCodes, keys: pa.Array, sequences: pa.Array, changes: Changes, deleted: Flags,
         found: Transitions,
     ) -> None:  # fmt: skip
         """Add the changes as transitions, except those of silent subscriptions and of subscriptions that are gone."""
@@ -256,7 +281,7 @@ class Publications:
         found.extend(keys.take(places), version.ids(codes[told]), kinds[told], sequences.take(places))
 
     def _update_remembered(
-        self, version: IndexVersion, rows: pa.Table, deleted: Flags, after: Matches, now: float, found: Transitions
+        self, version: SubscriptionCodes, rows: pa.Table, deleted: Flags, after: Matches, now: float, found: Transitions
     ) -> None:
         """Bring the remembered pairs up to date."""
         keys, sequences = rows[KEY].to_pylist(), rows[SEQUENCE].to_pylist()
@@ -268,7 +293,7 @@ class Publications:
                 matched = self._silent_matches(version, after, row)
                 self.remembered.update(key, matched, times[row], sequences[row], found)
 
-    def _silent_matches(self, version: IndexVersion, matches: Matches, row: int) -> set[Id]:
+    def _silent_matches(self, version: SubscriptionCodes, matches: Matches, row: int) -> set[Id]:
         """The silent subscriptions that a state matches."""
         ids = version.rule_codes(self.rules).silent_ids
         return {ids[code] for code in matches.of(row).tolist() if code in ids}

@@ -8,6 +8,7 @@ of its own.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -23,7 +24,7 @@ Key: TypeAlias = int | str
 class TransitionRules:
     """Options of subscriptions, by id."""
 
-    leave: bool | frozenset[Id] = False
+    leave: bool | AbstractSet[Id] = False
     """Who is told of leaves: everyone, nobody, or these."""
     outer: Mapping[Id, Id] | None = None
     """Hysteresis: by subscription, the id of the wider one."""
@@ -50,13 +51,22 @@ class RememberedPairs:
 
     def __init__(self, rules: TransitionRules) -> None:
         self._rules = rules
-        outer, dwell = rules.outer or {}, rules.dwell or {}
-        self._outer = {id: outer.get(id, id) for id in rules.remembered}
+        self._outer: dict[Id, Id] = {}
         self.pairs: DwellPairs[Id, Key] = DwellPairs()
-        for id in self._outer:
-            self.pairs.add(id, float(dwell.get(id, 0)))
+        for id in rules.remembered:
+            self.add(id)
         self.now = -float("inf")
         """The latest time that was seen."""
+
+    def add(self, id: Id) -> None:
+        """Remember the pairs of a subscription, as the rules say."""
+        self._outer[id] = (self._rules.outer or {}).get(id, id)
+        self.pairs.add(id, float((self._rules.dwell or {}).get(id, 0)))
+
+    def remove(self, id: Id) -> None:
+        """Forget a subscription and its pairs."""
+        del self._outer[id]
+        self.pairs.remove(id)
 
     def __bool__(self) -> bool:
         return bool(self._outer)
@@ -72,7 +82,9 @@ class RememberedPairs:
     ) -> None:
         """A publication has a new state, which matches these subscriptions."""
         self.now = max(self.now, now)
-        for id, outer in self._outer.items():
+        touched = [*self.pairs.containing(key), *(id for id in matched if id in self._outer)]
+        for id in dict.fromkeys(touched):
+            outer = self._outer[id]
             if self.pairs.expire_one(id, key, now):
                 self._leave(id, key, None, transitions)
             if id in matched:

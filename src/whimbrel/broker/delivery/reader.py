@@ -34,8 +34,11 @@ class StoredMessage(NamedTuple):
         return Cursor(self.offset, self.part)
 
 
-Render: TypeAlias = Callable[[Row, int, StoredSubscription], Iterator[StoredMessage]]
-"""The messages that an entry, which is not an event, means for a version (its number) of a subscription, in order."""
+Render: TypeAlias = Callable[[Row, int, StoredSubscription, int], Iterator[StoredMessage]]
+"""The messages that an entry, which is not an event, means for a version (its number) of a subscription, in order.
+
+The last argument is the first part that is wanted.
+"""
 
 
 class MessageReader:
@@ -79,12 +82,11 @@ class MessageReader:
         left = READ_BYTES
         rows = self._log.pick([offset for offset, _ in found], READ_BYTES)
         for row, (_, number) in zip(rows, found, strict=False):
-            for message in self._messages(row, number, subscription):
-                if message.cursor.place > after.place:
-                    messages.append(message)
-                    left -= len(message.event)
-                    if left <= 0 or len(messages) == limit:
-                        return messages, complete
+            for message in self._messages(row, number, subscription, after):
+                messages.append(message)
+                left -= len(message.event)
+                if left <= 0 or len(messages) == limit:
+                    return messages, complete
         return messages, complete
 
     def _has_lost(self, subscription: StoredSubscription, after: int, floor: int) -> bool:
@@ -96,10 +98,14 @@ class MessageReader:
             return True
         return any(self._lists.has_lost(number, after) for number, until in versions if until is None or until > after)
 
-    def _messages(self, row: Row, number: int, subscription: StoredSubscription) -> Iterable[StoredMessage]:
+    def _messages(
+        self, row: Row, number: int, subscription: StoredSubscription, after: Cursor
+    ) -> Iterable[StoredMessage]:
+        """The messages of an entry behind a cursor, which is bare or in front of all other entries."""
+        is_started = row[0] == after.offset and after.part is not None
         if row[2] == EVENT:
-            return (StoredMessage(row[0], row[3]),)
-        return self._renders[row[2]](row, number, subscription)
+            return () if is_started else (StoredMessage(row[0], row[3]),)
+        return self._renders[row[2]](row, number, subscription, (after.part or 0) + 1 if is_started else 0)
 
     def _own(self, subscription: StoredSubscription, after: int, limit: int) -> list[tuple[int, int]]:
         """The offsets of the matches of all versions, each with the version's number.
@@ -118,6 +124,8 @@ class MessageReader:
         held = self._store.cursor(subscription.id)
         if held is not None:
             return held
+        if subscription.on != "events":  # its first messages are those of its own entry
+            return Cursor(subscription.first - 1)
         return Cursor(subscription.first if subscription.start is None else subscription.start - 1)
 
     def lag(self, subscription: StoredSubscription, after: int) -> int:

@@ -11,7 +11,18 @@ from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp
 
-from whimbrel.broker.http import filters, health, messages, overlay, page, publish, socket, subscriptions, tokens
+from whimbrel.broker.http import (
+    filters,
+    health,
+    messages,
+    overlay,
+    page,
+    publications,
+    publish,
+    socket,
+    subscriptions,
+    tokens,
+)
 from whimbrel.broker.http.documents import Documents
 from whimbrel.broker.http.exchange import ErrorAnswer, Problem, answer, error_answer
 from whimbrel.broker.http.guard import Guard, RateLimits
@@ -24,6 +35,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 OPERATIONS = [
     *publish.OPERATIONS,
+    *publications.OPERATIONS,
     *subscriptions.OPERATIONS,
     *filters.OPERATIONS,
     *messages.OPERATIONS,

@@ -203,7 +203,7 @@ def _with_cors(send: Send, origin: str) -> Send:
 
 async def _preflight(send: Send) -> None:
     headers = [
-        (b"access-control-allow-methods", b"GET, POST, PUT, DELETE"),
+        (b"access-control-allow-methods", b"GET, POST, PUT, PATCH, DELETE"),
         (b"access-control-allow-headers", b"authorization, *"),
         (b"access-control-max-age", b"600"),
     ]

@@ -127,14 +127,14 @@ async def replace(request: Request) -> Response:
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     body = await body_of(request)
     asked = read_request(body), body
-    made = await broker.subscriptions.replace(request.path_params["id"], asked, principal, _if_match(request))
+    made = await broker.subscriptions.replace(request.path_params["id"], asked, principal, if_match(request))
     return answer(shown(made), headers={"etag": f'"{made.number}"'})
 
 
 async def delete(request: Request) -> Response:
     """DELETE /subscriptions/{id}."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
-    await broker.subscriptions.delete(request.path_params["id"], principal, _if_match(request))
+    await broker.subscriptions.delete(request.path_params["id"], principal, if_match(request))
     return Response(status_code=204)
 
 
@@ -196,17 +196,18 @@ def shown(held: StoredSubscription) -> SubscriptionShown:
     """A subscription as the API shows it."""
     asked = msgspec.json.decode(held.spec, type=SubscriptionRequest)
     fields = msgspec.structs.asdict(asked)
-    fields |= {"id": held.id, "version": str(held.number), "owner": held.owner, "created": _time(held.created)}
+    fields |= {"id": held.id, "version": str(held.number), "owner": held.owner, "created": shown_time(held.created)}
     if held.expires is not None:
-        fields["expires"] = _time(held.expires)
+        fields["expires"] = shown_time(held.expires)
     return SubscriptionShown(**fields)
 
 
-def _time(microseconds: int) -> str:
+def shown_time(microseconds: int) -> str:
+    """A time in RFC 3339."""
     return datetime.fromtimestamp(microseconds / 1e6, UTC).isoformat().replace("+00:00", "Z")
 
 
-def _if_match(request: Request) -> Versions:
+def if_match(request: Request) -> Versions:
     """The versions that If-Match names; weak tags never match."""
     value = request.headers.get("if-match")
     if value is None or value.strip() == "*":

@@ -16,11 +16,13 @@ __all__ = [
     "EVENT",
     "KINDS",
     "Change",
+    "DwellExpiry",
     "ForwardedEvents",
     "LinkChange",
     "LinkEnd",
     "LinkPut",
     "PeerFilters",
+    "PublicationChange",
     "SubscriptionEnd",
     "SubscriptionPut",
     "TenantEvents",
@@ -54,6 +56,11 @@ class SubscriptionPut(msgspec.Struct, frozen=True, omit_defaults=True):
     start: int | None = None
     expires: int | None = None  # microseconds since 1970 UTC
     rules: dict[str, str | int | float | bool] = {}
+    on: str = "events"  # or "publications", or "spaces/NAME"
+    tenant: str = ""  # whose publications or space it is about
+    entered: bytes = b""  # offsets of the publications that it begins to match with this entry, as a match list
+    left: bytes = b""  # and of those that it ceases to match and is told of
+    inside: list[tuple[str, float | None]] = []  # with outer or dwell: the keys inside, and when they leave
 
 
 class SubscriptionEnd(msgspec.Struct, frozen=True):
@@ -77,6 +84,41 @@ class TokenEnd(msgspec.Struct, frozen=True):
     """A token is revoked."""
 
     name: str
+
+
+class PublicationChange(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A publication has a new state, which is an object, or null if it was deleted.
+
+    The match list of the entry says who is told; `kinds` has a letter for each of them (e, l, d: enter, leave, delete),
+    or one letter for all. `inside` are changes of pairs that are remembered for outer and dwell: the first number of
+    the subscription and when the publication leaves; `outside` are pairs that are no more.
+    """
+
+    key: str
+    tenant: str = ""
+    state: msgspec.Raw = msgspec.Raw(b"null")
+    time: int = 0  # microseconds since 1970 UTC
+    kinds: str = ""
+    inside: list[tuple[int, float | None]] = []
+    outside: list[int] = []
+
+    @property
+    def content(self) -> bytes | None:
+        """The state; None if the publication was deleted."""
+        content = bytes(self.state)
+        return None if content == b"null" else content
+
+
+class DwellExpiry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Publications leave because they were out for long enough.
+
+    Each pair has the first number of the subscription, the key, the offset of the publication's state, and the number
+    of the version that is told, -1 if it did not ask for leaves.
+    """
+
+    pairs: list[tuple[int, str, int, int]]
+    tenant: str = ""
+    space: str = ""
 
 
 class ForwardedEvents(msgspec.Struct, frozen=True, gc=False):
@@ -122,7 +164,9 @@ class PeerFilters(msgspec.Struct, frozen=True, omit_defaults=True):
 
 LinkChange: TypeAlias = ForwardedEvents | LinkPut | LinkEnd | PeerFilters
 """What the overlay keeps."""
-Change: TypeAlias = SubscriptionPut | SubscriptionEnd | TokenPut | TokenEnd | LinkChange
+PublicationEntry: TypeAlias = PublicationChange | DwellExpiry
+"""What changes publications."""
+Change: TypeAlias = SubscriptionPut | SubscriptionEnd | TokenPut | TokenEnd | PublicationEntry | LinkChange
 """The entries that change what the store holds."""
 
 TENANT_EVENTS = 1
@@ -133,6 +177,8 @@ KINDS: dict[int, type[TenantEvents | Change]] = {
     3: SubscriptionEnd,
     4: TokenPut,
     5: TokenEnd,
+    7: PublicationChange,
+    9: DwellExpiry,
     11: ForwardedEvents,
     12: LinkPut,
     13: LinkEnd,
@@ -144,9 +190,9 @@ _DECODERS = {kind: msgspec.json.Decoder(entry) for kind, entry in KINDS.items()}
 _ENCODER = msgspec.json.Encoder()
 
 
-def encode(entry: TenantEvents | Change) -> tuple[int, bytes, None]:
-    """The row that `LogWriter.append_rows` takes."""
-    return _NUMBERS[type(entry)], _ENCODER.encode(entry), None
+def encode(entry: TenantEvents | Change, told: bytes | None = None) -> tuple[int, bytes, bytes | None]:
+    """The row that `LogWriter.append_rows` takes; `told` is the match list of those who get messages of it."""
+    return _NUMBERS[type(entry)], _ENCODER.encode(entry), told
 
 
 def decode(kind: int, payload: bytes) -> TenantEvents | Change:

@@ -52,6 +52,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """What one filter may cost an event, as `Index.cost` estimates it; 0 for no limit."""
     token_nanoseconds: Rate = 10_000_000.0
     """What all filters of one token may cost an event together; 0 for no limit."""
+    publications_per_tenant: Count = 1_000_000
+    """Publications of one tenant; all are in memory."""
+    publication_bytes_per_tenant: Count = 1 << 30
+    """The states of all publications of one tenant."""
     connections: Count = 10_000
     """Open requests and streams, at most; more are refused with 429."""
     connections_per_token: Annotated[int, msgspec.Meta(ge=0)] = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -20,6 +20,8 @@ from whimbrel.model.rules import Rules, constrain
 SUBSCRIPTION_BYTES = 2 << 20
 """A subscription as it is asked for, at most: its filter, which has a limit of its own, and what goes with it."""
 PROTOCOLS = ("PULL", "SSE", "WS")
+DWELL_SECONDS = 366 * 86_400.0
+"""Dwell of a subscription, at most."""
 ID = re.compile(r"[A-Za-z0-9_.~-]{1,128}")
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
@@ -30,6 +32,9 @@ class SubscriptionRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fie
 
     All of `source`, `types`, `filters` and `filter` must hold. `filter` is a text in `dialect` (default `sql`).
     `start` is `now`, `beginning`, an offset, or a time in RFC 3339. `id` is ignored, but for imports.
+
+    `on` is `events` or `publications`. On publications, `leave` asks to be told of leaves, `outer` is a wider filter
+    (a publication that entered is out when it no longer matches that), and `dwell` the seconds that it must be out.
     """
 
     id: str | None = None
@@ -44,6 +49,10 @@ class SubscriptionRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fie
     config: dict[str, Any] | None = None
     start: str | int | None = None
     expires: str | None = None
+    on: Literal["events", "publications"] = "events"
+    leave: bool = False
+    outer: str | None = None
+    dwell: Annotated[float, msgspec.Meta(ge=0, le=DWELL_SECONDS)] = 0.0
 
 
 _decoder = msgspec.json.Decoder(SubscriptionRequest)
@@ -64,7 +73,30 @@ def read_request(body: bytes) -> SubscriptionRequest:
         )
     if request.sink is not None:
         raise Unprocessable("Expected no sink: messages are fetched by PULL, SSE or WS - at $.sink", "unsupported-sink")
+    _check_topic(request)
     return request
+
+
+def _check_topic(request: SubscriptionRequest) -> None:
+    """Refuse fields that mean nothing for what the subscription is on."""
+    given: dict[str, object]
+    if request.on == "events":
+        given = {"leave": request.leave, "outer": request.outer, "dwell": request.dwell}
+        meaning = "on publications"
+    else:
+        given = {"source": request.source, "types": request.types, "filters": request.filters}
+        given |= {"start": None if request.start == "now" else request.start}
+        meaning = "on events"
+    for name, value in given.items():
+        if value:
+            raise Unprocessable(
+                f"Expected {name} only in subscriptions {meaning} - at $.{name}", "invalid-subscription"
+            )
+
+
+def outer_of(request: SubscriptionRequest, rules: Rules) -> Filter | None:
+    """The wider filter of a subscription on publications, AND the rules of its owner."""
+    return None if request.outer is None else constrain(Filter.parse(request.outer, request.dialect or "sql"), rules)
 
 
 def filter_of(request: SubscriptionRequest, rules: Rules, schema: EventSchema | None = None) -> Filter:
@@ -115,6 +147,7 @@ def entry_of_text(
         created=now,
         expires=_expiry(request, now),
         rules=dict(rules),
+        on=request.on,
     )
 
 

@@ -83,6 +83,22 @@ class Publish:
 
 
 @dataclass(slots=True)
+class Batch:
+    """Requests that are decided together with others of their kind: `decide` gets all those of a group.
+
+    It adds rows to the group and the answer of each batch. `count` and `size` (bytes) are what it counts for in the
+    queue.
+    """
+
+    decide: Callable[[RequestGroup, list[Batch]], None]
+    content: Any
+    count: int
+    size: int
+    result: Result
+    submitted: float = 0.0
+
+
+@dataclass(slots=True)
 class Decide:
     """A change. `decide` runs in the sequencer, with the offset that a first entry will get.
 

@@ -19,7 +19,7 @@ from typing import Any
 from whimbrel.broker.lists.event_ids import EventIds
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.errors import Unavailable
-from whimbrel.broker.sequencing.group import Answer, Decide, Publish, RequestGroup
+from whimbrel.broker.sequencing.group import Answer, Batch, Decide, Publish, RequestGroup
 from whimbrel.broker.sequencing.publishing import LiveIndex, Publishing
 from whimbrel.broker.sequencing.stages import StageTimes
 from whimbrel.log import LogWriter
@@ -44,6 +44,7 @@ class Sequencer:
 
     `fold` is called once per group, in order, when the group is on disk, before its answers are given to `settle`.
     `origins` has the last offset that came of every other log.
+    `complete` is called when the changes of a group are decided: it may replace entries of theirs.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Sequencer:
         settle: Callable[[list[Answer]], None],
         on_failure: Callable[[Exception], None],
         origins: dict[str, int] | None = None,
+        complete: Callable[[RequestGroup], None] = lambda group: None,
     ) -> None:
         self.stages = StageTimes()
         self._writer = writer
@@ -63,9 +65,10 @@ class Sequencer:
         self._fold = fold
         self._settle = settle
         self._on_failure = on_failure
+        self._complete = complete
         self._wake = threading.Condition()
         self._changes: deque[Decide] = deque()
-        self._publishes: deque[Publish] = deque()
+        self._publishes: deque[Publish | Batch] = deque()
         self._changed = 0.0  # when changes were taken last
         self._waiting_events = self._waiting_bytes = 0
         self._stopping = False
@@ -79,9 +82,9 @@ class Sequencer:
         """Start to take requests from the queue."""
         self._thread.start()
 
-    def submit(self, request: Publish | Decide) -> None:
+    def submit(self, request: Publish | Decide | Batch) -> None:
         """Queue a request. Unavailable if too much waits already, or if the broker stops or has failed."""
-        events, size = (len(request.events), request.size) if isinstance(request, Publish) else (1, _CHANGE_BYTES)
+        events, size = (1, _CHANGE_BYTES) if isinstance(request, Decide) else (_count(request), request.size)
         request.submitted = monotonic()
         with self._wake:
             if self._failure is not None or self._stopping:
@@ -89,10 +92,10 @@ class Sequencer:
             waiting, bytes_ = self._waiting_events, self._waiting_bytes
             if waiting and (waiting + events > QUEUE_EVENTS or bytes_ + size > QUEUE_BYTES):
                 raise Unavailable(f"Expected room in the queue, but {waiting:,} events wait")
-            if isinstance(request, Publish):
-                self._publishes.append(request)
-            else:
+            if isinstance(request, Decide):
                 self._changes.append(request)
+            else:
+                self._publishes.append(request)
             self._waiting_events += events
             self._waiting_bytes += size
             self._wake.notify()
@@ -130,7 +133,7 @@ class Sequencer:
         except Exception as error:
             self._fail(error)
 
-    def _take(self) -> tuple[list[Decide], list[Publish]] | None:
+    def _take(self) -> tuple[list[Decide], list[Publish | Batch]] | None:
         """Wait for a free slot and for requests; None when the sequencer stops and nothing waits.
 
         While events wait, changes gather for a moment: after a change the index must prepare before it matches many
@@ -148,19 +151,19 @@ class Sequencer:
                 while self._changes and len(changes) < GROUP_CHANGES:
                     changes.append(self._changes.popleft())
                 self._changed = monotonic() if changes else self._changed
-            publishes: list[Publish] = []
+            publishes: list[Publish | Batch] = []
             events = 0
             while self._publishes and events < GROUP_EVENTS:
                 request = self._publishes.popleft()
                 publishes.append(request)
-                events += len(request.events)
+                events += _count(request)
                 self._waiting_bytes -= request.size
             self._waiting_bytes -= _CHANGE_BYTES * len(changes)
             self._waiting_events -= events + len(changes)
         return changes, publishes
 
-    def _decide_all(self, group: RequestGroup, changes: list[Decide], publishes: list[Publish]) -> None:
-        """Decide changes in the order in which they came, then match all events in one call."""
+    def _decide_all(self, group: RequestGroup, changes: list[Decide], requests: list[Publish | Batch]) -> None:
+        """Decide changes in the order in which they came, then match all events in one call, then decide batches."""
         for request in changes:
             try:
                 entered, answer = request.decide(group.next)
@@ -171,8 +174,17 @@ class Sequencer:
                 group.changes.append((group.next, change))
                 group.rows.append(entries.encode(change))
             group.answers.append((request.result, answer))
+        if group.changes:
+            self._complete(group)
+        publishes = [request for request in requests if isinstance(request, Publish)]
         if publishes:
             self._publishing.publish(group, publishes)
+        batches: dict[Callable[[RequestGroup, list[Batch]], None], list[Batch]] = {}
+        for batch in requests:
+            if isinstance(batch, Batch):
+                batches.setdefault(batch.decide, []).append(batch)
+        for decide, waiting in batches.items():
+            decide(group, waiting)
 
     def _append(self, group: RequestGroup) -> None:
         with self._folding:
@@ -227,3 +239,8 @@ class Sequencer:
         self._settle([(result, reason) for result in waiting])
         for _ in range(IN_FLIGHT):
             self._slots.release()
+
+
+def _count(request: Publish | Batch) -> int:
+    """What a request counts for in the queue."""
+    return len(request.events) if isinstance(request, Publish) else request.count

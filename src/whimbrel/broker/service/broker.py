@@ -18,6 +18,8 @@ from whimbrel.broker.delivery.hub import Hub
 from whimbrel.broker.delivery.reader import MessageReader
 from whimbrel.broker.page.feed import Counts, LiveFeed
 from whimbrel.broker.page.sessions import Sessions
+from whimbrel.broker.publications.rendering import PublicationMessages
+from whimbrel.broker.publications.topic import PublicationTopic
 from whimbrel.broker.requests.context_schema import load_schema
 from whimbrel.broker.requests.entries import SubscriptionEnd, SubscriptionPut, TokenEnd, TokenPut
 from whimbrel.broker.requests.envelope import Incoming
@@ -30,6 +32,7 @@ from whimbrel.broker.sequencing.stages import StageTimes
 from whimbrel.broker.service.delivery import Delivery
 from whimbrel.broker.service.opening import open_directory
 from whimbrel.broker.service.principal import Principal
+from whimbrel.broker.service.publications import PublicationService
 from whimbrel.broker.service.quotas import Quotas
 from whimbrel.broker.service.registry import Registry
 from whimbrel.broker.service.retention import Retention
@@ -60,7 +63,8 @@ class Broker:
         opened = self._opened = open_directory(Path(settings.data), settings.timestamps, schema)
         self.store, self.log, self.index = opened.store, opened.reader, opened.index
         self.hub = Hub()
-        self.messages = MessageReader(opened.reader, opened.lists, opened.store, opened.history, {})
+        rendered = PublicationMessages(opened.reader, opened.store, opened.index.timestamps)
+        self.messages = MessageReader(opened.reader, opened.lists, opened.store, opened.history, rendered.renders)
         self.started = monotonic()
         self.published = self.refused = 0
         self.delivered: Callable[[], int] = lambda: 0
@@ -69,15 +73,25 @@ class Broker:
         self.feed = LiveFeed(self._counts, opened.store)
         self.runtime = Runtime()
         live = self.live = LiveIndex(opened.index, opened.constrained)
-        self._registry = Registry(live, opened.store, opened.history)
+        topic = PublicationTopic(settings, opened.index.timestamps, opened.store)
+        self._registry = Registry(live, topic, opened.store, opened.history)
         self.on_disk: list[Callable[[RequestGroup], None]] = []
         """Called in the writer of the log with every group that is on disk and folded, in order; they must be quick."""
         self._sequencer = Sequencer(
-            live, opened.writer, opened.ids, self._fold, self._settle, self._fail, opened.store.origins()
+            live,
+            opened.writer,
+            opened.ids,
+            self._fold,
+            self._settle,
+            self._fail,
+            opened.store.origins(),
+            topic.complete,
         )
         self.runtime.submit = self._sequencer.submit
         self.retention = Retention(opened, settings, opened.stamps, self._sequencer.submit)
         self._upkeep = Upkeep(opened, live, self._registry, self.retention, self._sequencer.submit, self._fail)
+        self.publications = PublicationService(self.runtime, topic, opened.store, opened.index.timestamps)
+        self._upkeep.every_round.append(self.publications.expire)
         self.tokens = Tokens(self.runtime, self._registry, opened.store, self.hub)
         quotas = Quotas(settings, opened.store, opened.index)
         self.subscriptions = Subscriptions(

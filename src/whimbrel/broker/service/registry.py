@@ -7,6 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from whimbrel.broker.delivery.history import History
+from whimbrel.broker.publications.topic import PublicationTopic
 from whimbrel.broker.requests.entries import Change, SubscriptionEnd, SubscriptionPut
 from whimbrel.broker.requests.errors import BrokerError, Conflict, NotFound, Unprocessable
 from whimbrel.broker.requests.subscriptions import SubscriptionRequest, entry_of, filter_of
@@ -23,8 +24,9 @@ class Registry:
     What is admitted here must be appended to the log at the number that it was given.
     """
 
-    def __init__(self, live: LiveIndex, store: Store, history: History) -> None:
+    def __init__(self, live: LiveIndex, publications: PublicationTopic, store: Store, history: History) -> None:
         self._live = live
+        self._publications = publications
         self._store = store
         self._history = history
         # Changes that the store has not seen yet: the offset and the new version, None for an end.
@@ -55,7 +57,10 @@ class Registry:
 
         `filter` is the entry's, if it was parsed already.
         """
-        self._live.add(number, entry.text if filter is None else filter, entry.dialect, entry.rules)
+        if entry.on == "events":
+            self._live.add(number, entry.text if filter is None else filter, entry.dialect, entry.rules)
+        else:
+            self._publications.admit(number, first, entry, filter)
         made = _stored(number, first, entry)
         self._pending[entry.id] = number, made
         return made
@@ -78,7 +83,7 @@ class Registry:
                     seen.add(entry.id)
         puts = {place: cast("SubscriptionPut", asked[place]) for place in good}
         if puts:
-            numbered = [(offset + at, put.text) for at, put in enumerate(puts.values())]
+            numbered = [(offset + at, put.text) for at, put in enumerate(puts.values()) if put.on == "events"]
             try:
                 self._live.index.add_many(numbered)
             except BadSubscriptions as bad:
@@ -92,33 +97,40 @@ class Registry:
                 results.append(cast("BrokerError", entry))
                 continue
             number = offset + len(changes)
-            self._live.constrain(number, put.rules)
+            if put.on == "events":
+                self._live.constrain(number, put.rules)
+            else:
+                self._publications.admit(number, number, put, None)
             made = _stored(number, number, put)
             self._pending[put.id] = number, made
             changes.append(put)
             results.append(made)
         return changes, results
 
-    def rebuild(self, number: int, held: StoredSubscription, rules: dict[str, Any]) -> SubscriptionPut:
-        """A subscription's next version, under other rules of its token."""
+    def rebuild(self, number: int, held: StoredSubscription, rules: dict[str, Any], tenant: str) -> SubscriptionPut:
+        """A subscription's next version, under other rules of its token or in another tenant."""
         request = msgspec.json.decode(held.spec, type=SubscriptionRequest)
+        schema = self._live.index.schema if held.on == "events" else None
         put = entry_of(
             msgspec.structs.replace(request, expires=None),
             held.spec,
             held.id,
             held.owner,
-            filter_of(request, rules, self._live.index.schema),
+            filter_of(request, rules, schema),
             rules,
             0,
         )
-        put = msgspec.structs.replace(put, created=held.created, start=held.start, expires=held.expires)
+        put = msgspec.structs.replace(put, created=held.created, start=held.start, expires=held.expires, tenant=tenant)
         self.admit(number, held.first, put)
         self._live.remove(held.number)
         return put
 
     def end(self, offset: int, held: StoredSubscription) -> None:
         """A subscription ends at an offset."""
-        self._live.remove(held.number)
+        if held.on == "events":
+            self._live.remove(held.number)
+        else:
+            self._publications.end(held)
         self._pending[held.id] = offset, None
         self._history.forget(held.first)
 
@@ -132,5 +144,5 @@ class Registry:
 def _stored(number: int, first: int, put: SubscriptionPut) -> StoredSubscription:
     return StoredSubscription(
         put.id, number, first, put.owner, put.text, put.dialect, bytes(put.spec), put.protocol, put.created, put.start,
-        put.expires, msgspec.json.encode(put.rules).decode(),
+        put.expires, msgspec.json.encode(put.rules).decode(), put.on, put.tenant,
     )  # fmt: skip

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias, TypeVar
 
 from whimbrel.broker.requests.entries import Change
-from whimbrel.broker.sequencing.group import Decide, Publish
+from whimbrel.broker.sequencing.group import Batch, Decide, Publish
 
 T = TypeVar("T")
 Decision: TypeAlias = Callable[[int], tuple[list[Change], object]]
@@ -23,7 +23,7 @@ PARSERS = 2
 class Runtime:
     """Runs work in the thread that it belongs to. `submit` queues a request for the sequencer; set by the broker."""
 
-    submit: Callable[[Publish | Decide], None]
+    submit: Callable[[Publish | Decide | Batch], None]
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -19,6 +19,7 @@ from whimbrel.broker.requests.subscriptions import (
     entry_of,
     entry_of_text,
     filter_of,
+    outer_of,
     plain_text,
     read_time,
 )
@@ -89,6 +90,8 @@ class Subscriptions:
         def decide(offset: int) -> tuple[list[Change], object]:
             held = self._registry.held(id, principal)
             _check_version(held, versions)
+            if put.on != held.on:
+                raise Unprocessable(f"Expected a subscription on {held.on}, as it is - at $.on", "invalid-subscription")
             self._tokens.check_rules(owner, put.rules)
             entry = msgspec.structs.replace(put, owner=held.owner, created=held.created, start=held.start)
             made = self._registry.admit(offset, held.first, entry, filter)
@@ -153,8 +156,11 @@ class Subscriptions:
 
     def _prepared(self, asked: Asked, id: str, principal: Principal) -> tuple[SubscriptionPut, Filter]:
         request, body = asked
-        filter = filter_of(request, principal.rules, self._live.index.schema)
+        filter = filter_of(request, principal.rules, self._live.index.schema if request.on == "events" else None)
         entry = entry_of(request, body, id, principal.name, filter, principal.rules, time_ns() // 1000)
+        if request.on != "events":
+            outer_of(request, principal.rules)  # a wider filter that cannot be read is refused now
+            entry = msgspec.structs.replace(entry, tenant=principal.tenant)
         return entry, filter
 
     def _entries(self, asked: list[Asked], principal: Principal) -> list[SubscriptionPut | BrokerError]:
@@ -166,7 +172,7 @@ class Subscriptions:
             id = request.id or uuid.uuid4().hex
             try:
                 text = plain_text(request)
-                if text is not None and not principal.rules and not self._quotas.is_judged(text):
+                if text and request.on == "events" and not principal.rules and not self._quotas.is_judged(text):
                     entry = entry_of_text(request, body, id, principal.name, text, principal.rules, now)
                 else:
                     entry, filters[place] = self._prepared((request, body), id, principal)

@@ -58,9 +58,10 @@ class Tokens:
             held = self._held(name)
             self._decided[name] = changed = TokenPut(name, held.digest, chosen, tenant, rules)
             changes: list[Change] = [changed]
-            for subscription in self._registry.owned(name) if held.rules != rules else ():
-                number = offset + len(changes)
-                changes.append(self._registry.rebuild(number, subscription, rules))
+            for subscription in self._registry.owned(name):
+                if held.rules != rules or (held.tenant != tenant and subscription.on != "events"):
+                    number = offset + len(changes)
+                    changes.append(self._registry.rebuild(number, subscription, rules, tenant))
             return changes, None
 
         await self._runtime.decide(decide)

@@ -44,6 +44,8 @@ class Upkeep:
         """The entries below are folded; set by the broker."""
         self.changes = 0
         """Changes since the index was saved; counted by the broker."""
+        self.every_round: list[Callable[[], None]] = []
+        """What else is looked at in every round."""
         self._opened = opened
         self._live = live
         self._registry = registry
@@ -91,6 +93,8 @@ class Upkeep:
                     self._save_index()
                     changes = 0
                 self._expire()
+                for look in self.every_round:
+                    look()
                 end = self.end
                 with contextlib.suppress(Unavailable):
                     self._retention.step(end, end if self._is_saved and not self.changes else self._index_stamp)

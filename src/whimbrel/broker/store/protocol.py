@@ -54,6 +54,17 @@ class StoredSubscription(NamedTuple):
     start: int | None
     expires: int | None
     rules: str  # a JSON object
+    on: str = "events"
+    tenant: str = ""
+
+
+class StoredPublication(NamedTuple):
+    """The state of a publication, as JSON; `offset` is the entry that gave it, `time` when that was."""
+
+    key: str
+    offset: int
+    time: int
+    state: bytes
 
 
 class Token(NamedTuple):
@@ -125,6 +136,24 @@ class Store(Protocol):
 
     def constrained(self) -> Iterable[tuple[int, str]]:
         """The (number, rules) of every subscription with rules."""
+
+    def subscriptions_on(self, on: str) -> list[StoredSubscription]:
+        """All subscriptions on publications, or on spaces (their `on` starts with the text), by their first numbers."""
+
+    def publication(self, tenant: str, key: str) -> StoredPublication | None:
+        """A publication; None if there is none."""
+
+    def publications(self, tenant: str, after: str, limit: int) -> list[StoredPublication]:
+        """A page of publications with keys above `after`, in the order of their keys."""
+
+    def publications_below(self, tenant: str, offset: int) -> list[StoredPublication]:
+        """The publications whose states are from entries below an offset."""
+
+    def all_publications(self) -> Iterable[tuple[str, str, int, bytes]]:
+        """The (tenant, key, offset, state) of every publication."""
+
+    def pairs(self) -> Iterable[tuple[int, str, float | None]]:
+        """The remembered pairs: the first number of the subscription, the key, and when it leaves."""
 
     def expired(self, time: int, limit: int) -> list[str]:
         """The ids of subscriptions whose expiry is not after `time`."""

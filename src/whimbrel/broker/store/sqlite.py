@@ -14,15 +14,26 @@ from pathlib import Path
 
 import msgspec
 
-from whimbrel.broker.requests.entries import Change, SubscriptionEnd, SubscriptionPut, TokenEnd, TokenPut
+from whimbrel.broker.requests.entries import (
+    Change,
+    LinkChange,
+    SubscriptionEnd,
+    SubscriptionPut,
+    TokenEnd,
+    TokenPut,
+)
 from whimbrel.broker.store.links import LINK_FIELDS, StoredLink, apply_link_change
-from whimbrel.broker.store.protocol import Cursor, DeadLetter, StoredSubscription, Token
+from whimbrel.broker.store.protocol import Cursor, DeadLetter, StoredPublication, StoredSubscription, Token
+from whimbrel.broker.store.publications import STATE, apply_publications, split_publications
 from whimbrel.broker.store.tables import FORMAT_VERSION, STEPS
 from whimbrel.model.errors import WhimbrelError
 
 _APPLICATION_ID = 0x57484D42  # "WHMB"
 _CACHE_KIB = 32 << 10  # pages that the writing connection keeps: an import touches them all over the file
-_FIELDS = "id, number, first, owner, text, dialect, spec, protocol, created, start, expires, rules"
+_FIELDS = 'id, number, first, owner, text, dialect, spec, protocol, created, start, expires, rules, "on", tenant'
+
+
+_ON_EVENTS = "\"on\" = 'events'"
 
 
 class StoreError(WhimbrelError):
@@ -62,10 +73,12 @@ class SqliteStore:
         They are applied in the order of ids, in which those of one id keep theirs: neighbours share a page.
         """
         with self._transaction() as connection:
-            for offset, change in sorted(changes, key=_name):
+            kept, others = split_publications(changes)
+            for offset, change in sorted(others, key=_name):
                 for owner, more in _apply(connection, offset, change):
                     if owner in self._owned:
                         self._owned[owner] += more
+            apply_publications(connection, kept)
             connection.execute("UPDATE fold SET stamp = max(stamp, ?)", (stamp,))
         self._stamp = max(self._stamp, stamp)
 
@@ -130,13 +143,13 @@ class SqliteStore:
 
     def live_filters(self) -> Iterable[tuple[int, str, str]]:
         """The (number, text, dialect) of every subscription, in the order of numbers."""
-        return self._rows("SELECT number, text, dialect FROM subscription ORDER BY number")
+        return self._rows(f"SELECT number, text, dialect FROM subscription WHERE {_ON_EVENTS} ORDER BY number")
 
     def changed_since(self, offset: int) -> tuple[list[tuple[int, str, str]], list[int]]:
         """What an index saved at `offset` lacks: (number, text, dialect) of new versions, and numbers that ended."""
         new = self._rows(
             "SELECT s.number, s.text, s.dialect FROM version v JOIN subscription s USING (id, number)"
-            " WHERE v.number >= ? ORDER BY v.number",
+            f" WHERE v.number >= ? AND {_ON_EVENTS} ORDER BY v.number",
             (offset,),
         )
         ended = self._rows("SELECT number FROM version WHERE until >= ?", (offset,))
@@ -144,7 +157,37 @@ class SqliteStore:
 
     def constrained(self) -> Iterable[tuple[int, str]]:
         """The (number, rules) of every subscription with rules."""
-        return self._rows("SELECT number, rules FROM subscription WHERE rules != '{}'")
+        return self._rows(f"SELECT number, rules FROM subscription WHERE rules != '{{}}' AND {_ON_EVENTS}")
+
+    def subscriptions_on(self, on: str) -> list[StoredSubscription]:
+        """All subscriptions on publications, or on spaces (their `on` starts with the text), by their first numbers."""
+        where = f'"on" != \'events\' AND substr("on", 1, {len(on)}) = ?'
+        rows = self._rows(f"SELECT {_FIELDS} FROM subscription WHERE {where} ORDER BY first", (on,))
+        return [StoredSubscription(*row) for row in rows]
+
+    def publication(self, tenant: str, key: str) -> StoredPublication | None:
+        """A publication; None if there is none."""
+        found = self._rows(f"SELECT {STATE} FROM publication WHERE tenant = ? AND key = ?", (tenant, key))
+        return StoredPublication(*found[0]) if found else None
+
+    def publications(self, tenant: str, after: str, limit: int) -> list[StoredPublication]:
+        """A page of publications with keys above `after`, in the order of their keys."""
+        where = "tenant = ? AND key > ? ORDER BY key LIMIT ?"
+        rows = self._rows(f"SELECT {STATE} FROM publication WHERE {where}", (tenant, after, limit))
+        return [StoredPublication(*row) for row in rows]
+
+    def publications_below(self, tenant: str, offset: int) -> list[StoredPublication]:
+        """The publications whose states are from entries below an offset."""
+        rows = self._rows(f"SELECT {STATE} FROM publication WHERE tenant = ? AND offset < ?", (tenant, offset))
+        return [StoredPublication(*row) for row in rows]
+
+    def all_publications(self) -> Iterable[tuple[str, str, int, bytes]]:
+        """The (tenant, key, offset, state) of every publication."""
+        return self._rows("SELECT tenant, key, offset, state FROM publication ORDER BY tenant")
+
+    def pairs(self) -> Iterable[tuple[int, str, float | None]]:
+        """The remembered pairs: the first number of the subscription, the key, and when it leaves."""
+        return self._rows("SELECT first, key, due FROM publication_pair")
 
     def expired(self, time: int, limit: int) -> list[str]:
         """The ids of subscriptions whose expiry is not after `time`."""
@@ -272,7 +315,9 @@ def _name(entry: tuple[int, Change]) -> str:
     change = entry[1]
     if isinstance(change, SubscriptionPut | SubscriptionEnd):
         return change.id
-    return change.name if isinstance(change, TokenPut | TokenEnd) else change.peer
+    if isinstance(change, TokenPut | TokenEnd):
+        return change.name
+    return change.peer if isinstance(change, LinkChange) else ""
 
 
 def _apply(connection: sqlite3.Connection, offset: int, change: Change) -> list[tuple[str, int]]:
@@ -286,7 +331,7 @@ def _apply(connection: sqlite3.Connection, offset: int, change: Change) -> list[
         connection.execute("INSERT OR REPLACE INTO token VALUES (?, ?, ?, ?, ?)", values)
     elif isinstance(change, TokenEnd):
         connection.execute("DELETE FROM token WHERE name = ?", (change.name,))
-    else:
+    elif isinstance(change, LinkChange):
         apply_link_change(connection, change)
     return []
 
@@ -300,8 +345,8 @@ def _put(connection: sqlite3.Connection, number: int, put: SubscriptionPut) -> l
     first = number if held is None else held[1]
     values = (put.id, number, first, put.owner, put.text, put.dialect, bytes(put.spec), put.protocol, put.created)
     connection.execute(
-        f"INSERT OR REPLACE INTO subscription ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (*values, put.start, put.expires, to_json(put.rules)),
+        f"INSERT OR REPLACE INTO subscription ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (*values, put.start, put.expires, to_json(put.rules), put.on, put.tenant),
     )
     connection.execute("INSERT OR IGNORE INTO version VALUES (?, ?, NULL)", (number, put.id))
     return [(put.owner, 1)] if held is None else []
@@ -312,6 +357,10 @@ def _end(connection: sqlite3.Connection, offset: int, end: SubscriptionEnd) -> l
         "UPDATE version SET until = ? WHERE id = ? AND number < ? AND until IS NULL", (offset, end.id, offset)
     )
     gone = connection.execute("SELECT owner FROM subscription WHERE id = ? AND number < ?", (end.id, offset)).fetchall()
+    connection.execute(
+        "DELETE FROM publication_pair WHERE first IN (SELECT first FROM subscription WHERE id = ? AND number < ?)",
+        (end.id, offset),
+    )
     connection.execute("DELETE FROM subscription WHERE id = ? AND number < ?", (end.id, offset))
     connection.execute(
         "DELETE FROM cursor WHERE id = ? AND id NOT IN (SELECT id FROM subscription WHERE id = ?)", (end.id, end.id)

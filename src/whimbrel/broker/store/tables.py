@@ -31,6 +31,16 @@ CREATE TABLE peer_filter (peer TEXT NOT NULL, key BLOB NOT NULL, tenant TEXT NOT
   PRIMARY KEY (peer, key)) WITHOUT ROWID;
 """
 
-STEPS: tuple[str, ...] = (_SUBSCRIPTIONS_AND_TOKENS, _LINKS)
+_PUBLICATIONS = """
+ALTER TABLE subscription ADD COLUMN "on" TEXT NOT NULL DEFAULT 'events';
+ALTER TABLE subscription ADD COLUMN tenant TEXT NOT NULL DEFAULT '';
+CREATE INDEX subscription_on ON subscription ("on", first) WHERE "on" != 'events';
+CREATE TABLE publication (tenant TEXT NOT NULL, key TEXT NOT NULL, offset INTEGER NOT NULL, time INTEGER NOT NULL,
+  state BLOB NOT NULL, PRIMARY KEY (tenant, key)) WITHOUT ROWID;
+CREATE TABLE publication_pair (first INTEGER NOT NULL, key TEXT NOT NULL, due REAL, PRIMARY KEY (first, key))
+  WITHOUT ROWID;
+"""
+
+STEPS: tuple[str, ...] = (_SUBSCRIPTIONS_AND_TOKENS, _LINKS + _PUBLICATIONS)
 """Step n makes format n + 1 of format n; format 0 is an empty file. Format 2 is not released: it may still grow."""
 FORMAT_VERSION = len(STEPS)

@@ -1,0 +1,55 @@
+"""The publications of a broker, on behalf of principals: put, patch, delete, read and list them."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import cast
+
+from whimbrel.broker.publications.topic import PublicationTopic, Updates
+from whimbrel.broker.publications.updates import PublicationUpdate, check_key
+from whimbrel.broker.requests.errors import BrokerError, NotFound, Unavailable
+from whimbrel.broker.sequencing.group import Batch, Nobody, Published
+from whimbrel.broker.service.principal import Principal
+from whimbrel.broker.service.runtime import Runtime
+from whimbrel.broker.store import Store, StoredPublication
+from whimbrel.model.rules import allows_text
+
+_UPDATE_BYTES = 64  # what an update counts for in the queue besides its content
+
+
+class PublicationService:
+    """Changes and reads publications. A principal sees those of its tenant that its rules allow."""
+
+    def __init__(self, runtime: Runtime, topic: PublicationTopic, store: Store, timestamps: frozenset[str]) -> None:
+        self.topic = topic
+        self._runtime = runtime
+        self._store = store
+        self._timestamps = timestamps
+
+    async def update(self, updates: list[PublicationUpdate], principal: Principal) -> list[Published | BrokerError]:
+        """Apply updates in their order. Returns when they are on disk, with an offset or an error for each."""
+        size = sum(len(update.content) + _UPDATE_BYTES for update in updates)
+        content = Updates(updates, principal.tenant, principal.rules)
+        future = self._runtime.loop.create_future()
+        self._runtime.submit(Batch(self.topic.update, content, len(updates), size, future))
+        return cast("list[Published | BrokerError]", await future)
+
+    def find(self, key: str, principal: Principal) -> StoredPublication:
+        """A publication as it is on disk; NotFound if there is none that the principal may see."""
+        held = self._store.publication(principal.tenant, check_key(key))
+        if held is None or not allows_text(principal.rules, held.state, self._timestamps):
+            raise NotFound(f"Expected the key of a publication, but {key[:80]!r} is none")
+        return held
+
+    def page(self, principal: Principal, after: str, limit: int) -> tuple[list[StoredPublication], str | None]:
+        """Publications with keys above `after` that the principal may see, and the `after` of the next page."""
+        found = self._store.publications(principal.tenant, after, limit)
+        seen = [one for one in found if allows_text(principal.rules, one.state, self._timestamps)]
+        return seen, found[-1].key if len(found) == limit else None
+
+    def expire(self) -> None:
+        """Let the sequencer expire dwells, if one is due. Called in every round of upkeep."""
+        due = self.topic.next_due
+        if due is not None and due <= self.topic.clock():
+            with contextlib.suppress(Unavailable):  # it is tried again
+                self._runtime.submit(Batch(self.topic.expire, None, 1, _UPDATE_BYTES, Nobody()))

@@ -1,0 +1,166 @@
+"""Publications with a key: transitions as Filter.matches on merged states says, in one order, also after a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.broker.inside import ANYBODY, opened
+from tests.broker.reference_topic import Message, ReferenceTopic
+from whimbrel.broker.publications.updates import UpdateKind, merged, read_update
+from whimbrel.broker.requests.errors import BrokerError
+from whimbrel.broker.requests.subscriptions import read_request
+from whimbrel.broker.sequencing.group import Published
+from whimbrel.broker.service.broker import Broker
+from whimbrel.broker.service.principal import Principal
+from whimbrel.broker.store import StoredSubscription
+
+KEYS = ("a", "b", "c", "d", "taxi 7")
+FILTERS = ("x < 5", "x BETWEEN 3 AND 8 AND color = 'red'", "color != 'red'", "x IS NULL", "tags CONTAINS 'far'", "TRUE")
+
+
+async def update(
+    broker: Broker, *asked: tuple[str, str, dict[str, Any]], by: Principal = ANYBODY
+) -> list[Published | BrokerError]:
+    updates = [read_update(key, UpdateKind(kind), msgspec.json.encode(content), None) for key, kind, content in asked]
+    return await broker.publications.update(updates, by)
+
+
+async def subscribe(broker: Broker, id: str | None = None, by: Principal = ANYBODY, **asked: Any) -> StoredSubscription:
+    body = msgspec.json.encode({"on": "publications", **asked})
+    request = read_request(body), body
+    if id is None:
+        return await broker.subscriptions.create(request, by)
+    return await broker.subscriptions.replace(id, request, by)
+
+
+async def messages(broker: Broker, id: str, by: Principal = ANYBODY, page: int = 3) -> list[list[Message]]:
+    """All messages of a subscription, those of one entry together."""
+    held = broker.subscriptions.find(id, by)
+    position = broker.messages.position(held)
+    found: list[tuple[int, Message]] = []
+    while True:
+        read, _ = await broker.runtime.in_thread(broker.messages.read, held, position, page)
+        if not read:
+            break
+        for message in read:
+            event = msgspec.json.decode(message.event)
+            assert event["id"] == f"{message.cursor}-{event['type'].removeprefix('whimbrel.')}"
+            kind = event["type"].removeprefix("whimbrel.")
+            found.append((message.offset, (kind, event["subject"], event.get("data"))))
+        position = read[-1].cursor
+    return [[message for _, message in group] for _, group in itertools.groupby(found, lambda one: one[0])]
+
+
+def ordered(told: list[list[Message]]) -> list[list[Message]]:
+    return [sorted(group, key=repr) for group in told]
+
+
+class Walk:
+    """Random steps through a broker and the reference."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.reference = ReferenceTopic()
+
+    def state(self) -> dict[str, Any]:
+        state: dict[str, Any] = {"x": self.chance.randrange(12)}
+        if self.chance.random() < 0.7:
+            state["color"] = self.chance.choice(("red", "blue"))
+        if self.chance.random() < 0.5:
+            state["tags"] = self.chance.sample(["far", "old", "new"], 2)
+        return state
+
+    def options(self) -> dict[str, Any]:
+        asked: dict[str, Any] = {"filter": self.chance.choice(FILTERS), "leave": self.chance.random() < 0.6}
+        if self.chance.random() < 0.3:
+            asked["outer"] = self.chance.choice(("x < 9", "TRUE", "color = 'blue'"))
+        if self.chance.random() < 0.3:
+            asked["dwell"] = self.chance.choice((1.0, 5.0))
+        return asked
+
+    async def steps(self, broker: Broker, count: int) -> None:
+        broker.publications.topic.clock = lambda: self.reference.time
+        for _ in range(count):
+            await self.step(broker)
+
+    async def step(self, broker: Broker) -> None:
+        choice = self.chance.random()
+        ids = list(self.reference.subscriptions)
+        if choice < 0.6:
+            await self.update(broker)
+        elif choice < 0.75 or not ids:
+            asked = self.options()
+            made = await subscribe(broker, **asked)
+            self.reference.subscribe(made.id, **asked)
+        elif choice < 0.85:
+            id, asked = self.chance.choice(ids), self.options()
+            await subscribe(broker, id, **asked)
+            self.reference.subscribe(id, **asked)
+        elif choice < 0.9:
+            id = self.chance.choice(ids)
+            await self.check_one(broker, id)
+            await broker.subscriptions.delete(id, ANYBODY)
+            self.reference.unsubscribe(id)
+        else:
+            self.reference.wait(self.chance.choice((0.5, 2.0, 6.0)))
+            broker.publications.expire()
+            await update(broker)  # wait until the sequencer has done it
+
+    async def update(self, broker: Broker) -> None:
+        asked: list[tuple[str, str, dict[str, Any]]] = []
+        for _ in range(self.chance.choice((1, 1, 4))):
+            kind = self.chance.choice(("put", "put", "patch", "delete"))
+            content = self.state() if kind == "put" else {} if kind == "delete" else self.patch()
+            asked.append((self.chance.choice(KEYS), kind, content))
+        results = await update(broker, *asked)
+        placed = [(one.offset, each) for one, each in zip(results, asked, strict=True) if isinstance(one, Published)]
+        for _, (key, kind, content) in sorted(placed, key=lambda one: one[0]):
+            if kind == "put":
+                self.reference.put(key, content)
+            elif kind == "patch":
+                assert key in self.reference.states
+                self.reference.patch(key, content)
+            else:
+                assert key in self.reference.states
+                self.reference.delete(key)
+
+    def patch(self) -> dict[str, Any]:
+        return {name: None if self.chance.random() < 0.3 else value for name, value in self.state().items()}
+
+    async def check(self, broker: Broker) -> None:
+        for id in self.reference.subscriptions:
+            await self.check_one(broker, id)
+        found, after = broker.publications.page(ANYBODY, "", 1000)
+        assert after is None
+        assert {one.key: msgspec.json.decode(one.state) for one in found} == self.reference.states
+
+    async def check_one(self, broker: Broker, id: str) -> None:
+        found = ordered(await messages(broker, id))
+        assert found == ordered(self.reference.subscriptions[id].told), self.reference.subscriptions[id]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_transitions_are_those_of_the_reference_also_after_restarts(seed: int, tmp_path: Path) -> None:
+    async def work() -> None:
+        walk = Walk(seed)
+        for _ in range(3):
+            async with opened(tmp_path) as broker:
+                await walk.steps(broker, 25)
+                await walk.check(broker)
+
+    asyncio.run(work())
+
+
+def test_a_merge_patch_keeps_the_text_of_what_it_does_not_name() -> None:
+    state = b'{"price": 1.50, "big": 123456789012345678901234567890, "deep": {"a": 1, "b": [1, {"c": null}]}}'
+    assert merged(state, b'{"deep": {"a": null}}') == (
+        b'{"price":1.50,"big":123456789012345678901234567890,"deep":{"b":[1, {"c": null}]}}'
+    )
+    assert merged(b'{"a": 1}', b'{"a": {"b": null, "c": {"d": null}}}') == b'{"a":{"c":{}}}'
