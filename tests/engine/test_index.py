@@ -141,7 +141,7 @@ def test_merging_changes_nothing(
         del kept[id]
     check_answers(index, kept, given_events)
     index.merge()
-    assert len(index._subscriptions.segments.snapshot.segments) == any(batches)
+    assert len(index._subscriptions.segments.snapshot.segments) == (padded or any(batches))
     check_answers(index, kept, given_events)
     index.merge()
     check_answers(index, kept, given_events)

@@ -161,13 +161,15 @@ class Index(Matcher):
         what must outlive the next step. Memory stays bounded however many pairs match. Takes what `match_batch` takes.
         """
         source = open_source(events, self.schema)
-        snapshot = self._subscriptions.segments.ready_for_batch()
+        segments = self._subscriptions.segments
+        snapshot = segments.ready_for_batch()
         workers = threads if threads is not None else os.cpu_count() or 1
         first = self._unit if workers == 1 else FIRST_UNIT  # several threads are to share even a few events
         units = Units(source, first)
         search = Search(snapshot, self._timestamps, self._subscriptions.verify, errors is not None)
         for offsets, rows, refused in match_units(search, units, self._workspaces, workers):
             self._events += len(offsets) - 1
+            segments.searched(snapshot, len(offsets) - 1)
             self._unit = units.size
             if errors is not None:
                 errors.extend(refused)

@@ -70,3 +70,32 @@ def test_segments_that_are_mostly_dead_are_written_anew(monkeypatch: pytest.Monk
     wait_for_merges(index)
     assert index.match({"y": 1}) == [] and len(index) == 0
     index._check()
+
+
+def test_searches_pay_for_merging_what_changes_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "SEGMENT_NS", 1_000_000_000)
+    index = Index()
+    index.add_many((number, f"x = {number}") for number in range(10))
+    index.add_many((number, f"x = {number}") for number in range(10, 20))
+    index.replace(3, "x = 30")
+    index.remove(4)
+    snapshot = index._subscriptions.segments.snapshot
+    assert (index.segments, snapshot.head_size, snapshot.died is None) == (2, 1, False)
+    assert index.match({"x": 30}) == [3]
+    wait_for_merges(index)
+    after = index._subscriptions.segments.snapshot
+    assert (index.segments, after.head_size, after.died is None) == (1, 0, True)
+    assert [index.match({"x": x}) for x in (3, 4, 5, 15, 30)] == [[], [], [5], [15], [3]]
+    index._check()
+
+
+def test_batches_pay_for_merging_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "SEGMENT_IN_BATCH_NS", 1_000_000_000)
+    index = Index()
+    for first in (0, 10, 20):
+        index.add_many((number, f"x = {number}") for number in range(first, first + 10))
+    events = [{"x": x} for x in range(30)]
+    wanted = index.match_batch(events, threads=1).to_pydict()
+    wait_for_merges(index)
+    assert index.segments == 1
+    assert index.match_batch(events, threads=1).to_pydict() == wanted

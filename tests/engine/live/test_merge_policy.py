@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from whimbrel.engine.live.merge_policy import is_time_to_count, like_sized, mostly_dead
+from whimbrel.engine.live.merge_policy import MERGE_NS, ROW_NS, is_time_to_count, like_sized, mostly_dead, paid_for
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,20 @@ def test_mostly_dead_segments_are_rewritten(sizes: list[int], dead: list[int], m
 )
 def test_the_dead_are_counted_when_a_third_may_have_died(deaths: int, sizes: list[int], is_time: bool) -> None:
     assert is_time_to_count(deaths, sizes, head=100) is is_time
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rows", "merged"),
+    [
+        ([], 10, []),
+        ([5], 100, []),  # nothing to merge
+        ([5, 5], 9, []),  # not paid for yet
+        ([5, 5], 10, [0, 1]),
+        ([900, 5, 20, 5], 10, [1, 3]),  # the smallest
+        ([900, 5, 20, 5], 30, [1, 2, 3]),
+        ([900, 5, 20, 5], 930, [0, 1, 2, 3]),
+        ([7, 7, 7], 14, [0, 1]),
+    ],
+)
+def test_segments_are_merged_once_searches_have_paid_for_it(sizes: list[int], rows: int, merged: list[int]) -> None:
+    assert paid_for(sizes, MERGE_NS + ROW_NS * rows) == merged

@@ -16,7 +16,7 @@ import numpy as np
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.access.warm_up import WARM_UP
 from whimbrel.engine.live.head import Head, HeadEntry
-from whimbrel.engine.live.merge_policy import is_time_to_count, like_sized, mostly_dead
+from whimbrel.engine.live.merge_policy import is_time_to_count, like_sized, merge_cost, mostly_dead, paid_for
 from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.model.event import Event
 
@@ -31,6 +31,12 @@ HEAD_CHECKED = 1_024
 """Filters of the head that matches may evaluate, over all matches, before it becomes a segment, which costs as much."""
 FANOUT = 4
 """Segments of like size that are merged into one."""
+SEGMENT_NS, SEGMENT_IN_BATCH_NS, ENTRY_NS = 5_000, 400, 5
+"""What one more segment costs a single event and an event of a batch, and an entry of the head any event, about."""
+ENTRIES_CHECKED = 2_000
+"""Entries of the head that are searched in compiled code in the time that evaluating a filter takes."""
+SPENT_AT_ONCE = 2_000_000
+"""Nanoseconds that searches spend on several segments before merging is thought of again."""
 
 
 class SegmentSet:
@@ -42,21 +48,45 @@ class SegmentSet:
         self.sample: pa.Table | list[Event] | None = None
         self._merger: threading.Thread | None = None
         self._deaths = 0  # since the dead of each segment were last counted
+        self._spent = 0  # by searches, on segments that could be merged; of several threads, some may not be counted
+        self._due = SPENT_AT_ONCE  # when merging is thought of
 
     def ready(self) -> Snapshot:
-        """A snapshot whose head must be searched.
+        """A snapshot for one event, whose head must be searched.
 
         Once searching has cost as much as a segment, the head becomes one, unless another thread holds the lock.
         """
         snapshot = self.snapshot
+        if len(snapshot.segments) > 1 or snapshot.head_size:
+            self._spend(_parts_to_merge(snapshot) * SEGMENT_NS + snapshot.head_size * ENTRY_NS)
+            return self._ready(snapshot)
+        return snapshot
+
+    def _ready(self, snapshot: Snapshot) -> Snapshot:
         if not snapshot.head_size or snapshot.head.checked <= HEAD_CHECKED:
             return snapshot
         return self._flushed() or snapshot
 
     def ready_for_batch(self) -> Snapshot:
         """A snapshot for many events. If it has a head it has segments too, in whose ranks the head is searched."""
-        snapshot = self.ready()
+        snapshot = self._ready(self.snapshot)
         return snapshot if snapshot.segments else self.compiled()
+
+    def searched(self, snapshot: Snapshot, events: int) -> None:
+        """Count that some events of a batch were matched."""
+        if len(snapshot.segments) > 1 or snapshot.head_size:
+            snapshot.head.checked += events * snapshot.head_size // ENTRIES_CHECKED
+            each = _parts_to_merge(snapshot) * SEGMENT_IN_BATCH_NS + snapshot.head_size * ENTRY_NS
+            self._spend(events * each)
+
+    def _spend(self, nanoseconds: int) -> None:
+        self._spent += nanoseconds
+        if self._spent >= self._due and self.lock.acquire(blocking=False):
+            try:
+                self._due = self._spent + SPENT_AT_ONCE
+                self._merge_soon()
+            finally:
+                self.lock.release()
 
     def compiled(self) -> Snapshot:
         """A snapshot without a head. While another thread holds the lock, the head is compiled for this caller only."""
@@ -143,8 +173,10 @@ class SegmentSet:
         return replace(old, died=died, version=old.version + 1)
 
     def _merge_soon(self) -> None:
-        """Start the background merge if there are segments of like size, or many deaths."""
-        if self._merger is None and (self._is_time_to_count() or like_sized(self._sizes(), HEAD, FANOUT)):
+        """Start the background merge if there are segments of like size, many deaths, or a merge is paid for."""
+        if self._merger is None and (
+            self._is_time_to_count() or like_sized(self._sizes(), HEAD, FANOUT) or self._paid_for()
+        ):
             self._merger = threading.Thread(target=self._merge_in_background, name="whimbrel-merge", daemon=True)
             self._merger.start()
 
@@ -160,6 +192,24 @@ class SegmentSet:
     def _sizes(self) -> list[int]:
         return [len(segment.rows) for segment in self.snapshot.segments]
 
+    def _paid_for(self) -> list[int]:
+        """The segments whose merge searches have paid for, by place; that of the head is behind the last one."""
+        head = self.snapshot.head_size
+        sizes = [*self._sizes(), head] if head else self._sizes()
+        return paid_for(sizes, self._spent) if self.snapshot.segments else []
+
+    def _pay(self) -> list[int]:
+        """Take the price of the merge that is paid for from what was spent; its segments, by place."""
+        places = self._paid_for()
+        if places:
+            if len(self.snapshot.segments) in places:
+                self.flush()
+            places = [place for place in places if place < len(self.snapshot.segments)]
+            sizes = self._sizes()
+            self._spent = max(0, self._spent - merge_cost(sum(sizes[place] for place in places)))
+            self._due = self._spent + SPENT_AT_ONCE
+        return places if len(places) > 1 else []
+
     def _is_time_to_count(self) -> bool:
         return self._deaths >= HEAD and is_time_to_count(self._deaths, self._sizes(), HEAD)
 
@@ -174,8 +224,8 @@ class SegmentSet:
     def _merge_some(self) -> bool:
         """Make one merge, and return whether there was one to make. The lock is not held while segments are merged."""
         with self.lock:
+            places = self._mostly_dead() or like_sized(self._sizes(), HEAD, FANOUT) or self._pay()
             snapshot = self.snapshot
-            places = self._mostly_dead() or like_sized(self._sizes(), HEAD, FANOUT)
             chosen = [snapshot.segments[place] for place in places]
             if not chosen:
                 self._merger = None
@@ -185,8 +235,21 @@ class SegmentSet:
             now = self.snapshot
             if set(map(id, chosen)) <= set(map(id, now.segments)):  # unless `merge` or `plan_anew` replaced them
                 kept = [segment for segment in now.segments if not any(segment is one for one in chosen)]
-                self.snapshot = replace(now, segments=(*kept, merged))
+                self.snapshot = _without_deaths(replace(now, segments=(*kept, merged)))
         return True
+
+
+def _parts_to_merge(snapshot: Snapshot) -> int:
+    """How many segments there are beyond one, the head among them; none without segments, as all is in the head."""
+    return len(snapshot.segments) - (snapshot.head_size == 0) if snapshot.segments else 0
+
+
+def _without_deaths(snapshot: Snapshot) -> Snapshot:
+    """The snapshot without its table of deaths, if it is one segment and all dead rows are gone."""
+    if snapshot.died is None or len(snapshot.segments) > 1 or snapshot.head_size:
+        return snapshot
+    dead = snapshot.dead(snapshot.segments[0].rows)
+    return snapshot if dead is not None and dead.any() else replace(snapshot, died=None)
 
 
 def _grown(by_row: np.ndarray | None, rows: int) -> np.ndarray | None:

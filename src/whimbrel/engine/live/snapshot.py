@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from whimbrel.engine.access.segment import Segment
-from whimbrel.engine.access.shared.packing import leave_out_dead
+from whimbrel.engine.access.shared.packing import FEW, leave_out_dead, sort_by_place
 from whimbrel.engine.live.check_table import CheckTable
 from whimbrel.engine.live.head import Head, HeadEntry
 from whimbrel.model.event import AnyEvent
@@ -58,6 +58,9 @@ class Snapshot:
         """The rows in order of addition; may sort them in place."""
         if self.moved is None:
             rows.sort()
+            return rows
+        if len(rows) <= FEW:
+            sort_by_place(rows, self.moved)
             return rows
         both = (self.places(rows).astype(np.int64) << 32) | rows  # a fourth of the time of argsort
         both.sort()

@@ -45,7 +45,7 @@ def nearest(
     for level in np.flatnonzero(np.bincount(fails, minlength=NO_MISS + 1)[:NO_MISS]).tolist():
         if len(best) == limit and best[-1][0] < level:
             break
-        rows = snapshot.in_order(np.flatnonzero(fails == level))
+        rows = snapshot.in_order(np.flatnonzero(fails == level).astype(np.int32))
         places = snapshot.places(rows)
         sure = ~doubtful[rows]
         best += [(level, *one) for one in zip(places[sure][:limit].tolist(), rows[sure][:limit].tolist(), strict=True)]

@@ -27,6 +27,7 @@ from whimbrel.ranks.column_layout import ColumnLeaf, storage
 from whimbrel.ranks.columns import is_text, text_buffers
 from whimbrel.ranks.dictionary import Dictionary
 from whimbrel.ranks.list_columns import ListRanks
+from whimbrel.ranks.patterns.event_kernels import NETWORKS_4, NETWORKS_6, SEARCH_WORDS, append_fragments
 from whimbrel.ranks.patterns.networks import Networks4, Networks6, open_networks
 from whimbrel.ranks.patterns.pattern_trie import (
     FOLDED_START,
@@ -36,7 +37,6 @@ from whimbrel.ranks.patterns.pattern_trie import (
     one_text,
     open_tries,
 )
-from whimbrel.ranks.patterns.trie_search_kernels import append_fragments
 
 SEVERAL = 2
 """The mark of an event with several values whose patterns the filter itself must verify."""
@@ -81,11 +81,13 @@ class DerivedAttribute:
     def _tries(self) -> list[PatternTrie | Networks4 | Networks6]:
         return [*self._plain_tries, *open_networks(self._arrays, self.attr)]
 
-    @cached_property
-    def plain_tries(self) -> list[PatternTrie] | None:
-        """Its tries, if there is nothing else to search."""
-        is_plain = not self._folded_tries and len(self._tries) == len(self._plain_tries)
-        return self._plain_tries if is_plain else None
+    def searches(self) -> Iterator[tuple[int, list[int]]]:
+        """All that `append_fragments` searches texts by: the kind and the words of each."""
+        for one in [*self._tries, *self._folded_tries]:
+            if isinstance(one, Networks6):
+                yield NETWORKS_6, []
+            else:
+                yield NETWORKS_4 if isinstance(one, Networks4) else one.kind, one.words.tolist()
 
     @cached_property
     def _is_every(self) -> np.ndarray:
@@ -184,21 +186,24 @@ class EventFragments:
         """The derived attributes, which no event has by itself."""
 
     @cached_property
-    def _all_tries(self) -> np.ndarray | None:
-        """The tries as `append_fragments` takes them; None if some patterns need more than tries of plain texts."""
-        tries = [(source, derived.attr, derived.plain_tries) for source, derived in self._by_attr.items()]
-        if any(plain is None for _, _, plain in tries):
-            return None
-        words = [[source, attr, trie.kind, *trie.words.tolist()] for source, attr, its in tries for trie in its or ()]
-        return np.array(words, np.int64).ravel()
+    def _searches(self) -> np.ndarray:
+        """The searches as `append_fragments` takes them."""
+        found = [
+            [source, derived.attr, kind, *words]
+            for source, derived in self._by_attr.items()
+            for kind, words in derived.searches()
+        ]
+        rows = np.zeros((len(found), SEARCH_WORDS), np.int64)
+        for row, words in zip(rows, found, strict=True):
+            row[: len(words)] = words
+        return rows.ravel()
 
     def append_kept(self, words: np.ndarray, count: int, texts: int) -> int:
         """Append to the first `count` entries of an event that a kernel has read; `texts` of them have texts.
 
         The entries are among the `words`. Returns how many there are now, or -1 if `append_texts` must do it.
         """
-        tries = self._all_tries
-        return -1 if tries is None else append_fragments(words, tries, count, texts)
+        return append_fragments(words, self._searches, count, texts)
 
     def __contains__(self, attr: object) -> bool:
         return attr in self._by_attr

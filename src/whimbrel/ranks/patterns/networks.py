@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
 from whimbrel.compiled.helpers import lower_bound
-from whimbrel.compiled.jit import helper, kernel
+from whimbrel.compiled.jit import helper, inlined, kernel
+from whimbrel.compiled.views import tuple_of_arrays, view, words_of
 from whimbrel.model.patterns import ADDRESS_LENGTH, Cidr
 from whimbrel.model.values import STRING
 
@@ -38,23 +40,46 @@ def fragment_of(network: str) -> str:
     return f"4{one << 24 | two << 16 | three << 8 | four:08x}{length:0>3}"
 
 
+class NetworkArrays(NamedTuple):
+    """Networks, sorted by length and address."""
+
+    lengths: np.ndarray  # int64[l]: the lengths that there are
+    cuts: np.ndarray  # int64[l + 1]: where the networks of each begin
+    keys: np.ndarray  # int64[n]: length and first address
+    ranks: np.ndarray  # int32[n, 2]: the ranks of a network, or 0: in some value, and in every one
+
+
+NETWORKS = tuple_of_arrays(
+    NetworkArrays,
+    False,
+    {**dict.fromkeys(("lengths", "cuts", "keys"), ("int64", 1)), "ranks": ("int32", 2)},
+)
+_networks = view(NETWORKS)
+
+
 class Networks4:
-    """The IPv4 networks of a derived attribute, sorted by length and address."""
+    """The IPv4 networks of a derived attribute."""
 
     def __init__(self, texts: np.ndarray, ranks: np.ndarray, is_every: np.ndarray) -> None:
         digits = texts.astype(np.int64)
         hexadecimal = np.where(digits > ord("9"), digits - ord("a") + 10, digits - ord("0"))
         address = hexadecimal[:, :8] @ (16 ** np.arange(7, -1, -1))
         length = hexadecimal[:, 8:] @ np.array([100, 10, 1])
-        self._keys, place = np.unique(length << 32 | address, return_inverse=True)
-        self._ranks = np.zeros((len(self._keys), 2), np.int32)
-        self._ranks[place, is_every.astype(np.int64)] = ranks
-        self._lengths = np.unique(length)
-        self._cuts = np.searchsorted(self._keys, np.append(self._lengths, 64) << 32)
+        keys, place = np.unique(length << 32 | address, return_inverse=True)
+        own = np.zeros((len(keys), 2), np.int32)
+        own[place, is_every.astype(np.int64)] = ranks
+        lengths = np.unique(length)
+        cuts = np.searchsorted(keys, np.append(lengths, 64) << 32)
+        self._arrays = NetworkArrays(lengths, cuts, keys, own)  # keeps the arrays of the words alive
+        self.words = np.array(words_of(NETWORKS, self._arrays), np.int64)
 
     def find(self, offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """As `PatternTrie.find`."""
-        return find_networks(self._lengths, self._cuts, self._keys, self._ranks, offsets, data)
+        count = len(offsets) - 1
+        ends = np.zeros(count + 1, np.int64)
+        ranks = np.empty(2 * len(self._arrays.lengths) * count, np.int32)
+        find_networks(self.words, offsets, data, ends, ranks)
+        return ends, ranks[: ends[count]]
 
 
 class Networks6:
@@ -134,29 +159,35 @@ def _address(data: np.ndarray, start: int, end: int) -> np.int64:  # pragma: no 
     return address << 8 | number
 
 
+@inlined
+def append_networks(
+    networks: NetworkArrays, data: np.ndarray, start: int, end: int, ranks: np.ndarray, n: int
+) -> int:  # pragma: no cover
+    """Append the ranks of the networks of a text behind the first `n`; their new number, or -1 if there is no room."""
+    lengths, cuts, keys, own = networks
+    address = _address(data, start, end)
+    if address < 0:
+        return n
+    if n + 2 * lengths.size > ranks.size:
+        return -1
+    for at in range(lengths.size):
+        free = 32 - lengths[at]
+        key = lengths[at] << 32 | (address >> free << free)
+        place = lower_bound(keys, cuts[at], cuts[at + 1], key)
+        if place < cuts[at + 1] and keys[place] == key:
+            for column in range(2):
+                ranks[n] = own[place, column]
+                n += ranks[n] > 0
+    return n
+
+
 @kernel
 def find_networks(
-    lengths: np.ndarray, cuts: np.ndarray, keys: np.ndarray, ranks: np.ndarray, offsets: np.ndarray, data: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:  # pragma: no cover
-    """Find the networks of each text that is an IPv4 address. Returns where the ranks of each begin, and the ranks."""
-    ends = np.zeros(offsets.shape[0], np.int64)
-    found = np.empty(16, np.int32)
+    words: np.ndarray, offsets: np.ndarray, data: np.ndarray, ends: np.ndarray, ranks: np.ndarray
+) -> None:  # pragma: no cover
+    """Find the networks of each text that is an IPv4 address; its ranks end at ends[t + 1]. There must be room."""
+    networks = _networks(words, 0)
     n = 0
     for t in range(offsets.shape[0] - 1):
-        address = _address(data, offsets[t], offsets[t + 1])
-        if address >= 0:
-            if n + 2 * lengths.size > found.size:
-                larger = np.empty(2 * (found.size + lengths.size), np.int32)
-                for i in range(n):
-                    larger[i] = found[i]
-                found = larger
-            for at in range(lengths.size):
-                free = 32 - lengths[at]
-                key = lengths[at] << 32 | (address >> free << free)
-                place = lower_bound(keys, cuts[at], cuts[at + 1], key)
-                if place < cuts[at + 1] and keys[place] == key:
-                    for column in range(2):
-                        found[n] = ranks[place, column]
-                        n += found[n] > 0
+        n = append_networks(networks, data, offsets[t], offsets[t + 1], ranks, n)
         ends[t + 1] = n
-    return ends, found[:n]

@@ -24,8 +24,18 @@ from whimbrel.ranks.arrow import numbers, string_buffers, values_of
 from whimbrel.ranks.distinct import distinct_strings
 from whimbrel.ranks.patterns.networks import EVERY_NETWORK
 from whimbrel.ranks.patterns.pattern_rules import RULE_LETTERS, PatternRules, read_rules
+from whimbrel.ranks.patterns.rule_kernels import pairs_of_rules
 from whimbrel.ranks.patterns.trie_build_kernels import connect, grow, measure
-from whimbrel.ranks.patterns.trie_search_kernels import DEPTH, LENGTH, SOME, START, TRIE, TrieArrays, find_fragments
+from whimbrel.ranks.patterns.trie_search_kernels import (
+    DEPTH,
+    LENGTH,
+    MOST_FOUND,
+    SOME,
+    START,
+    TRIE,
+    TrieArrays,
+    find_fragments,
+)
 
 SOME_END, SOME_INSIDE, EVERY_END, EVERY_INSIDE = "e", "i", "E", "I"
 """The last letter of a fragment: where it is looked for, in some value (small) or in every one (capital)."""
@@ -64,7 +74,16 @@ class PatternTrie:
 
     def find(self, offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Find the fragments of texts (`read_only` arrays). Returns where the ranks of each begin, and the ranks."""
-        return find_fragments(self.words, self.kind, offsets, data)
+        count, size = len(offsets) - 1, MOST_FOUND
+        ends, ranks = np.zeros(count + 1, np.int64), np.empty(256 + 4 * count, np.int32)
+        done = 0
+        while True:
+            found, table = np.empty(size, np.int64), np.empty(4 * size, np.int64)
+            done = find_fragments(self.words, self.kind, offsets, data, done, ends, found, table, ranks)
+            if done == count:
+                return ends, ranks[: ends[count]]
+            size *= 2
+            ranks = np.concatenate([ranks, np.empty_like(ranks)])
 
 
 def build_tries(dictionary: Mapping[str, np.ndarray], derived: list[int]) -> dict[str, np.ndarray]:
@@ -124,11 +143,13 @@ def _open_rules(arrays: Mapping[str, np.ndarray], number: int, fragments: slice)
         return _no_rules(fragments.stop - fragments.start)
     cuts = [slice(*pair) for pair in arrays["rule_start"][number : number + 2].T.tolist()]
     firsts = slice(fragments.start + 2 * number, fragments.stop + 2 * number + 2)
+    table = read_only(arrays["rule_table"][cuts[1]])
     return {
         "rule_first": read_only(arrays["rule_first"][firsts]),
         "rules": read_only(arrays["rules"][cuts[0]]),
-        "rule_table": read_only(arrays["rule_table"][cuts[1]]),
+        "rule_table": table,
         "programs": read_only(arrays["rule_programs"][cuts[2]]),
+        "rule_pairs": pairs_of_rules(table, read_only(arrays["string_bytes"])),
     }
 
 
@@ -138,6 +159,7 @@ def _no_rules(fragments: int) -> dict[str, np.ndarray]:
         "rules": np.empty(0, np.int32),
         "rule_table": np.empty((0, 4), np.int64),
         "programs": np.empty(0, np.uint64),
+        "rule_pairs": np.empty(0, np.uint64),
     }
 
 
@@ -247,4 +269,11 @@ def _rules_by_fragment(
     first = np.zeros(fragments + 2, np.int32)
     np.cumsum(np.bincount(at, minlength=fragments + 1), out=first[1:])
     own = np.append(of_key, always)[np.argsort(at, kind="stable")].astype(np.int32)
-    return {"rule_first": first, "rules": own, "rule_table": rules.table, "programs": rules.programs}
+    pairs = np.zeros(len(rules.table), np.uint64)  # those of stored rules are found when a trie is opened
+    return {
+        "rule_first": first,
+        "rules": own,
+        "rule_table": rules.table,
+        "programs": rules.programs,
+        "rule_pairs": pairs,
+    }

@@ -6,7 +6,8 @@ import numpy as np
 
 from whimbrel.compiled.helpers import Integer
 from whimbrel.compiled.intrinsics import trailing_zeros
-from whimbrel.compiled.jit import helper, inlined
+from whimbrel.compiled.jit import helper, inlined, kernel
+from whimbrel.ranks.patterns.pattern_rules import BEGIN, LENGTH, PROGRAM
 from whimbrel.ranks.patterns.regex_programs import END_SYMBOL, FIRST, LAST, MASKS, SHORTEST, START_SYMBOL, SYMBOLS
 
 _PERCENT, _UNDERSCORE, _BACKSLASH = b"%_\\"
@@ -53,6 +54,46 @@ def is_like(
         p, resumed = anchor, _after_character(text, resumed, end)
         at = resumed
     return True
+
+
+@inlined
+def _pair_bit(first: Integer, second: Integer) -> np.uint64:  # pragma: no cover
+    """The bit of two bytes that follow one another; other pairs may have the same."""
+    return _ONE << np.uint64((first * 33 + second * 7 + (second >> 3)) & 63)
+
+
+@inlined
+def pairs_of(text: np.ndarray, start: int, end: int) -> np.uint64:  # pragma: no cover
+    """The bits of all pairs of bytes of a text."""
+    bits = _NONE
+    for at in range(start, end - 1):
+        bits |= _pair_bit(np.int64(text[at]), np.int64(text[at + 1]))
+    return bits
+
+
+@kernel
+def pairs_of_rules(table: np.ndarray, known: np.ndarray) -> np.ndarray:  # pragma: no cover
+    """For each rule the bits of pairs that a text must have: those within the texts of a LIKE pattern."""
+    out = np.zeros(table.shape[0], np.uint64)
+    for rule in range(table.shape[0]):
+        if table[rule, PROGRAM] >= 0:
+            continue
+        at = table[rule, BEGIN]
+        end = at + table[rule, LENGTH]
+        before = np.int64(-1)
+        while at < end:
+            byte = np.int64(known[at])
+            at += 1
+            if byte in (_PERCENT, _UNDERSCORE):
+                before = np.int64(-1)
+                continue
+            if byte == _BACKSLASH and at < end:
+                byte = np.int64(known[at])
+                at += 1
+            if before >= 0:
+                out[rule] |= _pair_bit(before, byte)
+            before = byte
+    return out
 
 
 @inlined

@@ -12,12 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from whimbrel.compiled.helpers import Integer, shared
-from whimbrel.compiled.jit import helper, inlined, kernel, quick_kernel
+from whimbrel.compiled.jit import helper, inlined, kernel
 from whimbrel.compiled.views import TupleOfArrays, view
-from whimbrel.ranks.cells import RANK
-from whimbrel.ranks.kernel_arrays import ENTRIES, ENTRIES_AT
 from whimbrel.ranks.patterns.pattern_rules import BEGIN, PROGRAM, RULE_RANK
-from whimbrel.ranks.patterns.rule_kernels import is_found, is_like
+from whimbrel.ranks.patterns.rule_kernels import is_found, is_like, pairs_of
 from whimbrel.ranks.patterns.trie_build_kernels import CUT, FAIL, WHOLE, child_of, step
 
 
@@ -35,12 +33,13 @@ class TrieArrays(NamedTuple):
     rules: np.ndarray  # int32: the rules of all fragments
     rule_table: np.ndarray  # int64[rules, 4]: see pattern_rules
     programs: np.ndarray  # uint64: of regular expressions
+    rule_pairs: np.ndarray  # uint64[rules]: the bits of pairs of bytes that a text must have
 
 
 TRIE = TupleOfArrays(
     TrieArrays,
-    ("int32", "uint8", "int32", "uint8", "int32", "int64", "uint8", "int32", "int32", "int64", "uint64"),
-    (2, 1, 1, 1, 2, 2, 1, 1, 1, 2, 1),
+    ("int32", "uint8", "int32", "uint8", "int32", "int64", "uint8", "int32", "int32", "int64", "uint64", "uint64"),
+    (2, 1, 1, 1, 2, 2, 1, 1, 1, 2, 1, 1),
     writeable=False,
 )
 START, LENGTH, DEPTH, SOME, EVERY = 0, 1, 2, 3, 4
@@ -48,27 +47,15 @@ START, LENGTH, DEPTH, SOME, EVERY = 0, 1, 2, 3, 4
 _FEW = 8
 """Up to this many fragments of a text are searched one by one."""
 
-TRIE_WORDS = TRIE.words + 3
-"""Words of a trie in `append_fragments`."""
-_TABLE = 64
-"""Places of the hash table of a search, at first."""
+MOST_FOUND = 64
+"""Fragments of a text for which searches have room at first; a power of two."""
 
-_trie, _entries = view(TRIE), view(ENTRIES)
+_trie = view(TRIE)
 
 
 @helper
-def _larger(array: np.ndarray) -> np.ndarray:  # pragma: no cover
-    """A copy of twice the size."""
-    out = np.empty(2 * array.size, array.dtype)
-    for i in range(array.size):  # slices take long to compile
-        out[i] = array[i]
-    return out
-
-
-@helper
-def _place(table: np.ndarray, number: Integer) -> Integer:  # pragma: no cover
+def _place(table: np.ndarray, mask: int, number: Integer) -> Integer:  # pragma: no cover
     """The place of a fragment in a hash table, or the free place where it belongs."""
-    mask = table.size - 1
     at = (number * 0x9E3779B1 >> 7) & mask
     while table[at] >= 0 and table[at] != number:
         at = (at + 1) & mask
@@ -76,72 +63,56 @@ def _place(table: np.ndarray, number: Integer) -> Integer:  # pragma: no cover
 
 
 @inlined
-def _is_new(found: np.ndarray, count: int, table: np.ndarray, number: Integer) -> bool:  # pragma: no cover
-    """Whether a fragment is not among the `count` fragments found so far."""
-    if count > _FEW:
-        is_free: bool = table[_place(table, number)] < 0
-        return is_free
-    is_new = True
-    for i in range(count):
-        is_new &= found[i] != number
-    return is_new
+def _add(found: np.ndarray, count: int, table: np.ndarray, number: Integer) -> int:  # pragma: no cover
+    """Add a fragment to the `count` that are found; the new count, the same if it was there, or -1 without room.
 
-
-@inlined
-def _listed(found: np.ndarray, count: int, table: np.ndarray) -> np.ndarray:  # pragma: no cover
-    """The hash table of the fragments found, with the last one; a larger table where it was half full."""
+    Where there are more than a few, they are in the hash table too, which is four times as large as `found`.
+    """
     if count <= _FEW:
-        return table
-    first = count - 1
-    if 2 * count > table.size:
-        table = np.empty(4 * table.size, np.int64)
-        first = 0
-    elif count == _FEW + 1:
-        first = 0
-    if first == 0:
-        for i in range(table.size):
-            table[i] = -1
-    for i in range(first, count):
-        table[_place(table, found[i])] = found[i]
-    return table
-
-
-@inlined
-def _write(
-    fragments: np.ndarray, found: np.ndarray, count: int, ranks: np.ndarray, n: int
-) -> tuple[np.ndarray, int]:  # pragma: no cover
-    """Append the ranks of the fragments found; return the ranks, which may be a new array, and their number."""
-    while n + 2 * count > ranks.size:
-        ranks = _larger(ranks)
-    for i in range(count):
-        for column in (SOME, EVERY):
-            ranks[n] = fragments[found[i], column]
-            n += ranks[n] > 0
-    return ranks, n
+        for i in range(count):
+            if found[i] == number:
+                return count
+    elif table[_place(table, table.size - 1, number)] >= 0:
+        return count
+    if count == found.size:
+        return -1
+    found[count] = number
+    count += 1
+    if count > _FEW:
+        first = count - 1
+        if count == _FEW + 1:
+            first = 0
+            for i in range(table.size):
+                table[i] = -1
+        for i in range(first, count):
+            table[_place(table, table.size - 1, found[i])] = found[i]
+    return count
 
 
 @inlined
 def _find_inside(
     trie: TrieArrays, data: np.ndarray, start: int, end: int, found: np.ndarray, table: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, int]:  # pragma: no cover
-    """Find the fragments that a text has anywhere, each once. Returns `found`, `table` and the count."""
+) -> int:  # pragma: no cover
+    """Find the fragments that a text has anywhere, each once; how many, or -1 if there is no room."""
     nodes, labels, fragment, classes, dense, fragments, known = trie[:7]
     node: Integer = np.int64(0)
+    rows = dense.shape[0]
     count = 0
     for at in range(start, end):
-        if node < dense.shape[0]:  # not left to `step`: a call with so many arrays takes longer than this
-            node = np.int64(dense[node, classes[data[at]]])
+        if node < rows:  # not left to `step`: a call with so many arrays takes longer than this
+            node = np.int64(dense[np.uint64(node), np.uint64(classes[data[at]])])  # unsigned: from the end is none
         else:
             node = step(nodes, labels, classes, dense, node, data[at])
-        if nodes[node, WHOLE] | nodes[node, CUT] == 0:
+        if nodes[np.uint64(node), WHOLE] | nodes[np.uint64(node), CUT] == 0:
             continue
         hit = np.int64(nodes[node, WHOLE])
-        while hit != 0 and _is_new(found, count, table, np.int64(fragment[hit])):  # after one that is not new, none is
-            if count == found.size:
-                found = _larger(found)
-            found[count] = fragment[hit]
-            count += 1
-            table = _listed(found, count, table)
+        while hit != 0:
+            before = count
+            count = _add(found, count, table, np.int64(fragment[hit]))
+            if count == before:  # after one that is not new, none is
+                break
+            if count < 0:
+                return -1
             hit = np.int64(nodes[nodes[hit, FAIL], WHOLE])
         hit = np.int64(nodes[node, CUT])
         while hit != 0:
@@ -150,22 +121,17 @@ def _find_inside(
             if (
                 at + 1 + rest <= end
                 and shared(known, fragments[p, START] + fragments[p, DEPTH], data, at + 1, rest) == rest
-                and _is_new(found, count, table, p)
             ):
-                if count == found.size:
-                    found = _larger(found)
-                found[count] = p
-                count += 1
-                table = _listed(found, count, table)
+                count = _add(found, count, table, p)
+                if count < 0:
+                    return -1
             hit = np.int64(nodes[nodes[hit, FAIL], CUT])
-    return found, table, count
+    return count
 
 
 @inlined
-def _find_ends(
-    trie: TrieArrays, data: np.ndarray, start: int, end: int, found: np.ndarray
-) -> tuple[np.ndarray, int]:  # pragma: no cover
-    """Find the fragments that a text ends with, which the trie has backwards. Returns `found` and the count."""
+def _find_ends(trie: TrieArrays, data: np.ndarray, start: int, end: int, found: np.ndarray) -> int:  # pragma: no cover
+    """Find the fragments that a text ends with, which the trie has backwards; how many, or -1 if there is no room."""
     nodes, labels, fragment, classes, dense, fragments, known = trie[:7]
     node: Integer = np.int64(0)
     count = 0
@@ -182,20 +148,34 @@ def _find_ends(
             rest = fragments[p, LENGTH] - fragments[p, DEPTH]
             if at - rest >= start and shared(known, fragments[p, START], data, at - rest, rest) == rest:
                 if count == found.size:
-                    found = _larger(found)
+                    return -1
                 found[count] = p
                 count += 1
         at -= 1
-    return found, count
+    return count
 
 
 @inlined
 def _decide(
-    trie: TrieArrays, f: Integer, data: np.ndarray, start: int, end: int, ranks: np.ndarray, begin: int, n: int
-) -> tuple[np.ndarray, int]:  # pragma: no cover
-    """Append the ranks of the rules of a fragment that the text fits; the text has the ranks from `begin` on."""
+    trie: TrieArrays,
+    f: Integer,
+    data: np.ndarray,
+    start: int,
+    end: int,
+    pairs: np.uint64,
+    ranks: np.ndarray,
+    begin: int,
+    n: int,
+) -> int:  # pragma: no cover
+    """Append the ranks of the rules of a fragment that the text fits, which has the ranks from `begin` to `n` so far.
+
+    `pairs` are the bits of the text, by which most rules are ruled out. Returns the new number of ranks, or -1 if there
+    is no room.
+    """
     for i in range(trie.rule_first[f], trie.rule_first[f + 1]):
         rule = trie.rules[i]
+        if trie.rule_pairs[rule] & ~pairs:
+            continue
         program, at = trie.rule_table[rule, PROGRAM], trie.rule_table[rule, BEGIN]
         rank = np.int32(trie.rule_table[rule, RULE_RANK])
         fits = True
@@ -207,84 +187,75 @@ def _decide(
             fits = is_like(trie.known, at, at + trie.rule_table[rule, LENGTH], data, start, end)
         if fits:
             if n == ranks.size:
-                ranks = _larger(ranks)
+                return -1
             ranks[n] = rank
             n += 1
-    return ranks, n
+    return n
 
 
 class SearchBuffers(NamedTuple):
     """What searches write: the fragments of a text, a hash table of them, and the ranks of all texts."""
 
     found: np.ndarray  # int64
-    table: np.ndarray  # int64
+    table: np.ndarray  # int64: four times as large, and so large that a mask gives places
     ranks: np.ndarray  # int32
 
 
 @inlined
-def _append_ranks(
+def append_ranks(
     trie: TrieArrays, kind: int, data: np.ndarray, start: int, end: int, buffers: SearchBuffers, n: int
-) -> tuple[SearchBuffers, int]:  # pragma: no cover
-    """Append the ranks of the fragments of a text behind the first `n`; `kind` as in `find_fragments`."""
+) -> int:  # pragma: no cover
+    """Append the ranks of the fragments of a text behind the first `n`; `kind` as in `find_fragments`.
+
+    Returns the new number of ranks, or -1 if some buffer is too small. Buffers do not grow here: arrays that change in
+    a loop are counted by their users, which takes longer than the search.
+    """
     found, table, ranks = buffers
     if kind & 1:
-        found, table, count = _find_inside(trie, data, start, end, found, table)
-        if table.size > _TABLE:  # the next text need not clear what this one has filled
-            table = np.empty(_TABLE, np.int64)
+        count = _find_inside(trie, data, start, end, found, table)
     else:
-        found, count = _find_ends(trie, data, start, end, found)
+        count = _find_ends(trie, data, start, end, found)
+    if count < 0 or n + 2 * count > ranks.size:
+        return -1
     begin = n
-    ranks, n = _write(trie.fragments, found, count, ranks, n)
+    for i in range(count):
+        for column in (SOME, EVERY):
+            ranks[n] = trie.fragments[found[i], column]
+            n += ranks[n] > 0
     if trie.rules.size > 0:
+        pairs = pairs_of(data, start + (kind >> 1), end)
         for i in range(count + 1):
             fragment = found[i] if i < count else np.int64(trie.fragments.shape[0])
-            ranks, n = _decide(trie, fragment, data, start + (kind >> 1), end, ranks, begin, n)
-    return SearchBuffers(found, table, ranks), n
+            n = _decide(trie, fragment, data, start + (kind >> 1), end, pairs, ranks, begin, n)
+            if n < 0:
+                return -1
+    return n
 
 
 @kernel
 def find_fragments(
-    words: np.ndarray, kind: int, offsets: np.ndarray, data: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:  # pragma: no cover
-    """Find the fragments of each text. Returns where the ranks of each text begin, and the ranks.
+    words: np.ndarray,
+    kind: int,
+    offsets: np.ndarray,
+    data: np.ndarray,
+    first: int,
+    ends: np.ndarray,
+    found: np.ndarray,
+    table: np.ndarray,
+    ranks: np.ndarray,
+) -> int:  # pragma: no cover
+    """Find the fragments of the texts from `first` on. The ranks of text t end at ends[t + 1].
 
-    `kind` has bit 0 if fragments are inside, and bit 1 if there is one more byte before each text.
+    `kind` has bit 0 if fragments are inside, and bit 1 if there is one more byte before each text. Returns the number
+    of the text for which some buffer (see `SearchBuffers`) was too small, or the number of texts.
     """
     trie = _trie(words, 0)
-    ends = np.zeros(offsets.shape[0], np.int64)
-    buffers = SearchBuffers(np.empty(16, np.int64), np.empty(_TABLE, np.int64), np.empty(16, np.int32))
-    n = 0
-    for t in range(offsets.shape[0] - 1):
-        buffers, n = _append_ranks(trie, kind, data, offsets[t], offsets[t + 1], buffers, n)
+    buffers = SearchBuffers(found, table, ranks)
+    n: int = ends[first]
+    for t in range(first, offsets.shape[0] - 1):
+        n = append_ranks(trie, kind, data, offsets[t], offsets[t + 1], buffers, n)
+        if n < 0:
+            return t
         ends[t + 1] = n
-    return ends, buffers.ranks[:n]
-
-
-@quick_kernel
-def append_fragments(words: np.ndarray, tries: np.ndarray, count: int, texts: int) -> int:  # pragma: no cover
-    """Append the fragments of the texts of one event to its first `count` entries, which are among the `words`.
-
-    `tries` has for each trie the source, the derived attribute, the kind and the words of the trie. Returns how many
-    entries there are now; -1 if there is no place, or a source has several values.
-    """
-    entries = _entries(words, ENTRIES_AT)
-    buffers = SearchBuffers(np.empty(16, np.int64), np.empty(_TABLE, np.int64), np.empty(16, np.int32))
-    made = count
-    for text in range(texts):
-        entry = entries.text_entries[text]
-        for at in range(0, tries.size, TRIE_WORDS):
-            if tries[at] != entries.attrs[entry]:
-                continue
-            for other in range(count):
-                if other != entry and entries.attrs[other] == tries[at]:
-                    return -1
-            start, end = entries.text_ends[text], entries.text_ends[text + 1]
-            trie = _trie(tries, at + 3)
-            buffers, n = _append_ranks(trie, tries[at + 2], entries.text_data, start, end, buffers, 0)
-            if made + n > entries.attrs.size:
-                return -1
-            for i in range(n):
-                entries.attrs[made] = tries[at + 1]
-                entries.bits[made] = RANK | np.int64(buffers.ranks[i])
-                made += 1
-    return made
+    count: int = offsets.shape[0] - 1
+    return count

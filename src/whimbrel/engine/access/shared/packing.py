@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from whimbrel.compiled.jit import expanded, helper, inlined, kernel
+from whimbrel.compiled.jit import expanded, helper, inlined, kernel, quick_kernel
 
 VERIFY_BIT = 1 << 29
 """The filter itself has the last word: ranks do not decide."""
@@ -17,6 +17,8 @@ SHARED_BIT = 1 << 30
 """Other conjunctions have the same row, so an event may reach it twice."""
 ROW_MASK = VERIFY_BIT - 1
 """The largest row: the flags have the bits above it."""
+FEW = 64
+"""Rows that are sorted by insertion, at most."""
 
 KIND_SHIFT = 28
 ATTR_MASK = (1 << KIND_SHIFT) - 1
@@ -105,3 +107,16 @@ def leave_out_dead(offsets: np.ndarray, rows: np.ndarray, died: np.ndarray, vers
         begin = end
         offsets[event + 1] = kept
     return kept
+
+
+@quick_kernel
+def sort_by_place(rows: np.ndarray, moved: np.ndarray) -> None:
+    """Sort a few rows by their places, in place; moved[row] leads from a row to its place."""
+    for i in range(1, rows.size):
+        row = rows[i]
+        place = row + moved[row]
+        at = i
+        while at > 0 and rows[at - 1] + moved[rows[at - 1]] > place:
+            rows[at] = rows[at - 1]
+            at -= 1
+        rows[at] = row
