@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from whimbrel.cli.bench.group import bench
+from whimbrel.cli.broker.backup import backup, restore
 from whimbrel.cli.broker.publish import publish
 from whimbrel.cli.broker.serve import serve
 from whimbrel.cli.broker.subscribe import subscribe
@@ -47,8 +48,10 @@ def _program(
     """Which of many standing queries does each event match?"""
 
 
-for command in (match, explain, lint, backtest, demo, serve, publish, subscribe, spaces, warm, version):
+for command in (match, explain, lint, backtest, demo, spaces, warm, version):
     app.command()(command)
+for broker_command in (serve, publish, subscribe, backup, restore):
+    app.command()(broker_command)
 app.add_typer(bench, name="bench")
 app.add_typer(lab, name="lab")
 app.add_typer(overlay, name="overlay")

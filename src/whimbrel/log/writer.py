@@ -116,6 +116,11 @@ class LogWriter:
         """The offset that the next entry will get. Entries below it may not be on disk yet."""
         return self._end
 
+    @property
+    def waiting_bytes(self) -> int:
+        """The bytes of entries that are not on disk yet, about."""
+        return self._waiting_bytes
+
     def append(self, event: bytes, matches: Matches = None, *, kind: int = file.EVENT) -> Future[int]:
         """Append one entry. The future gives its offset once it is on disk.
 

@@ -78,6 +78,13 @@ class Run(NamedTuple):
             places = places[np.searchsorted(places, after - self.first, "right") :]
         return places.astype(np.int64) + self.first
 
+    def below(self, end: int) -> Run:
+        """The part of the run that lies below an offset."""
+        keys = np.repeat(self.keys, np.diff(self.starts))
+        offsets = self.places.astype(np.int64) + self.first
+        kept = offsets < end
+        return Run.of(self.first, min(end, self.end), keys[kept], offsets[kept])
+
     def save(self, path: Path) -> Run:
         """Write the run to a file, and return the same run, mapped from it."""
         arrays: dict[str, NDArray[Any]] = {name: getattr(self, name) for name in _ARRAYS}

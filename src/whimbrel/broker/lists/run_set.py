@@ -183,6 +183,20 @@ class RunSet:
         return runs
 
 
+def lost_below(directory: Path, floor: int) -> LostKeys:
+    """What keys have lost below a floor, by the files of a set that another process may use. MissingIndex if one goes.
+
+    Keys that have lost more since count as if they had lost the entry below the floor.
+    """
+    known = LostKeys.open(directory)
+    runs: list[Run] = []
+    for path in directory.glob(f"*{_SUFFIX}"):
+        if int(path.stem.partition("-")[0]) < floor:
+            runs.append(Run.open(path, verify=False).below(floor))
+    found = known.with_runs(runs)
+    return LostKeys(found.keys, np.minimum(found.last, floor - 1))
+
+
 def _level(run: Run) -> int:
     """Runs of about FAN times as many entries and pairs are one level higher."""
     size = max(run.end - run.first, len(run.places) // 8, 1)

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import msgspec
 
 from whimbrel.log import EVENT
+from whimbrel.model.errors import WhimbrelError
 
 __all__ = [
     "EVENT",
@@ -29,6 +30,14 @@ __all__ = [
     "TokenEnd",
     "TokenPut",
 ]
+
+
+class NewerEntry(WhimbrelError):
+    """The log holds an entry of a kind that a newer Whimbrel wrote."""
+
+    def __init__(self, kind: int) -> None:
+        self.kind = kind
+        super().__init__(f"Expected entries of kinds up to {max(KINDS)}, but got {kind}: a newer Whimbrel wrote it")
 
 
 class TenantEvents(msgspec.Struct, frozen=True, gc=False):
@@ -196,5 +205,7 @@ def encode(entry: TenantEvents | Change, told: bytes | None = None) -> tuple[int
 
 
 def decode(kind: int, payload: bytes) -> TenantEvents | Change:
-    """The entry of a kind other than EVENT."""
+    """The entry of a kind other than EVENT; NewerEntry if this Whimbrel does not know the kind."""
+    if kind not in _DECODERS:
+        raise NewerEntry(kind)
     return _DECODERS[kind].decode(payload)

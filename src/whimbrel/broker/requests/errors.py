@@ -110,6 +110,14 @@ class TooManyRequests(BrokerError):
         self.retry_after = retry_after
 
 
+class NoSpace(BrokerError):
+    """The disk is nearly full: events and subscriptions are refused until there is space again."""
+
+    status = 507
+    code = "disk-full"
+    retry_after = 5.0
+
+
 class Unavailable(BrokerError):
     """The broker takes nothing now: its queue is full, it stops, or its log has failed."""
 

@@ -66,6 +66,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """How long a client may take to send the head of a request."""
     dead_letters: Count = 10_000
     """Refused events that are kept."""
+    disk_reserve_bytes: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """What is kept free on the disk: below that, events are refused. 0 for 64 MiB or 1 %, whichever is more."""
     retention_seconds: Rate = 7 * 86_400.0
     """How long entries of the log are kept; 0 for ever."""
     retention_bytes: Annotated[int, msgspec.Meta(ge=0)] = 10_000_000_000

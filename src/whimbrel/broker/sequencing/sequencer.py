@@ -18,8 +18,8 @@ from typing import Any
 
 from whimbrel.broker.lists.event_ids import EventIds
 from whimbrel.broker.requests import entries
-from whimbrel.broker.requests.errors import Unavailable
-from whimbrel.broker.sequencing.group import Answer, Batch, Decide, Publish, RequestGroup
+from whimbrel.broker.requests.errors import NoSpace, Unavailable
+from whimbrel.broker.sequencing.group import Answer, Batch, Decide, Nobody, Publish, RequestGroup
 from whimbrel.broker.sequencing.publishing import LiveIndex, Publishing
 from whimbrel.broker.sequencing.stages import StageTimes
 from whimbrel.log import LogWriter
@@ -43,6 +43,7 @@ class Sequencer:
     """Owns the order of the log, and with it the index. `submit` may be called from any thread.
 
     `fold` is called once per group, in order, when the group is on disk, before its answers are given to `settle`.
+    `check_space` raises NoSpace if the disk has no room for so many bytes.
     `origins` has the last offset that came of every other log.
     `complete` is called when the changes of a group are decided: it may replace entries of theirs.
     """
@@ -55,6 +56,7 @@ class Sequencer:
         fold: Callable[[RequestGroup], None],
         settle: Callable[[list[Answer]], None],
         on_failure: Callable[[Exception], None],
+        check_space: Callable[[int], None],
         origins: dict[str, int] | None = None,
         complete: Callable[[RequestGroup], None] = lambda group: None,
     ) -> None:
@@ -65,6 +67,7 @@ class Sequencer:
         self._fold = fold
         self._settle = settle
         self._on_failure = on_failure
+        self._check_space = check_space
         self._complete = complete
         self._wake = threading.Condition()
         self._changes: deque[Decide] = deque()
@@ -176,6 +179,7 @@ class Sequencer:
             group.answers.append((request.result, answer))
         if group.changes:
             self._complete(group)
+        requests = self._with_space(group, requests)
         publishes = [request for request in requests if isinstance(request, Publish)]
         if publishes:
             self._publishing.publish(group, publishes)
@@ -185,6 +189,16 @@ class Sequencer:
                 batches.setdefault(batch.decide, []).append(batch)
         for decide, waiting in batches.items():
             decide(group, waiting)
+
+    def _with_space(self, group: RequestGroup, requests: list[Publish | Batch]) -> list[Publish | Batch]:
+        """The requests that the disk has room for: all, or only those that nobody waits for, such as expiries."""
+        try:
+            if requests:
+                self._check_space(sum(request.size for request in requests) + self._writer.waiting_bytes)
+        except NoSpace as error:
+            group.answers += [(one.result, error) for one in requests if not isinstance(one.result, Nobody)]
+            return [one for one in requests if isinstance(one.result, Nobody)]
+        return requests
 
     def _append(self, group: RequestGroup) -> None:
         with self._folding:

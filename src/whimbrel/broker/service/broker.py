@@ -30,6 +30,7 @@ from whimbrel.broker.sequencing.publishing import LiveIndex
 from whimbrel.broker.sequencing.sequencer import Sequencer
 from whimbrel.broker.sequencing.stages import StageTimes
 from whimbrel.broker.service.delivery import Delivery
+from whimbrel.broker.service.disk_space import DiskSpace
 from whimbrel.broker.service.opening import open_directory
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.publications import PublicationService
@@ -74,7 +75,8 @@ class Broker:
         self.runtime = Runtime()
         live = self.live = LiveIndex(opened.index, opened.constrained)
         topic = PublicationTopic(settings, opened.index.timestamps, opened.store)
-        self._registry = Registry(live, topic, opened.store, opened.history)
+        self.space = DiskSpace(opened.directory, settings.disk_reserve_bytes)
+        self._registry = Registry(live, topic, opened.store, opened.history, self.space)
         self.on_disk: list[Callable[[RequestGroup], None]] = []
         """Called in the writer of the log with every group that is on disk and folded, in order; they must be quick."""
         self._sequencer = Sequencer(
@@ -84,12 +86,15 @@ class Broker:
             self._fold,
             self._settle,
             self._fail,
+            self.space.check,
             opened.store.origins(),
             topic.complete,
         )
         self.runtime.submit = self._sequencer.submit
         self.retention = Retention(opened, settings, opened.stamps, self._sequencer.submit)
-        self._upkeep = Upkeep(opened, live, self._registry, self.retention, self._sequencer.submit, self._fail)
+        self._upkeep = Upkeep(
+            opened, live, self._registry, self.retention, self.space, self._sequencer.submit, self._fail
+        )
         self.publications = PublicationService(self.runtime, topic, opened.store, opened.index.timestamps)
         self._upkeep.every_round.append(self.publications.expire)
         self.tokens = Tokens(self.runtime, self._registry, opened.store, self.hub)

@@ -68,6 +68,7 @@ class _BrokerCollector(Collector):
             "whimbrel_published_events": ("Events that are on disk since the start.", broker.published),
             "whimbrel_refused_events": ("Events that were refused since the start.", broker.refused),
             "whimbrel_dropped_messages": ("Messages that slow ephemeral consumers lost.", counts["dropped"]),
+            "whimbrel_no_space": ("Requests refused because the disk is nearly full.", broker.space.refused),
             "whimbrel_spills": ("Times that a slow durable consumer went back to the log.", counts["spills"]),
             "whimbrel_truncated_entries": ("Entries of the log deleted since the start.", broker.retention.truncated),
         }
@@ -76,6 +77,8 @@ class _BrokerCollector(Collector):
             "whimbrel_log_floor_offset": ("The lowest offset that can be read.", floor),
             "whimbrel_log_bytes": ("Bytes of the log in use.", used),
             "whimbrel_log_free_bytes": ("Bytes that deleted entries left in the file of the log.", free),
+            "whimbrel_disk_free_bytes": ("Bytes that are free on the disk.", broker.space.free),
+            "whimbrel_disk_reserve_bytes": ("Bytes below which events are refused.", broker.space.reserve),
             "whimbrel_subscriptions": ("Subscriptions in the index, ephemeral ones included.", len(broker.index)),
             "whimbrel_index_segments": ("Segments that a match searches.", broker.index.segments),
             "whimbrel_queue_events": ("Events that wait for the sequencer.", waiting_events),

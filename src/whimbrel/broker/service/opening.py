@@ -31,7 +31,7 @@ from whimbrel.log.match_list import decode_all
 from whimbrel.log.reader import Row
 from whimbrel.model.rules import Rules
 from whimbrel.model.schema import Schema
-from whimbrel.storage.errors import SavedIndexError
+from whimbrel.storage.errors import NewerFormat, SavedIndexError
 
 _PAGE = 16_384
 
@@ -137,6 +137,8 @@ def _open_index(path: Path, log_id: str, store: SqliteStore, timestamps: Iterabl
                     index.remove(number)
             _add_all(index, new)
             return index
+    except NewerFormat:
+        raise
     except SavedIndexError:
         shutil.rmtree(path, ignore_errors=True)
     index = Index(timestamps, schema)

@@ -12,6 +12,7 @@ from whimbrel.broker.requests.entries import Change, SubscriptionEnd, Subscripti
 from whimbrel.broker.requests.errors import BrokerError, Conflict, NotFound, Unprocessable
 from whimbrel.broker.requests.subscriptions import SubscriptionRequest, entry_of, filter_of
 from whimbrel.broker.sequencing.publishing import LiveIndex
+from whimbrel.broker.service.disk_space import DiskSpace
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.store import Store, StoredSubscription
 from whimbrel.engine.intake import BadSubscriptions
@@ -24,11 +25,14 @@ class Registry:
     What is admitted here must be appended to the log at the number that it was given.
     """
 
-    def __init__(self, live: LiveIndex, publications: PublicationTopic, store: Store, history: History) -> None:
+    def __init__(
+        self, live: LiveIndex, publications: PublicationTopic, store: Store, history: History, space: DiskSpace
+    ) -> None:
         self._live = live
         self._publications = publications
         self._store = store
         self._history = history
+        self._space = space
         # Changes that the store has not seen yet: the offset and the new version, None for an end.
         self._pending: dict[str, tuple[int, StoredSubscription | None]] = {}
 
@@ -57,6 +61,7 @@ class Registry:
 
         `filter` is the entry's, if it was parsed already.
         """
+        self._space.check(len(entry.spec))
         if entry.on == "events":
             self._live.add(number, entry.text if filter is None else filter, entry.dialect, entry.rules)
         else:
@@ -69,6 +74,7 @@ class Registry:
         self, offset: int, asked: list[SubscriptionPut | BrokerError], given: set[str]
     ) -> tuple[list[Change], list[StoredSubscription | BrokerError]]:
         """Make all good ones of many known to the index. Ids that were `given` may be there already."""
+        self._space.check(sum(len(entry.spec) for entry in asked if isinstance(entry, SubscriptionPut)))
         good: list[int] = []
         seen: set[str] = set()
         for place, entry in enumerate(asked):

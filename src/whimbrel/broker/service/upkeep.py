@@ -5,14 +5,16 @@ truncates the log.
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import monotonic, time_ns
 
 from whimbrel.broker.requests.entries import Change, SubscriptionEnd
 from whimbrel.broker.requests.errors import Unavailable
 from whimbrel.broker.sequencing.group import Decide, Nobody
 from whimbrel.broker.sequencing.publishing import LiveIndex
+from whimbrel.broker.service.disk_space import DiskSpace, is_full
 from whimbrel.broker.service.opening import Opened
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.registry import Registry
@@ -25,7 +27,11 @@ QUIET_SECONDS = 5.0
 """The index is also saved when nothing has changed for so long."""
 STAMP_SECONDS = 5.0
 """How often the store is told how far it has seen the log, when only events come."""
+INDEX_BYTES = 1_000
+"""What the saved index takes per subscription, at most, about."""
 _ROUND_SECONDS = 0.25
+
+logger = logging.getLogger("whimbrel.broker")
 
 
 class Upkeep:
@@ -37,6 +43,7 @@ class Upkeep:
         live: LiveIndex,
         registry: Registry,
         retention: Retention,
+        space: DiskSpace,
         submit: Callable[[Decide], None],
         fail: Callable[[Exception], None],
     ) -> None:
@@ -50,6 +57,7 @@ class Upkeep:
         self._live = live
         self._registry = registry
         self._retention = retention
+        self._space = space
         self._index_stamp = _saved_offset(opened)  # the saved index has seen the changes below
         self._is_saved = False  # since the start
         self._submit = submit
@@ -70,19 +78,18 @@ class Upkeep:
     def finish(self) -> None:
         """Write everything, so that the next start has nothing to read from the log. All entries must be folded."""
         self._opened.store.apply([], self.end)
-        self._opened.lists.flush()
-        self._opened.ids.close()
-        if self.changes:
-            self._save_index()
+        with _unless_full():
+            self._opened.lists.flush()
+            self._opened.ids.close()
+            if self.changes:
+                self._save_index()
 
     def _run(self) -> None:
         stamped = quiet = monotonic()
         changes = 0
         while not self._stopping.wait(_ROUND_SECONDS):
             try:
-                if self._opened.lists.needs_merge():
-                    self._opened.lists.merge()
-                self._opened.ids.seal(self.end)
+                self._write_lists()
                 if monotonic() > stamped + STAMP_SECONDS and self._opened.store.stamp < self.end:
                     self._opened.store.apply([], self.end)
                     stamped = monotonic()
@@ -91,22 +98,42 @@ class Upkeep:
                 is_quiet = changes > 0 and monotonic() > quiet + QUIET_SECONDS
                 if is_quiet or changes >= max(SAVE_CHANGES, len(self._live.index) // 2):
                     self._save_index()
-                    changes = 0
+                    changes = self.changes
                 self._expire()
                 for look in self.every_round:
                     look()
                 end = self.end
-                with contextlib.suppress(Unavailable):
+                self._space.reusable = self._opened.reader.sizes[1]
+                with contextlib.suppress(Unavailable), _unless_full():
                     self._retention.step(end, end if self._is_saved and not self.changes else self._index_stamp)
             except Exception as error:
                 self._fail(error)
                 return
 
+    def _write_lists(self) -> None:
+        """Merge lists and seal ids, if there is space for it."""
+        if self._space.has(0):
+            with _unless_full():
+                if self._opened.lists.needs_merge():
+                    self._opened.lists.merge()
+                self._opened.ids.seal(self.end)
+
     def _save_index(self) -> None:
-        """Save the index with an offset that it has surely applied; what came later is applied again at a start."""
-        offset, self.changes = self.end, 0
+        """Save the index with an offset that it has surely applied; what came later is applied again at a start.
+
+        If the disk has no space for it, the former one stays, and it is tried again.
+        """
+        if not self._space.has(INDEX_BYTES * len(self._live.index)):
+            return
+        offset, changes, self.changes = self.end, self.changes, 0
         facts = {"log": self._opened.reader.id, "offset": offset}
-        self._live.index.save(self._opened.directory / "index", facts)
+        try:
+            self._live.index.save(self._opened.directory / "index", facts)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            self.changes += changes
+            return
         self._index_stamp, self._is_saved = offset, True
 
     def _expire(self) -> None:
@@ -121,6 +148,17 @@ class Upkeep:
 
                 with contextlib.suppress(Unavailable):  # it is tried again
                     self._submit(Decide(decide, Nobody()))
+
+
+@contextlib.contextmanager
+def _unless_full() -> Iterator[None]:
+    """Leave off writing what can be made anew when the disk is full; it is tried again."""
+    try:
+        yield
+    except OSError as error:
+        if not is_full(error):
+            raise
+        logger.warning("the disk is full: %s", error)
 
 
 def _saved_offset(opened: Opened) -> int:

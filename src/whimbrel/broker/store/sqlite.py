@@ -6,10 +6,11 @@ is lower and the entries above it are applied again. Cursors may then be a littl
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -27,6 +28,9 @@ from whimbrel.broker.store.protocol import Cursor, DeadLetter, StoredPublication
 from whimbrel.broker.store.publications import STATE, apply_publications, split_publications
 from whimbrel.broker.store.tables import FORMAT_VERSION, STEPS
 from whimbrel.model.errors import WhimbrelError
+from whimbrel.storage.atomic import sync
+
+logger = logging.getLogger("whimbrel.broker")
 
 _APPLICATION_ID = 0x57484D42  # "WHMB"
 _CACHE_KIB = 32 << 10  # pages that the writing connection keeps: an import touches them all over the file
@@ -285,14 +289,31 @@ class SqliteStore:
         elif application != _APPLICATION_ID:
             raise StoreError(self._path, "Expected a store of the broker, but got a database of another application")
         elif version > FORMAT_VERSION:
-            raise StoreError(self._path, f"Expected a store of format {FORMAT_VERSION} or older, but got {version}")
+            raise StoreError(
+                self._path,
+                f"Expected a store of format {FORMAT_VERSION} or older, but got {version}: a newer Whimbrel wrote it",
+            )
         elif version < FORMAT_VERSION:
+            self._keep_former(version)
             self._writer.executescript(
                 f"BEGIN; PRAGMA user_version = {FORMAT_VERSION}; {''.join(STEPS[version:])} COMMIT;"
             )
         (found,) = self._writer.execute("SELECT log FROM fold").fetchone()
         if found != log_id:
             raise StoreError(self._path, f"Expected the store of log {log_id}, but it belongs to log {found}")
+
+    def _keep_former(self, version: int) -> None:
+        """Copy a store of an older format beside it, before it is brought forward."""
+        kept = self._path.with_name(f"{self._path.name}.format-{version}")
+        staged = kept.with_name(f".{kept.name}.tmp")
+        staged.unlink(missing_ok=True)
+        with closing(sqlite3.connect(staged)) as copy:
+            self._writer.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")
+        sync(staged)
+        staged.rename(kept)
+        sync(kept.parent)
+        logger.warning("%s is brought from format %d to %d; %s is a copy", self._path, version, FORMAT_VERSION, kept)
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

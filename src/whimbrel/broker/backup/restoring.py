@@ -1,0 +1,47 @@
+"""Restore a backup to a new data directory.
+
+The log gets another id: it goes back to an older state, and will give offsets again that others have seen with other
+events. What names the log follows. Lists, ids and the index are made anew when the broker starts.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from whimbrel.broker.backup.making import Progress, check
+from whimbrel.broker.backup.manifest import FILE_NAME, BackupError, Manifest
+from whimbrel.broker.service.renewal import renew
+from whimbrel.storage.atomic import place_directory, sync
+
+
+def restore(backup: Path, directory: Path, progress: Progress | None = None, verify: bool = True) -> Manifest:
+    """Make a data directory of a backup. `directory` must not exist, or be empty."""
+    manifest = Manifest.load(backup)
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise BackupError(directory, "Expected a new or an empty directory to restore to, but there is something")
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    staged = directory.with_name(f".{directory.name}.tmp")
+    shutil.rmtree(staged, ignore_errors=True)
+    try:
+        done, total = 0, sum(manifest.sizes.values())
+        for name, size in manifest.sizes.items():
+            (staged / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(backup / name, staged / name)
+            sync(staged / name)
+            done += size
+            if progress is not None:
+                progress("copy", done, total)
+        if verify:
+            check(staged, manifest, progress)
+        renew(staged)
+        (staged / FILE_NAME).unlink(missing_ok=True)
+        sync(staged)
+        if directory.exists():
+            directory.rmdir()
+        if not place_directory(staged, directory):
+            raise BackupError(directory, "Expected a new or an empty directory to restore to, but there is something")
+    except BaseException:
+        shutil.rmtree(staged, ignore_errors=True)
+        raise
+    return manifest

@@ -1,0 +1,146 @@
+"""Backup and restore: a copy taken under load is a state that the log explains, and goes on from there."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.broker.inside import event, ids_of, opened, publish, run, subscribe
+from tests.broker.load import FILTERS, Load
+from tests.broker.processes import BrokerProcess
+from whimbrel.broker.backup.making import back_up
+from whimbrel.broker.backup.manifest import BackupError, Manifest
+from whimbrel.broker.backup.restoring import restore
+from whimbrel.broker.requests.errors import Truncated
+from whimbrel.broker.sequencing.group import Published
+from whimbrel.client import Client
+from whimbrel.lab.delivery_checker import judge
+from whimbrel.log import CorruptLog, LogReader
+
+
+def test_a_backup_taken_under_load_is_a_state_that_the_log_explains(tmp_path: Path) -> None:
+    """Publishers, consumers and changes work while backups are made. Each is restored and judged by itself."""
+    broker = BrokerProcess(tmp_path / "data").start()
+    made: list[tuple[Manifest, int]] = []
+    try:
+        load = Load(broker.url, 3)
+        ids = [load.subscribe(text) for text in FILTERS]
+        with load.running():
+            load.publisher("p1")
+            load.publisher("p2")
+            load.puller(ids[0])
+            load.changer(ids[3])
+            for number in range(4):
+                told = len(load.history)
+                made.append((back_up(tmp_path / "data", tmp_path / f"backup-{number}"), told))
+                threading.Event().wait(0.2)
+    finally:
+        broker.kill()
+    assert made[-1][0].end > made[0][0].end
+    for number, (manifest, told) in enumerate(made):
+        check_restored(tmp_path / f"backup-{number}", tmp_path / f"restored-{number}", manifest, load, ids, told)
+
+
+def check_restored(backup: Path, directory: Path, manifest: Manifest, load: Load, ids: list[str], told: int) -> None:
+    """The restored broker has every event that was acknowledged when the backup began, and delivers by its filters."""
+    restore(backup, directory)
+    former = manifest.log
+    with LogReader(directory / "log") as reader:
+        assert reader.id != former and reader.bounds == (manifest.floor, manifest.end)
+    acked = [line for line in load.history[:told] if line["op"] == "acked"]
+    assert all(line["offset"] < manifest.end for line in acked)
+    history = [line for line in load.history if is_before(line, manifest.end)]
+    with BrokerProcess(directory) as broker, Client(broker.url) as client:
+        again = Load(broker.url, 1)
+        again.history = history
+        for session, id in enumerate(ids):
+            again.note("session", subscription=id, session=session, after=-1)
+            position = "-1"
+            while found := client.pull(id, after=position, limit=500):
+                again._note_delivered(id, session, found)
+                position = found[-1].cursor
+        (result,) = client.publish([{"n": 1, "tags": []}])
+        assert result.offset == manifest.end
+    verdict = judge(again.history)
+    assert verdict.is_good and verdict.acked >= len(acked), str(verdict)
+
+
+def is_before(line: dict[str, object], end: int) -> bool:
+    """Whether a line of a history speaks of what lies before an offset."""
+    offset = line.get("from", line.get("offset", -1))
+    return line["op"] == "attempt" or (line["op"] in ("acked", "version") and isinstance(offset, int) and offset < end)
+
+
+def test_a_restored_broker_has_subscriptions_cursors_and_ids(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with opened(tmp_path / "data") as broker:
+            held = await subscribe(broker, "data.n >= 0")
+            await publish(broker, *(event(n, data={"n": n}) for n in range(10)))
+            await broker.delivery.acknowledge(held, (await broker.delivery.pull(held, None, 3, 0))[0][-1].cursor)
+            back_up(tmp_path / "data", tmp_path / "backup")
+            await publish(broker, event("later", data={"n": 1}))
+        restore(tmp_path / "backup", tmp_path / "restored")
+        async with opened(tmp_path / "restored") as broker:
+            again = await publish(broker, event(4, data={"n": 4}), event("later", data={"n": 1}))
+            assert [one.duplicate for one in again if isinstance(one, Published)] == [True, False]
+            assert await ids_of(broker, held) == [*map(str, range(3, 10)), "later"]
+
+    run(work)
+
+
+def test_what_was_lost_by_truncation_is_known_after_a_restore(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with opened(tmp_path / "data") as broker:
+            missed = await subscribe(broker, "data.n = 1")
+            fine = await subscribe(broker, "data.n = 7")
+            await publish(broker, *(event(n, data={"n": n}) for n in range(10)))
+            opened_parts = broker._opened
+            opened_parts.lists.flush()
+            opened_parts.store.sync(6)
+            opened_parts.writer.truncate(6).result()  # and the lists do not know of it yet
+            back_up(tmp_path / "data", tmp_path / "backup")
+        restore(tmp_path / "backup", tmp_path / "restored")
+        async with opened(tmp_path / "restored") as broker:
+            with pytest.raises(Truncated):
+                broker.messages.read(missed, broker.messages.position(missed), 10)
+            assert await ids_of(broker, fine) == ["7"]
+
+    run(work)
+
+
+def test_a_damaged_or_incomplete_backup_is_refused(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with opened(tmp_path / "data") as broker:
+            await publish(broker, *(event(n, data={"text": "x" * 200}) for n in range(50)))
+
+    run(work)
+    steps: list[tuple[str, int, int]] = []
+    back_up(tmp_path / "data", tmp_path / "backup", lambda *step: steps.append(step))
+    assert {name for name, _, _ in steps} == {"store", "log", "check"} and all(done <= all_ for _, done, all_ in steps)
+    with pytest.raises(BackupError, match="new directory"):
+        back_up(tmp_path / "data", tmp_path / "backup")
+    with pytest.raises(BackupError, match=r"broker\.sqlite"):
+        back_up(tmp_path / "nothing", tmp_path / "other")
+    with pytest.raises(BackupError, match="empty directory"):
+        restore(tmp_path / "backup", tmp_path / "data")
+    log = tmp_path / "backup/log/log.sqlite"
+    content = log.read_bytes()
+    log.write_bytes(content.replace(b"x" * 200, b"x" * 199 + b"y", 1))
+    with pytest.raises((BackupError, CorruptLog)):
+        restore(tmp_path / "backup", tmp_path / "restored")
+    assert not (tmp_path / "restored").exists()
+    log.write_bytes(content[:-1])
+    with pytest.raises(BackupError, match="bytes"):
+        restore(tmp_path / "backup", tmp_path / "restored")
+    (tmp_path / "backup/backup.json").unlink()
+    with pytest.raises(BackupError, match=r"backup\.json"):
+        restore(tmp_path / "backup", tmp_path / "restored")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["backup", "data"]
+
+
+def test_a_newer_backup_is_refused(tmp_path: Path) -> None:
+    Manifest(99, "0" * 32, 0, 0, 0, 0, {}).save(tmp_path)
+    with pytest.raises(BackupError, match="format 1 or older, but got 99"):
+        restore(tmp_path, tmp_path / "restored")
