@@ -22,9 +22,12 @@ import uvloop
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from whimbrel.broker.http.app import application
+from whimbrel.broker.logs import configure_logs
 from whimbrel.broker.peering.peering import Peering
 from whimbrel.broker.requests.settings import BadSettings, Settings
 from whimbrel.broker.service.broker import Broker
+
+logger = logging.getLogger("whimbrel.broker")
 
 HEADER_BYTES = 32 << 10
 """The head of a request, at most."""
@@ -96,6 +99,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
 def serve(settings: Settings, started: Callable[[str], None] | None = None) -> int:
     """Serve until a signal comes. `started` gets the address. Returns the exit status."""
+    configure_logs(settings.log, settings.log_level)
     sys.setswitchinterval(_SWITCH_SECONDS)
     _allow_connections(settings.connections)
     listener = _listen(settings)
@@ -110,7 +114,7 @@ async def _serve(settings: Settings, listener: socket.socket, started: Callable[
     server: uvicorn.Server | None = None
 
     def fail(error: Exception) -> None:
-        logging.getLogger("whimbrel.broker").critical("stopping: %s", error)
+        logger.critical("stopping: %s", error)
         if server is not None:
             server.should_exit = True
             server.force_exit = True
@@ -148,10 +152,19 @@ async def _serve(settings: Settings, listener: socket.socket, started: Callable[
             scheme = "https" if settings.tls_certificate else "http"
             host, port = listener.getsockname()[:2]
             started(f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
+        logger.info("listening", extra={"fields": _facts(broker)})
         peering.start()
         await server.serve([listener])
         await peering.stop()
+    logger.info("stopped", extra={"fields": {"failed": broker.failure is not None}})
     return 0 if broker.failure is None else 1
+
+
+def _facts(broker: Broker) -> dict[str, object]:
+    """What is worth a line when a broker starts."""
+    floor, end = broker.log.bounds
+    counts = {"floor": floor, "end": end, "subscriptions": len(broker.index)}
+    return {"data": broker.settings.data, "log": broker.log.id, **counts}
 
 
 class StoppingServer(uvicorn.Server):

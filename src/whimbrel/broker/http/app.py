@@ -26,6 +26,7 @@ from whimbrel.broker.http import (
 from whimbrel.broker.http.documents import Documents
 from whimbrel.broker.http.exchange import ErrorAnswer, Problem, answer, error_answer
 from whimbrel.broker.http.guard import Guard, RateLimits
+from whimbrel.broker.http.request_log import RequestLog
 from whimbrel.broker.peering.peering import Peering
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.metrics import Metrics
@@ -56,7 +57,7 @@ def application(broker: Broker, peering: Peering) -> ASGIApp:
     app.state.peering = peering
     app.state.metrics = Metrics(broker)
     app.state.event_rate = RateLimits(broker.settings.events_per_second)
-    return Guard(app, broker)
+    return RequestLog(Guard(app, broker), broker.settings.access_log)
 
 
 def routes() -> list[Route | WebSocketRoute]:

@@ -28,6 +28,7 @@ from whimbrel.broker.http.exchange import (
 from whimbrel.broker.http.operation import LINES, PAGE, Operation
 from whimbrel.broker.requests.envelope import Incoming, PlainEvents, is_lines, read_events, read_lines
 from whimbrel.broker.requests.errors import BrokerError, TooLarge, TooManyRequests, Unavailable
+from whimbrel.broker.requests.tracing import Trace
 from whimbrel.broker.sequencing.group import Published
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import Principal
@@ -91,7 +92,8 @@ async def publish(request: Request) -> Response:
         return await _publish_stream(request, principal)
     body = await body_of(request)
     started = perf_counter()
-    results = await _publish_group(request, read_events(kind, headers, body, principal.name, _plain), principal)
+    found = read_events(kind, headers, body, principal.name, _plain)
+    results = await _publish_group(request, found, principal)
     seconds = perf_counter() - started
     request.app.state.metrics.publish_seconds.observe(seconds)
     broker_of(request).feed.latency.observe(seconds)
@@ -102,7 +104,9 @@ async def publish(request: Request) -> Response:
 async def _publish_group(
     request: Request, found: Sequence[Incoming | BrokerError], principal: Principal
 ) -> list[EventResult]:
-    """Publish what could be read, and tell what became of each event."""
+    """Publish what could be read, and tell what became of each event. Events carry on the trace of the request."""
+    trace = Trace.of(request.headers.get("traceparent"), request.headers.get("tracestate"))
+    found = found if trace is None else trace.carry_all(found)
     good = [event for event in found if isinstance(event, Incoming)]
     request.app.state.event_rate.take(principal.name, len(good))
     outcomes: Sequence[Published | BrokerError] = await broker_of(request).publish(good, principal) if good else []
@@ -212,6 +216,10 @@ _CLOUD_EVENT = {
         "type": {"type": "string", "minLength": 1},
     },
 }
+_TRACE = {
+    "traceparent": {"type": "string", "description": "A trace that events without one carry on (W3C Trace Context)."},
+    "tracestate": {"type": "string"},
+}
 _CONTEXT = {
     f"ce-{name}": {"type": "string", "description": "Binary mode: the body is the data."}
     for name in ("specversion", "id", "source", "type", "subject", "time")
@@ -229,7 +237,7 @@ OPERATIONS = [
             "application/json": {},
             LINES: LINES,
         },
-        headers=_CONTEXT,
+        headers=_CONTEXT | _TRACE,
     ),
     Operation(
         "GET",

@@ -16,8 +16,10 @@ CONTEXT = {
     "datacontenttype": "string",
     "dataschema": "string",
     "data_base64": "string",
+    "traceparent": "string",
+    "tracestate": "string",
 }
-"""The context attributes of CloudEvents and their domains. Extensions must be declared like all other attributes."""
+"""The context attributes of CloudEvents and of traces, and their domains. Other extensions must be declared."""
 
 
 def load_schema(path: str | Path) -> Schema:

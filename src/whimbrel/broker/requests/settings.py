@@ -6,9 +6,9 @@ import ipaddress
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -66,6 +66,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """How long a client may take to send the head of a request."""
     dead_letters: Count = 10_000
     """Refused events that are kept."""
+    log: Literal["text", "json"] = "text"
+    """The form of what is logged to standard error."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """What is logged: this and what is worse."""
+    access_log: bool = False
+    """Whether every request is logged."""
     disk_reserve_bytes: Annotated[int, msgspec.Meta(ge=0)] = 0
     """What is kept free on the disk: below that, events are refused. 0 for 64 MiB or 1 %, whichever is more."""
     retention_seconds: Rate = 7 * 86_400.0
@@ -129,6 +135,25 @@ def load_settings(
         if not re.fullmatch(r"https?://[^/?#\s]+/?", url):
             raise BadSettings(f"Expected the address of a peer such as http://host:8080, but got {url!r}")
     return settings
+
+
+def with_set(pairs: Iterable[str]) -> dict[str, str]:
+    """The environment with settings given as NAME=VALUE in it."""
+    environment = dict(os.environ)
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or name not in Settings.__struct_fields__:
+            raise BadSettings(f"Expected NAME=VALUE with the name of a setting, but got {pair[:80]!r}")
+        environment[PREFIX + name.upper()] = value
+    return environment
+
+
+def to_toml(settings: Settings) -> str:
+    """All settings as a file that `load_settings` takes; those that are not set are comments."""
+    lines = []
+    for name, value in msgspec.structs.asdict(settings).items():
+        lines.append(f"# {name} =" if value is None else f"{name} = {msgspec.json.encode(value).decode()}")
+    return "\n".join(lines) + "\n"
 
 
 def is_loopback(name: str) -> bool:

@@ -37,6 +37,28 @@ def serve(
         bool | None, typer.Option("--optimizer", help="Keep the routing tree of all linked brokers; one should.")
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="What peers call this broker.")] = None,
+    log: Annotated[str | None, typer.Option("--log", metavar="text|json", help="The form of what is logged.")] = None,
+    log_level: Annotated[
+        str | None, typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error.")
+    ] = None,
+    access_log: Annotated[
+        bool | None, typer.Option("--access-log/--no-access-log", help="Whether every request is logged.")
+    ] = None,
+    retention_seconds: Annotated[
+        float | None, typer.Option("--retention-seconds", help="How long events are kept; 0 for ever. A week.")
+    ] = None,
+    retention_bytes: Annotated[
+        int | None, typer.Option("--retention-bytes", help="How large the log may become; 0 for no limit. 10 GB.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Any setting; lists with commas. May be repeated."
+        ),
+    ] = None,
+    show_settings: Annotated[
+        bool, typer.Option("--show-settings", help="Print all settings with their values, as --config takes them.")
+    ] = False,
     sample: Annotated[
         bool, typer.Option("--sample", help="Import subscriptions of a web shop, and publish a few events a second.")
     ] = False,
@@ -50,7 +72,7 @@ def serve(
     Brokers that are linked with --peer work as one: a subscription at any of them gets what is published at any. A peer
     shows a token with the scope `peer`, on loopback too. Links must form a tree.
     """
-    from whimbrel.broker.requests.settings import load_settings
+    from whimbrel.broker.requests.settings import load_settings, to_toml, with_set
 
     flags: dict[str, object] = {
         "data": data,
@@ -63,13 +85,21 @@ def serve(
         "peer_tokens": peer_token or None,
         "optimizer": optimizer,
         "name": name,
+        "log": log,
+        "log_level": log_level,
+        "access_log": access_log,
+        "retention_seconds": retention_seconds,
+        "retention_bytes": retention_bytes,
         "timestamps": None if timestamps is None else [name for name in timestamps.split(",") if name],
     }
     if sample:
         from whimbrel.lab.shop_broker import BROKER_TIMESTAMPS, trickle
 
         flags["timestamps"] = flags["timestamps"] or BROKER_TIMESTAMPS
-    settings = load_settings(flags, file=config)
+    settings = load_settings(flags, with_set(set_ or ()), config)
+    if show_settings:
+        typer.echo(to_toml(settings), nl=False)
+        return
     stop = threading.Event()
 
     def started(address: str) -> None:

@@ -1,0 +1,61 @@
+"""What a broker writes to standard error: lines of text, or of JSON for programs that gather them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import TextIO
+
+from whimbrel.broker.requests.tracing import REQUEST_ID
+
+_LOGGERS = ("whimbrel", "uvicorn")
+
+
+class JsonLines(logging.Formatter):
+    """A record as one JSON object: time, level, logger, message; request and fields where there are any."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line of a record."""
+        line: dict[str, object] = {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if request := REQUEST_ID.get():
+            line["request"] = request
+        line |= getattr(record, "fields", {})
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+class TextLines(logging.Formatter):
+    """A record as a line to read."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line of a record, and the lines of its error."""
+        fields = getattr(record, "fields", {})
+        more = [f"{name}={value}" for name, value in fields.items() if name not in ("method", "path", "status")]
+        if request := REQUEST_ID.get():
+            more.append(f"request={request}")
+        line = f"{_time(record)} {record.levelname.lower()} {record.name}: {record.getMessage()}"
+        line = " ".join([line, *more]).replace("\n", "\\n")
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+def configure_logs(form: str, level: str, stream: TextIO | None = None) -> None:
+    """Write what Whimbrel and its server log to a stream (standard error), in the form `text` or `json`."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    for name in _LOGGERS:
+        logger = logging.getLogger(name)
+        logger.handlers = [handler]
+        logger.setLevel(level.upper())
+        logger.propagate = False
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
