@@ -52,9 +52,7 @@ def serve(
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="Any setting; lists with commas. May be repeated."
-        ),
+        typer.Option("--set", metavar="NAME=VALUE", help="Any setting; lists with commas. May be repeated."),
     ] = None,
     show_settings: Annotated[
         bool, typer.Option("--show-settings", help="Print all settings with their values, as --config takes them.")
