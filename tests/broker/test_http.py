@@ -159,7 +159,7 @@ def test_the_life_of_a_subscription(http: httpx.Client) -> None:
         ({"filter": "TRUE", "dialect": "klingon"}, "invalid-filter"),
         ({"dialect": "sql"}, "invalid-subscription"),
         ({"filters": [{"sql": "TRUE"}]}, "unsupported-dialect"),
-        ({"protocol": "HTTP"}, "unsupported-protocol"),
+        ({"protocol": "MQTT5"}, "unsupported-protocol"),
         ({"sink": "https://example.org/"}, "unsupported-sink"),
         ({"types": [5]}, "invalid-subscription"),
         ({"surprise": 1}, "invalid-subscription"),

@@ -19,7 +19,7 @@ READ_BYTES = 4 << 20
 
 
 class StoredMessage(NamedTuple):
-    """One message: an event, where it is in the log, and the cursor that acknowledges it.
+    """One message: an event, where and when it came into the log, and the cursor that acknowledges it.
 
     An entry other than an event may mean several messages: each is a `part` of it.
     """
@@ -27,6 +27,7 @@ class StoredMessage(NamedTuple):
     offset: int
     event: bytes
     part: int | None = None
+    time: int = 0  # microseconds since 1970 UTC
 
     @property
     def cursor(self) -> Cursor:
@@ -104,8 +105,9 @@ class MessageReader:
         """The messages of an entry behind a cursor, which is bare or in front of all other entries."""
         is_started = row[0] == after.offset and after.part is not None
         if row[2] == EVENT:
-            return () if is_started else (StoredMessage(row[0], row[3]),)
-        return self._renders[row[2]](row, number, subscription, (after.part or 0) + 1 if is_started else 0)
+            return () if is_started else (StoredMessage(row[0], row[3], time=row[1]),)
+        rendered = self._renders[row[2]](row, number, subscription, (after.part or 0) + 1 if is_started else 0)
+        return (message._replace(time=row[1]) for message in rendered)
 
     def _own(self, subscription: StoredSubscription, after: int, limit: int) -> list[tuple[int, int]]:
         """The offsets of the matches of all versions, each with the version's number.

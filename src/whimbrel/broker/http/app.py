@@ -22,6 +22,7 @@ from whimbrel.broker.http import (
     socket,
     subscriptions,
     tokens,
+    webhooks,
 )
 from whimbrel.broker.http.documents import Documents
 from whimbrel.broker.http.exchange import ErrorAnswer, Problem, answer, error_answer
@@ -41,6 +42,7 @@ OPERATIONS = [
     *filters.OPERATIONS,
     *messages.OPERATIONS,
     *socket.OPERATIONS,
+    *webhooks.OPERATIONS,
     *tokens.OPERATIONS,
     *overlay.OPERATIONS,
     *health.OPERATIONS,

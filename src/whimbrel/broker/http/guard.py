@@ -21,6 +21,7 @@ from whimbrel.broker.requests.settings import is_loopback
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import ANYBODY, Principal, authenticate
 from whimbrel.broker.service.principal import principal_of as rights_of
+from whimbrel.broker.webhooks.consent import CALLBACK_PATH
 
 OPEN_PATHS = frozenset({"/", "/healthz", "/readyz", "/openapi.json", "/docs", "/login", "/logout"})
 """Paths that need no token, besides the files of the live page."""
@@ -36,6 +37,7 @@ ONCE = frozenset(
         "if-match",
         "last-event-id",
         "origin",
+        "webhook-allowed-rate",
     }
 )
 """Headers that have one value."""
@@ -106,7 +108,7 @@ class Guard:
             raise TooManyRequests(f"Expected at most {limit:,} open requests of {name!r}")
 
     def _principal(self, scope: Scope, headers: Headers, allowed_origin: bool) -> Principal:
-        if scope["path"] in OPEN_PATHS or scope["path"].startswith(FILES):
+        if scope["path"] in OPEN_PATHS or scope["path"].startswith((FILES, CALLBACK_PATH)):
             return Principal("nobody", frozenset())
         token = headers.get("authorization")
         session = headers.get("cookie") if token is None and self._broker.needs_tokens else None

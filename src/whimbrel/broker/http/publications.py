@@ -17,9 +17,10 @@ from whimbrel.broker.http.exchange import (
 )
 from whimbrel.broker.http.operation import IF_MATCH, LINES, OBJECT, PAGE, Operation, json_body
 from whimbrel.broker.http.publish import EventResult, PublishAnswer
-from whimbrel.broker.http.subscriptions import if_match, shown_time
+from whimbrel.broker.http.subscriptions import if_match
 from whimbrel.broker.publications.updates import PublicationUpdate, UpdateKind, read_update, read_update_lines
 from whimbrel.broker.requests.errors import BrokerError, TooLarge
+from whimbrel.broker.requests.subscriptions import time_text
 from whimbrel.broker.store import StoredPublication
 
 UPDATE_LINES = 10_000
@@ -106,7 +107,7 @@ async def update_lines(request: Request) -> Response:
 
 
 def _shown(held: StoredPublication) -> PublicationShown:
-    return PublicationShown(held.key, held.offset, shown_time(held.time), msgspec.Raw(held.state))
+    return PublicationShown(held.key, held.offset, time_text(held.time), msgspec.Raw(held.state))
 
 
 _ONE = "/publications/{key}"

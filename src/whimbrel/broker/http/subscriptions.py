@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 from starlette.requests import Request
@@ -21,7 +21,8 @@ from whimbrel.broker.http.exchange import (
 )
 from whimbrel.broker.http.operation import IF_MATCH, LINES, PAGE, JsonSchema, Operation, json_body
 from whimbrel.broker.requests.errors import BrokerError, TooLarge, Unprocessable
-from whimbrel.broker.requests.subscriptions import ID, PROTOCOLS, SubscriptionRequest, read_request
+from whimbrel.broker.requests.sinks import HTTP
+from whimbrel.broker.requests.subscriptions import ID, PROTOCOLS, SubscriptionRequest, read_request, time_text
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.subscriptions import Asked, Versions
@@ -37,7 +38,8 @@ _PAGE = 1_000
 class SubscriptionShown(SubscriptionRequest, kw_only=True):
     """A subscription: as it was asked for, with what the broker adds.
 
-    `version` is what If-Match takes; `lag` counts the messages behind `cursor`.
+    `version` is what If-Match takes; `lag` counts the messages behind `cursor`. Of a subscription with a sink, `secret`
+    signs, shown once when it was created, and `delivery` says how deliveries stand.
     """
 
     id: str
@@ -47,6 +49,8 @@ class SubscriptionShown(SubscriptionRequest, kw_only=True):
     created: str
     cursor: str | None = None
     lag: int | None = None
+    secret: str | None = None
+    delivery: dict[str, Any] | None = None
 
 
 class SubscriptionPage(msgspec.Struct):
@@ -57,9 +61,10 @@ class SubscriptionPage(msgspec.Struct):
 
 
 class ImportResult(msgspec.Struct, omit_defaults=True):
-    """What became of one line: the id of its subscription, or an error."""
+    """What became of one line: the id of its subscription, with the secret of its webhook, or an error."""
 
     id: str | None = None
+    secret: str | None = None
     error: Problem | None = None
 
 
@@ -74,7 +79,10 @@ async def create(request: Request) -> Response:
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     body = await body_of(request)
     made = await broker.subscriptions.create((read_request(body), body), principal)
-    return answer(shown(made), 201, {"location": f"/subscriptions/{made.id}", "etag": f'"{made.number}"'})
+    one = shown(made)
+    if made.protocol == HTTP:
+        one.secret = broker.webhooks.signing_secret(made.id)
+    return answer(one, 201, {"location": f"/subscriptions/{made.id}", "etag": f'"{made.number}"'})
 
 
 async def listing(request: Request) -> Response:
@@ -119,6 +127,8 @@ async def read(request: Request) -> Response:
     cursor = broker.messages.position(held)
     one.cursor = str(cursor)
     one.lag = await broker.runtime.in_thread(broker.messages.lag, held, cursor.offset)
+    if held.protocol == HTTP:
+        one.delivery = broker.webhooks.state(held)
     return answer(one, headers={"etag": f'"{held.number}"'})
 
 
@@ -153,7 +163,8 @@ async def import_lines(request: Request) -> Response:
         if isinstance(result, BrokerError):
             results.append(ImportResult(error=problem_of(result)))
         else:
-            results.append(ImportResult(result.id))
+            secret = broker.webhooks.signing_secret(result.id) if result.protocol == HTTP else None
+            results.append(ImportResult(result.id, secret))
     refused = bool(results) and all(result.error is not None for result in results)
     return answer(ImportAnswer(results), 422 if refused else 200)
 
@@ -196,15 +207,10 @@ def shown(held: StoredSubscription) -> SubscriptionShown:
     """A subscription as the API shows it."""
     asked = msgspec.json.decode(held.spec, type=SubscriptionRequest)
     fields = msgspec.structs.asdict(asked)
-    fields |= {"id": held.id, "version": str(held.number), "owner": held.owner, "created": shown_time(held.created)}
+    fields |= {"id": held.id, "version": str(held.number), "owner": held.owner, "created": time_text(held.created)}
     if held.expires is not None:
-        fields["expires"] = shown_time(held.expires)
+        fields["expires"] = time_text(held.expires)
     return SubscriptionShown(**fields)
-
-
-def shown_time(microseconds: int) -> str:
-    """A time in RFC 3339."""
-    return datetime.fromtimestamp(microseconds / 1e6, UTC).isoformat().replace("+00:00", "Z")
 
 
 def if_match(request: Request) -> Versions:

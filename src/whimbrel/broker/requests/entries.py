@@ -6,7 +6,7 @@ byte for byte. The other kinds are JSON objects of the classes below.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -24,6 +24,8 @@ __all__ = [
     "LinkPut",
     "PeerFilters",
     "PublicationChange",
+    "SigningSecret",
+    "SinkSecrets",
     "SubscriptionEnd",
     "SubscriptionPut",
     "TenantEvents",
@@ -175,7 +177,26 @@ LinkChange: TypeAlias = ForwardedEvents | LinkPut | LinkEnd | PeerFilters
 """What the overlay keeps."""
 PublicationEntry: TypeAlias = PublicationChange | DwellExpiry
 """What changes publications."""
-Change: TypeAlias = SubscriptionPut | SubscriptionEnd | TokenPut | TokenEnd | PublicationEntry | LinkChange
+
+
+class SigningSecret(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A secret that signs webhooks, and until when; None for good."""
+
+    secret: str
+    until: int | None = None  # microseconds since 1970 UTC
+
+
+class SinkSecrets(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The secrets of a subscription with a sink, all of them: what signs, newest first, and the sink's credential."""
+
+    id: str
+    signing: list[SigningSecret]
+    credential: dict[str, Any] | None = None
+
+
+Change: TypeAlias = (
+    SubscriptionPut | SubscriptionEnd | TokenPut | TokenEnd | PublicationEntry | LinkChange | SinkSecrets
+)
 """The entries that change what the store holds."""
 
 TENANT_EVENTS = 1
@@ -192,6 +213,7 @@ KINDS: dict[int, type[TenantEvents | Change]] = {
     12: LinkPut,
     13: LinkEnd,
     14: PeerFilters,
+    15: SinkSecrets,
 }
 
 _NUMBERS = {entry: kind for kind, entry in KINDS.items()}

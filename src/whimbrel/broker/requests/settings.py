@@ -21,6 +21,8 @@ PREFIX = "WHIMBREL_"
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 Rate: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
 Seconds: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
+STANDARD_SCHEDULE = (0, 5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
+"""Seconds before each attempt, of Standard Webhooks."""
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -92,6 +94,20 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """How long changes of the routing tree may wait before a version is published."""
     match_every_hop: bool = False
     """Match events at every broker instead of reading prefixes, to compare."""
+    public_url: str | None = None
+    """Where receivers of webhooks reach this broker, for their consent."""
+    webhook_origin: str = ""
+    """The name by which receivers know this broker; the name of the host by default."""
+    webhook_networks: list[str] = []
+    """Networks that webhooks may go to although their addresses are not global, such as 127.0.0.0/8."""
+    webhook_schedule: Annotated[list[Rate], msgspec.Meta(min_length=1, max_length=100)] = msgspec.field(
+        default_factory=lambda: list(STANDARD_SCHEDULE)
+    )
+    """Seconds before each attempt of a delivery, as Standard Webhooks say; then its subscription is disabled."""
+    webhook_seconds: Seconds = 15.0
+    """How long a receiver may take to answer."""
+    webhook_ca: str | None = None
+    """A file of certificates (PEM) that webhooks trust, instead of those that the system trusts."""
 
     def tokens_of_peers(self) -> list[str]:
         """The token for each of the peers."""
@@ -114,7 +130,7 @@ def load_settings(
             chosen |= tomllib.loads(Path(file).read_text())
         except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise BadSettings(f"Expected a TOML file of settings, but got: {error} - at {file}") from None
-    lists = ("timestamps", "cors_origins", "peers", "peer_tokens")
+    lists = ("timestamps", "cors_origins", "peers", "peer_tokens", "webhook_networks", "webhook_schedule")
     for name, value in (os.environ if environment is None else environment).items():
         field = name.removeprefix(PREFIX).lower()
         if name.startswith(PREFIX) and field in Settings.__struct_fields__:
@@ -134,6 +150,11 @@ def load_settings(
     for url in settings.peers:
         if not re.fullmatch(r"https?://[^/?#\s]+/?", url):
             raise BadSettings(f"Expected the address of a peer such as http://host:8080, but got {url!r}")
+    for network in settings.webhook_networks:
+        try:
+            ipaddress.ip_network(network)
+        except ValueError as error:
+            raise BadSettings(f"Expected networks such as 10.0.0.0/8, but: {error} - at webhook_networks") from None
     return settings
 
 

@@ -11,6 +11,7 @@ import msgspec
 from whimbrel.broker.requests.entries import SubscriptionPut
 from whimbrel.broker.requests.errors import BAD_JSON, TooLarge, Unprocessable
 from whimbrel.broker.requests.filter_dialects import subscription_filter
+from whimbrel.broker.requests.sinks import HTTP, DigestRequest, check_digest, read_sink
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.event_schema import EventSchema
 from whimbrel.model.expression import And, Constant
@@ -19,7 +20,7 @@ from whimbrel.model.rules import Rules, constrain
 
 SUBSCRIPTION_BYTES = 2 << 20
 """A subscription as it is asked for, at most: its filter, which has a limit of its own, and what goes with it."""
-PROTOCOLS = ("PULL", "SSE", "WS")
+PROTOCOLS = ("PULL", "SSE", "WS", HTTP)
 DWELL_SECONDS = 366 * 86_400.0
 """Dwell of a subscription, at most."""
 ID = re.compile(r"[A-Za-z0-9_.~-]{1,128}")
@@ -31,7 +32,8 @@ class SubscriptionRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fie
     """The body of POST and PUT /subscriptions: the shape of the CloudEvents Subscriptions API and some shorthands.
 
     All of `source`, `types`, `filters` and `filter` must hold. `filter` is a text in `dialect` (default `sql`).
-    `start` is `now`, `beginning`, an offset, or a time in RFC 3339. `id` is ignored, but for imports.
+    `start` is `now`, `beginning`, an offset, or a time in RFC 3339. `id` is ignored, but for imports. A `sink` goes
+    with the protocol HTTP, whose settings are those of `SinkSettings`; `sinkcredential` is never shown.
 
     `on` is `events` or `publications`. On publications, `leave` asks to be told of leaves, `outer` is a wider filter
     (a publication that entered is out when it no longer matches that), and `dwell` the seconds that it must be out.
@@ -46,6 +48,8 @@ class SubscriptionRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fie
     protocol: str = "PULL"
     protocolsettings: dict[str, Any] | None = None
     sink: str | None = None
+    sinkcredential: dict[str, Any] | None = None
+    digest: DigestRequest | None = None
     config: dict[str, Any] | None = None
     start: str | int | None = None
     expires: str | None = None
@@ -71,8 +75,12 @@ def read_request(body: bytes) -> SubscriptionRequest:
             f"Expected a protocol of {', '.join(PROTOCOLS)}, but got {request.protocol!r} - at $.protocol",
             "unsupported-protocol",
         )
-    if request.sink is not None:
-        raise Unprocessable("Expected no sink: messages are fetched by PULL, SSE or WS - at $.sink", "unsupported-sink")
+    if request.protocol == HTTP:
+        read_sink(request.sink, request.protocolsettings, request.sinkcredential)
+    elif request.sink is not None or request.sinkcredential is not None:
+        raise Unprocessable('Expected a sink only with the protocol "HTTP" - at $.sink', "unsupported-sink")
+    if request.digest is not None:
+        check_digest(request.digest)
     _check_topic(request)
     return request
 
@@ -97,6 +105,16 @@ def _check_topic(request: SubscriptionRequest) -> None:
 def outer_of(request: SubscriptionRequest, rules: Rules) -> Filter | None:
     """The wider filter of a subscription on publications, AND the rules of its owner."""
     return None if request.outer is None else constrain(Filter.parse(request.outer, request.dialect or "sql"), rules)
+
+
+def without_secrets(request: SubscriptionRequest, body: bytes) -> bytes:
+    """What is kept of a request's body: not the credential of its sink, nor its secret."""
+    settings = request.protocolsettings
+    has_secret = request.protocol == HTTP and settings is not None and "secret" in settings
+    if request.sinkcredential is None and not has_secret:
+        return body
+    kept = {name: value for name, value in (settings or {}).items() if name != "secret"} if has_secret else settings
+    return msgspec.json.encode(msgspec.structs.replace(request, sinkcredential=None, protocolsettings=kept))
 
 
 def filter_of(request: SubscriptionRequest, rules: Rules, schema: EventSchema | None = None) -> Filter:
@@ -142,7 +160,7 @@ def entry_of_text(
         id=id,
         owner=owner,
         text=text,
-        spec=msgspec.Raw(body),
+        spec=msgspec.Raw(without_secrets(request, body)),
         protocol=request.protocol,
         created=now,
         expires=_expiry(request, now),
@@ -168,3 +186,8 @@ def read_time(text: str, path: str) -> int:
         return int(moment.timestamp() * 1_000_000)
     except (ValueError, OverflowError):
         raise Unprocessable(f"Expected a time in RFC 3339, but got {text[:80]!r} - at {path}", "invalid-time") from None
+
+
+def time_text(microseconds: int) -> str:
+    """A time in RFC 3339."""
+    return datetime.fromtimestamp(microseconds / 1e6, UTC).isoformat().replace("+00:00", "Z")

@@ -1,8 +1,8 @@
 """The broker without HTTP: one data directory, opened, with the parts that work on it.
 
-Methods that wait are coroutines and run in one event loop. Four threads work for it: the loop, the sequencer
-(`sequencer.py`), the writer of the log (which also folds what is on disk into the lists and the store), and upkeep,
-which merges lists, saves the index and ends expired subscriptions. Reads of messages run in a small pool.
+Methods that wait are coroutines and run in one event loop. Five threads work for it: the loop, the sequencer
+(`sequencer.py`), the writer of the log (which also folds what is on disk into the lists and the store), upkeep, which
+merges lists, saves the index and ends expired subscriptions, and webhooks. Reads of messages run in a small pool.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from whimbrel.broker.page.sessions import Sessions
 from whimbrel.broker.publications.rendering import PublicationMessages
 from whimbrel.broker.publications.topic import PublicationTopic
 from whimbrel.broker.requests.context_schema import load_schema
-from whimbrel.broker.requests.entries import SubscriptionEnd, SubscriptionPut, TokenEnd, TokenPut
+from whimbrel.broker.requests.entries import SinkSecrets, SubscriptionEnd, SubscriptionPut, TokenEnd, TokenPut
 from whimbrel.broker.requests.envelope import Incoming
 from whimbrel.broker.requests.errors import BrokerError
 from whimbrel.broker.requests.settings import Settings, is_loopback
@@ -38,11 +38,14 @@ from whimbrel.broker.service.quotas import Quotas
 from whimbrel.broker.service.registry import Registry
 from whimbrel.broker.service.retention import Retention
 from whimbrel.broker.service.runtime import Runtime
+from whimbrel.broker.service.sink_secrets import HeldSecrets
 from whimbrel.broker.service.subscriptions import Subscriptions
 from whimbrel.broker.service.tokens import Tokens
 from whimbrel.broker.service.upkeep import Upkeep
+from whimbrel.broker.service.webhooks import Webhooks
 from whimbrel.broker.store import DeadLetter
 from whimbrel.broker.store.sqlite import to_json
+from whimbrel.broker.webhooks.engine import WebhookEngine
 
 logger = logging.getLogger("whimbrel.broker")
 
@@ -99,9 +102,12 @@ class Broker:
         self._upkeep.every_round.append(self.publications.expire)
         self.tokens = Tokens(self.runtime, self._registry, opened.store, self.hub)
         quotas = Quotas(settings, opened.store, opened.index)
+        self._secrets = HeldSecrets(opened.store)
         self.subscriptions = Subscriptions(
-            self.runtime, live, self._registry, self.tokens, quotas, opened.store, opened.reader
+            self.runtime, live, self._registry, self.tokens, quotas, self._secrets, opened.store, opened.reader
         )
+        self._engine = WebhookEngine(settings, opened.reader.id, opened.store, opened.lists, self.messages)
+        self.webhooks = Webhooks(self.runtime, self._registry, self._secrets, self._engine, opened.store, self.messages)
         self.delivery = Delivery(
             self.runtime, live, self.hub, self.messages, self.subscriptions, self.tokens, opened.store, opened.reader
         )
@@ -112,6 +118,7 @@ class Broker:
         self._sequencer.start()
         self._upkeep.start()
         self.feed.start()
+        self._engine.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -123,6 +130,7 @@ class Broker:
         self._closing = True
         self._upkeep.stop()
         self._sequencer.stop()
+        self._engine.stop()
         self.runtime.stop()
         self._opened.writer.close()
         if self.failure is None:
@@ -186,6 +194,9 @@ class Broker:
             for offset, change in group.changes:
                 if isinstance(change, SubscriptionPut | SubscriptionEnd):
                     self._registry.folded(offset, change)
+                elif isinstance(change, SinkSecrets):
+                    self._secrets.folded(offset, change)
+            self.webhooks.folded(group.changes)
         if group.refused:
             now = time_ns() // 1000
             letters = [
@@ -193,6 +204,7 @@ class Broker:
                 for owner, raw, error in group.refused
             ]
             self.store.bury(letters, self.settings.dead_letters)
+        self._engine.matched(pairs.numbers[durable])
         self._upkeep.end = max(self._upkeep.end, end)
         self.published += len(group.events)
         self.refused += len(group.refused)

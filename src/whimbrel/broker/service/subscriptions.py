@@ -28,6 +28,7 @@ from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.quotas import Quotas
 from whimbrel.broker.service.registry import Registry
 from whimbrel.broker.service.runtime import Runtime
+from whimbrel.broker.service.sink_secrets import HeldSecrets, check_waiver, first_secrets, next_secrets
 from whimbrel.broker.service.tokens import Tokens
 from whimbrel.broker.store import Store, StoredSubscription
 from whimbrel.log import LogReader
@@ -50,6 +51,7 @@ class Subscriptions:
         registry: Registry,
         tokens: Tokens,
         quotas: Quotas,
+        secrets: HeldSecrets,
         store: Store,
         log: LogReader,
     ) -> None:
@@ -58,12 +60,14 @@ class Subscriptions:
         self._registry = registry
         self._tokens = tokens
         self._quotas = quotas
+        self._secrets = secrets
         self._store = store
         self._log = log
 
     async def create(self, asked: Asked, principal: Principal) -> StoredSubscription:
         """A new subscription, with an id of its own."""
         self._quotas.check_count(principal.name, 1)
+        check_waiver(asked[0], principal)
         put, filter = await self._runtime.in_parser(self._prepared, asked, uuid.uuid4().hex, principal)
         await self.take_cost(filter, principal.name)
         start = await self._start_of(asked[0])
@@ -71,7 +75,9 @@ class Subscriptions:
         def decide(offset: int) -> tuple[list[Change], object]:
             self._tokens.check_rules(principal.name, put.rules)
             entry = msgspec.structs.replace(put, start=None if start is None or start >= offset else start)
-            return [entry], self._registry.admit(offset, offset, entry, filter)
+            made = self._registry.admit(offset, offset, entry, filter)
+            secrets = first_secrets(asked[0], entry.id)
+            return [entry] if secrets is None else [entry, self._secrets.put(offset + 1, secrets)], made
 
         return cast("StoredSubscription", await self._runtime.decide(decide))
 
@@ -82,7 +88,9 @@ class Subscriptions:
 
         The rules are those of its owner, whoever asks.
         """
-        owner = self.find(id, principal).owner
+        former = self.find(id, principal)
+        owner = former.owner
+        check_waiver(asked[0], principal, former)
         by = principal if owner == principal.name else self._tokens.owner(owner)
         put, filter = await self._runtime.in_parser(self._prepared, asked, id, by)
         await self.take_cost(filter, owner)
@@ -96,7 +104,8 @@ class Subscriptions:
             entry = msgspec.structs.replace(put, owner=held.owner, created=held.created, start=held.start)
             made = self._registry.admit(offset, held.first, entry, filter)
             self._live.remove(held.number)
-            return [entry], made
+            secrets = next_secrets(asked[0], held, self._secrets.held(id))
+            return [entry] if secrets is None else [entry, self._secrets.put(offset + 1, secrets)], made
 
         return cast("StoredSubscription", await self._runtime.decide(decide))
 
@@ -119,7 +128,11 @@ class Subscriptions:
 
         def decide(offset: int) -> tuple[list[Change], object]:
             self._tokens.check_rules(principal.name, principal.rules)
-            return self._registry.admit_many(offset, entries, given)
+            changes, results = self._registry.admit_many(offset, entries, given)
+            for (request, _), result in zip(asked, results, strict=True):
+                if isinstance(result, StoredSubscription) and (secrets := first_secrets(request, result.id)):
+                    changes.append(self._secrets.put(offset + len(changes), secrets))
+            return changes, results
 
         return cast("list[StoredSubscription | BrokerError]", await self._runtime.decide(decide))
 
@@ -171,6 +184,7 @@ class Subscriptions:
         for place, (request, body) in enumerate(asked):
             id = request.id or uuid.uuid4().hex
             try:
+                check_waiver(request, principal)
                 text = plain_text(request)
                 if text and request.on == "events" and not principal.rules and not self._quotas.is_judged(text):
                     entry = entry_of_text(request, body, id, principal.name, text, principal.rules, now)

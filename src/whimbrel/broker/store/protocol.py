@@ -1,5 +1,5 @@
 """The role of a store. Subscriptions and tokens are folds over the log, stamped with the offset that was applied;
-cursors and dead letters live here alone.
+cursors, dead letters and the attempts of webhooks live here alone.
 """
 
 from __future__ import annotations
@@ -8,35 +8,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from whimbrel.broker.requests.entries import Change
+from whimbrel.broker.store.cursor import Cursor
 from whimbrel.broker.store.links import StoredLink
-
-
-class Cursor(NamedTuple):
-    """A place behind a message: `part` of the entry at `offset`. Written `offset` or `offset.n`.
-
-    An event is one message, part 0. A bare offset stands behind all messages of the entry.
-    """
-
-    offset: int
-    part: int | None = None
-
-    def __str__(self) -> str:
-        return str(self.offset) if self.part is None else f"{self.offset}.{self.part}"
-
-    @property
-    def place(self) -> tuple[int, float]:
-        """What cursors are ordered by: a bare offset stands behind all messages of its entry."""
-        return self.offset, float("inf") if self.part is None else self.part
-
-    @classmethod
-    def parse(cls, text: str) -> Cursor:
-        """ValueError unless the text is a cursor. `-1` stands before the first entry."""
-        offset, dot, part = text.partition(".")
-        if not (offset == "-1" or (offset.isascii() and offset.isdigit() and len(offset) < 19)):
-            raise ValueError(f"Expected a cursor such as 17 or 17.0, but got {text[:40]!r}")
-        if dot and not (part.isascii() and part.isdigit() and len(part) < 10):
-            raise ValueError(f"Expected a cursor such as 17 or 17.0, but got {text[:40]!r}")
-        return cls(int(offset), int(part) if dot else None)
+from whimbrel.broker.store.webhook_records import WebhookStore
 
 
 class StoredSubscription(NamedTuple):
@@ -89,6 +63,10 @@ class DeadLetter(NamedTuple):
 
 class Store(Protocol):
     """What every store does. All methods may be called from any thread."""
+
+    @property
+    def webhooks(self) -> WebhookStore:
+        """What it knows of webhooks."""
 
     @property
     def stamp(self) -> int:

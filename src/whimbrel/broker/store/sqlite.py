@@ -18,15 +18,18 @@ import msgspec
 from whimbrel.broker.requests.entries import (
     Change,
     LinkChange,
+    SinkSecrets,
     SubscriptionEnd,
     SubscriptionPut,
     TokenEnd,
     TokenPut,
 )
+from whimbrel.broker.store.cursor import Cursor
 from whimbrel.broker.store.links import LINK_FIELDS, StoredLink, apply_link_change
-from whimbrel.broker.store.protocol import Cursor, DeadLetter, StoredPublication, StoredSubscription, Token
+from whimbrel.broker.store.protocol import DeadLetter, StoredPublication, StoredSubscription, Token
 from whimbrel.broker.store.publications import STATE, apply_publications, split_publications
 from whimbrel.broker.store.tables import FORMAT_VERSION, STEPS
+from whimbrel.broker.store.webhooks import SqliteWebhooks, end_webhook, move_cursor, put_secrets
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.storage.atomic import sync
 
@@ -64,7 +67,13 @@ class SqliteStore:
         self._synced = 0
         self._writing = threading.Lock()
         self._reading = threading.Lock()
+        self._webhooks = SqliteWebhooks(self._transaction, self._rows)
         self._owned: dict[str, int] = {}  # how many subscriptions an owner has; changed by whoever holds `_writing`
+
+    @property
+    def webhooks(self) -> SqliteWebhooks:
+        """What it knows of webhooks."""
+        return self._webhooks
 
     @property
     def stamp(self) -> int:
@@ -206,12 +215,7 @@ class SqliteStore:
     def acknowledge(self, id: str, cursor: Cursor) -> Cursor:
         """Move the cursor forward, never back, and return where it is."""
         with self._transaction() as connection:
-            found = connection.execute("SELECT offset, part FROM cursor WHERE id = ?", (id,)).fetchone()
-            held = None if found is None else Cursor(*found)
-            if held is not None and held.place >= cursor.place:
-                return held
-            connection.execute("INSERT OR REPLACE INTO cursor VALUES (?, ?, ?)", (id, *cursor))
-        return cursor
+            return move_cursor(connection, id, cursor)
 
     def tokens(self) -> list[Token]:
         """All tokens."""
@@ -334,7 +338,7 @@ class SqliteStore:
 def _name(entry: tuple[int, Change]) -> str:
     """What a change is about."""
     change = entry[1]
-    if isinstance(change, SubscriptionPut | SubscriptionEnd):
+    if isinstance(change, SubscriptionPut | SubscriptionEnd | SinkSecrets):
         return change.id
     if isinstance(change, TokenPut | TokenEnd):
         return change.name
@@ -350,6 +354,8 @@ def _apply(connection: sqlite3.Connection, offset: int, change: Change) -> list[
     if isinstance(change, TokenPut):
         values = (change.name, change.digest, " ".join(change.scopes), change.tenant, to_json(change.rules))
         connection.execute("INSERT OR REPLACE INTO token VALUES (?, ?, ?, ?, ?)", values)
+    elif isinstance(change, SinkSecrets):
+        put_secrets(connection, offset, change)
     elif isinstance(change, TokenEnd):
         connection.execute("DELETE FROM token WHERE name = ?", (change.name,))
     elif isinstance(change, LinkChange):
@@ -386,6 +392,7 @@ def _end(connection: sqlite3.Connection, offset: int, end: SubscriptionEnd) -> l
     connection.execute(
         "DELETE FROM cursor WHERE id = ? AND id NOT IN (SELECT id FROM subscription WHERE id = ?)", (end.id, end.id)
     )
+    end_webhook(connection, offset, end.id)
     return [(owner, -1) for (owner,) in gone]
 
 

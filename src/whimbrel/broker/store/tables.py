@@ -41,6 +41,25 @@ CREATE TABLE publication_pair (first INTEGER NOT NULL, key TEXT NOT NULL, due RE
   WITHOUT ROWID;
 """
 
-STEPS: tuple[str, ...] = (_SUBSCRIPTIONS_AND_TOKENS, _LINKS + _PUBLICATIONS)
+_WEBHOOKS = """
+CREATE INDEX subscription_sink ON subscription (id) WHERE protocol = 'HTTP';
+CREATE TABLE sink_secrets (id TEXT PRIMARY KEY, offset INTEGER NOT NULL, signing TEXT NOT NULL, credential TEXT)
+  WITHOUT ROWID;
+CREATE TABLE webhook (id TEXT PRIMARY KEY, sink TEXT NOT NULL, consent TEXT NOT NULL, rate INTEGER, callback TEXT,
+  disabled TEXT, attempts INTEGER NOT NULL, failing INTEGER, due INTEGER, until_offset INTEGER, until_part INTEGER,
+  problem TEXT) WITHOUT ROWID;
+CREATE UNIQUE INDEX webhook_callback ON webhook (callback) WHERE callback IS NOT NULL;
+CREATE INDEX webhook_due ON webhook (due) WHERE due IS NOT NULL;
+CREATE TABLE attempt (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, time INTEGER NOT NULL,
+  message TEXT NOT NULL, cursor TEXT NOT NULL, events INTEGER NOT NULL, attempt INTEGER NOT NULL, status INTEGER,
+  seconds REAL NOT NULL, problem TEXT);
+CREATE INDEX attempt_id ON attempt (id, number);
+CREATE TABLE undelivered (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, time INTEGER NOT NULL,
+  message TEXT NOT NULL, after TEXT NOT NULL, until TEXT NOT NULL, events INTEGER NOT NULL, attempts INTEGER NOT NULL,
+  problem TEXT NOT NULL);
+CREATE INDEX undelivered_id ON undelivered (id, number);
+"""
+
+STEPS: tuple[str, ...] = (_SUBSCRIPTIONS_AND_TOKENS, _LINKS + _PUBLICATIONS + _WEBHOOKS)
 """Step n makes format n + 1 of format n; format 0 is an empty file. Format 2 is not released: it may still grow."""
 FORMAT_VERSION = len(STEPS)

@@ -1,0 +1,99 @@
+"""The secrets of subscriptions with a sink, as the sequencer sees them: in the store, or not on disk yet."""
+
+from __future__ import annotations
+
+import msgspec
+
+from whimbrel.broker.requests.entries import SigningSecret, SinkSecrets
+from whimbrel.broker.requests.errors import Unprocessable
+from whimbrel.broker.requests.sinks import HTTP, new_signing_secret, read_sink, read_url, secret_bytes
+from whimbrel.broker.requests.subscriptions import SubscriptionRequest
+from whimbrel.broker.service.principal import Principal
+from whimbrel.broker.store import Store, StoredSubscription
+
+KEPT_SECONDS = 86_400
+"""How long a secret signs beside the one that replaced it, if nothing else is asked for."""
+
+
+class HeldSecrets:
+    """Who has which secrets. All methods but `folded` run in the sequencer."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._pending: dict[str, tuple[int, SinkSecrets]] = {}
+
+    def held(self, id: str) -> SinkSecrets | None:
+        """The secrets of a subscription, also if the store has not seen them yet."""
+        pending = self._pending.get(id)
+        return self._store.webhooks.secrets(id) if pending is None else pending[1]
+
+    def put(self, offset: int, secrets: SinkSecrets) -> SinkSecrets:
+        """Remember secrets that are appended at an offset."""
+        self._pending[secrets.id] = offset, secrets
+        return secrets
+
+    def folded(self, offset: int, secrets: SinkSecrets) -> None:
+        """The store has seen them."""
+        pending = self._pending.get(secrets.id)
+        if pending is not None and pending[0] <= offset:
+            del self._pending[secrets.id]
+
+
+def first_secrets(request: SubscriptionRequest, id: str) -> SinkSecrets | None:
+    """The secrets of a new subscription, the one that signs given or made here; None if it has no sink."""
+    if request.protocol != HTTP:
+        return None
+    given = (request.protocolsettings or {}).get("secret")
+    return SinkSecrets(id, [SigningSecret(given or new_signing_secret())], request.sinkcredential)
+
+
+def next_secrets(
+    request: SubscriptionRequest, held: StoredSubscription, secrets: SinkSecrets | None
+) -> SinkSecrets | None:
+    """The secrets of a subscription that is replaced; None if they stay.
+
+    What is not given stays, but a credential is never sent to another origin than the one it was given for.
+    """
+    if request.protocol != HTTP:
+        return None
+    fresh = first_secrets(request, held.id)
+    assert fresh is not None
+    if secrets is None:
+        return fresh
+    former = msgspec.json.decode(held.spec, type=SubscriptionRequest)
+    is_same = former.sink is not None and read_url(former.sink).origin == read_url(request.sink or "").origin
+    credential = request.sinkcredential or (secrets.credential if is_same else None)
+    given = (request.protocolsettings or {}).get("secret")
+    signing = fresh.signing if given is not None else secrets.signing
+    made = SinkSecrets(held.id, signing, credential)
+    return None if made == secrets else made
+
+
+def rotated(secrets: SinkSecrets | None, id: str, secret: str | None, keep: int, now: int) -> SinkSecrets:
+    """A new secret signs, the former ones `keep` seconds more; times are microseconds."""
+    if secret is not None:
+        secret_bytes(secret)
+    until = now + keep * 1_000_000
+    former = [
+        SigningSecret(one.secret, until if one.until is None else min(one.until, until))
+        for one in (secrets.signing if secrets is not None else ())
+        if (one.until is None or one.until > now) and keep > 0
+    ]
+    if secret is not None and any(one.secret == secret for one in former):
+        raise Unprocessable("Expected another secret than those that sign already - at $.secret", "invalid-secret")
+    credential = None if secrets is None else secrets.credential
+    return SinkSecrets(id, [SigningSecret(secret or new_signing_secret()), *former[:3]], credential)
+
+
+def check_waiver(request: SubscriptionRequest, principal: Principal, held: StoredSubscription | None = None) -> None:
+    """Only an admin may waive the consent of a receiver; whoever replaces a subscription may leave it waived."""
+    if request.protocol != HTTP:
+        return
+    asked = read_sink(request.sink, request.protocolsettings, None)
+    if asked.settings.consent != "waived":
+        return
+    if held is not None and held.protocol == HTTP:
+        former = msgspec.json.decode(held.spec, type=SubscriptionRequest)
+        if former.sink == request.sink and (former.protocolsettings or {}).get("consent") == "waived":
+            return
+    principal.require("admin")

@@ -1,0 +1,237 @@
+"""Webhooks on behalf of principals: how they stand, secrets, enabling, tests, dead letters, consent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from time import time_ns
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from whimbrel.broker.delivery.reader import MessageReader
+from whimbrel.broker.requests.entries import Change, SinkSecrets, SubscriptionEnd, SubscriptionPut
+from whimbrel.broker.requests.errors import Conflict, NotFound
+from whimbrel.broker.requests.sinks import HTTP
+from whimbrel.broker.requests.subscriptions import time_text
+from whimbrel.broker.service.principal import Principal
+from whimbrel.broker.service.registry import Registry
+from whimbrel.broker.service.runtime import Runtime
+from whimbrel.broker.service.sink_secrets import HeldSecrets, rotated
+from whimbrel.broker.store import Attempt, Cursor, Store, StoredSubscription, UndeliveredMessage, WebhookState
+from whimbrel.broker.webhooks.channel import Channel
+from whimbrel.broker.webhooks.consent import callback_digest, read_rate
+from whimbrel.broker.webhooks.delivering import SendResult
+from whimbrel.broker.webhooks.engine import WebhookEngine
+from whimbrel.broker.webhooks.outgoing import Outgoing, compose
+from whimbrel.broker.webhooks.signatures import message_id
+from whimbrel.broker.webhooks.target import Target, load_target
+
+T = TypeVar("T")
+BULK = 100
+"""Of more changes at once, those that have a sink ask for consent when something matches, and not now."""
+
+
+class Webhooks:
+    """Answers questions about webhooks, and changes them. Used in the event loop of the broker."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        registry: Registry,
+        secrets: HeldSecrets,
+        engine: WebhookEngine,
+        store: Store,
+        reader: MessageReader,
+    ) -> None:
+        self._runtime = runtime
+        self._registry = registry
+        self._secrets = secrets
+        self._engine = engine
+        self._store = store
+        self._reader = reader
+
+    def folded(self, changes: Sequence[tuple[int, Change]]) -> None:
+        """In the writer of the log: the store has seen changes; webhooks among them are told."""
+        for offset, change in changes:
+            if isinstance(change, SubscriptionPut) and change.protocol == HTTP:
+                self._engine.watch(change.id, offset, wake=len(changes) <= BULK)
+            elif isinstance(change, SubscriptionPut | SubscriptionEnd | SinkSecrets):
+                self._engine.changed(change.id)
+
+    def counts(self) -> dict[str, int]:
+        """What happened, and what is going on."""
+        return {**self._engine.counts(), **self._store.webhooks.counts()}
+
+    def signing_secret(self, id: str) -> str | None:
+        """The newest secret, to be shown once."""
+        held = self._store.webhooks.secrets(id)
+        return None if held is None else held.signing[0].secret
+
+    def state(self, held: StoredSubscription) -> dict[str, object]:
+        """How the deliveries of a subscription stand."""
+        target = load_target(self._store, held.id)
+        state = self._engine.deliverer.records.state(held.id)
+        if target is None:
+            return {}
+        if state is None or state.sink != target.sink:
+            state = WebhookState(target.sink)
+        has_consent = state.consent == "granted" or target.settings.consent == "waived"
+        shown: dict[str, object] = {"state": _name_of(state, has_consent)}
+        shown["consent"] = "waived" if target.settings.consent == "waived" else state.consent
+        optional = {
+            "reason": state.disabled,
+            "problem": state.problem,
+            "rate": state.rate,
+            "attempts": state.attempts or None,
+            "failing_since": None if state.failing is None else time_text(state.failing),
+            "next_attempt": None if state.due is None else time_text(state.due),
+        }
+        return shown | {name: value for name, value in optional.items() if value is not None}
+
+    async def rotate(self, id: str, principal: Principal, secret: str | None, keep: int) -> str:
+        """Another secret signs; the former one signs too for `keep` seconds."""
+
+        def decide(offset: int) -> tuple[list[Change], object]:
+            held = self._registry.held(id, principal)
+            _check_sink(held)
+            made = rotated(self._secrets.held(id), id, secret, keep, time_ns() // 1_000)
+            return [self._secrets.put(offset, made)], made.signing[0].secret
+
+        return cast("str", await self._runtime.decide(decide))
+
+    async def enable(self, held: StoredSubscription) -> None:
+        """Deliver again: now, whatever the schedule says. Consent that was refused is asked for again."""
+        _check_sink(held)
+
+        async def work() -> None:
+            channel = self._channel(held.id)
+            state = channel.state
+            assert state is not None
+            channel.state = state._replace(
+                disabled=None, attempts=0, failing=None, due=None,
+                consent="none" if state.consent == "refused" else state.consent,
+            )  # fmt: skip
+            self._save(channel)
+            self._engine.wake(held.id, changed=True)
+
+        await self._in_engine(work())
+
+    async def disable(self, held: StoredSubscription) -> None:
+        """Deliver nothing until it is enabled; messages wait in the log."""
+        _check_sink(held)
+
+        async def work() -> None:
+            channel = self._channel(held.id)
+            assert channel.state is not None
+            channel.state = channel.state._replace(disabled="by-owner", attempts=0, failing=None, due=None)
+            self._save(channel)
+
+        await self._in_engine(work())
+
+    async def test(self, held: StoredSubscription) -> SendResult:
+        """Send an event of type `whimbrel.test`, outside of the order."""
+        _check_sink(held)
+        now = time_ns() // 1_000
+
+        def make(target: Target) -> Outgoing:
+            event = {
+                "specversion": "1.0", "id": f"test-{now}", "source": "whimbrel", "type": "whimbrel.test",
+                "time": time_text(now), "subject": held.id,
+            }  # fmt: skip
+            body = msgspec.json.encode(event)
+            id = message_id("test", target.held.first, str(now), "")
+            if target.settings.batch is not None:
+                return Outgoing(id, "application/cloudevents-batch+json", b"[" + body + b"]", 1, "")
+            return Outgoing(id, "application/cloudevents+json", body, 1, "")
+
+        async def work() -> SendResult:
+            return await self._engine.deliverer.send_now(self._consented(held.id), make)
+
+        return await self._in_engine(work())
+
+    def attempts(self, held: StoredSubscription, before: int, limit: int) -> list[Attempt]:
+        """The newest attempts."""
+        _check_sink(held)
+        return self._store.webhooks.attempts(held.id, before, limit)
+
+    def undelivered(self, held: StoredSubscription, after: int, limit: int) -> list[UndeliveredMessage]:
+        """The deliveries that were given up."""
+        return self._store.webhooks.undelivered(held.id, after, limit)
+
+    async def redeliver(self, held: StoredSubscription, number: int) -> SendResult:
+        """Send a delivery that was given up, with its webhook-id; it is forgotten if that works."""
+        _check_sink(held)
+        found = self._store.webhooks.undelivered(held.id, number - 1, 1)
+        if not found or found[0].number != number:
+            raise NotFound(f"Expected the number of a dead letter of this subscription, but {number} is none")
+        letter = found[0]
+        after = Cursor.parse(letter.after)
+        messages, _ = await self._runtime.in_thread(self._reader.read, held, after, letter.events)
+        if not messages or str(messages[-1].cursor) != letter.until:
+            raise NotFound("Expected the events of a dead letter, but the log has them no longer")
+
+        async def work() -> SendResult:
+            channel = self._consented(held.id)
+
+            def make(target: Target) -> Outgoing:
+                return compose(self._engine.log, target, messages)
+
+            return await self._engine.deliverer.send_now(channel, make)
+
+        result = await self._in_engine(work())
+        if result.problem is None:
+            await self._runtime.in_thread(self._store.webhooks.redelivered, number)
+        return result
+
+    async def consent(self, secret: str, rate: str | None) -> bool:
+        """A receiver consents by its callback; False if nobody has asked for it."""
+
+        async def work() -> bool:
+            id = self._engine.deliverer.records.by_callback(callback_digest(secret))
+            if id is None:
+                return False
+            channel = self._channel(id)
+            given = read_rate(rate or "*")
+            if channel.state is None or channel.state.callback != callback_digest(secret) or not given.granted:
+                return False
+            channel.state = channel.state._replace(
+                consent="granted", rate=given.rate, callback=None, attempts=0, failing=None, due=None, problem=None
+            )
+            self._save(channel)
+            self._engine.wake(id, changed=True)
+            return True
+
+        return await self._in_engine(work())
+
+    def _consented(self, id: str) -> Channel:
+        channel = self._channel(id)
+        assert channel.target is not None and channel.state is not None
+        if channel.state.consent != "granted" and channel.target.settings.consent != "waived":
+            raise Conflict("Expected the consent of the receiver before anything is sent to it")
+        return channel
+
+    def _channel(self, id: str) -> Channel:
+        channel = self._engine.channel(id)
+        if channel.target is None:
+            raise NotFound("Expected a subscription with a sink, but it has ended")
+        return channel
+
+    def _save(self, channel: Channel) -> None:
+        self._engine.deliverer.records.set_state(channel.id, channel.state)
+
+    async def _in_engine(self, work: Coroutine[Any, Any, T]) -> T:
+        return await asyncio.wrap_future(self._engine.run(work))
+
+
+def _check_sink(held: StoredSubscription) -> None:
+    if held.protocol != HTTP:
+        raise Conflict(f'Expected a subscription with the protocol "HTTP", but its protocol is {held.protocol}')
+
+
+def _name_of(state: WebhookState, has_consent: bool) -> str:
+    if state.disabled is not None:
+        return "disabled"
+    if not has_consent:
+        return "awaiting-consent"
+    return "retrying" if state.due is not None else "active"

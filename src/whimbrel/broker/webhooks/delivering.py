@@ -1,0 +1,304 @@
+"""One turn of a channel: ask for consent if there is none, send the next request, and note what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections import Counter
+from collections.abc import Callable
+from time import monotonic, time
+from typing import NamedTuple
+
+from whimbrel.broker.delivery.digests import closed, window_start
+from whimbrel.broker.delivery.reader import MessageReader, StoredMessage
+from whimbrel.broker.requests.errors import Truncated
+from whimbrel.broker.requests.settings import Settings
+from whimbrel.broker.store import Attempt, Cursor, Store, UndeliveredMessage, WebhookState
+from whimbrel.broker.webhooks.channel import Channel
+from whimbrel.broker.webhooks.connection import HttpResponse
+from whimbrel.broker.webhooks.consent import new_callback, read_consent
+from whimbrel.broker.webhooks.http_client import WebhookClient
+from whimbrel.broker.webhooks.outgoing import Outgoing, compose, fitting, options, post
+from whimbrel.broker.webhooks.records import WebhookRecords, now_us
+from whimbrel.broker.webhooks.retries import pause_before, read_retry_after, verdict_of
+from whimbrel.broker.webhooks.target import Target, load_target
+from whimbrel.model.errors import WhimbrelError
+
+AT_ONCE, IDLE = 0.0, math.inf
+"""When a channel's next turn is, besides a time: it has more, or nothing."""
+READ_AHEAD = 64
+"""Messages that are read at a time for requests of one event."""
+BUFFER_BYTES = 128 << 10
+"""Bytes of messages that a channel keeps for its next turns."""
+BODIES_BYTES = 128 << 20
+"""Bytes of all requests that are being sent; a turn waits while there are more."""
+SLOW_SECONDS = 5.0
+"""A host that takes longer to answer gets a smaller share."""
+
+logger = logging.getLogger("whimbrel.broker")
+
+
+class SendResult(NamedTuple):
+    """What became of one request: the status, or the problem."""
+
+    status: int | None
+    seconds: float
+    problem: str | None
+
+
+class Deliverer:
+    """Sends the messages of channels. Used in the event loop of webhooks."""
+
+    def __init__(
+        self, settings: Settings, origin: str, log: str, store: Store, reader: MessageReader, client: WebhookClient
+    ) -> None:
+        self.records = WebhookRecords(store.webhooks)
+        self.counts: Counter[str] = Counter()
+        self.by_number: dict[int, Channel] = {}
+        """The channels that are loaded, by the numbers of their subscriptions."""
+        self._settings = settings
+        self._origin = origin
+        self._log = log
+        self._store = store
+        self._reader = reader
+        self._client = client
+        self._sending = 0  # bytes
+        self._sent = asyncio.Event()
+
+    def load(self, channel: Channel) -> None:
+        """Read what the store says about a channel. Its target is None if there is nothing to deliver to."""
+        if channel.target is not None:
+            self.by_number.pop(channel.target.held.number, None)
+        channel.target = target = load_target(self._store, channel.id)
+        channel.is_stale = False
+        channel.buffer = []
+        if target is None:
+            return
+        self.by_number[target.held.number] = channel
+        state = self.records.state(channel.id)
+        # Consent and failures belong to a sink; another one starts afresh.
+        channel.state = state if state is not None and state.sink == target.sink else WebhookState(target.sink)
+        stored = self._reader.position(target.held)
+        newer = self.records.cursor(channel.id)
+        channel.position = stored if newer is None else max(stored, newer, key=lambda cursor: cursor.place)
+
+    async def turn(self, channel: Channel) -> tuple[float, bool | None]:
+        """Do the next thing for a channel: when it wants its next turn, and whether its host did well."""
+        if channel.is_stale:
+            self.load(channel)
+        target, state = channel.target, channel.state
+        if target is None or state is None or state.disabled is not None:
+            return IDLE, None
+        now = time()
+        due = max((state.due or 0) / 1e6, channel.paced)
+        if due > now:
+            return due, None
+        if state.consent != "granted" and target.settings.consent != "waived":
+            if state.consent == "refused":
+                return IDLE, None
+            return await self._ask_consent(channel, target, state)
+        messages, wait = await self._next_messages(channel, target, state)
+        if not messages:
+            return wait, None
+        outgoing = compose(self._log, target, messages)
+        return await self._send(channel, target, state, messages, outgoing)
+
+    async def _next_messages(
+        self, channel: Channel, target: Target, state: WebhookState
+    ) -> tuple[list[StoredMessage], float]:
+        """The messages of the next request; if there are none, when to look again."""
+        limit = target.batch
+        complete = True
+        if len(channel.buffer) < (limit if target.settings.batch or target.digest else 1):
+            channel.buffer, complete = await self._read(channel, target, max(limit, 1))
+        messages = channel.buffer
+        until = state.until
+        if until is not None:  # every attempt has the same events
+            messages = [one for one in messages if one.cursor.place <= until.place] or messages
+        if not messages:
+            return [], IDLE if complete else AT_ONCE
+        if target.digest is not None:
+            found = closed(messages[:limit], target.digest.seconds, now_us())
+            if not found:
+                window = target.digest.seconds
+                return [], (window_start(messages[0].time, window) / 1e6) + window
+            return found, AT_ONCE
+        return fitting(messages, limit), AT_ONCE
+
+    async def _read(self, channel: Channel, target: Target, limit: int) -> tuple[list[StoredMessage], bool]:
+        held, after = target.held, channel.position
+        count = limit if limit > 1 else READ_AHEAD
+        while self._sending > BODIES_BYTES:
+            self._sent.clear()
+            await self._sent.wait()
+        try:
+            if held.start is not None and after.offset < held.first:  # a scan of the log takes its time
+                loop = asyncio.get_running_loop()
+                found, complete = await loop.run_in_executor(None, self._reader.read, held, after, count)
+            else:
+                found, complete = self._reader.read(held, after, count)
+        except Truncated as gap:  # retention was faster than the receiver
+            channel.position = Cursor(gap.first - 1)
+            self.records.move(channel.id, channel.position)
+            self.counts["gaps"] += 1
+            return [], False
+        if limit == 1:
+            size = 0
+            for place, message in enumerate(found):
+                size += len(message.event)
+                if size > BUFFER_BYTES:
+                    return found[: place + 1], complete
+        return found, complete
+
+    async def _ask_consent(self, channel: Channel, target: Target, state: WebhookState) -> tuple[float, bool | None]:
+        """The handshake. Without consent nothing is sent until it is asked for again, or given by the callback."""
+        callback, digest = new_callback(self._settings.public_url)
+        # The callback may be called before the receiver answers.
+        channel.state = state._replace(callback=digest)
+        self.records.set_state(channel.id, channel.state)
+        began = monotonic()
+        answer, problem = await self._request(target, options(target, self._origin, callback))
+        state = channel.state
+        if state.consent == "granted":  # by the callback, meanwhile
+            return AT_ONCE, True
+        if answer is None or answer.status in (429, 502, 503, 504):
+            self._note(channel, Outgoing("consent", "", b"", 0, ""), answer, problem, began)
+            self._fail(channel, target, state, answer, problem or f"status {answer.status if answer else ''}", [])
+            return AT_ONCE, False
+        consent = read_consent(answer, self._origin, target.settings.rate)
+        self._note(channel, Outgoing("consent", "", b"", 0, ""), answer, consent.problem, began)
+        channel.state = state._replace(
+            consent="granted" if consent.granted else "refused",
+            rate=consent.rate,
+            callback=None if consent.granted else digest,
+            attempts=0,
+            failing=None,
+            due=None,
+            problem=consent.problem,
+        )
+        self.records.set_state(channel.id, channel.state)
+        return AT_ONCE, True
+
+    async def _send(
+        self, channel: Channel, target: Target, state: WebhookState, messages: list[StoredMessage], outgoing: Outgoing
+    ) -> tuple[float, bool | None]:
+        began = monotonic()
+        size = len(outgoing.body)
+        self._sending += size
+        try:
+            answer, problem = await self._request(target, post(target, outgoing, self._origin, now_us()))
+        finally:
+            self._sending -= size
+            self._sent.set()
+        took = monotonic() - began
+        verdict = "failed" if answer is None else verdict_of(answer.status)
+        if state.rate is not None:
+            channel.paced = time() + 60 / state.rate
+        well = verdict == "delivered" and took < SLOW_SECONDS
+        if channel.is_stale:  # it was changed meanwhile: what is held here may be about another sink
+            self.load(channel)
+        if channel.target is None or channel.state is None or channel.target.sink != target.sink:
+            return AT_ONCE, well
+        state = channel.state  # it may have been disabled meanwhile
+        if answer is not None and verdict != "delivered":
+            problem = f"Expected a status of 2xx, but got {answer.status}"
+        self._note(channel, outgoing, answer, problem, began)
+        if verdict == "delivered":
+            self._delivered(channel, state, messages)
+        elif state.disabled is None and verdict == "failed":
+            self._fail(channel, target, state, answer, problem or "", messages)
+        elif state.disabled is None:
+            self._disable(channel, state, verdict, problem or "")
+        return AT_ONCE, well
+
+    def _delivered(self, channel: Channel, state: WebhookState, messages: list[StoredMessage]) -> None:
+        self.counts["delivered"] += len(messages)
+        self._advance(channel, messages)
+        if state.attempts or state.problem is not None:
+            channel.state = state._replace(
+                attempts=0, failing=None, due=None, until_offset=None, until_part=None, problem=None
+            )
+            self.records.set_state(channel.id, channel.state)
+
+    def _advance(self, channel: Channel, messages: list[StoredMessage]) -> None:
+        channel.position = messages[-1].cursor
+        self.records.move(channel.id, channel.position)
+        last = messages[-1].cursor.place
+        channel.buffer = (
+            [] if channel.buffer[-1:] == messages[-1:] else [one for one in channel.buffer if one.cursor.place > last]
+        )
+
+    def _fail(
+        self, channel: Channel, target: Target, state: WebhookState, answer: HttpResponse | None, problem: str,
+        messages: list[StoredMessage],
+    ) -> None:  # fmt: skip
+        """Try again later, or give up when the schedule is through."""
+        self.counts["failed"] += 1
+        now = now_us()
+        asked = None if answer is None else read_retry_after(answer.headers.get("retry-after"), now / 1e6)
+        attempts = state.attempts + 1
+        pause = pause_before(attempts, self._settings.webhook_schedule, asked)
+        if pause is None:
+            if messages:
+                outgoing = compose(self._log, target, messages)
+                self.records.given_up(
+                    UndeliveredMessage(
+                        0, channel.id, now, outgoing.id, str(channel.position), outgoing.cursor, len(messages),
+                        attempts, problem,
+                    )
+                )  # fmt: skip
+                self._advance(channel, messages)
+                self.counts["given_up"] += len(messages)
+            self._disable(channel, state, "failing", problem)
+            return
+        until = messages[-1].cursor if messages else None
+        channel.buffer = []
+        channel.state = state._replace(
+            attempts=attempts,
+            failing=state.failing or now,
+            due=now + int(pause * 1e6),
+            until_offset=None if until is None else until.offset,
+            until_part=None if until is None else until.part,
+            problem=problem,
+        )
+        self.records.set_state(channel.id, channel.state)
+
+    def _disable(self, channel: Channel, state: WebhookState, reason: str, problem: str) -> None:
+        self.counts["disabled"] += 1
+        logger.warning("the webhook of subscription %s is disabled: %s (%s)", channel.id, reason, problem)
+        channel.buffer = []
+        channel.state = state._replace(
+            disabled=reason, attempts=0, failing=None, due=None, until_offset=None, until_part=None, problem=problem
+        )
+        self.records.set_state(channel.id, channel.state)
+
+    async def _request(self, target: Target, request: bytes) -> tuple[HttpResponse | None, str | None]:
+        """The answer, or the problem if none came."""
+        try:
+            return await self._client.request(target.url, request), None
+        except WhimbrelError as error:
+            return None, str(error)
+
+    def _note(
+        self, channel: Channel, outgoing: Outgoing, answer: HttpResponse | None, problem: str | None, began: float
+    ) -> None:
+        attempts = 0 if channel.state is None else channel.state.attempts
+        self.counts["requests"] += 1
+        self.records.attempted(
+            Attempt(
+                0, channel.id, now_us(), outgoing.id, outgoing.cursor, outgoing.events, attempts + 1,
+                None if answer is None else answer.status, round(monotonic() - began, 4), problem,
+            )
+        )  # fmt: skip
+
+    async def send_now(self, channel: Channel, make: Callable[[Target], Outgoing]) -> SendResult:
+        """Send something outside of the order, and note the attempt: a test, or a delivery that was given up."""
+        assert channel.target is not None
+        outgoing = make(channel.target)
+        began = monotonic()
+        answer, problem = await self._request(channel.target, post(channel.target, outgoing, self._origin, now_us()))
+        if answer is not None and verdict_of(answer.status) != "delivered":
+            problem = f"Expected a status of 2xx, but got {answer.status}"
+        self._note(channel, outgoing, answer, problem, began)
+        return SendResult(None if answer is None else answer.status, round(monotonic() - began, 4), problem)

@@ -1,0 +1,304 @@
+"""The engine of webhooks: a thread with an event loop of its own, which wakes channels and gives them their turns.
+
+A subscription with a sink costs eight bytes until something matches it; then it has a channel. Channels wait in the
+queue of their host, run one request at a time, or wait for a time: a retry, a digest, the rate that their receiver
+allows. Publishes never wait for any of this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import logging
+import socket
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
+from time import time
+from typing import Any, TypeVar
+
+import numpy as np
+import uvloop
+from numpy.typing import NDArray
+
+from whimbrel.broker.delivery.reader import MessageReader
+from whimbrel.broker.lists import RunSet
+from whimbrel.broker.requests.settings import Settings
+from whimbrel.broker.store import Store
+from whimbrel.broker.webhooks.addresses import Addresses, Resolve
+from whimbrel.broker.webhooks.channel import Channel
+from whimbrel.broker.webhooks.delivering import AT_ONCE, IDLE, Deliverer
+from whimbrel.broker.webhooks.host_queues import HostQueues
+from whimbrel.broker.webhooks.http_client import IDLE_SECONDS, WebhookClient
+from whimbrel.broker.webhooks.pending import behind
+from whimbrel.broker.webhooks.watched import WatchedNumbers
+
+IN_FLIGHT = 1_024
+"""Requests at one time, at most."""
+IDLE_CHANNELS = 10_000
+"""Channels without work that stay loaded, at most."""
+SAVE_SECONDS = 0.05
+"""How often cursors and attempts are stored: a crash repeats what was delivered in that time."""
+STOP_SECONDS = 2.0
+"""How long requests may take when the broker stops."""
+TROUBLE_SECONDS = 60.0
+"""When a channel is tried again whose turn raised what nobody expected."""
+
+T = TypeVar("T")
+logger = logging.getLogger("whimbrel.broker")
+
+
+class WebhookEngine:
+    """Delivers webhooks. `matched`, `changed` and `run` may be called from any thread; the rest runs in its loop."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        log: str,
+        store: Store,
+        lists: RunSet,
+        reader: MessageReader,
+        resolve: Resolve | None = None,
+    ) -> None:
+        self.log = log
+        """The id of the log, which is part of the ids of messages."""
+        self._store = store
+        self._lists = lists
+        self._loop = uvloop.new_event_loop()
+        self._client = WebhookClient(
+            Addresses(settings.webhook_networks, resolve), settings.webhook_seconds, settings.webhook_ca
+        )
+        origin = settings.webhook_origin or socket.gethostname()
+        self.deliverer = Deliverer(settings, origin, log, store, reader, self._client)
+        self._watched = WatchedNumbers(store.webhooks.numbers())
+        self._channels: dict[str, Channel] = {}
+        self._idle: OrderedDict[str, Channel] = OrderedDict()
+        self._queues: HostQueues[Channel] = HostQueues()
+        self._timed: list[tuple[float, int, Channel]] = []
+        self._order = itertools.count()
+        self._timer: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="whimbrel-webhooks", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread; what was not delivered when the broker ended is delivered now."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Wait a moment for requests, store what is known, and end the thread."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop)
+            self._thread.join()
+
+    def matched(self, numbers: NDArray[np.int64]) -> None:
+        """Versions of subscriptions have new messages. Costs the pairs, and nothing if nobody has a sink."""
+        found = self._watched.among(numbers)
+        if found:
+            self._call(self._wake_numbers, found)
+
+    def watch(self, id: str, number: int, wake: bool) -> None:
+        """A subscription with a sink was created or changed. Unless it is woken, it does nothing until it matches."""
+        self._watched.add(number)
+        self._call(self.wake if wake else self._reload, id, True)
+
+    def changed(self, id: str) -> None:
+        """A subscription ended, or has other secrets."""
+        self._call(self._reload, id, True)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Run something in the event loop of webhooks."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def counts(self) -> dict[str, int]:
+        """What happened, and what is going on."""
+        counts = {name: self.deliverer.counts[name] for name in ("requests", "delivered", "failed", "given_up", "gaps")}
+        phases = [channel.phase for channel in list(self._channels.values())]
+        return {
+            **counts,
+            "subscriptions": len(self._watched),
+            "in_flight": phases.count("running"),
+            "queued": phases.count("queued"),
+            "timed": phases.count("timed"),
+        }
+
+    def channel(self, id: str) -> Channel:
+        """The channel of a subscription, loaded."""
+        channel = self._channels.get(id)
+        if channel is None:
+            channel = self._channels[id] = self._idle[id] = Channel(id)
+        if channel.is_stale and channel.phase != "running":
+            self.deliverer.load(channel)
+        return channel
+
+    def wake(self, id: str, changed: bool = False) -> None:
+        """A subscription may have something to do. One that waits for a time goes on waiting, unless it changed."""
+        channel = self._channels.get(id)
+        if channel is None:
+            channel = self._channels[id] = Channel(id)
+        channel.is_stale |= changed
+        if channel.phase == "running":
+            channel.is_woken = True
+        elif channel.phase == "idle" or (channel.phase == "timed" and changed):
+            self._idle.pop(id, None)
+            self._queue(channel)
+        self._dispatch()
+
+    def _reload(self, id: str, changed: bool) -> None:
+        if id in self._channels:
+            self.wake(id, changed)
+
+    def _call(self, function: Callable[..., object], *arguments: object) -> None:
+        if not self._stopping:
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.create_task(self._begin())
+            self._loop.create_task(self._keep_house())
+            self._loop.run_forever()
+            self._loop.run_until_complete(self._finish())
+        except Exception:
+            logger.exception("webhooks stop: nothing more is delivered until the broker starts again")
+        finally:
+            self._loop.close()
+
+    async def _begin(self) -> None:
+        """Wake the subscriptions that have messages behind their cursor, and those that are tried again."""
+        waiting = await self._loop.run_in_executor(None, behind, self._store.webhooks, self._lists)
+        for id in waiting:
+            self.wake(id)
+
+    async def _keep_house(self) -> None:
+        """Store what deliveries change, and close connections that nobody uses."""
+        rounds = itertools.count(1)
+        while not self._stopping:
+            await asyncio.sleep(SAVE_SECONDS)
+            await self._save()
+            if next(rounds) % 100 == 0:
+                self._client.close_idle(IDLE_SECONDS)
+
+    async def _save(self) -> None:
+        records = self.deliverer.records
+        if records.take():
+            try:
+                await self._loop.run_in_executor(records.pool, records.save)
+            except Exception:
+                logger.exception("cursors and attempts of webhooks could not be stored")
+            records.saved()
+
+    def _stop(self) -> None:
+        self._stopping = True
+        self._loop.stop()
+
+    async def _finish(self) -> None:
+        """Let requests end, and store everything."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._tasks:
+            _, open_tasks = await asyncio.wait(self._tasks, timeout=STOP_SECONDS)
+            for task in open_tasks:
+                task.cancel()
+            await asyncio.gather(*open_tasks, return_exceptions=True)
+        while self.deliverer.records.is_saving:
+            await asyncio.sleep(0.01)
+        await self._save()
+        self._client.close()
+        self.deliverer.records.pool.shutdown()
+        await self._loop.shutdown_default_executor()
+
+    def _wake_numbers(self, numbers: Sequence[int]) -> None:
+        unknown: list[int] = []
+        for number in numbers:
+            channel = self.deliverer.by_number.get(number)
+            if channel is None:
+                unknown.append(number)
+            else:
+                self.wake(channel.id)
+        for id in self._store.webhooks.ids(unknown) if unknown else ():
+            self.wake(id)
+
+    def _queue(self, channel: Channel) -> None:
+        """Let a channel wait for its host."""
+        if channel.is_stale:
+            self.deliverer.load(channel)
+        if channel.target is None:
+            self._forget(channel)
+            return
+        channel.phase = "queued"
+        self._queues.push(channel.target.url.origin, channel)
+
+    def _dispatch(self) -> None:
+        while not self._stopping and len(self._tasks) < IN_FLIGHT and (found := self._queues.pop()) is not None:
+            key, channel = found
+            channel.phase = "running"
+            channel.is_woken = False
+            task = self._loop.create_task(self._turns(key, channel))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _turns(self, key: Any, channel: Channel) -> None:
+        well: bool | None = None
+        try:
+            following, well = await self.deliverer.turn(channel)
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            logger.exception("a webhook is tried again in a minute: subscription %s", channel.id)
+            following = time() + TROUBLE_SECONDS
+        self._queues.done(key, well)
+        if following == AT_ONCE or (following == IDLE and channel.is_woken) or channel.is_stale:
+            self._queue(channel)
+        elif following == IDLE:
+            self._rest(channel)
+        else:
+            self._wait_until(channel, following)
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.discard(task)
+        self._dispatch()
+
+    def _rest(self, channel: Channel) -> None:
+        """A channel has nothing to do; the ones that rest longest are forgotten."""
+        if channel.target is None:
+            self._forget(channel)
+            return
+        channel.phase = "idle"
+        channel.buffer = []
+        self._idle[channel.id] = channel
+        while len(self._idle) > IDLE_CHANNELS:
+            self._forget(self._idle.popitem(last=False)[1])
+
+    def _forget(self, channel: Channel) -> None:
+        self._channels.pop(channel.id, None)
+        self._idle.pop(channel.id, None)
+        channel.phase = "idle"
+        if channel.target is not None:
+            self.deliverer.by_number.pop(channel.target.held.number, None)
+
+    def _wait_until(self, channel: Channel, due: float) -> None:
+        channel.phase, channel.due = "timed", due
+        channel.buffer = []
+        channel.is_stale = True  # by then somebody may have moved its cursor
+        heapq.heappush(self._timed, (due, next(self._order), channel))
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._timed:
+            self._timer = self._loop.call_later(max(0.001, self._timed[0][0] - time()), self._on_time)
+
+    def _on_time(self) -> None:
+        self._timer = None
+        now = time()
+        while self._timed and self._timed[0][0] <= now:
+            due, _, channel = heapq.heappop(self._timed)
+            if channel.phase == "timed" and channel.due == due:
+                self._queue(channel)
+        self._dispatch()
+        self._set_timer()

@@ -1,0 +1,85 @@
+"""Messages as an HTTP request: one event, a batch, or a digest, with its id and its signature."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import NamedTuple
+
+from whimbrel.broker.delivery.digests import digest_of
+from whimbrel.broker.delivery.reader import StoredMessage
+from whimbrel.broker.webhooks.signatures import message_id, sign
+from whimbrel.broker.webhooks.target import Target
+
+REQUEST_BYTES = 1 << 20
+"""A batch ends with the event that makes it so large."""
+_AGENT = f"whimbrel/{version('whimbrel')}"
+
+
+class Outgoing(NamedTuple):
+    """What is sent: `id` is its webhook-id, `cursor` that of its last event."""
+
+    id: str
+    content_type: str
+    body: bytes
+    events: int
+    cursor: str
+
+
+def compose(log: str, target: Target, messages: Sequence[StoredMessage]) -> Outgoing:
+    """The request for some messages of a subscription."""
+    first, last = str(messages[0].cursor), str(messages[-1].cursor)
+    id = message_id(log, target.held.first, first, last)
+    if target.digest is not None:
+        return Outgoing(id, "application/json", digest_of(messages, target.digest.seconds), len(messages), last)
+    if target.settings.batch is not None:
+        body = b"[" + b",".join(message.event for message in messages) + b"]"
+        return Outgoing(id, "application/cloudevents-batch+json", body, len(messages), last)
+    return Outgoing(id, "application/cloudevents+json", messages[0].event, 1, last)
+
+
+def fitting(messages: Sequence[StoredMessage], limit: int) -> list[StoredMessage]:
+    """The messages at the front that go into one request."""
+    found: list[StoredMessage] = []
+    size = 0
+    for message in messages[:limit]:
+        found.append(message)
+        size += len(message.event)
+        if size >= REQUEST_BYTES:
+            break
+    return found
+
+
+def post(target: Target, outgoing: Outgoing, origin: str, now: int) -> bytes:
+    """The bytes of the request; `now` is in microseconds."""
+    timestamp = now // 1_000_000
+    headers = {
+        "host": target.url.authority,
+        "content-type": outgoing.content_type,
+        "content-length": str(len(outgoing.body)),
+        "user-agent": _AGENT,
+        "webhook-request-origin": origin,
+        "webhook-id": outgoing.id,
+        "webhook-timestamp": str(timestamp),
+    }
+    keys = target.valid_keys(now)
+    if keys:
+        headers["webhook-signature"] = sign(keys, outgoing.id, timestamp, outgoing.body)
+    if target.authorization is not None:
+        headers["authorization"] = target.authorization
+    return _head("POST", target, headers | target.settings.headers) + outgoing.body
+
+
+def options(target: Target, origin: str, callback: str | None) -> bytes:
+    """The bytes of the request that asks for consent."""
+    headers = {"host": target.url.authority, "user-agent": _AGENT, "webhook-request-origin": origin}
+    if target.settings.rate is not None:
+        headers["webhook-request-rate"] = str(target.settings.rate)
+    if callback is not None:
+        headers["webhook-request-callback"] = callback
+    return _head("OPTIONS", target, headers)
+
+
+def _head(method: str, target: Target, headers: dict[str, str]) -> bytes:
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"{method} {target.url.target} HTTP/1.1\r\n{lines}\r\n".encode("latin-1")

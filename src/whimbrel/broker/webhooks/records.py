@@ -1,0 +1,106 @@
+"""What deliveries change, gathered in memory and stored together every few milliseconds.
+
+After a crash what was not stored yet is repeated: the cursor is older, and the same messages are sent again with the
+same ids. One event loop writes here; the store is written in a thread.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from time import time_ns
+
+from whimbrel.broker.store import Attempt, Cursor, UndeliveredMessage, WebhookChanges, WebhookState, WebhookStore
+
+KEPT = 100
+"""Attempts and given-up deliveries of one subscription that are kept."""
+
+
+class WebhookRecords:
+    """Changes that wait to be stored. What is asked for here is newer than what the store says."""
+
+    def __init__(self, store: WebhookStore) -> None:
+        self._store = store
+        self._pool = ThreadPoolExecutor(1, "whimbrel-webhook-store")
+        self._empty()
+        self._saving: WebhookChanges | None = None
+
+    def _empty(self) -> None:
+        self._cursors: dict[str, Cursor] = {}
+        self._states: dict[str, WebhookState | None] = {}
+        self._attempts: dict[str, list[Attempt]] = {}
+        self._undelivered: list[UndeliveredMessage] = []
+
+    def cursor(self, id: str) -> Cursor | None:
+        """A cursor that the store may not have yet."""
+        saving = None if self._saving is None else self._saving.cursors.get(id)
+        return self._cursors.get(id, saving)
+
+    def state(self, id: str) -> WebhookState | None:
+        """How the deliveries of a subscription stand."""
+        for states in (self._states, {} if self._saving is None else self._saving.states):
+            if id in states:
+                return states[id]
+        return self._store.state(id)
+
+    def by_callback(self, digest: str) -> str | None:
+        """The subscription that was given a callback; its receiver may be faster than the store."""
+        for states in (self._states, {} if self._saving is None else self._saving.states):
+            for id, state in states.items():
+                if state is not None and state.callback == digest:
+                    return id
+        return self._store.by_callback(digest)
+
+    def move(self, id: str, cursor: Cursor) -> None:
+        """Messages up to the cursor are done."""
+        self._cursors[id] = cursor
+
+    def set_state(self, id: str, state: WebhookState | None) -> None:
+        """Deliveries stand otherwise; None for fresh."""
+        self._states[id] = state
+
+    def attempted(self, attempt: Attempt) -> None:
+        """A request was made."""
+        kept = self._attempts.setdefault(attempt.id, [])
+        kept.append(attempt)
+        if len(kept) > 2 * KEPT:
+            del kept[:-KEPT]
+
+    def given_up(self, undelivered: UndeliveredMessage) -> None:
+        """A delivery was given up."""
+        self._undelivered.append(undelivered)
+
+    def save(self) -> bool:
+        """Store what waits, and return when it is stored; False if there is nothing. Call it in a thread."""
+        changes = self._saving
+        if changes is None:
+            return False
+        self._store.save(changes, KEPT)
+        return True
+
+    def take(self) -> bool:
+        """Make what waits ready for `save`; False if there is nothing, or something is being saved."""
+        if self._saving is not None or not (self._cursors or self._states or self._attempts or self._undelivered):
+            return False
+        attempts = [one for kept in self._attempts.values() for one in kept]
+        self._saving = WebhookChanges(self._cursors, self._states, attempts, self._undelivered)
+        self._empty()
+        return True
+
+    def saved(self) -> None:
+        """What was ready is stored."""
+        self._saving = None
+
+    @property
+    def is_saving(self) -> bool:
+        """Whether something is being stored."""
+        return self._saving is not None
+
+    @property
+    def pool(self) -> ThreadPoolExecutor:
+        """The thread that stores."""
+        return self._pool
+
+
+def now_us() -> int:
+    """Microseconds since 1970 UTC."""
+    return time_ns() // 1_000
