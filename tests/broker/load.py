@@ -27,8 +27,9 @@ FILTERS = (
 class Load:
     """Threads that work against one broker and note what they did and what they were told."""
 
-    def __init__(self, url: str, seed: int) -> None:
+    def __init__(self, url: str, seed: int, token: str | None = None) -> None:
         self.url = url
+        self.token = token
         self.history: list[dict[str, Any]] = []
         self.stopped = threading.Event()
         self.errors: list[BaseException] = []
@@ -44,7 +45,7 @@ class Load:
 
         def run() -> None:
             try:
-                with Client(self.url, attempts=1000, timeout=10) as client:
+                with Client(self.url, self.token, attempts=1000, timeout=10) as client:
                     while not self.stopped.is_set():
                         work(client, chance)
             except BaseException as error:
@@ -83,7 +84,7 @@ class Load:
 
     def subscribe(self, text: str) -> str:
         """Create a subscription while the broker is up."""
-        with Client(self.url) as client:
+        with Client(self.url, self.token) as client:
             made = client.create(text)
             self._note_version(client, made["id"])
             return str(made["id"])
@@ -134,7 +135,7 @@ class Load:
             session = next(self._sessions)
             self.note("session", subscription=id, session=session, after=-1)
             try:
-                with Client(self.url) as client:
+                with Client(self.url, self.token) as client:
                     for message in client.subscribe(id=id):
                         self._note_delivered(id, session, [message])
                         if self.stopped.is_set() and message.event["type"] == "end":
@@ -152,7 +153,7 @@ class Load:
 
     def drain(self, ids: list[str]) -> None:
         """Read everything that is left, with the broker up and nobody publishing."""
-        with Client(self.url) as client:
+        with Client(self.url, self.token) as client:
             for id in ids:
                 while self.pull_once(client, id, True):
                     pass

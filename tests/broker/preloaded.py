@@ -3,6 +3,8 @@
 from tempfile import TemporaryDirectory
 
 import whimbrel.broker.server  # noqa: F401
+from whimbrel.broker.peering.feed import LoggedEvent
+from whimbrel.broker.peering.routing import LinkRouter, RoutingSettings
 from whimbrel.engine.index import Index
 
 with TemporaryDirectory() as _directory:
@@ -21,3 +23,11 @@ with TemporaryDirectory() as _directory:
         pass
     _index.save(_directory)
     Index.open(_directory)
+
+_router = LinkRouter("0" * 32, RoutingSettings())
+_router.join("1" * 32, {})
+_router.optimize()
+_router.change_filters("1" * 32, [("", "data.n < 5")])
+_event = LoggedEvent(0, b'{"data": {"n": 3}}', "", "0" * 32, 0)
+_prefix = _router.route(_event).prefix
+assert _router.route(_event._replace(offset=1, origin="2" * 32, prefix=_prefix)).mask

@@ -53,7 +53,7 @@ class BrokerProcess:
         self.process: Any = None
 
     def start(self, wait: bool = True, file_bytes: int | None = None, break_at: Path | None = None) -> BrokerProcess:
-        self.process = CONTEXT.Process(target=_serve, args=(self.settings, file_bytes, break_at))
+        self.process = CONTEXT.Process(target=_serve, args=(self.settings, file_bytes, break_at), daemon=True)
         self.process.start()
         while wait and not self.is_ready():
             assert self.process.exitcode is None, f"the broker ended with {self.process.exitcode}"

@@ -37,6 +37,16 @@ class OverlayBroker(BrokerProcess):
     def client(self, **options: Any) -> Client:
         return Client(self.url, self.root, **options)
 
+    def new_token(self, name: str, scopes: list[str], **rights: Any) -> str:
+        headers = {"authorization": f"Bearer {self.root}"}
+        body = {"name": name, "scopes": scopes, **rights}
+        made = httpx.post(f"{self.url}/tokens", json=body, headers=headers, timeout=60, trust_env=False)
+        return str(made.raise_for_status().json()["token"])
+
+    def delete(self, path: str) -> int:
+        headers = {"authorization": f"Bearer {self.root}"}
+        return httpx.delete(self.url + path, headers=headers, timeout=60, trust_env=False).status_code
+
     def get(self, path: str) -> httpx.Response:
         return httpx.get(self.url + path, headers={"authorization": f"Bearer {self.root}"}, timeout=60, trust_env=False)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from whimbrel.broker.peering.wire import Region
@@ -44,5 +43,3 @@ class Link:
     """Our filters that the peer has, while it tells them."""
     stored: tuple[int | None, bytes] = (None, b"")
     """The cursor and the region that the store has."""
-    may_send: Callable[[str], bool] = lambda _: True
-    """Whether events of an origin may come from there."""

@@ -121,6 +121,7 @@ class Peering:
             tuple(self._live.index.timestamps),
             self._live.index.schema is not None,
             self._settings.optimizer_seconds,
+            self._settings.peer_filters,
             self._settings.match_every_hop,
         )
         self._router = LinkRouter(self.id, settings)
@@ -205,28 +206,21 @@ class Peering:
 
     async def _serve(self, connection: LinkConnection, name: str, dialed: bool, principal: Principal) -> bool:
         self.activate()
-        since = next((link.since for link in self.links.values() if link.dialed and link.name == name), 0)
-        hello = wire.Hello(
-            wire.PROTOCOL,
-            self.id,
-            self.name,
-            [(former.id, former.until) for former in self.log.former],
-            sorted(self._live.index.timestamps),
-            (since or time_ns() // 1000) if dialed else 0,
-            self._region_without(None),
-        )
+        held = next((link for link in self.links.values() if dialed and link.dialed and link.name == name), None)
         try:
             async with asyncio.timeout(HELLO_SECONDS):
                 if dialed:
-                    await _say(connection, hello)
-                theirs = await _first_message(connection)
-                link = await self._admit(theirs, name, dialed, principal, hello)
-                if not dialed:  # the peer has passed: now it may know who we are
-                    await _say(connection, hello)
+                    since = time_ns() // 1000 if held is None else held.since
+                    await _say(connection, self._hello(since, None if held is None else held.peer))
+                    theirs = await _first_message(connection)
+                    link = await self._admit(theirs, name, since, principal)
+                else:
+                    theirs = await _first_message(connection)
+                    link = await self._admit(theirs, name, None, principal)
+                    await _say(connection, self._hello(0, theirs.id))  # it has passed: now it may know who we are
         except BadLink as error:
             self.refused_peers += 1
             self._note_trouble(name, error.message)
-            held = next((link for link in self.links.values() if dialed and link.dialed and link.name == name), None)
             if held is not None and error.code in ("cycle", "ended"):
                 await self.end_link(held.peer, error.code)
             await _refuse(connection, error)
@@ -251,10 +245,16 @@ class Peering:
             logger.info("no longer linked with %s: %s", link.label, link.reason)
         return True
 
-    async def _admit(self, hello: wire.Hello, name: str, dialed: bool, principal: Principal, ours: wire.Hello) -> Link:
-        """The link of a peer that said hello; BadLink if it cannot be linked."""
-        peer = hello.id
-        if sorted(hello.timestamps) != ours.timestamps:
+    def _hello(self, since: int, peer: str | None) -> wire.Hello:
+        """Who we are, for a peer; what lies behind that peer is its own affair."""
+        former = [(one.id, one.until) for one in self.log.former]
+        timestamps = sorted(self._live.index.timestamps)
+        return wire.Hello(wire.PROTOCOL, self.id, self.name, former, timestamps, since, self._region_without(peer))
+
+    async def _admit(self, hello: wire.Hello, name: str, since: int | None, principal: Principal) -> Link:
+        """The link of a peer that said hello; BadLink if it cannot be linked. `since` is None if the peer dialed."""
+        peer, dialed = hello.id, since is not None
+        if sorted(hello.timestamps) != sorted(self._live.index.timestamps):
             raise BadLink("other-timestamps", "Expected a peer with the same setting `timestamps`")
         names = {**self._region_without(None).names, **hello.region.names, peer: hello.name}
         path = regions.closed_path(self.id, peer, self._region_without(peer), hello.region)
@@ -270,7 +270,7 @@ class Peering:
             await former.end("replaced", "another connection of the same peer")
             self.sessions.pop(peer, None)
         link = self.links.get(peer)
-        since = ours.since if dialed else hello.since
+        since = hello.since if since is None else since
         if link is None or (link.name, link.dialed, link.since) != (name, dialed, since):
             link = await self._put_link(hello, name, dialed, since)
         link.label, link.region = hello.name, hello.region
@@ -328,22 +328,17 @@ class Peering:
 
     def _add(self, link: Link) -> Link:
         self.links[link.peer] = link
-        link.may_send = lambda origin: self._may_send(link, origin)
         return link
 
     def _drop(self, peer: str) -> None:
         self.links.pop(peer, None)
         self._submit(lambda router: router.leave(peer))
 
-    def _may_send(self, link: Link, origin: str) -> bool:
-        """Whether events of an origin may come from a peer: not our own, and not those of brokers elsewhere."""
-        if origin == self.id or any(former.id == origin for former in self.log.former):
-            return False
-        return not any(
-            origin == other.peer or origin in other.region.names for other in self.links.values() if other is not link
-        )
-
     # What sessions ask for.
+
+    def is_own(self, origin: str) -> bool:
+        """Whether events of an origin were published here."""
+        return origin == self.id or any(former.id == origin for former in self.log.former)
 
     async def read_rows(self, start: int, limit: int) -> list[Row]:
         """Entries of the log that are on disk; none if there are none yet."""

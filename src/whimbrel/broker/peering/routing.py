@@ -38,6 +38,7 @@ class RoutingSettings(NamedTuple):
     timestamps: tuple[str, ...] = ()
     matches_all: bool = False
     optimizer_seconds: float = 5.0
+    peer_filters: int = NEIGHBOUR_FILTERS.value
     every_hop: bool = False
 
 
@@ -110,8 +111,10 @@ class LinkRouter:
             key = interest_key(tenant, text)
             if key in theirs:
                 continue
+            if len(theirs) + len(good) >= self._settings.peer_filters:
+                self.refused_filters += 1
+                continue
             try:
-                NEIGHBOUR_FILTERS.check(len(theirs) + len(good) + 1, peer)
                 Interest(constrain(Filter.parse(text), self._rules.get(peer, {})), tenant)
                 good[key] = tenant, text
             except WhimbrelError:

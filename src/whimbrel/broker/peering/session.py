@@ -55,6 +55,9 @@ class Owner(Protocol):
     def log(self) -> LogReader:
         """Our log."""
 
+    def is_own(self, origin: str) -> bool:
+        """Whether events of an origin are our own."""
+
     async def read_rows(self, start: int, limit: int) -> list[Row]:
         """Entries of the log that are on disk; none if there are none yet."""
 
@@ -204,7 +207,7 @@ class Session:
     async def _submit(self, items: list[wire.Item]) -> asyncio.Future[list[Published | BrokerError]] | None:
         events: list[Incoming] = []
         forwarding = Forwarding(self.link.peer, items[0].origin, [], [], [])
-        if not self.link.may_send(items[0].origin):
+        if self.owner.is_own(items[0].origin):  # it must not come back
             self.link.refused_events += len(items)
             return None
         for item in items:

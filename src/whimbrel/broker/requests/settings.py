@@ -88,6 +88,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """The token to show to each of `peers`, or one for all of them."""
     peer_ca: str | None = None
     """A certificate to trust, for peers with https."""
+    peer_filters: Count = 1_000_000
+    """Filters that one peer may want; more are refused, and their events not sent."""
     optimizer: bool = False
     """Whether this broker keeps the routing tree of the overlay. One should."""
     optimizer_seconds: Seconds = 5.0
