@@ -26,6 +26,11 @@ def window_start(time: int, seconds: int) -> int:
     return time - time % (seconds * _MICROSECONDS)
 
 
+def next_window(time: int, seconds: int) -> int:
+    """Where the window behind that of a time begins."""
+    return window_start(time, seconds) + seconds * _MICROSECONDS
+
+
 def closed(messages: Sequence[StoredMessage], seconds: int, now: int) -> list[StoredMessage]:
     """The messages at the front whose window is over, up to DIGEST_BYTES."""
     end = window_start(now, seconds)
@@ -46,6 +51,6 @@ def digest_of(messages: Sequence[StoredMessage], seconds: int) -> bytes:
     b'{"from":"1970-01-01T01:00:00Z","until":"1970-01-01T02:00:00Z","events":[{"id": "a"}]}'
     """
     start = time_text(window_start(messages[0].time, seconds))
-    until = time_text(window_start(messages[-1].time, seconds) + seconds * _MICROSECONDS)
+    until = time_text(next_window(messages[-1].time, seconds))
     events = b",".join(message.event for message in messages)
     return b'{"from":"%b","until":"%b","events":[%b]}' % (start.encode(), until.encode(), events)

@@ -9,6 +9,7 @@ import numpy as np
 
 from whimbrel.broker.delivery.framing import FRAMINGS
 from whimbrel.broker.delivery.outbox import Outbox
+from whimbrel.broker.requests.sinks import DigestRequest
 from whimbrel.broker.sequencing.group import LivePairs
 from whimbrel.broker.store import Cursor
 
@@ -18,7 +19,7 @@ class Stream:
     """Somebody who waits for messages. `numbers` are the versions of subscriptions that it listens to.
 
     A stream of a durable subscription has its `id`; ephemeral streams and pulls that wait have none. `caller` reads it,
-    who is its `owner` or an admin.
+    who is its `owner` or an admin. One with a `digest` reads the log when a window is over; nothing is pushed to it.
     """
 
     outbox: Outbox
@@ -26,6 +27,7 @@ class Stream:
     id: str | None = None
     numbers: set[int] = field(default_factory=set)
     caller: str = ""
+    digest: DigestRequest | None = None
 
 
 class Hub:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from time import time_ns
 from typing import TypeAlias
 
+from whimbrel.broker.delivery.digests import closed, digest_of, next_window
 from whimbrel.broker.delivery.framing import FRAMINGS
 from whimbrel.broker.delivery.hub import Stream
 from whimbrel.broker.delivery.reader import StoredMessage
 from whimbrel.broker.requests.errors import Truncated
+from whimbrel.broker.requests.sinks import DigestRequest
 from whimbrel.broker.store import Cursor
 
 Read: TypeAlias = Callable[[Cursor, int], Awaitable[tuple[list[StoredMessage], bool]]]
@@ -36,6 +39,10 @@ async def follow(
     waits in its outbox. When that overflows, a durable subscription reads the log again. Where the log was truncated
     meanwhile the consumer is told, and goes on from the floor; without `tell_gap` that raises Truncated.
     """
+    if read is not None and stream.digest is not None:
+        async for digest in _follow_digests(stream, stream.digest, read, after, heartbeat, tell_gap):
+            yield digest
+        return
     outbox = stream.outbox
     frame = FRAMINGS[outbox.framing]
     caught_up = read is None
@@ -62,3 +69,35 @@ async def follow(
         if fresh:
             after = Cursor(fresh[-1][0])
             yield after, [payload for _, payload in fresh]
+
+
+async def _follow_digests(
+    stream: Stream, digest: DigestRequest, read: Read, after: Cursor, heartbeat: float, tell_gap: TellGap | None
+) -> AsyncIterator[tuple[Cursor, list[bytes]]]:
+    """As `follow`, but the messages of windows that are over come together; nothing comes if there are none."""
+    outbox = stream.outbox
+    outbox.spilled = True  # nothing is pushed: the log is read when a window is over
+    frame, seconds = FRAMINGS[outbox.framing], digest.seconds
+    due = 0
+    while outbox.closed is None:
+        now = time_ns() // 1_000
+        if now >= due:
+            try:
+                found, complete = await read(after, digest.max)
+            except Truncated as gap:
+                if tell_gap is None:
+                    raise
+                await tell_gap(gap)
+                after = Cursor(gap.first - 1)
+                continue
+            ready = closed(found, seconds, now)
+            if ready:
+                after = ready[-1].cursor
+                yield after, [frame(after, digest_of(ready, seconds))]
+            elif complete:
+                due = next_window(now, seconds)
+            continue
+        if await outbox.wait(min(heartbeat, (due - now) / 1e6)):
+            outbox.take()
+        elif time_ns() // 1_000 < due:
+            yield after, []

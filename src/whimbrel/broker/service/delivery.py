@@ -6,12 +6,15 @@ import contextlib
 from time import monotonic
 from typing import cast
 
+import msgspec
+
 from whimbrel.broker.delivery.hub import Hub, Stream
 from whimbrel.broker.delivery.outbox import Outbox, Policy
 from whimbrel.broker.delivery.reader import MessageReader, StoredMessage
 from whimbrel.broker.delivery.streaming import Read
 from whimbrel.broker.requests.entries import Change
 from whimbrel.broker.requests.errors import Unavailable, Unprocessable
+from whimbrel.broker.requests.subscriptions import SubscriptionRequest
 from whimbrel.broker.sequencing.group import Decide, Nobody
 from whimbrel.broker.sequencing.publishing import LiveIndex
 from whimbrel.broker.service.principal import Principal
@@ -86,7 +89,8 @@ class Delivery:
         """
         self._tokens.check_current(principal)
         held = self._subscriptions.find(id, principal)
-        stream = Stream(Outbox("spill", framing), held.owner, held.id, caller=principal.name)
+        digest = msgspec.json.decode(held.spec, type=SubscriptionRequest).digest
+        stream = Stream(Outbox("spill", framing), held.owner, held.id, caller=principal.name, digest=digest)
         self._hub.open(stream, [held.number])
         return held, stream
 

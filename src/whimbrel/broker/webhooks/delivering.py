@@ -10,7 +10,7 @@ from collections.abc import Callable
 from time import monotonic, time
 from typing import NamedTuple
 
-from whimbrel.broker.delivery.digests import closed, window_start
+from whimbrel.broker.delivery.digests import closed, next_window
 from whimbrel.broker.delivery.reader import MessageReader, StoredMessage
 from whimbrel.broker.requests.errors import Truncated
 from whimbrel.broker.requests.settings import Settings
@@ -120,10 +120,7 @@ class Deliverer:
             return [], IDLE if complete else AT_ONCE
         if target.digest is not None:
             found = closed(messages[:limit], target.digest.seconds, now_us())
-            if not found:
-                window = target.digest.seconds
-                return [], (window_start(messages[0].time, window) / 1e6) + window
-            return found, AT_ONCE
+            return found, AT_ONCE if found else next_window(messages[0].time, target.digest.seconds) / 1e6
         return fitting(messages, limit), AT_ONCE
 
     async def _read(self, channel: Channel, target: Target, limit: int) -> tuple[list[StoredMessage], bool]:
