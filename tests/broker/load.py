@@ -96,13 +96,13 @@ class Load:
         if not any(all(line.get(key) == held[key] for key in held) for line in self.history):
             self.note("version", **held)
 
-    def changer(self, id: str) -> None:
+    def changer(self, id: str, **fields: Any) -> None:
         """Gives a subscription another filter now and then; after a crash it reads which one holds."""
 
         def work(client: Client, chance: random.Random) -> None:
             time.sleep(0.05)
             try:
-                body = msgspec.json.encode({"filter": chance.choice(FILTERS)})
+                body = msgspec.json.encode({"filter": chance.choice(FILTERS), **fields})
                 client._http.put(f"/subscriptions/{id}", content=body).raise_for_status()
             except (httpx.TransportError, httpx.HTTPStatusError):
                 time.sleep(0.05)

@@ -14,6 +14,7 @@ from whimbrel.cli.broker.publish import publish
 from whimbrel.cli.broker.serve import serve
 from whimbrel.cli.broker.subscribe import subscribe
 from whimbrel.cli.broker.token import token
+from whimbrel.cli.broker.webhook import webhook
 from whimbrel.cli.commands.explain import explain
 from whimbrel.cli.commands.installation import print_version, version, warm
 from whimbrel.cli.commands.lint import lint
@@ -57,6 +58,7 @@ app.add_typer(lab, name="lab")
 app.add_typer(overlay, name="overlay")
 app.add_typer(schema, name="schema")
 app.add_typer(token, name="token")
+app.add_typer(webhook, name="webhook")
 pipeline = typer.Typer(
     help="Match on Apache Spark: batches and streams, one machine or a cluster.", no_args_is_help=True
 )

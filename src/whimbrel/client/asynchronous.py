@@ -122,6 +122,37 @@ class AsyncClient:
         """The messages up to the cursor are done."""
         await self.call(wire.acknowledge(id, cursor))
 
+    async def rotate(self, id: str, secret: str | None = None, keep: int = 86_400) -> str:
+        """Sign a webhook with another secret, and return it; the former one signs too for `keep` seconds."""
+        return str((await self._object(wire.rotate(id, secret, keep)))["secret"])
+
+    async def enable(self, id: str) -> None:
+        """Deliver to a sink again, now."""
+        await self.call(wire.webhook(id, "enable"))
+
+    async def disable(self, id: str) -> None:
+        """Deliver nothing to a sink until it is enabled."""
+        await self.call(wire.webhook(id, "disable"))
+
+    async def test(self, id: str) -> dict[str, Any]:
+        """Send an event of type `whimbrel.test` to a sink: what its receiver said."""
+        return await self._object(wire.webhook(id, "test", repeatable=False))
+
+    async def attempts(self, id: str, limit: int = 100) -> Sequence[dict[str, Any]]:
+        """The newest requests to a sink, the last one first."""
+        found: Sequence[dict[str, Any]] = (await self._object(wire.webhook_page(id, "attempts", limit)))["attempts"]
+        return found
+
+    async def undelivered(self, id: str, limit: int = 100) -> Sequence[dict[str, Any]]:
+        """The deliveries to a sink that were given up."""
+        page = await self._object(wire.webhook_page(id, "dead-letters", limit))
+        found: Sequence[dict[str, Any]] = page["dead_letters"]
+        return found
+
+    async def redeliver(self, id: str, number: int) -> dict[str, Any]:
+        """Send a delivery that was given up again: what its receiver said."""
+        return await self._object(wire.webhook(id, f"dead-letters/{number}/redeliver", repeatable=False))
+
     async def subscribe(
         self, filter: str | None = None, *, id: str | None = None, after: str | int | None = None,
         dialect: str | None = None, policy: str | None = None,

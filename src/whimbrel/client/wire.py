@@ -156,6 +156,21 @@ def acknowledge(id: str, cursor: str | int) -> Call:
     return Call("POST", f"{subscription_path(id)}/ack", msgspec.json.encode({"cursor": str(cursor)}), _JSON)
 
 
+def rotate(id: str, secret: str | None, keep: int) -> Call:
+    """Another secret for a webhook. Sent twice, it would make two."""
+    return post(f"{subscription_path(id)}/rotate", {"keep": keep} | ({} if secret is None else {"secret": secret}))
+
+
+def webhook(id: str, what: str, repeatable: bool = True) -> Call:
+    """Enable or disable a webhook, or test it."""
+    return Call("POST", f"{subscription_path(id)}/{what}", repeatable=repeatable, patience=30.0)
+
+
+def webhook_page(id: str, what: str, limit: int) -> Call:
+    """The newest attempts, or the dead letters."""
+    return Call("GET", f"{subscription_path(id)}/{what}", query={"limit": str(limit)})
+
+
 def delete(id: str) -> Call:
     """End a subscription."""
     return Call("DELETE", subscription_path(id), repeatable=False)

@@ -49,6 +49,10 @@ Behave = Callable[[Got], Answer]
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:
+        """A broker that is killed resets its connections."""
+
     request_queue_size = 512
 
 
@@ -56,7 +60,11 @@ class Receiver:
     """Listens until it is closed. `behave` decides the answer to a POST, `consent` the headers of that to OPTIONS."""
 
     def __init__(
-        self, behave: Behave | None = None, host: str = "127.0.0.1", consent: dict[str, str] | None = None
+        self,
+        behave: Behave | None = None,
+        host: str = "127.0.0.1",
+        consent: dict[str, str] | None = None,
+        port: int = 0,
     ) -> None:
         self.got: list[Got] = []
         self.asked: list[Got] = []
@@ -100,7 +108,7 @@ class Receiver:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self._server = _Server((host, 0), Handler)
+        self._server = _Server((host, port), Handler)
         self.port = self._server.server_address[1]
         self.url = f"http://{host}:{self.port}/hook"
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()

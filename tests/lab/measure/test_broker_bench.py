@@ -9,6 +9,7 @@ import pytest
 from whimbrel.lab.measure import broker_bench
 from whimbrel.lab.measure.broker_process import BrokerProcess
 from whimbrel.lab.measure.broker_streams import measure_streams
+from whimbrel.lab.measure.broker_webhooks import measure_webhooks
 from whimbrel.lab.measure.results import no_progress
 
 TINY = broker_bench.BrokerSizes(
@@ -27,3 +28,9 @@ def test_every_stream_gets_every_event(tmp_path: Path) -> None:
     row = measure_streams(tmp_path / "data", streams=3, per_second=100, count=20)
     assert row["streams"] == 3 and 0 < row["p50_ms"] <= row["p99_ms"]
     assert 0 < row["deliveries_per_second"] <= 3 * 110 and row["messages_per_read"] >= 0.5
+
+
+def test_every_webhook_gets_every_event(tmp_path: Path) -> None:
+    row = measure_webhooks(tmp_path / "data", subscriptions=3, events=40, batch=10)
+    assert row["deliveries_per_second"] > 0 and 1 <= row["events_per_request"] <= 10
+    assert row["broker_us_per_delivery"] > 0

@@ -38,13 +38,15 @@ class Metrics:
             ["protocol"],
             registry=self._registry,
         )
+        self._broker = broker
         self._registry.register(_BrokerCollector(broker))
         broker.delivered = self._delivered_in_all
 
     def _delivered_in_all(self) -> int:
         """The messages of all protocols."""
         samples = [one for family in self.delivered.collect() for one in family.samples]
-        return int(sum(one.value for one in samples if one.name.endswith("_total")))
+        streamed = sum(one.value for one in samples if one.name.endswith("_total"))
+        return int(streamed) + self._broker.webhooks.delivered
 
     def render(self) -> bytes:
         """The text that a scrape gets."""
@@ -63,16 +65,25 @@ class _BrokerCollector(Collector):
         counts = broker.hub.counts()
         waiting_events, waiting_bytes = broker.waiting
         lists, ids, in_memory = broker.list_sizes
+        sent = broker.webhooks.counts()
         floor, (used, free) = broker.log.floor, broker.log.sizes
         counters = {
             "whimbrel_published_events": ("Events that are on disk since the start.", broker.published),
             "whimbrel_refused_events": ("Events that were refused since the start.", broker.refused),
             "whimbrel_dropped_messages": ("Messages that slow ephemeral consumers lost.", counts["dropped"]),
             "whimbrel_no_space": ("Requests refused because the disk is nearly full.", broker.space.refused),
+            "whimbrel_webhook_requests": ("Requests to receivers of webhooks.", sent["requests"]),
+            "whimbrel_webhook_messages": ("Messages that receivers of webhooks took.", sent["delivered"]),
+            "whimbrel_webhook_failures": ("Requests to receivers that failed.", sent["failed"]),
+            "whimbrel_webhook_given_up": ("Messages that became dead letters of webhooks.", sent["given_up"]),
+            "whimbrel_webhook_gaps": ("Times that messages were deleted before a webhook got them.", sent["gaps"]),
             "whimbrel_spills": ("Times that a slow durable consumer went back to the log.", counts["spills"]),
             "whimbrel_truncated_entries": ("Entries of the log deleted since the start.", broker.retention.truncated),
         }
         gauges: dict[str, tuple[str, float]] = {
+            "whimbrel_webhooks_in_flight": ("Requests to receivers at this moment.", sent["in_flight"]),
+            "whimbrel_webhooks_queued": ("Webhooks that wait for their turn.", sent["queued"]),
+            "whimbrel_webhooks_timed": ("Webhooks that wait for a retry, a digest or their rate.", sent["timed"]),
             "whimbrel_log_end_offset": ("The offset behind the last entry.", broker.end),
             "whimbrel_log_floor_offset": ("The lowest offset that can be read.", floor),
             "whimbrel_log_bytes": ("Bytes of the log in use.", used),

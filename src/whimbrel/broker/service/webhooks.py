@@ -59,9 +59,14 @@ class Webhooks:
             elif isinstance(change, SubscriptionPut | SubscriptionEnd | SinkSecrets):
                 self._engine.changed(change.id)
 
+    @property
+    def delivered(self) -> int:
+        """Messages that receivers took."""
+        return self._engine.delivered
+
     def counts(self) -> dict[str, int]:
         """What happened, and what is going on."""
-        return {**self._engine.counts(), **self._store.webhooks.counts()}
+        return self._engine.counts()
 
     def signing_secret(self, id: str) -> str | None:
         """The newest secret, to be shown once."""

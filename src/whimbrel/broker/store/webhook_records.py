@@ -108,6 +108,3 @@ class WebhookStore(Protocol):
 
     def redelivered(self, number: int) -> None:
         """A dead letter is not dead any more."""
-
-    def counts(self) -> dict[str, int]:
-        """How many subscriptions are disabled, and how many fail."""

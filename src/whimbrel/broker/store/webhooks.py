@@ -118,11 +118,6 @@ class SqliteWebhooks:
         with self._transaction() as connection:
             connection.execute("DELETE FROM undelivered WHERE number = ?", (number,))
 
-    def counts(self) -> dict[str, int]:
-        """How many subscriptions are disabled, and how many fail."""
-        ((disabled, failing),) = self._rows("SELECT count(disabled), count(due) FROM webhook", ())
-        return {"disabled": disabled, "failing": failing}
-
 
 _LIVE = "SELECT 1 FROM subscription WHERE id = ?"
 

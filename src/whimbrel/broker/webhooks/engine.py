@@ -112,6 +112,11 @@ class WebhookEngine:
         """Run something in the event loop of webhooks."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
+    @property
+    def delivered(self) -> int:
+        """Messages that receivers took."""
+        return self.deliverer.counts["delivered"]
+
     def counts(self) -> dict[str, int]:
         """What happened, and what is going on."""
         counts = {name: self.deliverer.counts[name] for name in ("requests", "delivered", "failed", "given_up", "gaps")}
@@ -157,9 +162,10 @@ class WebhookEngine:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         try:
-            self._loop.create_task(self._begin())
-            self._loop.create_task(self._keep_house())
+            beginning = self._loop.create_task(self._begin())
+            housekeeping = self._loop.create_task(self._keep_house())
             self._loop.run_forever()
+            self._loop.run_until_complete(asyncio.gather(beginning, housekeeping))
             self._loop.run_until_complete(self._finish())
         except Exception:
             logger.exception("webhooks stop: nothing more is delivered until the broker starts again")
@@ -203,8 +209,6 @@ class WebhookEngine:
             for task in open_tasks:
                 task.cancel()
             await asyncio.gather(*open_tasks, return_exceptions=True)
-        while self.deliverer.records.is_saving:
-            await asyncio.sleep(0.01)
         await self._save()
         self._client.close()
         self.deliverer.records.pool.shutdown()

@@ -91,11 +91,6 @@ class WebhookRecords:
         self._saving = None
 
     @property
-    def is_saving(self) -> bool:
-        """Whether something is being stored."""
-        return self._saving is not None
-
-    @property
     def pool(self) -> ThreadPoolExecutor:
         """The thread that stores."""
         return self._pool

@@ -53,6 +53,15 @@ def _table(result: Result) -> ResultTable:
                 f"{row['messages_per_read']} per read; CPU: broker {row['broker_cpu']}, client {row['client_cpu']}",
             )
         )
+    rows += [
+        (
+            f"webhooks of {row['subscriptions']:,}, up to {row['batch']:,} events per request",
+            f"{row['deliveries_per_second']:,} deliveries/s",
+            f"{row['events_per_request']} per request; CPU us/delivery: broker {row['broker_us_per_delivery']},"
+            f" receiver {row['receiver_us_per_delivery']}",
+        )
+        for row in result["webhooks"]
+    ]
     rows += [row for rival in result["rivals"] for row in _rival_rows(rival)]
     rows.append(
         (

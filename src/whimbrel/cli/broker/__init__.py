@@ -1,1 +1,1 @@
-"""The commands around a broker: serve, publish, subscribe, token."""
+"""The commands around a broker: serve, publish, subscribe, token, webhook."""

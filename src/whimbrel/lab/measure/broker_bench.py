@@ -24,12 +24,15 @@ import msgspec
 from whimbrel.lab.measure.broker_process import BATCH, BrokerProcess, Connection, percentile
 from whimbrel.lab.measure.broker_rivals import measure_rivals
 from whimbrel.lab.measure.broker_streams import measure_streams
+from whimbrel.lab.measure.broker_webhooks import measure_webhooks
 from whimbrel.lab.measure.machine import card
 from whimbrel.lab.measure.results import Progress, Verdict, no_progress
 from whimbrel.lab.workloads import make
 
 _IMPORTED = 20_000
 _CONNECTIONS = 8
+_SINKS = 20
+"""Subscriptions with a sink."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +312,10 @@ def run(sizes: BrokerSizes, progress: Progress = no_progress) -> dict[str, Any]:
         singles = measure_singles(sizes, scratch / "singles")
         end_to_end = measure_streams(scratch / "stream", 1, 1_000, 2 * sizes.singles)
         fan_out = measure_streams(scratch / "fan-out", sizes.streams, 150, sizes.fan_out)
+        webhooks = [
+            measure_webhooks(scratch / "webhooks", _SINKS, max(1, sizes.singles // 10), None),
+            measure_webhooks(scratch / "webhook-batches", _SINKS, sizes.singles, 100),
+        ]
         _, plain = workload_texts("hm", sizes)
         rivals = measure_rivals(
             list(islice(cycle(plain), sizes.events)), sizes.batch, sizes.streams, sizes.fan_out, scratch / "rivals"
@@ -329,6 +336,8 @@ def run(sizes: BrokerSizes, progress: Progress = no_progress) -> dict[str, Any]:
         Verdict("single publish at 500/s, p99 ms", 15, singles["p99_ms"], least=False),
         Verdict("publish to stream at 1,000/s, p50 ms", 10, end_to_end["p50_ms"], least=False),
         Verdict("deliveries/s to many streams", 150.0 * sizes.streams * 0.95, fan_out["deliveries_per_second"]),
+        Verdict("webhooks/s, one by one", 1_500, webhooks[0]["deliveries_per_second"]),
+        Verdict("messages/s to webhooks in batches of 100", 10_000, webhooks[1]["deliveries_per_second"]),
         Verdict("pull of 10 matches, ms", 50, pulled["p50_ms"], least=False),
         Verdict("start from the saved index, s", 4, started["start_seconds"], least=False),
     ]
@@ -340,6 +349,7 @@ def run(sizes: BrokerSizes, progress: Progress = no_progress) -> dict[str, Any]:
         "singles": singles,
         "end_to_end": end_to_end,
         "fan_out": fan_out,
+        "webhooks": webhooks,
         "rivals": rivals,
         "pull": pulled,
         "start": started,

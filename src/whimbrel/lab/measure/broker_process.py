@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -30,10 +30,11 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 class BrokerProcess:
-    """A broker in a temporary directory."""
+    """A broker in a temporary directory; `settings` are environment variables, such as WHIMBREL_NAME."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
         self._directory = directory
+        self._environment = {**os.environ, **(settings or {})}
         self._process: subprocess.Popen[bytes] | None = None
         self.host, self.port = "127.0.0.1", 0
 
@@ -41,7 +42,9 @@ class BrokerProcess:
         """Start it, and return the seconds until it is ready."""
         began = time.perf_counter()
         command = [sys.executable, "-m", "whimbrel.cli.main", "serve", "--json", "--port", "0", "--data"]
-        self._process = subprocess.Popen([*command, str(self._directory)], stderr=subprocess.PIPE)
+        self._process = subprocess.Popen(
+            [*command, str(self._directory)], stderr=subprocess.PIPE, env=self._environment
+        )
         assert self._process.stderr is not None
         for line in self._process.stderr:
             if b'"address"' in line:
