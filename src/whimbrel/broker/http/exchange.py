@@ -41,7 +41,8 @@ _encode = msgspec.json.Encoder().encode
 class Problem(msgspec.Struct, omit_defaults=True):
     """Why something was refused: a `code` for programs, a sentence for people; of a filter also where.
 
-    Of a cursor below the floor of the log also the `first` offset that is left.
+    Of a cursor below the floor of the log also the `first` offset that is left; of an extension of the schema the
+    `rule` that it breaks.
     """
 
     code: str
@@ -50,6 +51,7 @@ class Problem(msgspec.Struct, omit_defaults=True):
     line: int | None = None
     column: int | None = None
     first: int | None = None
+    rule: str | None = None
 
 
 class ErrorAnswer(msgspec.Struct):
@@ -187,7 +189,7 @@ def problem_of(error: WhimbrelError) -> Problem:
     if isinstance(error, Truncated):
         return Problem(error.code, str(error), first=error.first)
     if isinstance(error, BrokerError):
-        return Problem(error.code, str(error))
+        return Problem(error.code, str(error), rule=getattr(error, "rule", None))
     if isinstance(error, BelowFloor):
         return Problem(Truncated.code, str(error), first=error.floor)
     if isinstance(error, FilterError) and error.text:

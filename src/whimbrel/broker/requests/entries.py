@@ -24,6 +24,7 @@ __all__ = [
     "LinkPut",
     "PeerFilters",
     "PublicationChange",
+    "SchemaExtension",
     "SigningSecret",
     "SinkSecrets",
     "SubscriptionEnd",
@@ -173,6 +174,13 @@ class PeerFilters(msgspec.Struct, frozen=True, omit_defaults=True):
     removed: list[bytes] = []
 
 
+class SchemaExtension(msgspec.Struct, frozen=True):
+    """The schema is extended. `definition` is an extension as the request had it; `by` is the token that asked."""
+
+    definition: msgspec.Raw
+    by: str = ""
+
+
 LinkChange: TypeAlias = ForwardedEvents | LinkPut | LinkEnd | PeerFilters
 """What the overlay keeps."""
 PublicationEntry: TypeAlias = PublicationChange | DwellExpiry
@@ -194,9 +202,9 @@ class SinkSecrets(msgspec.Struct, frozen=True, omit_defaults=True):
     credential: dict[str, Any] | None = None
 
 
-Change: TypeAlias = (
-    SubscriptionPut | SubscriptionEnd | TokenPut | TokenEnd | PublicationEntry | LinkChange | SinkSecrets
-)
+SubscriberChange: TypeAlias = SubscriptionPut | SubscriptionEnd | TokenPut | TokenEnd | SinkSecrets
+"""What changes subscriptions and tokens."""
+Change: TypeAlias = SubscriberChange | SchemaExtension | PublicationEntry | LinkChange
 """The entries that change what the store holds."""
 
 TENANT_EVENTS = 1
@@ -207,6 +215,7 @@ KINDS: dict[int, type[TenantEvents | Change]] = {
     3: SubscriptionEnd,
     4: TokenPut,
     5: TokenEnd,
+    6: SchemaExtension,
     7: PublicationChange,
     9: DwellExpiry,
     11: ForwardedEvents,

@@ -38,6 +38,7 @@ from whimbrel.broker.service.quotas import Quotas
 from whimbrel.broker.service.registry import Registry
 from whimbrel.broker.service.retention import Retention
 from whimbrel.broker.service.runtime import Runtime
+from whimbrel.broker.service.schema_service import SchemaService
 from whimbrel.broker.service.sink_secrets import HeldSecrets
 from whimbrel.broker.service.subscriptions import Subscriptions
 from whimbrel.broker.service.tokens import Tokens
@@ -100,6 +101,11 @@ class Broker:
         )
         self.publications = PublicationService(self.runtime, topic, opened.store, opened.index.timestamps)
         self._upkeep.every_round.append(self.publications.expire)
+        self.schemas = SchemaService(
+            self.runtime, opened.index.schema, opened.store, opened.reader.floor, self._sequencer.submit
+        )
+        self.on_disk.append(self.schemas.on_disk)
+        self._upkeep.every_round.append(self.schemas.announce)
         self.tokens = Tokens(self.runtime, self._registry, opened.store, self.hub)
         quotas = Quotas(settings, opened.store, opened.index)
         self._secrets = HeldSecrets(opened.store)

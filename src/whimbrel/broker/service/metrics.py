@@ -88,6 +88,7 @@ class _BrokerCollector(Collector):
             "whimbrel_log_floor_offset": ("The lowest offset that can be read.", floor),
             "whimbrel_log_bytes": ("Bytes of the log in use.", used),
             "whimbrel_log_free_bytes": ("Bytes that deleted entries left in the file of the log.", free),
+            "whimbrel_schema_extensions": ("Extensions of the schema in the log.", broker.schemas.extended),
             "whimbrel_disk_free_bytes": ("Bytes that are free on the disk.", broker.space.free),
             "whimbrel_disk_reserve_bytes": ("Bytes below which events are refused.", broker.space.reserve),
             "whimbrel_subscriptions": ("Subscriptions in the index, ephemeral ones included.", len(broker.index)),

@@ -23,6 +23,7 @@ from whimbrel.broker.lists import RunSet
 from whimbrel.broker.lists.event_ids import EventIds
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.entries import EVENT, Change, TenantEvents
+from whimbrel.broker.service.schema_fold import grow
 from whimbrel.broker.service.stamps import FoldStamps
 from whimbrel.broker.store import SqliteStore
 from whimbrel.engine.index import Index
@@ -80,9 +81,10 @@ def open_directory(directory: Path, timestamps: Iterable[str] = (), schema: Sche
         lists = RunSet(directory / "matches", reader.end, floor=reader.floor)
         ids = EventIds(directory / "ids", reader)
         _catch_up(reader, store, lists, ids)
+        grow(schema, store)
         index = _open_index(directory / "index", reader.id, store, timestamps, schema)
         constrained = {number: msgspec.json.decode(rules) for number, rules in store.constrained()}
-        history = History(directory / "history", reader, index.timestamps, schema)
+        history = History(directory / "history", reader, index.timestamps, index.schema)
         on_error.pop_all()
     return Opened(directory, writer, reader, store, lists, ids, index, constrained, history)
 
@@ -127,7 +129,7 @@ def _open_index(path: Path, log_id: str, store: SqliteStore, timestamps: Iterabl
     try:
         index = Index.open(path, verify=False, timestamps=timestamps)
         saved = index.facts.get("offset")
-        is_ours = index.facts.get("log") == log_id and index.schema == schema
+        is_ours = index.facts.get("log") == log_id and _takes_over(index, schema)
         if is_ours and isinstance(saved, int) and saved <= store.stamp:
             new, ended = store.changed_since(saved)
             # Beyond the offset it may hold what never reached the disk; below zero are ephemeral subscriptions.
@@ -144,6 +146,16 @@ def _open_index(path: Path, log_id: str, store: SqliteStore, timestamps: Iterabl
     index = Index(timestamps, schema)
     _add_all(index, store.live_filters())
     return index
+
+
+def _takes_over(index: Index, schema: Schema | None) -> bool:
+    """Whether a saved index can go on with a schema: its own, or one that extends it, which it then has."""
+    if index.schema is None or schema is None:
+        return index.schema is schema
+    if not all(change.is_extension for change in index.schema.diff(schema)):
+        return False
+    index.schema.extend(schema)
+    return True
 
 
 def _add_all(index: Index, filters: Iterable[tuple[int, str, str]]) -> None:

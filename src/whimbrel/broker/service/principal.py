@@ -16,7 +16,7 @@ from whimbrel.broker.requests.errors import Forbidden, Unauthorized, Unprocessab
 from whimbrel.broker.store import Token
 from whimbrel.model.rules import Rules
 
-SCOPES = ("publish", "subscribe", "admin", "peer")
+SCOPES = ("publish", "subscribe", "admin", "peer", "schema")
 _PREFIX = "whb"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 

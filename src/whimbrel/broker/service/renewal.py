@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from whimbrel.broker.store.sqlite import follow_log
+from whimbrel.broker.store.formats import follow_log
 from whimbrel.log import renew_id
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
-from whimbrel.broker.requests.entries import Change
+from whimbrel.broker.requests.entries import Change, SchemaExtension
 from whimbrel.broker.store.cursor import Cursor
 from whimbrel.broker.store.links import StoredLink
 from whimbrel.broker.store.webhook_records import WebhookStore
@@ -90,6 +90,15 @@ class Store(Protocol):
 
     def ids_of(self, numbers: Sequence[int]) -> dict[int, str]:
         """The ids of the subscriptions that have these versions."""
+
+    def schema_extensions(self) -> list[tuple[int, SchemaExtension]]:
+        """The extensions of the schema with their offsets, in their order."""
+
+    def schema_base(self) -> str:
+        """The digest of the schema's file when it was last used; empty if there was none."""
+
+    def set_schema_base(self, digest: str) -> None:
+        """Remember the schema's file."""
 
     def subscription(self, id: str) -> StoredSubscription | None:
         """The subscription of that id; None if there is none or it has ended."""

@@ -6,11 +6,10 @@ is lower and the entries above it are applied again. Cursors may then be a littl
 
 from __future__ import annotations
 
-import logging
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -18,6 +17,7 @@ import msgspec
 from whimbrel.broker.requests.entries import (
     Change,
     LinkChange,
+    SchemaExtension,
     SinkSecrets,
     SubscriptionEnd,
     SubscriptionPut,
@@ -25,30 +25,18 @@ from whimbrel.broker.requests.entries import (
     TokenPut,
 )
 from whimbrel.broker.store.cursor import Cursor
+from whimbrel.broker.store.formats import StoreError, prepare
 from whimbrel.broker.store.links import LINK_FIELDS, StoredLink, apply_link_change
 from whimbrel.broker.store.protocol import DeadLetter, StoredPublication, StoredSubscription, Token
 from whimbrel.broker.store.publications import STATE, apply_publications, split_publications
-from whimbrel.broker.store.tables import FORMAT_VERSION, STEPS
+from whimbrel.broker.store.schema import apply_extension, extension_of
 from whimbrel.broker.store.webhooks import SqliteWebhooks, end_webhook, move_cursor, put_secrets
-from whimbrel.model.errors import WhimbrelError
-from whimbrel.storage.atomic import sync
 
-logger = logging.getLogger("whimbrel.broker")
-
-_APPLICATION_ID = 0x57484D42  # "WHMB"
 _CACHE_KIB = 32 << 10  # pages that the writing connection keeps: an import touches them all over the file
 _FIELDS = 'id, number, first, owner, text, dialect, spec, protocol, created, start, expires, rules, "on", tenant'
 
 
 _ON_EVENTS = "\"on\" = 'events'"
-
-
-class StoreError(WhimbrelError):
-    """The store cannot be used; `path` is its file."""
-
-    def __init__(self, path: Path, sentence: str) -> None:
-        self.path = str(path)
-        super().__init__(f"{sentence} - at {path}")
 
 
 class SqliteStore:
@@ -58,7 +46,7 @@ class SqliteStore:
         self._path = path
         try:
             self._writer = self._connect("rwc")
-            self._prepare(log_id)
+            prepare(self._writer, path, log_id)
             self._writer.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
             self._reader = self._connect("ro")
             self._stamp = int(self._writer.execute("SELECT stamp FROM fold").fetchone()[0])
@@ -123,6 +111,20 @@ class SqliteStore:
         """The ids of the subscriptions that have these versions."""
         found = (self._rows("SELECT number, id FROM version WHERE number = ?", (number,)) for number in numbers)
         return {number: id for rows in found for number, id in rows}
+
+    def schema_extensions(self) -> list[tuple[int, SchemaExtension]]:
+        """The extensions of the schema with their offsets, in their order."""
+        rows = self._rows('SELECT offset, definition, "by" FROM schema_extension ORDER BY offset')
+        return [extension_of(row) for row in rows]
+
+    def schema_base(self) -> str:
+        """The digest of the schema's file when it was last used; empty if there was none."""
+        return "".join(digest for (digest,) in self._rows("SELECT digest FROM schema_base"))
+
+    def set_schema_base(self, digest: str) -> None:
+        """Remember the schema's file."""
+        with self._transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO schema_base VALUES (1, ?)", (digest,))
 
     def subscription(self, id: str) -> StoredSubscription | None:
         """The subscription of that id; None if there is none or it has ended."""
@@ -280,45 +282,6 @@ class SqliteStore:
         connection.execute("PRAGMA synchronous = NORMAL")
         return connection
 
-    def _prepare(self, log_id: str) -> None:
-        """Create the tables in an empty file. A store of another log is refused: its stamp means nothing here."""
-        self._writer.execute("PRAGMA journal_mode = WAL")
-        (application,) = self._writer.execute("PRAGMA application_id").fetchone()
-        (version,) = self._writer.execute("PRAGMA user_version").fetchone()
-        if (application, version) == (0, 0):
-            self._writer.executescript(
-                f"BEGIN; PRAGMA application_id = {_APPLICATION_ID}; PRAGMA user_version = {FORMAT_VERSION};"
-                f" {''.join(STEPS)} INSERT INTO fold VALUES (1, '{log_id}', 0); COMMIT;"
-            )
-        elif application != _APPLICATION_ID:
-            raise StoreError(self._path, "Expected a store of the broker, but got a database of another application")
-        elif version > FORMAT_VERSION:
-            raise StoreError(
-                self._path,
-                f"Expected a store of format {FORMAT_VERSION} or older, but got {version}: a newer Whimbrel wrote it",
-            )
-        elif version < FORMAT_VERSION:
-            self._keep_former(version)
-            self._writer.executescript(
-                f"BEGIN; PRAGMA user_version = {FORMAT_VERSION}; {''.join(STEPS[version:])} COMMIT;"
-            )
-        (found,) = self._writer.execute("SELECT log FROM fold").fetchone()
-        if found != log_id:
-            raise StoreError(self._path, f"Expected the store of log {log_id}, but it belongs to log {found}")
-
-    def _keep_former(self, version: int) -> None:
-        """Copy a store of an older format beside it, before it is brought forward."""
-        kept = self._path.with_name(f"{self._path.name}.format-{version}")
-        staged = kept.with_name(f".{kept.name}.tmp")
-        staged.unlink(missing_ok=True)
-        with closing(sqlite3.connect(staged)) as copy:
-            self._writer.backup(copy)
-            copy.execute("PRAGMA journal_mode = DELETE")
-        sync(staged)
-        staged.rename(kept)
-        sync(kept.parent)
-        logger.warning("%s is brought from format %d to %d; %s is a copy", self._path, version, FORMAT_VERSION, kept)
-
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._writing:
@@ -360,6 +323,8 @@ def _apply(connection: sqlite3.Connection, offset: int, change: Change) -> list[
         connection.execute("DELETE FROM token WHERE name = ?", (change.name,))
     elif isinstance(change, LinkChange):
         apply_link_change(connection, change)
+    elif isinstance(change, SchemaExtension):
+        apply_extension(connection, offset, change)
     return []
 
 
@@ -399,12 +364,3 @@ def _end(connection: sqlite3.Connection, offset: int, end: SubscriptionEnd) -> l
 def to_json(value: object) -> str:
     """A value as JSON text."""
     return msgspec.json.encode(value).decode()
-
-
-def follow_log(path: Path, log_id: str) -> None:
-    """The log of a store that is not open has another id now."""
-    connection = sqlite3.connect(path, isolation_level=None)
-    try:
-        connection.execute("UPDATE fold SET log = ?", (log_id,))
-    finally:
-        connection.close()

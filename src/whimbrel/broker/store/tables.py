@@ -60,6 +60,11 @@ CREATE TABLE undelivered (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT 
 CREATE INDEX undelivered_id ON undelivered (id, number);
 """
 
-STEPS: tuple[str, ...] = (_SUBSCRIPTIONS_AND_TOKENS, _LINKS + _PUBLICATIONS + _WEBHOOKS)
+_SCHEMA = """
+CREATE TABLE schema_extension (offset INTEGER PRIMARY KEY, definition BLOB NOT NULL, "by" TEXT NOT NULL);
+CREATE TABLE schema_base (one INTEGER PRIMARY KEY CHECK (one = 1), digest TEXT NOT NULL);
+"""
+
+STEPS: tuple[str, ...] = (_SUBSCRIPTIONS_AND_TOKENS, _LINKS + _PUBLICATIONS + _WEBHOOKS + _SCHEMA)
 """Step n makes format n + 1 of format n; format 0 is an empty file. Format 2 is not released: it may still grow."""
 FORMAT_VERSION = len(STEPS)

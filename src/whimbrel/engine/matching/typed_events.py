@@ -24,7 +24,7 @@ def coded_table(schema: Schema, table: pa.Table) -> pa.Table | None:
     names = table.column_names
     if len(set(names)) < len(names) or not table.num_rows:
         return None
-    found = _types(schema, table)
+    found = _types(schema, table) if schema.own_type_attribute is None else None
     if found is None:
         return None
     types, of_row = found

@@ -90,11 +90,14 @@ class SchemaDefinitions:
     domain_names: Mapping[str, str] = field(default_factory=dict)
     """The name of each attribute's domain."""
     types: Mapping[str, Uses] = field(default_factory=dict)
+    own_type_attribute: str | None = None
+    """An attribute whose value is one of the event's types as well, where it is the name of one."""
 
     @property
     def content(self) -> tuple[object, ...]:
         """All but the version, to compare."""
-        return self.type_attribute, self.default_type, self.domains, self.domain_names, self.types
+        named = self.type_attribute, self.default_type, self.own_type_attribute
+        return *named, self.domains, self.domain_names, self.types
 
     @cached_property
     def attributes(self) -> dict[str, Domain]:

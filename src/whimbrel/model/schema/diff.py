@@ -34,7 +34,7 @@ class Change:
 def changes(old: SchemaDefinitions, new: SchemaDefinitions) -> list[Change]:
     """What changed from one state to another, in the order domains, attributes, types."""
     found: list[Change] = []
-    for path in ("type_attribute", "default_type"):
+    for path in ("type_attribute", "default_type", "own_type_attribute"):
         before, after = getattr(old, path), getattr(new, path)
         if before != after:
             found.append(Change("changed", path, str(before), str(after), is_extension=False))

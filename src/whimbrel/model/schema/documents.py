@@ -27,7 +27,7 @@ from whimbrel.model.schema.domains import Boolean, Domain, Enumeration, Instant,
 from whimbrel.model.schema.errors import InvalidSchema, SchemaError, did_you_mean
 from whimbrel.model.schema.ordered import Hierarchy, OrderedEnumeration
 
-_PARTS = ("version", "type_attribute", "default_type", "domains", "attributes", "types")
+_PARTS = ("version", "type_attribute", "default_type", "own_type_attribute", "domains", "attributes", "types")
 _FIELDS: Mapping[str, tuple[str, ...]] = {
     "integer": ("minimum", "maximum"),
     "float": ("minimum", "maximum"),
@@ -68,7 +68,9 @@ def read(document: object) -> SchemaDefinitions:
     problems: list[SchemaError] = []
     parts = _parts(document, problems)
     base = SchemaDefinitions(
-        _text(parts, "type_attribute", problems) or "event_type", _text(parts, "default_type", problems)
+        _text(parts, "type_attribute", problems) or "event_type",
+        _text(parts, "default_type", problems),
+        own_type_attribute=_text(parts, "own_type_attribute", problems),
     )
     state = _grown(base, parts, problems)
     if state.default_type is not None and state.default_type not in state.types:
@@ -88,7 +90,8 @@ def extended(state: SchemaDefinitions, document: object) -> SchemaDefinitions:
     """The definitions together with those of a document; raises all conflicts and other problems."""
     problems: list[SchemaError] = []
     parts = _parts(document, problems)
-    for name, known in (("type_attribute", state.type_attribute), ("default_type", state.default_type)):
+    for name in ("type_attribute", "default_type", "own_type_attribute"):
+        known = getattr(state, name)
         given = _text(parts, name, problems)
         if given not in (None, known):
             problems.append(
@@ -208,6 +211,8 @@ def written(state: SchemaDefinitions) -> dict[str, object]:
     document: dict[str, object] = {"version": state.version, "type_attribute": state.type_attribute}
     if state.default_type is not None:
         document["default_type"] = state.default_type
+    if state.own_type_attribute is not None:
+        document["own_type_attribute"] = state.own_type_attribute
     domains = {name: domain.definition() for name, domain in state.domains.items() if name not in BUILT_IN}
     if domains:
         document["domains"] = domains

@@ -72,6 +72,11 @@ class Schema:
         return default if default in self._state.types else None
 
     @property
+    def own_type_attribute(self) -> str | None:
+        """An attribute whose value is one of the event's types as well, where it is the name of one."""
+        return self._state.own_type_attribute
+
+    @property
     def domains(self) -> Mapping[str, Domain]:
         """The domains by name, with those that every schema has."""
         return self._state.domains

@@ -63,6 +63,7 @@ def _recoded(
             [(key, ()) for key in coded.values()]
             if occurrences is None
             else [(coded[key], elements) for key, elements in occurrences]
+            + [(code, ()) for key, code in coded.items() if all(key != one for one, _ in occurrences)]
         )
     return out
 
@@ -93,8 +94,13 @@ def check_event(schema: Schema, event: Event) -> tuple[list[Violation], dict[str
 def _types(
     schema: Schema, event: Event, violations: list[Violation], codes: dict[str, dict[SortKey, SortKey]]
 ) -> list[str]:
-    """The types that the event has, or the default one if it names none (R1)."""
+    """The types that the event has, its own one included, or the default one if it names none (R1)."""
     keys = [key for key in event.keys(schema.type_attribute) if key != NULL_KEY]
+    own = () if schema.own_type_attribute is None else event.keys(schema.own_type_attribute)
+    added = [key for key in own if key[0] == STRING and key[1] in schema.types and key not in keys]
+    if added:
+        keys += added
+        codes[schema.type_attribute] = {key: key for key in keys}
     if not keys and schema.default_type is not None:
         key: SortKey = (STRING, schema.default_type)
         codes[schema.type_attribute] = {key: key}
