@@ -10,7 +10,8 @@ from typing import TextIO
 
 from whimbrel.broker.requests.tracing import REQUEST_ID
 
-_LOGGERS = ("whimbrel", "uvicorn")
+_LEAST = {"whimbrel": logging.DEBUG, "uvicorn": logging.WARNING}
+"""Whose lines are written, and of which level at least: the server's own say nothing that the broker does not say."""
 
 
 class JsonLines(logging.Formatter):
@@ -50,10 +51,10 @@ def configure_logs(form: str, level: str, stream: TextIO | None = None) -> None:
     """Write what Whimbrel and its server log to a stream (standard error), in the form `text` or `json`."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
-    for name in _LOGGERS:
+    for name, least in _LEAST.items():
         logger = logging.getLogger(name)
         logger.handlers = [handler]
-        logger.setLevel(level.upper())
+        logger.setLevel(max(least, logging.getLevelNamesMapping()[level.upper()]))
         logger.propagate = False
 
 

@@ -11,6 +11,7 @@ import typer
 from whimbrel.cli.bench.group import bench
 from whimbrel.cli.broker.backup import backup, restore
 from whimbrel.cli.broker.publish import publish
+from whimbrel.cli.broker.schema import extend, fetch
 from whimbrel.cli.broker.serve import serve
 from whimbrel.cli.broker.subscribe import subscribe
 from whimbrel.cli.broker.token import token
@@ -56,6 +57,8 @@ for broker_command in (serve, publish, subscribe, backup, restore):
 app.add_typer(bench, name="bench")
 app.add_typer(lab, name="lab")
 app.add_typer(overlay, name="overlay")
+schema.command()(fetch)
+schema.command()(extend)
 app.add_typer(schema, name="schema")
 app.add_typer(token, name="token")
 app.add_typer(webhook, name="webhook")

@@ -104,6 +104,19 @@ class AsyncClient:
         found: Sequence[dict[str, Any]] = (await self._object(call))["near_misses"]
         return found
 
+    async def schema(self) -> dict[str, Any]:
+        """The broker's schema, extensions included, as a document."""
+        return await self._object(wire.get("/schema"))
+
+    async def schema_view(self, types: Sequence[str]) -> dict[str, Any]:
+        """What an event of all of these types must and may have."""
+        return await self._object(wire.schema_view(types))
+
+    async def extend_schema(self, extensions: Sequence[Mapping[str, Any]]) -> Sequence[int | None]:
+        """Extend the schema, by all or none; the offset of each extension, None if it was there already."""
+        offsets: Sequence[int | None] = (await self._object(wire.extend_schema(extensions)))["offsets"]
+        return offsets
+
     async def preview(self, filter: str, limit: int = 20, events: int = 10_000) -> dict[str, Any]:
         """What a filter would have matched among the newest stored events."""
         query = {"limit": str(limit), "events": str(events)}

@@ -102,6 +102,19 @@ class Client:
         found: Sequence[dict[str, Any]] = (self._object(call))["near_misses"]
         return found
 
+    def schema(self) -> dict[str, Any]:
+        """The broker's schema, extensions included, as a document."""
+        return self._object(wire.get("/schema"))
+
+    def schema_view(self, types: Sequence[str]) -> dict[str, Any]:
+        """What an event of all of these types must and may have."""
+        return self._object(wire.schema_view(types))
+
+    def extend_schema(self, extensions: Sequence[Mapping[str, Any]]) -> Sequence[int | None]:
+        """Extend the schema, by all or none; the offset of each extension, None if it was there already."""
+        offsets: Sequence[int | None] = self._object(wire.extend_schema(extensions))["offsets"]
+        return offsets
+
     def preview(self, filter: str, limit: int = 20, events: int = 10_000) -> dict[str, Any]:
         """What a filter would have matched among the newest stored events."""
         query = {"limit": str(limit), "events": str(events)}

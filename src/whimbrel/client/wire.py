@@ -176,6 +176,16 @@ def delete(id: str) -> Call:
     return Call("DELETE", subscription_path(id), repeatable=False)
 
 
+def schema_view(types: Sequence[str]) -> Call:
+    """Ask what events of some types have."""
+    return Call("GET", "/schema/views", query={"types": ",".join(types)})
+
+
+def extend_schema(extensions: Sequence[Mapping[str, Any]]) -> Call:
+    """Extend the schema. The same extensions again change nothing, so the request may be repeated."""
+    return Call("POST", "/schema/extensions", msgspec.json.encode({"extensions": extensions}), _JSON)
+
+
 def about(question: str, body: Mapping[str, Any], id: str | None = None, query: Mapping[str, str] = {}) -> Call:
     """Ask about a filter: validate, explain, preview or near-misses. Changes nothing."""
     path = f"/subscriptions/{question}" if id is None else f"{subscription_path(id)}/{question}"
