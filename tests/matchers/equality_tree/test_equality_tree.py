@@ -65,6 +65,14 @@ def test_figure_6_successors_of_the_node_1_2_3(collapse: bool) -> None:
     assert successors == {ranked(path) for path in (e, f, g, h, (*c, None))}
 
 
+def test_figure_6_an_event_that_is_blocked_below_1_2_3_ends_at_k_alone() -> None:
+    """Blocked at C, the walk goes to E, F, G, H; all are blocked as well but H, below which is K."""
+    c, e, f, g, k = (1, 2, 3, 7), (None, None, 3, 7), (None, 2, None, 7), (1, None, 3, 7), (1, 2, None, 8)
+    tree = tree_of(c, e, f, g, k)
+    assert tree.match({"a": 1, "b": 2, "c": 3, "d": 8}) == [4]
+    assert tree.match({"a": 1, "b": 2, "c": 3, "d": 7}) == [0, 1, 2, 3]
+
+
 def test_a_blocked_walk_goes_on_from_the_successors() -> None:
     tree = tree_of((1, 2, 3, 7), (None, None, 3, None), (1, None, None, 8), (None, 2, None, None))
     assert tree.match({"a": 1, "b": 2, "c": 3, "d": 8}) == [1, 2, 3]

@@ -23,6 +23,9 @@ SLOPE = 0.2
 STRAIGHT = 0.9
 """The least correlation of what a claim calls linear."""
 
+BELOW_LINEAR = 0.8
+"""The largest log-log slope of what a claim calls less than linear; set after a first run, as papers give no number."""
+
 Verdict = Literal["reproduced", "partly", "not", "untestable"]
 
 
@@ -130,10 +133,7 @@ def slope(
     where: Where | None = None,
     at_most: bool = False,
 ) -> Claim:
-    """The log-log slope over a coordinate is within 0.2 of what is expected; with `at_most`, no more than that.
-
-    A growth below linear is a slope of at most 0.8.
-    """
+    """The log-log slope over a coordinate is within 0.2 of what is expected; with `at_most`, no more than that."""
 
     def test(measures: Measures) -> Outcome:
         curve = [pair for pair in measures.curve(measure, series, along, where) if min(pair) > 0]
@@ -145,6 +145,12 @@ def slope(
         return Outcome(holds, f"slope {found:.2f} of {series} over {along}; expected {bound}")
 
     return Claim(text, test)
+
+
+def below_linear(text: str, measure: str, series: str, along: str, where: Where | None = None) -> Claim:
+    """The log-log slope is at most `BELOW_LINEAR`; the claim says that this limit is no paper's."""
+    note = f" (slope of {BELOW_LINEAR} at most, which was set after a first run)"
+    return slope(text + note, measure, series, along, BELOW_LINEAR, where, at_most=True)
 
 
 def limit(text: str, measure: str, series: str, most: float, where: Where | None = None) -> Claim:

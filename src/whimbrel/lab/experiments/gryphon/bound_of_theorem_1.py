@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from whimbrel.lab.equality_tree_cost import decay_exponent, expected_cost, greedy_bound, theorem_1
+from whimbrel.lab.equality_tree_cost import decay_exponent, expected_cost, greedy_bound, theorem_1, worst_case
 from whimbrel.lab.experiments.gryphon.matched_tree import PLAIN
 from whimbrel.lab.harness.claims import order, ratio, slope
 from whimbrel.lab.harness.contenders import work_counted
@@ -28,6 +28,7 @@ def count(point: Point) -> Iterator[Row]:
     yield Row("expected", "steps", exact, "per event")
     yield Row("bound, greedy", "steps", greedy_bound(VALUES, ATTRIBUTES, n), "per event")
     yield Row("bound, theorem 1", "steps", theorem_1(VALUES, ATTRIBUTES, n), "per event")
+    yield Row("bound, worst case", "steps", worst_case(ATTRIBUTES, n), "per event")
 
 
 def expected_visits(filters: list[str]) -> float:
@@ -58,6 +59,7 @@ EXPERIMENT = Experiment(
     panels=(Panel("steps", "n", "subscriptions", "nodes visited per event"),),
     claims=(
         order("No more nodes are visited than theorem 1 allows", "steps", "measured", "bound, theorem 1"),
+        order("Nor than the worst case, 2^(K + 1) - 1 or (K + 1) |S|", "steps", "measured", "bound, worst case"),
         ratio("Measured visits are those that the sum over nodes expects", "steps", "measured", "expected", 1.0),
         slope(
             "Visits grow no faster than |S| to the power of 1 - lambda", "steps", "measured", "n",

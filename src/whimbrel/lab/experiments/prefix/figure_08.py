@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from whimbrel.lab.experiments.prefix.figure_07 import EXPERIMENT as TREES
 from whimbrel.lab.experiments.prefix.grown_trees import DISTRIBUTIONS, SETTING, paper_tree
-from whimbrel.lab.harness.claims import ratio, slope
+from whimbrel.lab.harness.claims import below_linear, ratio
 from whimbrel.lab.harness.experiment import Experiment, Point, per_subscription
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Line, Panel
@@ -46,7 +46,7 @@ EXPERIMENT = Experiment(
                 f"In a tree of a million nodes a prefix has up to 150 ({name})", "largest prefix", name, "paper", 1.0,
                 where=lambda row: row["tree nodes"] >= MILLION / 2,
             ),
-            slope(f"Ours: a prefix grows more slowly than filters do ({name})", "prefix", name, "n", 0.8, at_most=True),
+            below_linear(f"Ours: a prefix grows more slowly than filters do ({name})", "prefix", name, "n"),
         )
     ),
     notes=SETTING,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from whimbrel.lab.experiments.prefix.grown_trees import EVENTS, grown
 from whimbrel.lab.experiments.prefix.phrases import LABEL, filters, pages, queries
-from whimbrel.lab.harness.claims import limit, untestable
+from whimbrel.lab.harness.claims import limit, order
 from whimbrel.lab.harness.experiment import Experiment, Point, grid
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
@@ -58,8 +58,8 @@ EXPERIMENT = Experiment(
     claims=(
         limit("A prefix is a few per mille of the queries", "largest prefix", "few users", 10.0,
               where=lambda row: row["n"] >= 40_000),
-        untestable("Queries of few users contend for the same branches more than those of many",
-                   "the model has no more than it was given; the real log is gone"),
+        order("On the model of a log: queries of few users contend for branches more than those of many", "contention",
+              "many users", "few users"),
     ),
     notes=(LABEL, "The measure `contention` is how many queries share a child of the root, for both sets."),
 )  # fmt: skip

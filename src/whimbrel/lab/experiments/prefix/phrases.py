@@ -31,13 +31,18 @@ def queries(count: int, users: int, seed: int = 0) -> list[str]:
         own = mine[int(draws.integers(0, users - 1, 1)[0])]
         if own and draws.chance(AGAIN, 1)[0]:
             base = own[int(draws.integers(0, len(own) - 1, 1)[0])]
-            text = f"{base} w{int(draws.weighted(words, 1)[0])}"
+            text = f"{base} {_word(int(draws.weighted(words, 1)[0]))}"
         else:
-            text = " ".join(f"w{word}" for word in draws.weighted(words, int(draws.integers(1, 3, 1)[0])).tolist())
+            text = " ".join(map(_word, draws.weighted(words, int(draws.integers(1, 3, 1)[0])).tolist()))
         own.append(text)
         if len(text.split()) <= 5:
             found[text] = None
     return list(found)
+
+
+def _word(number: int) -> str:
+    """A word that no other word contains."""
+    return f"w{number:05}"
 
 
 def filters(texts: list[str]) -> list[Filter]:
