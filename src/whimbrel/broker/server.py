@@ -23,6 +23,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from whimbrel.broker.http.app import application
 from whimbrel.broker.logs import configure_logs
+from whimbrel.broker.peering.connector import Connector
 from whimbrel.broker.peering.peering import Peering
 from whimbrel.broker.requests.settings import BadSettings, Settings
 from whimbrel.broker.service.broker import Broker
@@ -127,8 +128,9 @@ async def _serve(settings: Settings, listener: socket.socket, started: Callable[
                 " --host 127.0.0.1"
             )
         peering = Peering(broker)
+        connector = Connector(peering)
         config = uvicorn.Config(
-            application(broker, peering),
+            application(broker, peering, connector),
             http=type("Protocol", (GuardedProtocol,), {"settings": settings}),
             ws="websockets-sansio",
             ws_max_size=64 << 10,
@@ -154,6 +156,7 @@ async def _serve(settings: Settings, listener: socket.socket, started: Callable[
             started(f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
         logger.info("listening", extra={"fields": _facts(broker)})
         peering.start()
+        connector.start()
         await server.serve([listener])
         await peering.stop()
     logger.info("stopped", extra={"fields": {"failed": broker.failure is not None}})

@@ -5,13 +5,16 @@ from __future__ import annotations
 import threading
 from contextlib import ExitStack
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.broker.peering.flapping import Passage
 from tests.broker.peering.overlays import Overlay, OverlayBroker, until
 from tests.broker.processes import free_port
 from whimbrel.broker.service.renewal import renew
+from whimbrel.cli.main import app
 from whimbrel.client import Client
 
 
@@ -42,6 +45,47 @@ def test_a_chain_forwards_by_prefix_and_filters_that_are_covered_stay_behind(tmp
         assert {tuple(one["topology"]["brokers"].values()) for one in map(OverlayBroker.overlay, overlay.brokers)}
         topologies = [one.overlay()["topology"]["links"] for one in overlay.brokers]
         assert topologies[0] == topologies[1] == topologies[2] and len(topologies[0]) == 2
+
+
+def test_a_route_is_explained_drawn_and_counted(tmp_path: Path) -> None:
+    with Overlay(tmp_path, 3, [(0, 1), (2, 1)], optimizer=1) as overlay:
+        first, middle, last = overlay.brokers
+        overlay.until_linked()
+        with last.client() as there:
+            id = there.create("data.price < 5 AND data.kind RLIKE 'a.c'")["id"]
+        overlay.until_filters([1, 1, 1])
+        until(lambda: all(one.overlay()["routing"]["tree_filters"] == 1 for one in overlay.brokers))
+        command = [
+            "overlay",
+            "trace",
+            '{"data": {"price": 3, "kind": "abc"}}',
+            "--url",
+            first.url,
+            "--token",
+            first.root,
+        ]
+        shown = CliRunner().invoke(app, command)
+        assert shown.exit_code == 0, shown.output
+        filter = "data.kind RLIKE 'a.c' AND data.price < 5"
+        assert shown.output.splitlines() == [
+            "b0: published; matched, 2 nodes",
+            f"  -> b1: node 2 (data.kind LIKE '%' / data.price < 5), filter {filter}",
+            "b1: from b0; prefix read, 2 nodes",
+            f"  -> b2: node 2 (data.kind LIKE '%' / data.price < 5), filter {filter}",
+            "b2: from b1; prefix read, 2 nodes",
+            f"  delivered to {id}: {filter}",
+        ]
+        with first.client() as here:
+            here.publish([{"price": 3, "kind": "xyz"}, {"price": 9, "kind": "abc"}, {"price": 1, "kind": "abc"}])
+        until(lambda: last.overlay()["routing"]["false_positives"] == 1)
+        drawn = middle.get("/overlay.svg")
+        assert drawn.headers["content-type"] == "image/svg+xml"
+        ElementTree.fromstring(drawn.text)
+        assert drawn.text.count("<circle") == 3 and drawn.text.count(">2</text>") == 2
+        told = middle.get("/metrics").text
+        assert 'whimbrel_link_events_in_total{peer="b0"} 2.0' in told
+        assert 'whimbrel_link_connected{peer="b2"} 1.0' in told
+        assert "whimbrel_router_fallbacks_total 0.0" in told
 
 
 def test_a_late_joiner_gets_what_is_published_from_then_on(tmp_path: Path) -> None:

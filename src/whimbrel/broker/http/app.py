@@ -29,7 +29,10 @@ from whimbrel.broker.http.documents import Documents
 from whimbrel.broker.http.exchange import ErrorAnswer, Problem, answer, error_answer
 from whimbrel.broker.http.guard import Guard, RateLimits
 from whimbrel.broker.http.request_log import RequestLog
+from whimbrel.broker.peering.connector import Connector
+from whimbrel.broker.peering.metrics import OverlayCollector
 from whimbrel.broker.peering.peering import Peering
+from whimbrel.broker.peering.tracing import Tracer
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.metrics import Metrics
 from whimbrel.model.errors import WhimbrelError
@@ -53,13 +56,16 @@ OPERATIONS = [
 """Everything that the API offers."""
 
 
-def application(broker: Broker, peering: Peering) -> ASGIApp:
+def application(broker: Broker, peering: Peering, connector: Connector) -> ASGIApp:
     """The ASGI application that serves a broker and its links."""
     app = Starlette(routes=routes(), exception_handlers={WhimbrelError: _refused, HTTPException: _no_such_path})
     app.router.redirect_slashes = False
     app.state.broker = broker
     app.state.peering = peering
+    app.state.connector = connector
+    app.state.tracer = Tracer(peering)
     app.state.metrics = Metrics(broker)
+    app.state.metrics.add(OverlayCollector(peering))
     app.state.event_rate = RateLimits(broker.settings.events_per_second)
     return RequestLog(Guard(app, broker), broker.settings.access_log)
 

@@ -8,12 +8,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from whimbrel.broker.http.exchange import ErrorAnswer, answer, error_answer, principal_of
-from whimbrel.broker.http.operation import OBJECT, Operation
+from whimbrel.broker.http.exchange import ErrorAnswer, answer, body_of, error_answer, principal_of
+from whimbrel.broker.http.operation import OBJECT, Operation, json_body
 from whimbrel.broker.http.socket import no_socket
 from whimbrel.broker.peering import wire
+from whimbrel.broker.peering.connector import Connector
 from whimbrel.broker.peering.peering import Peering
-from whimbrel.broker.peering.status import overlay_status
+from whimbrel.broker.peering.status import overlay_picture, overlay_status
+from whimbrel.broker.peering.tracing import Tracer
 from whimbrel.broker.peering.wire import BadLink
 from whimbrel.broker.requests.errors import BadRequest, BrokerError, Forbidden, Unauthorized
 from whimbrel.broker.service.principal import ANYBODY, Principal
@@ -65,13 +67,30 @@ async def link(websocket: WebSocket) -> None:
         await websocket.send_denial_response(error_answer(error))
         return
     await websocket.accept(wire.SUBPROTOCOL)
-    await peering.serve_accepted(AcceptedConnection(websocket), principal)
+    connector: Connector = websocket.app.state.connector
+    await connector.serve_accepted(AcceptedConnection(websocket), principal)
 
 
 async def status(request: Request) -> Response:
     """GET /overlay."""
     _look(request)
     return answer(await overlay_status(request.app.state.peering))
+
+
+async def picture(request: Request) -> Response:
+    """GET /overlay.svg."""
+    _look(request)
+    drawn = await overlay_picture(request.app.state.peering)
+    return Response(drawn, media_type="image/svg+xml", headers={"content-security-policy": "default-src 'none'"})
+
+
+async def trace(request: Request) -> Response:
+    """POST /overlay/trace: an event as filters see it."""
+    principal_of(request, "admin")
+    peering: Peering = request.app.state.peering
+    peering.activate()
+    tracer: Tracer = request.app.state.tracer
+    return answer({"hops": await tracer.trace(await body_of(request))})
 
 
 async def end(request: Request) -> Response:
@@ -91,6 +110,15 @@ def _look(request: Request) -> None:
 
 OPERATIONS = [
     Operation("GET", "/overlay", status, "Links, topology and routing of this broker.", {200: OBJECT}),
+    Operation("GET", "/overlay.svg", picture, "Brokers and links as a picture.", {200: "image/svg+xml"}),
+    Operation(
+        "POST",
+        "/overlay/trace",
+        trace,
+        "Which brokers would forward an event, by which node and filter, and which would stop it.",
+        {200: OBJECT, 422: ErrorAnswer},
+        json_body(OBJECT),
+    ),
     Operation(
         "DELETE",
         "/overlay/links/{peer}",

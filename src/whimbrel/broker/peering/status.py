@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from statistics import median
 from typing import Any
 
 from whimbrel.broker.peering.link import Link
 from whimbrel.broker.peering.peering import Peering
 from whimbrel.broker.peering.routing import LinkRouter
+from whimbrel.overlay.picture import Drawing, draw_overlay
+from whimbrel.overlay.topology import LinkClosesCycle, Topology
 
 
 async def overlay_status(peering: Peering) -> dict[str, Any]:
@@ -27,6 +30,26 @@ async def overlay_status(peering: Peering) -> dict[str, Any]:
             "links": sorted({(min(one, two), max(one, two)) for one, two, _ in region.edges}),
         },
     }
+
+
+async def overlay_picture(peering: Peering) -> str:
+    """The overlay as SVG: this broker is on top, its links have the events of both ways, broken ones are dashed."""
+    region = peering.region()
+    topology = Topology()
+    topology.neighbours[peering.id] = []
+    for one, two, _ in region.edges:
+        with suppress(LinkClosesCycle):
+            topology.link(one, two)
+    drawing = Drawing(topology, {id: name or id[:8] for id, name in region.names.items()})
+    for link in peering.links.values():
+        drawing.counts[peering.id, link.peer] = link.events_in + link.events_out
+        if link.peer not in peering.sessions:
+            drawing.broken.add((peering.id, link.peer))
+            drawing.alarms.add(link.peer)
+    if peering.router is not None:
+        false = peering.router.router.counters.false_positives
+        drawing.marks[peering.id] = [f"{false:,} false"] if false else []
+    return draw_overlay(drawing)
 
 
 def _link_status(peering: Peering, link: Link, filters: int) -> dict[str, Any]:

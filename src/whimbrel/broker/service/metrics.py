@@ -48,6 +48,10 @@ class Metrics:
         streamed = sum(one.value for one in samples if one.name.endswith("_total"))
         return int(streamed) + self._broker.webhooks.delivered
 
+    def add(self, collector: Collector) -> None:
+        """Add the counts of another part."""
+        self._registry.register(collector)
+
     def render(self) -> bytes:
         """The text that a scrape gets."""
         return generate_latest(self._registry)

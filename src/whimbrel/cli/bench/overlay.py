@@ -20,7 +20,7 @@ def overlay(
     output: Annotated[Path | None, typer.Option("--output", metavar="DIR", help="Write overlay.json there.")] = None,
     json: Json = False,
 ) -> None:
-    """Work per event with prefixes and as SIENA in one simulation; inserting, matching, forwarding by themselves."""
+    """Work per event with prefixes and as SIENA in one simulation, the steps of a router, and a chain of 3 brokers."""
     from whimbrel.lab.measure.overlay_bench import FULL, SMALL, run
 
     result = run(FULL if scale is ScaleChoice.FULL else SMALL, no_progress if json else say)
@@ -37,6 +37,19 @@ def overlay(
             "One router",
             ("", ""),
             tuple((name.replace("_", " "), f"{value:,}") for name, value in result["steps"].items()),
+        ),
+        ResultTable(
+            f"A chain of 3 brokers, {result['sizes']['chain_filters']:,} filters",
+            ("", "events/s", "middle router, CPU us/event", "matches at each"),
+            tuple(
+                (
+                    mode,
+                    f"{found['events_per_second']:,}",
+                    f"{found['middle_router_cpu_us_per_event']:,}",
+                    ", ".join(f"{count:,}" for count in found["content_matches"]),
+                )
+                for mode, found in result["chain"].items()
+            ),
         ),
     ]
     show_with_verdicts(result, tables, None if output is None else output / "overlay.json", json)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
+from whimbrel.cli.broker.options import Authority, TokenOption, connect
 from whimbrel.cli.overlay.options import (
     Depth,
     DistributionOption,
@@ -24,7 +26,6 @@ from whimbrel.overlay.topology import Shape
 
 if TYPE_CHECKING:
     from whimbrel.overlay.simulation.scenario import Scenario
-    from whimbrel.overlay.simulation.trace import Hop
     from whimbrel.overlay.tree.paths import Interest
 
 
@@ -42,18 +43,32 @@ def trace(
     shape: ShapeOption = Shape.TREE,
     distribution: DistributionOption = Distribution.PARETO,
     seed: Seed = 1,
+    url: Annotated[
+        str | None, typer.Option("--url", help="Ask the broker at this address and those it is linked with.")
+    ] = None,
+    token: TokenOption = None,
+    ca: Authority = None,
     json: Json = False,
 ) -> None:
     """Show which routers forward an event, by which node and filter, and which stop it.
 
-    The subscriptions are those of the simulation with the same options, or those of a file, such as one that
+    With --url these are real brokers, asked for an event as filters see it, such as {"data": {"price": 3}}. Without,
+    the subscriptions are those of the simulation with the same options, or those of a file, such as one that
     `whimbrel overlay simulate --history` wrote.
     """
+    if url is not None:
+        from whimbrel.client import wire
+        from whimbrel.model.json_text import parse_json
+
+        with connect(url, token, ca) as client:
+            _show(msgspec.json.decode(client.call(wire.post("/overlay/trace", parse_json(event))))["hops"], json)
+        return
     from whimbrel.model.event import Event
     from whimbrel.overlay.router.prefix_router import PrefixRouter, PrefixSettings
+    from whimbrel.overlay.router.trace import as_object
+    from whimbrel.overlay.router.trace import trace as walk
     from whimbrel.overlay.simulation.network import Network
     from whimbrel.overlay.simulation.scenario import Scenario, ScenarioOptions
-    from whimbrel.overlay.simulation.trace import trace as walk
 
     options = ScenarioOptions(
         routers=routers, subscribers=subscribers, filters=filters if subscriptions is None else 0, events=0,
@@ -69,8 +84,13 @@ def trace(
     for where, name, interest in _subscriptions(scenario, subscriptions):
         network.subscribe(where, name, interest)
     network.run()
-    hops = walk(made, at, read)
-    sys.stdout.write(to_json(_as_objects(hops)) + "\n" if json else plain(_as_text(hops)))
+    _show([as_object(hop) for hop in walk(made, at, read)], json)
+
+
+def _show(hops: list[dict[str, Any]], json: bool) -> None:
+    from whimbrel.overlay.router.trace import as_text
+
+    sys.stdout.write(to_json(hops) + "\n" if json else plain(as_text(hops)))
 
 
 def _subscriptions(scenario: Scenario, path: Path | None) -> list[tuple[str, str, Interest]]:
@@ -91,34 +111,3 @@ def _subscriptions(scenario: Scenario, path: Path | None) -> list[tuple[str, str
             raise MalformedSubscription("subscription, filter and a router as where", line[:80], row)
         out.setdefault(name, (str(where), name, Interest(Filter.parse(text))))
     return list(out.values())
-
-
-def _as_objects(hops: list[Hop]) -> list[dict[str, object]]:
-    return [
-        {
-            "router": hop.router, "from": hop.arrival, "by": hop.how, "prefix_nodes": hop.nodes,
-            "forwarded": {
-                name: {"node": reason.node, "path": reason.path, "filter": reason.filter}
-                for name, reason in hop.forwarded.items()
-            },
-            "stopped": hop.stopped, "delivered": hop.delivered, "refused": hop.refused,
-        }
-        for hop in hops
-    ]  # fmt: skip
-
-
-def _as_text(hops: list[Hop]) -> str:
-    lines: list[str] = []
-    for hop in hops:
-        came = "published" if hop.arrival is None else f"from {hop.arrival}"
-        how = {"match": "matched", "prefix": "prefix read", "fallback": "prefix unknown, matched again"}[hop.how]
-        lines.append(f"{hop.router}: {came}; {how}, {hop.nodes} nodes")
-        for name, reason in hop.forwarded.items():
-            lines.append(f"  -> {name}: node {reason.node} ({reason.path}), filter {reason.filter}")
-        if hop.stopped:
-            lines.append(f"  stops before {', '.join(hop.stopped)}: no filter from there ends at a node of the prefix")
-        lines += [f"  delivered to {name}: {text}" for name, text in hop.delivered.items()]
-        lines += [f"  false positive, refused at the edge: {text}" for text in hop.refused]
-        if not hop.forwarded and not hop.delivered:
-            lines.append("  ends here")
-    return "\n".join(lines) + "\n"

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from whimbrel.lab.measure.machine import card
+from whimbrel.lab.measure.overlay_chain import run_chain
 from whimbrel.lab.measure.results import Progress, Verdict, no_progress, report
 from whimbrel.lab.measure.timing import Times
 from whimbrel.model.event import Event
@@ -31,16 +32,18 @@ _NEIGHBOURS = 3
 
 @dataclass(frozen=True, slots=True)
 class OverlaySizes:
-    """Filters and events of the simulation, events of the timed steps, repeats."""
+    """Filters and events of the simulation, events of the timed steps, repeats; filters and events of the chain."""
 
     filters: int
     events: int
     timed: int
     repeat: int
+    chain_filters: int
+    chain_events: int
 
 
-SMALL = OverlaySizes(filters=2_000, events=200, timed=300, repeat=5)
-FULL = OverlaySizes(filters=20_000, events=300, timed=1_000, repeat=5)
+SMALL = OverlaySizes(filters=2_000, events=200, timed=300, repeat=5, chain_filters=200, chain_events=2_000)
+FULL = OverlaySizes(filters=20_000, events=300, timed=1_000, repeat=5, chain_filters=1_000, chain_events=10_000)
 
 
 def run(sizes: OverlaySizes, progress: Progress = no_progress) -> dict[str, Any]:
@@ -63,7 +66,8 @@ def run(sizes: OverlaySizes, progress: Progress = no_progress) -> dict[str, Any]
         Verdict("bytes of a prefix, median", 1_024, steps["prefix_bytes"], least=False),
         Verdict("ms of an insertion", 5, steps["insert_ms"], least=False),
     ]
-    return report(machine, verdicts, sizes=asdict(sizes), steps=steps, **reports)
+    chain = run_chain(sizes.chain_filters, sizes.chain_events, 3, progress)
+    return report(machine, verdicts, sizes=asdict(sizes), steps=steps, chain=chain, **reports)
 
 
 def _faults(found: dict[str, int | float]) -> float:

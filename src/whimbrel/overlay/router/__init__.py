@@ -7,4 +7,5 @@ view            a version of the tree as one router sees it
 optimizer       the one that decides what the tree is
 baselines       routing as SIENA does, and flooding
 counters        what a router counts
+trace           why an event goes where it goes
 """

@@ -4,7 +4,6 @@ network     routers and links in simulated time, with faults
 history     what happened, and what had to
 workload    the filters and events of the paper
 scenario    what happens when
-trace       why an event goes where it goes
 picture     routers and links, drawn
 simulate    runs of each kind of router, and their figures
 """

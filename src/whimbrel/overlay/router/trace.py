@@ -5,8 +5,9 @@ It walks the routers as the event would, without changing any of them, so it can
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from whimbrel.model import dialects
 from whimbrel.model.conjunction import Conjunction
@@ -53,13 +54,14 @@ def trace(routers: Mapping[str, PrefixRouter], start: str, event: Event) -> list
     pending: list[tuple[str, str | None, Prefix | None]] = [(start, None, None)]
     while pending:
         name, arrival, prefix = pending.pop(0)
-        hop, onward = _hop(routers[name], arrival, prefix, event)
+        hop, onward = trace_hop(routers[name], arrival, prefix, event)
         hops.append(hop)
         pending += [(neighbour, name, onward) for neighbour in hop.forwarded]
     return hops
 
 
-def _hop(router: PrefixRouter, arrival: str | None, prefix: Prefix | None, event: Event) -> tuple[Hop, Prefix]:
+def trace_hop(router: PrefixRouter, arrival: str | None, prefix: Prefix | None, event: Event) -> tuple[Hop, Prefix]:
+    """What a router does with an event that came from a neighbour with a prefix, and its prefix from there on."""
     view = None if prefix is None else router.view(prefix.version)
     if prefix is None or view is None or view.snapshot.check_bytes != prefix.check:
         view = router.view(router.version)
@@ -113,3 +115,39 @@ def _text(snapshot: TreeSnapshot, node: int) -> str:
     found = snapshot.constraints[node]
     constraint = found if isinstance(found, Constraint) else Constraint(values=found)
     return dialects.printer().print_conjunction(Conjunction(((snapshot.attributes[node], constraint),)))
+
+
+def as_object(hop: Hop) -> dict[str, Any]:
+    """A hop as JSON has it."""
+    return {
+        "router": hop.router, "from": hop.arrival, "by": hop.how, "prefix_nodes": hop.nodes,
+        "forwarded": {
+            name: {"node": reason.node, "path": reason.path, "filter": reason.filter}
+            for name, reason in hop.forwarded.items()
+        },
+        "stopped": hop.stopped, "delivered": hop.delivered, "refused": hop.refused,
+    }  # fmt: skip
+
+
+_HOW = {"match": "matched", "prefix": "prefix read", "fallback": "prefix unknown, matched again"}
+
+
+def as_text(hops: Iterable[Mapping[str, Any]]) -> str:
+    """Hops, given as objects, as people read them."""
+    lines: list[str] = []
+    for hop in hops:
+        came = "published" if hop["from"] is None else f"from {hop['from']}"
+        if hop["by"] == "unreachable":
+            lines.append(f"{hop['router']}: {came}; not connected, the event waits")
+            continue
+        lines.append(f"{hop['router']}: {came}; {_HOW[hop['by']]}, {hop['prefix_nodes']} nodes")
+        for name, reason in hop["forwarded"].items():
+            lines.append(f"  -> {name}: node {reason['node']} ({reason['path']}), filter {reason['filter']}")
+        if hop["stopped"]:
+            stopped = ", ".join(hop["stopped"])
+            lines.append(f"  stops before {stopped}: no filter from there ends at a node of the prefix")
+        lines += [f"  delivered to {name}: {text}" for name, text in hop["delivered"].items()]
+        lines += [f"  false positive, refused at the edge: {text}" for text in hop["refused"]]
+        if not hop["forwarded"] and not hop["delivered"]:
+            lines.append("  ends here")
+    return "\n".join(lines) + "\n"

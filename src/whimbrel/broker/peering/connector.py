@@ -1,0 +1,167 @@
+"""Connects brokers: dials peers, takes those that dial, and decides who may be linked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from time import time_ns
+
+from whimbrel.broker.peering import handshake, regions, wire
+from whimbrel.broker.peering.dialer import Dialer
+from whimbrel.broker.peering.link import Link
+from whimbrel.broker.peering.peering import Peering
+from whimbrel.broker.peering.router_thread import restore_peer
+from whimbrel.broker.peering.session import LinkConnection, Session
+from whimbrel.broker.peering.wire import BadLink
+from whimbrel.broker.requests.entries import Change, LinkEnd, LinkPut
+from whimbrel.broker.service.principal import Principal
+
+logger = logging.getLogger("whimbrel.overlay")
+
+HELLO_SECONDS = 10.0
+"""How long a peer may take to say who it is."""
+
+
+class Connector:
+    """The connections of a broker's links."""
+
+    def __init__(self, peering: Peering) -> None:
+        self._peering = peering
+
+    def start(self) -> None:
+        """Dial the peers of the settings."""
+        settings = self._peering.settings
+        for url, token in zip(settings.peers, settings.tokens_of_peers(), strict=True):
+            tls = ssl.create_default_context(cafile=settings.peer_ca) if url.startswith("https") else None
+            dialer = Dialer(url, token, tls, self.serve_dialed, self._peering.note_trouble)
+            self._peering.later(dialer.run())
+
+    async def serve_dialed(self, connection: LinkConnection, url: str) -> bool:
+        """Run a connection that we opened; whether the link stood."""
+        return await self._serve(connection, url, True, Principal(url, frozenset()))
+
+    async def serve_accepted(self, connection: LinkConnection, principal: Principal) -> bool:
+        """Run a connection that a peer opened."""
+        return await self._serve(connection, principal.name, False, principal)
+
+    async def _serve(self, connection: LinkConnection, name: str, dialed: bool, principal: Principal) -> bool:
+        self._peering.activate()
+        held = next(
+            (link for link in self._peering.links.values() if dialed and link.dialed and link.name == name), None
+        )
+        try:
+            async with asyncio.timeout(HELLO_SECONDS):
+                if dialed:
+                    since = time_ns() // 1000 if held is None else held.since
+                    await handshake.say(connection, self._hello(since, None if held is None else held.peer))
+                    theirs = await handshake.first_message(connection)
+                    link = await self._admit(theirs, name, since, principal)
+                else:
+                    theirs = await handshake.first_message(connection)
+                    link = await self._admit(theirs, name, None, principal)
+                    await handshake.say(connection, self._hello(0, theirs.id))  # now it may know who we are
+        except BadLink as error:
+            self._peering.refused_peers += 1
+            self._peering.note_trouble(name, error.message)
+            if held is not None and error.code in ("cycle", "ended"):
+                await self._peering.end_link(held.peer, error.code)
+            await handshake.refuse(connection, error)
+            return False
+        except (ConnectionError, TimeoutError) as error:
+            self._peering.note_trouble(name, f"no hello: {error}")
+            await connection.close("no hello")
+            return False
+        session = Session(self._peering, link, connection, principal.rules)
+        self._peering.sessions[link.peer] = session
+        link.connects += 1
+        link.reason = ""
+        self._peering.troubles.pop(name, None)
+        logger.info("linked with %s (%s)", link.label, link.peer)
+        try:
+            await self._greet(session)
+            await session.run()
+        finally:
+            link.reason = session.reason or "the connection ended"
+            if self._peering.sessions.get(link.peer) is session:
+                del self._peering.sessions[link.peer]
+            logger.info("no longer linked with %s: %s", link.label, link.reason)
+        return True
+
+    def _hello(self, since: int, peer: str | None) -> wire.Hello:
+        """Who we are, for a peer; what lies behind that peer is its own affair."""
+        former = [(one.id, one.until) for one in self._peering.log.former]
+        timestamps = sorted(self._peering.live.index.timestamps)
+        return wire.Hello(
+            wire.PROTOCOL,
+            self._peering.id,
+            self._peering.name,
+            former,
+            timestamps,
+            since,
+            self._peering.region_without(peer),
+        )
+
+    async def _admit(self, hello: wire.Hello, name: str, since: int | None, principal: Principal) -> Link:
+        """The link of a peer that said hello; BadLink if it cannot be linked. `since` is None if the peer dialed."""
+        peer, dialed = hello.id, since is not None
+        if sorted(hello.timestamps) != sorted(self._peering.live.index.timestamps):
+            raise BadLink("other-timestamps", "Expected a peer with the same setting `timestamps`")
+        names = {**self._peering.region_without(None).names, **hello.region.names, peer: hello.name}
+        path = regions.closed_path(self._peering.id, peer, self._peering.region_without(peer), hello.region)
+        if path is not None:
+            told = regions.in_names(path, names)
+            if peer in self._peering.links:
+                self._peering.later(self._peering.end_link(peer, "cycle"))
+            raise BadLink("cycle", f"Expected a link that closes no cycle, but got one beside {told}")
+        former = self._peering.sessions.get(peer)
+        if former is not None:
+            if former.link.dialed != dialed:
+                raise BadLink("linked", f"Expected one link with {hello.name}, but got a second one")
+            await former.end("replaced", "another connection of the same peer")
+            self._peering.sessions.pop(peer, None)
+        link = self._peering.links.get(peer)
+        since = hello.since if since is None else since
+        if link is None or (link.name, link.dialed, link.since) != (name, dialed, since):
+            link = await self._put_link(hello, name, dialed, since)
+        link.label, link.region = hello.name, hello.region
+        if link.rules != principal.rules:  # its filters mean something else now
+            link.rules = principal.rules
+            self._peering.submit(lambda router: router.leave(peer))
+            self._peering.submit(lambda router: restore_peer(router, self._peering.store, peer, link.rules))
+        link.tenant = principal.tenant
+        await self._peering.run(lambda router: router.join(peer, link.rules))
+        self._peering.regions_changed()
+        return link
+
+    async def _put_link(self, hello: wire.Hello, name: str, dialed: bool, since: int) -> Link:
+        """Enter a link into the log. One with a former id of the same log ends, and so does another one of the URL."""
+        until: dict[str, int] = dict(hello.former)
+        ended = [
+            link
+            for link in self._peering.links.values()
+            if link.peer != hello.id and (link.peer in until or (dialed and link.dialed and link.name == name))
+        ]
+        received: int | None = None
+        for link in ended:
+            if link.peer in until and link.received is not None:
+                received = min(link.received, until[link.peer] - 1)
+        entries: list[Change] = [LinkEnd(link.peer, "replaced") for link in ended]
+        entries.append(LinkPut(hello.id, name, dialed, since, received))
+        await self._peering.runtime.decide(lambda _: (entries, None))
+        for link in ended:
+            self._peering.drop_link(link.peer)
+        held = self._peering.links.get(hello.id)
+        if held is not None:
+            held.name, held.dialed, held.since = name, dialed, since
+            return held
+        return self._peering.add_link(Link(hello.id, name, dialed, since, received=received))
+
+    async def _greet(self, session: Session) -> None:
+        """Say how far the peer's log has come, and which of its filters are here."""
+        link = session.link
+        session.say(wire.Welcome(link.received))
+        session.say(wire.Behind(self._peering.region_without(link.peer)))  # it may have changed since the hello
+        held = await self._peering.run(lambda router: router.held(link.peer))
+        for start in range(0, max(1, len(held)), 50_000):
+            session.say(wire.Held(held[start : start + 50_000], start + 50_000 < len(held)))
