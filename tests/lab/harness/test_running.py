@@ -16,7 +16,8 @@ from whimbrel.lab.harness.experiment import SCALES, Experiment, Point, Timed, gr
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
 from whimbrel.lab.harness.result_store import MeasuredPoint, NoResults, ResultStore, read_results
-from whimbrel.lab.harness.running import NoSuchScale, ScaleTooLarge, run_experiments
+from whimbrel.lab.harness.running import ExperimentsFailed, NoSuchScale, ScaleTooLarge, run_experiments
+from whimbrel.lab.measure.matching.rival import CannotTakePart
 from whimbrel.lab.report.page import page
 from whimbrel.lab.report.summary import write_summary
 
@@ -92,6 +93,17 @@ def test_goes_on_after_an_interruption(tmp_path: Path) -> None:
     STOP_AT[0] = None
     run_experiments([EXAMPLE], "tiny", tmp_path)
     assert [point["n"] for point in CALLS] == [30, 20, 20, 10]
+
+
+def test_an_experiment_that_cannot_run_does_not_keep_the_others_from_it(tmp_path: Path) -> None:
+    def refuse(point: Point) -> Iterator[Timed | Row]:
+        raise CannotTakePart("too slow")
+        yield
+
+    broken = replace(EXAMPLE, name="broken", counted=None, timed=refuse)
+    with pytest.raises(ExperimentsFailed, match="1 did not: broken: too slow"):
+        run_experiments([broken, EXAMPLE], "tiny", tmp_path)
+    assert [record["name"] for record in read_results(tmp_path)] == ["example"]
 
 
 def test_never_mixes_results_of_two_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

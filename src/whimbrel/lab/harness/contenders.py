@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
@@ -15,6 +16,7 @@ from whimbrel.lab.measure.matching.engine import Engine
 from whimbrel.lab.measure.matching.member import Member
 from whimbrel.lab.measure.matching.rival import Answers, Rival
 from whimbrel.lab.measure.timing import affordable, seconds_of
+from whimbrel.lab.workloads import Workload
 
 ENGINE = "engine"
 Options = dict[str, object]
@@ -59,15 +61,25 @@ def race(
     answers = Answers(events.num_rows, rivals[0].pairs(events))
     yield Row("all", "matches", answers.total(events.num_rows) / events.num_rows, "per event", at=place)
     for rival in rivals:
-        count = affordable(lambda number, r=rival: r.run(events.slice(0, number)), events.num_rows, RUN_SECONDS)  # type: ignore[misc]
+        count = affordable(
+            lambda number, r=rival: r.run(events.slice(0, number)),  # type: ignore[misc]
+            events.num_rows,
+            RUN_SECONDS,
+            clock=time.process_time,
+        )
         some = events.slice(0, count)
         answers.check(Answers(count, rival.pairs(some)), "lab", rival.name)
         yield repeated(Timed(rival.name, lambda r=rival, s=some: r.run(s), count, at=place))  # type: ignore[misc]
 
 
+def raced(series: Series, workload: Workload) -> Iterator[Timed | Row]:
+    """`race` of the engine and a matcher for each series on a workload."""
+    yield from race(loaded(series, workload.subscriptions), workload.events)
+
+
 def repeated(timed: Timed) -> Timed:
     """The same work, done several times in one run if once is too short for a clock."""
-    times = ceil(SHORTEST_RUN / max(seconds_of(timed.work), 1e-6))
+    times = ceil(SHORTEST_RUN / max(seconds_of(timed.work, time.process_time), 1e-6))
     if times == 1:
         return timed
 

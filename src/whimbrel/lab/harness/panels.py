@@ -58,6 +58,10 @@ class Panel:
     lines: tuple[Line, ...] = ()
 
 
+TIME_OVER_SIZE = Panel("time", "n", "subscriptions", "CPU us per event")
+STEPS_OVER_SIZE = Panel("steps", "n", "subscriptions", "nodes visited per event")
+
+
 class PlottingMissing(WhimbrelError):
     """Matplotlib is not installed."""
 

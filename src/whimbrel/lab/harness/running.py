@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,6 +24,7 @@ from whimbrel.lab.harness.panels import draw
 from whimbrel.lab.harness.result_store import MeasuredPoint, ResultStore
 from whimbrel.lab.harness.spark_points import counted_rows, run_points
 from whimbrel.lab.measure.machine import card, load
+from whimbrel.lab.measure.matching.rival import CannotTakePart
 from whimbrel.lab.measure.timing import Times
 from whimbrel.model.errors import WhimbrelError
 
@@ -56,6 +57,15 @@ class NoSuchScale(WhimbrelError):
     def __init__(self, experiment: Experiment, scale: str) -> None:
         known = ", ".join(name for name, points in experiment.scales.items() if points)
         super().__init__(f"Expected a scale of {known} for {experiment.name}, but got {scale!r}")
+
+
+class ExperimentsFailed(WhimbrelError):
+    """Some experiments could not be timed: the error of each by name. All others were run."""
+
+    def __init__(self, errors: Mapping[str, Exception]) -> None:
+        self.errors = dict(errors)
+        found = "; ".join(f"{name}: {error}" for name, error in errors.items())
+        super().__init__(f"Expected every experiment to run, but {len(errors)} did not: {found}")
 
 
 @dataclass(slots=True)
@@ -117,7 +127,7 @@ def run_experiments(
 
     Points that the same version of the code has measured are read back. `start_spark` is called when there is something
     to count, and what it returns is stopped before anything is timed; without it, counting runs in this process.
-    Raises `ScaleTooLarge` or `NoSuchScale` before anything is measured.
+    Raises `ScaleTooLarge` or `NoSuchScale` before anything is measured, and `ExperimentsFailed` at the end.
     """
     _check(experiments, scale)
     machine = card()
@@ -125,16 +135,22 @@ def run_experiments(
     waiting = [job for found in jobs.values() for job in found if job.measured is None]
     clock = _Clock(sum(job.weight for job in waiting), notice)
     _count([job for job in waiting if job.kind == "counted"], machine, start_spark, clock)
-    records = []
+    records, errors = list[dict[str, Any]](), dict[str, Exception]()
     for experiment in experiments:
-        for job in jobs[experiment.name]:
-            if job.measured is None:
-                clock.tell(experiment.name)
-                job.finish(_timed_rows(experiment, job.point, REPEATS[scale]), machine)
-                clock.done += job.weight
+        try:
+            for job in jobs[experiment.name]:
+                if job.measured is None:
+                    clock.tell(experiment.name)
+                    job.finish(_timed_rows(experiment, job.point, REPEATS[scale]), machine)
+                    clock.done += job.weight
+        except (WhimbrelError, CannotTakePart) as error:
+            errors[experiment.name] = error
+            continue
         record = _finish(experiment, scale, jobs[experiment.name])
         on_result(record)
         records.append(record)
+    if errors:
+        raise ExperimentsFailed(errors)
     return records
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -83,7 +84,7 @@ def _summary(records: Sequence[Record], groups: dict[str, list[Record]]) -> str:
             rows.append(
                 f"<tr><td>{link}<br><span class=soft>{escape(record['question'])}</span></td>"
                 f"<td>{_chip(verdict_word(record))}</td><td>{escape(winner(measures_of(record)))}</td>"
-                f"<td>{escape(record['why'])}</td></tr>"
+                f"<td>{_prose(record['why'])}</td></tr>"
             )
     cards = list({record["machine"]["date"]: machine_sentence(record) for record in records}.values())
     versions = {record["version"] for record in records}
@@ -112,13 +113,13 @@ def _article(record: Record) -> str:
         for claim in record["claims"]
     )
     best = winner(measures)
-    notes = "".join(f"<p class=soft>{escape(note)}</p>" for note in record["notes"])
+    notes = "".join(f"<p class=soft>{_prose(note)}</p>" for note in record["notes"])
     tables = "".join(_table(pivot) for pivot in pivots(measures))
     return (
         f'<article id="{record["name"]}"><h3>{escape(record["figure"])} {_chip(verdict_word(record))}</h3>'
         f"<p>{escape(record['question'])}</p><ul class=claims>{claims}</ul>"
         f'<img alt="Plot of {escape(record["name"])}" src="data:image/svg+xml;base64,{svg}">'
-        f"<p>{f'<b>{escape(best)}.</b> ' if best else ''}{escape(record['why'])}</p>{notes}"
+        f"<p>{f'<b>{escape(best)}.</b> ' if best else ''}{_prose(record['why'])}</p>{notes}"
         f"<details><summary>Tables, machine and command</summary>{tables}"
         f"<p class=soft>{escape(machine_sentence(record))}</p><p><code>{escape(record['command'])}</code></p></details>"
         "</article>"
@@ -129,6 +130,11 @@ def _table(pivot: Pivot) -> str:
     head = "".join(f"<th class=figure>{escape(name)}</th>" for name in pivot.columns)
     rows = "".join(f"<tr>{''.join(f'<td class=figure>{escape(cell)}</td>' for cell in row)}</tr>" for row in pivot.rows)
     return f'<p class=soft>{escape(pivot.title)}</p><div class="scroll"><table><tr>{head}</tr>{rows}</table></div>'
+
+
+def _prose(text: str) -> str:
+    """A sentence in which backquotes mark code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def _chip(verdict: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from whimbrel.lab.experiments.beyond.skew import SERIES
 from whimbrel.lab.harness.claims import order
-from whimbrel.lab.harness.contenders import loaded, race
+from whimbrel.lab.harness.contenders import raced
 from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid, per_subscription
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
@@ -18,7 +18,7 @@ def measure(point: Point) -> Iterator[Timed | Row]:
     n = int(point["n"])
     events = 100 if n <= 1_000 else 2_000
     workload = make("skewed", n=n, skew=0.5, correlation=float(point["correlation"]), events=events)
-    yield from race(loaded(SERIES, workload.subscriptions), workload.events)
+    yield from raced(SERIES, workload)
 
 
 EXPERIMENT = Experiment(

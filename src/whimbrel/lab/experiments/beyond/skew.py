@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from whimbrel.lab.harness.claims import order
-from whimbrel.lab.harness.contenders import loaded, plain, race
+from whimbrel.lab.harness.contenders import plain, raced
 from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid, per_subscription
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
@@ -18,7 +18,7 @@ def measure(point: Point) -> Iterator[Timed | Row]:
     """Three algorithms, compiled naive and the engine."""
     n = int(point["n"])
     workload = make("skewed", n=n, skew=float(point["skew"]), events=100 if n <= 1_000 else 2_000)
-    yield from race(loaded(SERIES, workload.subscriptions), workload.events)
+    yield from raced(SERIES, workload)
 
 
 EXPERIMENT = Experiment(

@@ -12,7 +12,7 @@ from whimbrel.lab.harness.claims import order, ratio, slope
 from whimbrel.lab.harness.contenders import work_counted
 from whimbrel.lab.harness.experiment import Experiment, Point, grid, per_subscription
 from whimbrel.lab.harness.measures import Row
-from whimbrel.lab.harness.panels import Panel
+from whimbrel.lab.harness.panels import STEPS_OVER_SIZE
 from whimbrel.lab.workloads import make
 
 VALUES, ATTRIBUTES, STARS = 3, 30, 0.65
@@ -56,7 +56,7 @@ EXPERIMENT = Experiment(
     },
     counted=count,
     memory=per_subscription(12_000),
-    panels=(Panel("steps", "n", "subscriptions", "nodes visited per event"),),
+    panels=(STEPS_OVER_SIZE,),
     claims=(
         order("No more nodes are visited than theorem 1 allows", "steps", "measured", "bound, theorem 1"),
         order("Nor than the worst case, 2^(K + 1) - 1 or (K + 1) |S|", "steps", "measured", "bound, worst case"),

@@ -8,7 +8,7 @@ from whimbrel.lab.experiments.gryphon.matched_tree import SIZES, TREE, counted
 from whimbrel.lab.harness.claims import below_linear
 from whimbrel.lab.harness.experiment import Experiment, Point, per_subscription
 from whimbrel.lab.harness.measures import Row
-from whimbrel.lab.harness.panels import Panel
+from whimbrel.lab.harness.panels import STEPS_OVER_SIZE
 
 
 def count(point: Point) -> Iterator[Row]:
@@ -26,7 +26,7 @@ EXPERIMENT = Experiment(
     scales=SIZES,
     counted=count,
     memory=per_subscription(2_000),
-    panels=(Panel("steps", "n", "subscriptions", "nodes visited per event"),),
+    panels=(STEPS_OVER_SIZE,),
     claims=(below_linear("Steps grow less than linearly with subscriptions", "steps", "equality_tree", "n"),),
     notes=("V = 3, K = 30, three index attributes; p1 = 0.98 and Zipf exponent 1 are ours (AMB-6a).",),
 )

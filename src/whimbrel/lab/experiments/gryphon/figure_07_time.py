@@ -9,7 +9,7 @@ from whimbrel.lab.harness.claims import below_linear, order
 from whimbrel.lab.harness.contenders import plain
 from whimbrel.lab.harness.experiment import Experiment, Point, Timed, per_subscription
 from whimbrel.lab.harness.measures import Row
-from whimbrel.lab.harness.panels import Panel
+from whimbrel.lab.harness.panels import TIME_OVER_SIZE
 
 
 def measure(point: Point) -> Iterator[Timed | Row]:
@@ -26,7 +26,7 @@ EXPERIMENT = Experiment(
     scales=SIZES,
     timed=measure,
     memory=per_subscription(2_000),
-    panels=(Panel("time", "n", "subscriptions", "CPU us per event"),),
+    panels=(TIME_OVER_SIZE,),
     claims=(
         below_linear("Time grows less than linearly with subscriptions", "time", "equality_tree", "n"),
         order("The tree is faster than checking every subscription", "time", "equality_tree", "compiled_naive"),

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from whimbrel.lab.equality_tree_cost import theorem_1
 from whimbrel.lab.harness.claims import order
-from whimbrel.lab.harness.contenders import loaded, plain, race, work_counted
+from whimbrel.lab.harness.contenders import plain, raced, work_counted
 from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid, per_subscription
 from whimbrel.lab.harness.measures import Row
-from whimbrel.lab.harness.panels import Panel
+from whimbrel.lab.harness.panels import STEPS_OVER_SIZE, TIME_OVER_SIZE
 from whimbrel.lab.workloads import make
 from whimbrel.lab.workloads.base import Workload
 
@@ -19,7 +19,7 @@ SERIES = plain("equality_tree", "compiled_naive")
 def measure(point: Point) -> Iterator[Timed | Row]:
     """The tree, compiled naive and the engine."""
     workload = _workload(point)
-    yield from race(loaded(SERIES, workload.subscriptions), workload.events)
+    yield from raced(SERIES, workload)
 
 
 def count(point: Point) -> Iterator[Row]:
@@ -51,8 +51,8 @@ EXPERIMENT = Experiment(
     counted=count,
     memory=per_subscription(12_000),
     panels=(
-        Panel("time", "n", "subscriptions", "CPU us per event"),
-        Panel("steps", "n", "subscriptions", "nodes visited per event"),
+        TIME_OVER_SIZE,
+        STEPS_OVER_SIZE,
     ),
     claims=(
         order("An event visits fewer nodes than theorem 1 allows", "steps", "equality_tree", "bound, theorem 1"),

@@ -9,7 +9,7 @@ from whimbrel.lab.harness.claims import order, saving
 from whimbrel.lab.harness.contenders import Options
 from whimbrel.lab.harness.experiment import Experiment, Point, Timed, per_subscription
 from whimbrel.lab.harness.measures import Row
-from whimbrel.lab.harness.panels import Panel
+from whimbrel.lab.harness.panels import STEPS_OVER_SIZE, TIME_OVER_SIZE
 
 SERIES: dict[str, tuple[str, Options]] = {
     "plain tree": ("equality_tree", PLAIN),
@@ -38,8 +38,8 @@ EXPERIMENT = Experiment(
     counted=count,
     memory=per_subscription(4_000),
     panels=(
-        Panel("time", "n", "subscriptions", "CPU us per event"),
-        Panel("steps", "n", "subscriptions", "nodes visited per event"),
+        TIME_OVER_SIZE,
+        STEPS_OVER_SIZE,
     ),
     claims=(
         order("The collapsed tree is faster", "time", "collapsed", "plain tree"),

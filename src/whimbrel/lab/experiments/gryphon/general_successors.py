@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from whimbrel.lab.harness.claims import order
-from whimbrel.lab.harness.contenders import Options, loaded, race, work_counted
+from whimbrel.lab.harness.contenders import Options, raced, work_counted
 from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid, per_subscription
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
@@ -20,7 +20,7 @@ SERIES: dict[str, tuple[str, Options]] = {
 def measure(point: Point) -> Iterator[Timed | Row]:
     """The general tree with and without successor sets, and the engine."""
     workload = workload_of(point)
-    yield from race(loaded(SERIES, workload.subscriptions), workload.events)
+    yield from raced(SERIES, workload)
 
 
 def count(point: Point) -> Iterator[Row]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from whimbrel.lab.harness.contenders import Options, loaded, race, work_counted
+from whimbrel.lab.harness.contenders import Options, raced, work_counted
 from whimbrel.lab.harness.experiment import Point, Scale, Timed, grid
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.workloads import make
@@ -33,7 +33,7 @@ def events_for(point: Point) -> int:
 def timed(point: Point, series: Mapping[str, tuple[str, Options]]) -> Iterator[Timed | Row]:
     """Time the matchers and the engine on Gryphon's workload."""
     workload = make("gryphon", n=int(point["n"]), events=events_for(point))
-    yield from race(loaded(series, workload.subscriptions), workload.events)
+    yield from raced(series, workload)
 
 
 def counted(point: Point, series: Mapping[str, tuple[str, Options]], measures: Mapping[str, str]) -> Iterator[Row]:

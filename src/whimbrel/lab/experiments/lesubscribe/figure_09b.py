@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from whimbrel.lab.experiments.lesubscribe.three_algorithms import BYTES_EACH, SIZES, THREE, workload_of
 from whimbrel.lab.harness.claims import order, slope
-from whimbrel.lab.harness.contenders import loaded, plain, race
+from whimbrel.lab.harness.contenders import plain, raced
 from whimbrel.lab.harness.experiment import Experiment, Point, Timed, per_subscription
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
@@ -15,7 +15,7 @@ from whimbrel.lab.harness.panels import Panel
 def measure(point: Point) -> Iterator[Timed | Row]:
     """The three algorithms, Neon, compiled naive and the engine."""
     workload = workload_of(point)
-    yield from race(loaded(THREE | plain("neon", "compiled_naive"), workload.subscriptions), workload.events)
+    yield from raced(THREE | plain("neon", "compiled_naive"), workload)
 
 
 EXPERIMENT = Experiment(

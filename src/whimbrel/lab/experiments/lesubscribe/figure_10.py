@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from whimbrel.lab.experiments.lesubscribe.three_algorithms import BYTES_EACH, THREE, workload_of
 from whimbrel.lab.harness.claims import order, ratio
-from whimbrel.lab.harness.contenders import loaded, race
+from whimbrel.lab.harness.contenders import raced
 from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid, per_subscription
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
@@ -15,7 +15,7 @@ from whimbrel.lab.harness.panels import Panel
 def measure(point: Point) -> Iterator[Timed | Row]:
     """The three algorithms and the engine."""
     workload = workload_of(point)
-    yield from race(loaded(THREE, workload.subscriptions), workload.events)
+    yield from raced(THREE, workload)
 
 
 EXPERIMENT = Experiment(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from whimbrel.lab.experiments.lesubscribe.three_algorithms import BYTES_EACH, THREE
 from whimbrel.lab.harness.claims import order
-from whimbrel.lab.harness.contenders import loaded, race, work_counted
+from whimbrel.lab.harness.contenders import raced, work_counted
 from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid, per_subscription
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
@@ -16,7 +16,7 @@ from whimbrel.lab.workloads import Workload, make
 def measure(point: Point) -> Iterator[Timed | Row]:
     """The three algorithms and the engine."""
     workload = _workload(point)
-    yield from race(loaded(THREE, workload.subscriptions), workload.events)
+    yield from raced(THREE, workload)
 
 
 def count(point: Point) -> Iterator[Row]:

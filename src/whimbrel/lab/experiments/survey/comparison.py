@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from whimbrel.lab.experiments.survey.bits import ALL, workload_of
 from whimbrel.lab.harness.claims import order
-from whimbrel.lab.harness.contenders import loaded, race
+from whimbrel.lab.harness.contenders import raced
 from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid, per_subscription
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
@@ -18,7 +18,7 @@ ONES = [0.06, 0.5]
 def measure(point: Point) -> Iterator[Timed | Row]:
     """The five algorithms and the engine."""
     workload = workload_of(int(point["n"]), float(point["ones"]))
-    yield from race(loaded(ALL, workload.subscriptions), workload.events)
+    yield from raced(ALL, workload)
 
 
 EXPERIMENT = Experiment(

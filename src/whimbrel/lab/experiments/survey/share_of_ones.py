@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from whimbrel.lab.experiments.survey.bits import TREE, workload_of
 from whimbrel.lab.harness.claims import order, ratio
-from whimbrel.lab.harness.contenders import loaded, plain, race, work_counted
+from whimbrel.lab.harness.contenders import plain, raced, work_counted
 from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid, per_subscription
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
@@ -23,7 +23,7 @@ def count(point: Point) -> Iterator[Row]:
 def measure(point: Point) -> Iterator[Timed | Row]:
     """The time of each tree, and of the engine."""
     workload = workload_of(int(point["n"]), float(point["ones"]))
-    yield from race(loaded(SERIES, workload.subscriptions), workload.events)
+    yield from raced(SERIES, workload)
 
 
 EXPERIMENT = Experiment(
