@@ -137,7 +137,7 @@ class Index(Matcher):
         snapshot = held.segments.ready()
         workspace = self._workspaces.take()
         try:
-            rows = match_event(snapshot, event, self._timestamps, held.verify, workspace)
+            rows = match_event(snapshot, event, self._timestamps, held, workspace)
             self._events += 1
             return made_of(rows)
         finally:
@@ -166,7 +166,7 @@ class Index(Matcher):
         workers = threads if threads is not None else os.cpu_count() or 1
         first = self._unit if workers == 1 else FIRST_UNIT  # several threads are to share even a few events
         units = Units(source, first)
-        search = Search(snapshot, self._timestamps, self._subscriptions.verify, errors is not None)
+        search = Search(snapshot, self._timestamps, self._subscriptions, errors is not None)
         for offsets, rows, refused in match_units(search, units, self._workspaces, workers):
             self._events += len(offsets) - 1
             segments.searched(snapshot, len(offsets) - 1)

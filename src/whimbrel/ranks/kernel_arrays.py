@@ -46,6 +46,7 @@ class Entries(NamedTuple):
     attrs: np.ndarray  # int32[n]
     cells: np.ndarray  # float64[n]
     bits: np.ndarray  # int64[n]: the same memory as `cells`, read as integers
+    elements: np.ndarray  # int32[n]: the element of an array of objects in which the value lies (see ARRAY_BITS)
     items: np.ndarray  # int64[m]: results (see RESULTS), then what is known of a dict while it is read
     text_entries: np.ndarray  # int64[t]: the entry of each text from which an attribute is derived
     text_ends: np.ndarray  # int64[t + 1]: where the bytes of a text end; those of the first begin at 0
@@ -93,6 +94,9 @@ ENTRIES = tuple_of_arrays(
         "text_data": ("uint8", 1),
     },
 )
+ARRAY_BITS = 10
+"""Bits of the number of an array in `elements`; the number of the element, from 1, is above them. The whole is 0
+outside of arrays, -1 in an array that lies in an element of another, and ascends among the entries of an attribute."""
 ARRAYS, TEXTS = 0, 1
 """Results in `Entries.items`: the bits of names (`name_table`) that are arrays of objects, and the number of texts."""
 RESULTS = 4
@@ -106,6 +110,7 @@ def make_entries(size: int, items: int, texts: int = 64) -> Entries:
         np.empty(size, np.int32),
         cells,
         cells.view(np.int64),
+        np.zeros(size, np.int32),
         np.zeros(items, np.int64),
         np.empty(texts, np.int64),
         np.zeros(texts + 1, np.int64),

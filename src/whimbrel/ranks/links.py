@@ -277,7 +277,7 @@ def append_links(words: np.ndarray, link_words: np.ndarray, count: int, texts: i
         first, last = (np.int64(0), np.int64(_VALUES)) if code == _SEVERAL else (code, code + (code < _VALUES))
         mark = SEVERAL_LINKED if code == _SEVERAL else mark
         for value in range(first, last):
-            entries.attrs[count] = arrays.links[pair, 0]
+            entries.attrs[count], entries.elements[count] = arrays.links[pair, 0], 0
             entries.bits[count] = RANK | np.int64(arrays.ranks[pair, value])
             count += 1
     return count + mark

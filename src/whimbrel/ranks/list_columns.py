@@ -16,8 +16,11 @@ from pyarrow import lib
 from whimbrel.model.errors import EventError
 from whimbrel.ranks.column_layout import ColumnLeaf, field_array, storage
 from whimbrel.ranks.columns import BAD, MISSING, NULL, rank_array
+from whimbrel.ranks.kernel_arrays import ARRAY_BITS
 from whimbrel.ranks.lookup import Lookup
 
+_ELEMENTS = (1 << 31 - ARRAY_BITS) - 2
+"""Elements that have numbers of their own."""
 See: TypeAlias = Callable[[ColumnLeaf, pa.Array, np.ndarray, np.ndarray, np.ndarray], None]
 """Called with the leaf, its values, their ranks, and where the values of each row start and end."""
 
@@ -29,6 +32,8 @@ class ListRanks(NamedTuple):
     ranks: np.ndarray
     starts: np.ndarray
     ends: np.ndarray
+    elements: np.ndarray | None = None
+    """Of each rank the element of an array of objects (`Entries.elements`), if they lie in one."""
 
 
 def rank_lists(array: pa.Array, leaf: ColumnLeaf, lookup: Lookup, see: See) -> ListRanks:
@@ -42,12 +47,16 @@ def rank_lists(array: pa.Array, leaf: ColumnLeaf, lookup: Lookup, see: See) -> L
 
 
 def rank_objects(
-    array: pa.Array, leaf: ColumnLeaf, lookup: Callable[[int], Lookup], see: See
+    array: pa.Array, leaf: ColumnLeaf, number: int, lookup: Callable[[int], Lookup], see: See
 ) -> tuple[list[ListRanks], np.ndarray]:
-    """The ranks of a column of arrays of objects, and which rows have a value in one of the objects."""
+    """The ranks of a column of arrays of objects, and which rows have a value in one of the objects.
+
+    `number` tells this column from others that are arrays of objects.
+    """
     members, starts, ends = _members(array, array.values)
     coupled = np.zeros(len(array), bool)
     parts: list[ListRanks] = []
+    elements = ((np.arange(len(members)) % _ELEMENTS + 1) << ARRAY_BITS | number).astype(np.int32)
     for inner in leaf.leaves:
         values = field_array(members, inner.path)
         ranks = np.empty(len(values), np.int32)
@@ -55,6 +64,7 @@ def rank_objects(
         _check_times(ranks, values, starts, ends, inner)
         see(inner, values, ranks, starts, ends)
         part = _chosen(inner.attr, ranks, ranks != MISSING, starts, ends)
+        part = part._replace(elements=elements[ranks != MISSING])
         coupled |= part.ends > part.starts
         parts.append(part)
     if leaf.attr >= 0:  # a null among the objects is a value of the attribute of the array itself

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
@@ -139,15 +140,22 @@ def test_an_event_of_many_values_and_many_small_ones_are_read_together() -> None
     ]
 
 
-ARRAY_TEXTS = ["i.x = 1", "i.x = 1 AND i.y = 2", "i.x = 1 AND a = 1", "i.x = 1 OR i.y = 2", "i.z.u = 1 AND i.y = 2"]
-ARRAY_TEXTS += [
-    "i.z.u = 1 AND i.z.v = 1",
-    "i.x IS NOT NULL AND i.y = 1",
-    "i.x = 1 AND j.x = 1",
-    "i LIKE '%b%' AND i.x = 1",
-]
+ARRAY_TEXTS = [
+    "i.x = 1", "i.x = 1 AND i.y = 2", "i.x = 1 AND a = 1", "i.x = 1 OR i.y = 2", "i.z.u = 1 AND i.y = 2",
+    "i.z.u = 1 AND i.z.v = 1", "i.x IS NOT NULL AND i.y = 1", "i.x = 1 AND j.x = 1", "i LIKE '%b%' AND i.x = 1",
+    "i.x = 1 AND i.y = 2 AND j.x = 2 AND j.y = 1", "i.x IN (1, 3) AND i.y > 1 AND i.w < 3", "i.x != 2 AND i.y != 1",
+    "i.x = 1 AND i.y = 2 OR j.x = 1 AND j.y = 2", "i.x = 2 AND i.y = 2 AND i.x < i.w", "i.x CONTAINS 1 AND i.y = 2",
+    "i.x = 1 AND i.y LIKE '%b'", "NOT (i.x = 1 AND i.y = 2)", "i.x BETWEEN 1 AND 2 AND i.y = 'ab' AND a = 1",
+]  # fmt: skip
+several = st.one_of(st.integers(1, 3), st.lists(st.integers(1, 3), max_size=2), st.none())
 element = st.fixed_dictionaries(
-    {}, optional={"x": st.integers(1, 2), "y": st.integers(1, 2), "z": st.deferred(lambda: zs)}
+    {},
+    optional={
+        "x": several,
+        "y": st.one_of(st.integers(1, 2), st.just("ab")),
+        "w": st.integers(1, 3),
+        "z": st.deferred(lambda: zs),
+    },
 )
 inner = st.fixed_dictionaries({}, optional={"u": st.integers(1, 2), "v": st.integers(1, 2)})
 zs = st.one_of(inner, st.lists(inner, max_size=2))
@@ -164,9 +172,62 @@ def test_arrays_of_objects_are_coupled_in_every_form(events: list[dict[str, Any]
         index.remove(3)
     filters = {n: Filter.parse(text) for n, text in enumerate(ARRAY_TEXTS) if n in index}
     found = [[n for n, filter in filters.items() if filter.matches(event)] for event in events]
+    texts = [json.dumps(event) for event in events]
     assert [index.match(event) for event in events] == found
+    assert [index.match(text) for text in texts] == found
     assert [index.match_rows(event).tolist() for event in events] == found
-    assert pairs(index.match_batch(events)) == [(row, n) for row, its in enumerate(found) for n in its]
+    every_pair = [(row, n) for row, its in enumerate(found) for n in its]
+    assert pairs(index.match_batch(events)) == every_pair
+    assert pairs(index.match_batch(texts)) == every_pair
+
+
+columns = st.fixed_dictionaries(
+    {
+        "i": st.lists(
+            st.fixed_dictionaries({name: st.one_of(st.none(), st.integers(1, 3)) for name in "xyw"}), max_size=4
+        ),
+        "j": st.one_of(
+            st.none(), st.lists(st.fixed_dictionaries({name: st.integers(1, 2) for name in "xy"}), max_size=3)
+        ),
+        "a": st.integers(1, 2),
+    }
+)
+
+
+@given(st.lists(columns, min_size=1, max_size=8), st.integers(0, 2))
+def test_columns_of_arrays_of_objects_are_coupled(events: list[dict[str, Any]], first: int) -> None:
+    index = index_of(ARRAY_TEXTS)
+    table = pa.Table.from_pylist(events).slice(first)
+    filters = [Filter.parse(text) for text in ARRAY_TEXTS]
+    found = index.match_batch(table, threads=1)
+    read = [Event({k: v for k, v in event.items() if v is not None}) for event in _without_nulls(events[first:])]
+    assert pairs(found) == [
+        (row, n) for row, event in enumerate(read) for n, one in enumerate(filters) if one.matches(event)
+    ]
+
+
+def _without_nulls(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A null field of a column is missing, unlike one of an object."""
+    return [
+        {
+            name: [{k: v for k, v in one.items() if v is not None} for one in value]
+            if isinstance(value, list)
+            else value
+            for name, value in event.items()
+        }
+        for event in events
+    ]
+
+
+@pytest.mark.parametrize("size", [1, 70, 1_500])
+def test_only_one_element_of_many_holds(size: int) -> None:
+    index = index_of([f"i.x = {n} AND i.y = {n}" for n in range(5)])
+    items = [{"x": n % 5, "y": (n + 1) % 5} for n in range(size)]
+    for place in (0, size - 1):
+        event = {"i": [*items[:place], {"x": 3, "y": 3}, *items[place + 1 :]]}
+        assert index.match(event) == index.match(json.dumps(event)) == [3]
+        assert pairs(index.match_batch([event, {"i": items}])) == [(0, 3)]
+        assert pairs(index.match_batch(pa.Table.from_pylist([{"i": items}, event]))) == [(1, 3)]
 
 
 def test_rows_of_one_event_belong_to_the_caller() -> None:

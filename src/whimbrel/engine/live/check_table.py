@@ -69,7 +69,7 @@ class CheckTable:
         """Append the conjunctions of an entry, whose number is above those before."""
         words, arrays, count = self.shown
         for conjunction in conjunctions:
-            checks, is_exact = _checks_of(self._dictionary, conjunction)
+            checks, is_exact = checks_of(self._dictionary, conjunction)
             end = self._used + len(checks)
             larger = Checks(_grown(arrays.conjunctions, count + 1), _grown(arrays.checks, end))
             if larger[0] is not arrays[0] or larger[1] is not arrays[1]:
@@ -89,7 +89,7 @@ def _grown(rows: np.ndarray, need: int) -> np.ndarray:
     return larger
 
 
-def _checks_of(dictionary: Dictionary, conjunction: Conjunction) -> tuple[list[tuple[int, ...]], bool]:
+def checks_of(dictionary: Dictionary, conjunction: Conjunction) -> tuple[list[tuple[int, ...]], bool]:
     """The rows of `checks` of a conjunction, the narrowest check first, and whether they are all that it asks."""
     found: list[tuple[int, int, list[Span]]] = []
     is_exact = not conjunction.links

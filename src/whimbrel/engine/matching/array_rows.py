@@ -9,6 +9,7 @@ from collections.abc import Collection
 
 import numpy as np
 
+from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.jit import kernel
 from whimbrel.engine.access.decoding import packed_parts
 from whimbrel.engine.access.segment import Segment
@@ -44,12 +45,13 @@ def linked_rows(segment: Segment) -> np.ndarray:
     return segment.rows_within[_LINKED]
 
 
-def is_in(rows: np.ndarray, sorted_rows: np.ndarray) -> np.ndarray:
+@kernel
+def is_in(rows: np.ndarray, sorted_rows: np.ndarray) -> np.ndarray:  # pragma: no cover
     """Which rows are among the others, as a mask."""
-    if not len(sorted_rows):
-        return np.zeros(len(rows), bool)
-    places = np.minimum(np.searchsorted(sorted_rows, rows), len(sorted_rows) - 1)
-    mask: np.ndarray = sorted_rows[places] == rows
+    mask = np.zeros(rows.size, np.bool_)
+    for i in range(rows.size):
+        place = lower_bound(sorted_rows, 0, sorted_rows.size, rows[i])
+        mask[i] = place < sorted_rows.size and sorted_rows[place] == rows[i]
     return mask
 
 

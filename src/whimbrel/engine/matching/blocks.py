@@ -17,8 +17,8 @@ import numpy as np
 from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.engine.matching.event_forms import EventBatch
 from whimbrel.engine.matching.results import (
+    Filters,
     Result,
-    Verify,
     are_coupled,
     merged,
     settled,
@@ -32,15 +32,16 @@ from whimbrel.engine.matching.workspace import PAIRS, Workspace, Workspaces
 from whimbrel.model.errors import RowError
 from whimbrel.model.event import AnyEvent, Event
 from whimbrel.model.matcher import Errors
+from whimbrel.ranks.encoding.event_encoder import EncodedEvents
 from whimbrel.ranks.encoding.object_batches import Refused
 
 
 class Search(NamedTuple):
-    """What events are matched against: a snapshot, how strings are read as timestamps, and how rows are verified."""
+    """What events are matched against: a snapshot, how strings are read as timestamps, and the filters of rows."""
 
     snapshot: Snapshot
     timestamps: frozenset[str]
-    verify: Verify
+    filters: Filters
     collects: bool = False
     """Whether a bad event is collected and has no matches; else the first one is raised."""
 
@@ -58,7 +59,7 @@ def match_event(
     snapshot: Snapshot,
     event: AnyEvent,
     timestamps: frozenset[str],
-    verify: Verify,
+    filters: Filters,
     workspace: Workspace,
 ) -> np.ndarray:
     """Match one event; its rows in order of addition, valid until the workspace is used again."""
@@ -72,9 +73,10 @@ def match_event(
         table = tables.get(id(segment)) if tables else None
         in_head = None if table is None else workspace.search_one(table, segment, snapshot)
         if coupled or segment.meta.verified or snapshot.died is not None:
-            rows = settled_one(snapshot, segment, rows, coupled, arrays, event, timestamps, verify)
+            entries = workspace.coupled_entries
+            rows = settled_one(snapshot, segment, rows, coupled, arrays, event, timestamps, filters, entries)
         if in_head is not None and len(in_head):
-            found.append(settled_head_one(snapshot, in_head, coupled, event, timestamps, verify))
+            found.append(settled_head_one(snapshot, in_head, coupled, event, timestamps, filters))
         if len(segments) == 1 and not found:
             return snapshot.in_order(rows)
         found.append(rows.copy())  # the buffer is the next segment's
@@ -150,6 +152,7 @@ def _match_events(search: Search, unit: EventBatch, workspace: Workspace, refuse
     in_reading = refused if search.collects else None
     count = len(unit)
     offsets = np.zeros(count + 1, np.int64)
+    encoded: EncodedEvents | None = None
     is_simple = len(snapshot.segments) == 1 and snapshot.died is None and not snapshot.head_size
     if is_simple and not snapshot.segments[0].meta.verified:
         encoded = unit.encode(snapshot.segments[0].encoder, timestamps, in_reading)
@@ -163,16 +166,17 @@ def _match_events(search: Search, unit: EventBatch, workspace: Workspace, refuse
     in_head: list[Result] = []
     tables, segments, pairs = snapshot.tables(), [*snapshot.segments], 0
     for segment in segments:
-        encoded = unit.encode(segment.encoder, timestamps, in_reading)
+        if encoded is None or len(segments) > 1:
+            encoded = unit.encode(segment.encoder, timestamps, in_reading)
         found = workspace.match_some(segment, encoded, snapshot.rows, count, PAIRS - pairs)
         count = len(found[0]) - 1
         found = found[0].copy(), found[1].copy()
-        rows = settled(snapshot, segment, found, encoded.coupled, encoded.arrays, events, search.verify, refused)
+        rows = settled(snapshot, segment, found, encoded, events, search.filters, refused)
         parts.append((found[0], rows))
         table = tables.get(id(segment))
         if table is not None:
             found = workspace.search_some(table, segment, encoded, snapshot, count)
-            held = settled_head(snapshot, found, events, search.verify, refused)
+            held = settled_head(snapshot, found, events, search.filters, refused)
             if held is None:
                 snapshot.head.checked = 1 << 30  # so that it becomes a segment of the index soon
                 tables, in_head = {}, []

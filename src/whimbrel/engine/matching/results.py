@@ -7,7 +7,7 @@ A result is `offsets` and `rows`: event e has rows[offsets[e]:offsets[e + 1]].
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,15 +18,26 @@ from whimbrel.engine.access.shared.packing import ROW_MASK, VERIFY_BIT
 from whimbrel.engine.ids.id_table import IdTable
 from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.engine.matching.array_rows import is_in, linked_rows, rows_within
+from whimbrel.engine.matching.element_checks import FAILS, UNSURE, CoupledEntries, element_checks
 from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.event import AnyEvent, Event
+from whimbrel.model.filter import Filter
 from whimbrel.ranks.encoding.event_encoder import EncodedEvents
 from whimbrel.ranks.encoding.object_batches import Refused
 from whimbrel.ranks.patterns.event_fragments import SEVERAL
 
 Result: TypeAlias = tuple[np.ndarray, np.ndarray]
-Verify: TypeAlias = Callable[[int, Event], bool]
-"""Whether the filter of a row matches an event."""
+
+
+class Filters(Protocol):
+    """The filters of rows."""
+
+    def filter(self, row: int) -> Filter:
+        """The filter of a row."""
+
+    def verify(self, row: int, event: Event) -> bool:
+        """Whether the filter of a row matches an event."""
+
 
 MOST_DOUBTFUL = 64
 """Filters of the head that are evaluated for a unit, at most: about as costly as making it a segment."""
@@ -38,42 +49,65 @@ def settled(
     snapshot: Snapshot,
     segment: Segment,
     result: Result,
-    coupled: np.ndarray | None,
-    arrays: Collection[str] | None,
+    encoded: EncodedEvents,
     events: Callable[[Sequence[int]], Sequence[Event]],
-    verify: Verify,
+    filters: Filters,
     refused: Refused,
 ) -> np.ndarray:
     """The rows that a segment found, without dead ones, those that fail verification, and flags.
 
-    Rows with the flag VERIFY are verified, and of `coupled` events (None: no event is) those that must hold for the
-    same element of one of the `arrays` (None: of any array), and those that compare two attributes.
+    Rows with the flag VERIFY are verified, and of coupled events those that compare two attributes. Those that must
+    hold for the same element of an array are decided by their checks, or verified.
     `events` reads the events of some numbers, which ascend. Events for which verifying would take too many steps are
     put into `refused`. Changes the offsets of the result in place, and may change its rows.
     """
     offsets = result[0]
     rows = snapshot.living(*result)
-    is_coupled = coupled is not None and bool(coupled.any())
+    coupled, arrays = encoded.coupled, encoded.arrays
+    is_coupled = bool(coupled.any())
     if not (is_coupled or segment.meta.verified):
         return rows
     doubtful = (rows & np.int32(VERIFY_BIT)) != 0
-    if coupled is not None and is_coupled:
+    failed: np.ndarray | None = None
+    if is_coupled:
         marks = np.repeat(coupled[: len(offsets) - 1], np.diff(offsets))
         doubtful |= marks != 0 if arrays is None else (marks & SEVERAL) != 0
-        if arrays:
-            asked = np.flatnonzero(marks & ~np.uint8(SEVERAL))
-            doubtful[asked] |= is_in(rows[asked] & np.int32(ROW_MASK), rows_within(segment, arrays))
         if segment.meta.links:
             asked = np.flatnonzero(marks)
             doubtful[asked] |= is_in(rows[asked] & np.int32(ROW_MASK), linked_rows(segment))
-    return _verified(offsets, rows, doubtful, events, verify, refused)
+        if arrays:
+            asked = np.flatnonzero((marks != 0) & ~doubtful)
+            asked = asked[is_in(rows[asked] & np.int32(ROW_MASK), rows_within(segment, arrays))]
+            failed = _by_elements(segment, offsets, rows, asked, encoded, filters, doubtful)
+    return _verified(offsets, rows, doubtful, events, filters, refused, failed)
+
+
+def _by_elements(
+    segment: Segment,
+    offsets: np.ndarray,
+    rows: np.ndarray,
+    asked: np.ndarray,
+    encoded: EncodedEvents,
+    filters: Filters,
+    doubtful: np.ndarray,
+) -> np.ndarray:
+    """Those places of `asked` whose rows hold for no element of an array. Marks those that are left to be verified."""
+    if encoded.elements is None or not len(asked):
+        doubtful[asked] = True
+        return asked[:0]
+    entries = CoupledEntries(encoded.offsets, encoded.attrs, encoded.ranks, encoded.elements())
+    of_event = np.searchsorted(offsets, asked, "right") - 1
+    found = element_checks(segment).decide(of_event, (rows[asked] & ROW_MASK).tolist(), entries, filters.filter)
+    doubtful[asked[found == UNSURE]] = True
+    failed: np.ndarray = asked[found == FAILS]
+    return failed
 
 
 def settled_head(
     snapshot: Snapshot,
     result: Result,
     events: Callable[[Sequence[int]], Sequence[Event]],
-    verify: Verify,
+    filters: Filters,
     refused: Refused,
 ) -> np.ndarray | None:
     """`settled` for the rows of the head; None if too many of them must be verified."""
@@ -83,7 +117,7 @@ def settled_head(
     if count > MOST_DOUBTFUL:
         return None
     snapshot.head.checked += count
-    return _verified(result[0], rows, doubtful, events, verify, refused)
+    return _verified(result[0], rows, doubtful, events, filters, refused)
 
 
 def _verified(
@@ -91,34 +125,50 @@ def _verified(
     rows: np.ndarray,
     doubtful: np.ndarray,
     events: Callable[[Sequence[int]], Sequence[Event]],
-    verify: Verify,
+    filters: Filters,
     refused: Refused,
+    failed: np.ndarray | None = None,
 ) -> np.ndarray:
-    """The rows without flags, and without doubtful ones whose filter does not match; changes offsets in place."""
+    """The rows without flags, without those at the places `failed`, and without doubtful ones whose filter does not
+    match; changes offsets in place."""
     rows = rows & np.int32(ROW_MASK)
     asked = np.flatnonzero(doubtful)
     of_event = np.searchsorted(offsets, asked, "right") - 1
     if refused:  # their rows are left out later
         is_good = ~np.isin(of_event, list(refused))
         asked, of_event = asked[is_good], of_event[is_good]
-    if not len(asked):
+    keep = np.ones(len(rows), bool)
+    if failed is not None:
+        keep[failed] = False
+    if len(asked):
+        keep[asked] = _hold(rows[asked], of_event, events, filters, refused)
+    elif failed is None or not len(failed):
         return rows
-    numbers, place = np.unique(of_event, return_inverse=True)
-    of_event, numbers = numbers[place].tolist(), numbers.tolist()
+    offsets[:] = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep)])[offsets]
+    kept: np.ndarray = rows[keep]
+    return kept
+
+
+def _hold(
+    rows: np.ndarray,
+    of_event: np.ndarray,
+    events: Callable[[Sequence[int]], Sequence[Event]],
+    filters: Filters,
+    refused: Refused,
+) -> list[bool]:
+    """Whether the filter of each row matches its event."""
+    numbers = np.unique(of_event)
+    numbers = numbers.tolist()
     read = dict(zip(numbers, events(numbers), strict=True))
 
     def holds(row: int, number: int) -> bool:
         try:
-            return verify(row, read[number])
+            return filters.verify(row, read[number])
         except LimitExceeded as error:
             refused.setdefault(number, error)
             return False
 
-    keep = np.ones(len(rows), bool)
-    keep[asked] = list(map(holds, rows[asked].tolist(), of_event))
-    offsets[:] = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep)])[offsets]
-    kept: np.ndarray = rows[keep]
-    return kept
+    return list(map(holds, rows.tolist(), of_event.tolist()))
 
 
 def are_coupled(segment: Segment, encoded: EncodedEvents) -> bool:
@@ -138,22 +188,37 @@ def settled_one(
     arrays: Collection[str] | None,
     event: AnyEvent,
     timestamps: frozenset[str],
-    verify: Verify,
+    filters: Filters,
+    entries: Callable[[], CoupledEntries | None],
 ) -> np.ndarray:
-    """`settled` for the rows of one event."""
+    """`settled` for the rows of one event; `entries` gives its entries, if they say in which elements values lie."""
     if snapshot.died is not None:
         rows = snapshot.living(np.array((0, len(rows)), np.int64), rows)
+    if not len(rows):
+        return rows
     within = _NO_ROWS if not coupled or not arrays else rows_within(segment, arrays)
-    if coupled and segment.meta.links:
-        within = np.union1d(within, linked_rows(segment))
+    linked = linked_rows(segment) if coupled and segment.meta.links else _NO_ROWS
     is_whole = coupled & SEVERAL or (coupled and arrays is None)
-    if not (is_whole or segment.meta.verified or len(within)):
+    if not (is_whole or segment.meta.verified or len(within) or len(linked)):
         return rows
     plain: np.ndarray = rows & np.int32(ROW_MASK)
-    doubtful = plain != rows if not len(within) else (plain != rows) | is_in(plain, within)
-    return _verified_one(
-        plain, range(len(rows)) if is_whole else doubtful.nonzero()[0].tolist(), event, timestamps, verify
-    )
+    if is_whole:
+        return _verified_one(plain, range(len(rows)), event, timestamps, filters)
+    doubtful = plain != rows
+    if len(linked):
+        doubtful |= is_in(plain, linked)
+    asked = (is_in(plain, within) & ~doubtful).nonzero()[0] if len(within) else _NO_ROWS
+    if len(asked):
+        known = entries()
+        if known is None:
+            doubtful[asked] = True
+        else:
+            found = element_checks(segment).decide([0] * len(asked), plain[asked].tolist(), known, filters.filter)
+            doubtful[asked[found == UNSURE]] = True
+            is_kept = np.ones(len(plain), bool)
+            is_kept[asked[found == FAILS]] = False
+            plain, doubtful = plain[is_kept], doubtful[is_kept]
+    return _verified_one(plain, doubtful.nonzero()[0].tolist(), event, timestamps, filters)
 
 
 def settled_head_one(
@@ -162,24 +227,24 @@ def settled_head_one(
     coupled: int,
     event: AnyEvent,
     timestamps: frozenset[str],
-    verify: Verify,
+    filters: Filters,
 ) -> np.ndarray:
     """`settled_head` for the rows of one event."""
     rows = snapshot.living(np.array((0, len(rows)), np.int64), rows)
     plain: np.ndarray = rows & np.int32(ROW_MASK)
     asked = range(len(rows)) if coupled else (plain != rows).nonzero()[0].tolist()
     snapshot.head.checked += len(asked)
-    return _verified_one(plain, asked, event, timestamps, verify)
+    return _verified_one(plain, asked, event, timestamps, filters)
 
 
 def _verified_one(
-    plain: np.ndarray, asked: Sequence[int], event: AnyEvent, timestamps: frozenset[str], verify: Verify
+    plain: np.ndarray, asked: Sequence[int], event: AnyEvent, timestamps: frozenset[str], filters: Filters
 ) -> np.ndarray:
     """The rows without those at the places `asked` whose filter does not match."""
     if not asked:
         return plain
     whole = Event.of(event, timestamps)
-    failed = [place for place in asked if not verify(plain.item(place), whole)]
+    failed = [place for place in asked if not filters.verify(plain.item(place), whole)]
     return np.delete(plain, failed) if failed else plain
 
 

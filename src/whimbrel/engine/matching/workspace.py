@@ -14,6 +14,7 @@ from whimbrel.engine.access.shared.arrays import SCRATCH, TASK, Scratch, Task
 from whimbrel.engine.access.shared.packing import VERIFY_BIT
 from whimbrel.engine.live.check_table import CheckTable, search_checks
 from whimbrel.engine.live.snapshot import Snapshot
+from whimbrel.engine.matching.element_checks import CoupledEntries
 from whimbrel.model.event import AnyEvent
 from whimbrel.ranks.encoding.dict_kernels import FULL, IN_ARRAYS
 from whimbrel.ranks.encoding.event_encoder import EncodedEvents
@@ -72,6 +73,7 @@ class Workspace:
         self._head_ends, self._head_rows = np.zeros(2, np.int64), np.empty(64, np.int32)
         self._make_entries(256)
         self._density = BLOCK_PAIRS  # pairs per event, as of late
+        self._has_elements = False  # of the event of the last `match_one`, if it is coupled
 
     def words(self, segment: Segment, rows: int) -> Words:
         """The words of a segment in an index with so many rows, with buffers that are large enough."""
@@ -171,6 +173,12 @@ class Workspace:
             words = self.words(segment, rows)
         return self.out[:found], coupled, arrays
 
+    def coupled_entries(self) -> CoupledEntries | None:
+        """The entries of the event of the last `match_one`, which was coupled; None if elements are not known."""
+        if not self._has_elements:
+            return None
+        return CoupledEntries(self._one[0], self._ranked[0], self._ranked[1], self._entries.elements)
+
     def _text_reader(self, segment: Segment, timestamps: frozenset[str]) -> JsonText:
         if self._state is None:
             self._state = make_state()
@@ -198,6 +206,9 @@ class Workspace:
             if isinstance(event, TEXT_TYPES):
                 self._state = make_state(4 * len(event), 2 * len(entries.attrs))  # of a character, four bytes at most
             return None
+        if read.coupled:
+            table = segment.encoder.single_events.names_for(timestamps).table
+            self._has_elements = not read.attrs and table.has_elements and (texts is None or texts.has_elements)
         if read.attrs:
             entries.attrs[read.written : end] = read.attrs
             entries.cells[read.written : end] = read.cells

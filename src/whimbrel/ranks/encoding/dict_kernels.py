@@ -48,6 +48,7 @@ from whimbrel.ranks.encoding.name_table import (
     TIME,
 )
 from whimbrel.ranks.kernel_arrays import (
+    ARRAY_BITS,
     ARRAYS,
     ENTRIES,
     ENTRIES_AT,
@@ -74,7 +75,7 @@ _FOR_PYTHON, _FAILED, _NO_SPACE, _NESTED = -1, -2, -3, -4
 """In place of a rank: Python must read the item; there was an error, so the dict may have changed; FULL; no scalar."""
 _UNMENTIONED = -1
 """In place of a code: no filter mentions the name."""
-_WORDS = 5
+_WORDS = 6
 """Words of an item in the queue."""
 _MOST = EVENT_ATTRIBUTES.value
 """Dicts with more names and values are read by Python, which checks the limits."""
@@ -152,16 +153,17 @@ def _rank_text(
 
 @inlined
 def _push(
-    items: np.ndarray, count: int, code: int, value: int, key: int, depth: int, within: Integer
+    items: np.ndarray, count: int, code: int, value: int, key: int, depth: int, within: Integer, element: Integer
 ) -> int:  # pragma: no cover
     """Append an item to the queue, which has `count` words; return its new length, or GIVEN_UP without space.
 
-    An item is a code, a value, its key (0 below the top), its depth, and the bits of the arrays that it is in.
+    An item is a code, a value, its key (0 below the top), its depth, the bits of the arrays that it is in, and the
+    element of an array (`Entries.elements`).
     """
     if count + _WORDS > items.size:
         return GIVEN_UP
     items[count], items[count + 1], items[count + 2] = code, value, key
-    items[count + 3], items[count + 4] = depth, within
+    items[count + 3], items[count + 4], items[count + 5] = depth, within, element
     return count + _WORDS
 
 
@@ -171,6 +173,7 @@ def _push_items(
     names: Integer,
     depth: int,
     within: Integer,
+    element: Integer,
     kinds: np.ndarray,
     items: np.ndarray,
     count: int,
@@ -193,7 +196,7 @@ def _push_items(
                 py.clear_error()
                 return GIVEN_UP
             py.release(made)
-        count = _push(items, count, code, member, key if depth == 1 else 0, depth, within)
+        count = _push(items, count, code, member, key if depth == 1 else 0, depth, within, element)
         if count == GIVEN_UP:
             return GIVEN_UP
     return count
@@ -202,17 +205,19 @@ def _push_items(
 @helper
 def _group(entries: Entries, rows: np.ndarray, first: int, n: int, first_text: int) -> bool:  # pragma: no cover
     """Bring the entries of each attribute together, from entry `first` on; False if there is no space for that."""
-    attrs, _, bits, items, text_entries, _, _ = entries
+    attrs, _, bits, elements, items, text_entries, _, _ = entries
     size = n - first
-    if RESULTS + 5 * size > items.size:
+    if RESULTS + 6 * size > items.size:
         return False
     following, heads = RESULTS, RESULTS + size
     moved, old_attrs, old_bits = RESULTS + 2 * size, RESULTS + 3 * size, RESULTS + 4 * size
+    old_elements = RESULTS + 5 * size
     mark = -rows[rows.shape[0] - 1, SEEN]
     count = 0
     for i in range(size):
         attr = attrs[first + i]
         items[old_attrs + i], items[old_bits + i], items[following + i] = attr, bits[first + i], -1
+        items[old_elements + i] = elements[first + i]
         if rows[attr, SEEN] == mark:
             items[following + rows[attr, LAST]] = i
         else:
@@ -225,6 +230,7 @@ def _group(entries: Entries, rows: np.ndarray, first: int, n: int, first_text: i
         i = items[heads + head]
         while i >= 0:
             attrs[at], bits[at], items[moved + i] = items[old_attrs + i], items[old_bits + i], at
+            elements[at] = items[old_elements + i]
             i = items[following + i]
             at += 1
     for t in range(first_text, items[TEXTS]):
@@ -283,7 +289,7 @@ def _write_cell(
 
 
 @inlined
-def _read(
+def _read(  # noqa: PLR0915 - one loop with much state, which calls would have to carry
     event: int,
     rows: np.ndarray,
     rest: int,
@@ -294,14 +300,16 @@ def _read(
     first: int,
 ) -> int:  # pragma: no cover
     """Write the entries of the dict `event` from entry `first` on; return where they end, GIVEN_UP or FULL."""
-    attrs, _, bits, items, _, _, _ = entries
+    attrs, _, bits, elements, items, _, _, _ = entries
     kinds, last, first_text = reading.kinds, rows.shape[0] - 1, items[TEXTS]
     rows[last, SEEN] += 1
     arrays, is_scattered = np.int64(0), False
     n, values, at = first, 0, RESULTS
-    count = _push_items(event, rows[last, BELOW], 1, 0, kinds, items, at, place)
+    made = np.int64(0)  # elements of arrays
+    count = _push_items(event, rows[last, BELOW], 1, 0, 0, kinds, items, at, place)
     while at < count:
         code, value, key, depth, within = items[at], items[at + 1], items[at + 2], items[at + 3], items[at + 4]
+        element = items[at + 5]
         at += _WORDS
         attr, flags, below = np.int64(-1), np.int64(0), np.int64(0)
         if code >= 0:
@@ -324,17 +332,21 @@ def _read(
             i += 1
             rank = _write_cell(member, attr, flags, reading, numbers, entries, n, place + 24)
             if rank >= 0 and attr >= 0:
-                attrs[n] = attr
+                attrs[n], elements[n] = attr, element
                 arrays |= within if bits[n] != RANK else 0
                 n += 1
             elif rank == _NESTED:
                 rank = 0
                 inside = within | np.int64(1) << (flags >> BIT_SHIFT) if is_list or is_tuple else within
                 if word_at(member + TYPE_AT) != kinds[DICT]:
-                    count = _push(items, count, code, member, 0, depth + 1, within)
+                    count = _push(items, count, code, member, 0, depth + 1, within, element)
                 else:
                     deeper = depth + 1 + (is_list or is_tuple)
-                    count = _push_items(member, below, deeper, inside, kinds, items, count, place)
+                    own = element
+                    if below and (is_list or is_tuple):
+                        made += 1
+                        own = np.int64(-1) if element else made << ARRAY_BITS | flags >> BIT_SHIFT
+                    count = _push_items(member, below, deeper, inside, own, kinds, items, count, place)
                 if count == GIVEN_UP or rows[last, FLAGS]:
                     return GIVEN_UP
         if rank < 0:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,7 @@ from whimbrel.ranks.encoding.json_events import JsonEvents
 from whimbrel.ranks.encoding.json_reader import JsonEntries, JsonNotes, JsonReader
 from whimbrel.ranks.encoding.object_batches import ObjectBatch, Refused, derived_parts
 from whimbrel.ranks.encoding.single_events import SingleEventEncoder
-from whimbrel.ranks.kernel_arrays import Numbers, Reading
+from whimbrel.ranks.kernel_arrays import ARRAY_BITS, Numbers, Reading
 from whimbrel.ranks.links import EventLinks
 from whimbrel.ranks.list_columns import ListRanks, rank_lists, rank_map, rank_objects
 from whimbrel.ranks.patterns.event_fragments import EventFragments, SeenValues
@@ -52,6 +52,11 @@ class EncodedEvents:
     ranks: np.ndarray
     coupled: np.ndarray
     arrays: Collection[str] | None = ()
+    elements: Callable[[], np.ndarray] | None = None
+    """Gives for each entry the element of an array of objects in which its value lies, as `Entries.elements`.
+
+    None if that is not known, or no event is coupled.
+    """
 
 
 class EventEncoder:
@@ -140,6 +145,8 @@ class EventEncoder:
             derived += links.table_parts(columns, found, coupled, lambda names: read_events(table, names, timestamps))
         parts += derived
         encoded = EncodedEvents(rows, *pack(cells, rows, attrs, *_stacked(parts, attrs, rows)), coupled, arrays)
+        if len(arrays) < 1 << ARRAY_BITS:
+            encoded.elements = partial(_table_elements, cells, attrs, rows, parts)
         if found.odd:
             encoded = _united(encoded, self._odd(table, found.odd, timestamps), len(self.numbers.kinds))
         if not found.is_flat:
@@ -177,8 +184,8 @@ class EventEncoder:
                 seen.append(SeenValues(leaf.attr, None if leaf.is_time else values, ranks, starts, ends))
 
         parts = [rank_lists(leaf_array(table, leaf), leaf, self._lookup(leaf.attr), see) for leaf in found.lists]
-        for leaf in found.objects:
-            fields, in_objects = rank_objects(leaf_array(table, leaf), leaf, self._lookup, see)
+        for number, leaf in enumerate(found.objects):
+            fields, in_objects = rank_objects(leaf_array(table, leaf), leaf, number, self._lookup, see)
             parts += fields
             coupled |= in_objects
         for leaf in found.maps:
@@ -210,6 +217,8 @@ class EventEncoder:
             parts += batch.link_parts(self._links, timestamps)
         encoded = self._ranked(batch.attrs, batch.cells, batch.ends, batch.coupled)
         encoded.arrays = batch.arrays
+        elements = batch.elements()
+        encoded.elements = None if elements is None else lambda: elements
         return with_parts(encoded, parts) if parts else encoded
 
     def encode_event(self, event: AnyEvent, timestamps: Collection[str] = ()) -> EncodedEvents:
@@ -237,6 +246,8 @@ class EventEncoder:
             parts = self._json_links(read, lambda row: Event.of(events.parse(row), timestamps))
             found = self._ranked(read.attrs, read.cells, read.offsets, read.coupled)
             found.arrays = read.arrays
+            elements = read.elements
+            found.elements = None if elements is None else lambda: elements
         finally:
             reader.give_back(buffers)
         if self._fragments is not None and read.notes is not None:
@@ -355,4 +366,26 @@ def with_parts(encoded: EncodedEvents, parts: list[ListRanks]) -> EncodedEvents:
     for part in parts:
         attrs = np.full(len(part.ranks), part.attr, np.int32)
         append_runs(part.starts, part.ends, attrs, part.ranks, fill, *out)
-    return EncodedEvents(encoded.count, offsets, out[0], out[1], encoded.coupled, encoded.arrays)
+    made = EncodedEvents(encoded.count, offsets, out[0], out[1], encoded.coupled, encoded.arrays)
+    elements = encoded.elements
+    if elements is not None:
+        made.elements = lambda: _moved_elements(elements(), starts, ends, offsets)
+    return made
+
+
+def _moved_elements(elements: np.ndarray, starts: np.ndarray, ends: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """The elements of entries that are now at the front of others, which are in none."""
+    out = np.zeros((2, int(offsets[-1])), np.int32)
+    append_runs(starts, ends, elements, elements, offsets[:-1].copy(), *out)
+    moved: np.ndarray = out[0]
+    return moved
+
+
+def _table_elements(cells: np.ndarray, attrs: np.ndarray, rows: int, parts: list[ListRanks]) -> np.ndarray:
+    """The elements of the entries of a table: packed as its ranks are."""
+    own = [
+        part._replace(ranks=np.zeros(len(part.ranks), np.int32) if part.elements is None else part.elements)
+        for part in parts
+    ]
+    elements: np.ndarray = pack(np.minimum(cells, 0), rows, attrs, *_stacked(own, attrs, rows))[2]
+    return elements

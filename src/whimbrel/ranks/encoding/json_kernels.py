@@ -42,7 +42,17 @@ from whimbrel.ranks.encoding.json_scan_kernels import (
     signed,
     unescape,
 )
-from whimbrel.ranks.kernel_arrays import ENTRIES, ENTRIES_AT, NUMBERS, NUMBERS_AT, READING, READING_AT, Numbers, Reading
+from whimbrel.ranks.kernel_arrays import (
+    ARRAY_BITS,
+    ENTRIES,
+    ENTRIES_AT,
+    NUMBERS,
+    NUMBERS_AT,
+    READING,
+    READING_AT,
+    Numbers,
+    Reading,
+)
 from whimbrel.ranks.lookup import EXACT_FLOAT, INTEGERS, NO_NUMBERS
 from whimbrel.ranks.string_kernels import rank_string
 from whimbrel.ranks.timestamps import ODD_TIME, parse_time
@@ -59,7 +69,8 @@ OTHERS = 1 << 13
 """Places for the other keys of an event, at most three quarters of which are used."""
 
 _OBJECT, _LIST = 0, 1
-_KIND, _TARGET, _NUMBER, _ELEMENT = 0, 1, 2, 3
+_KIND, _TARGET, _NUMBER, _ELEMENT, _TAG = 0, 1, 2, 3, 4
+_ARRAY_MASK = (1 << ARRAY_BITS) - 1
 _MOST_SCATTERED = 1_024
 """Entries of an event, at most, that are brought together by attribute here."""
 _MOST_LEVELS = EVENT_DEPTH.value
@@ -79,8 +90,8 @@ class JsonState(NamedTuple):
     counters: np.ndarray  # int64[6]
     seen: np.ndarray  # int64[t]: the number of the last object that had the target
     arrays: np.ndarray  # uint8[t]: whether an array of objects has been the value of the target
-    stack: np.ndarray  # int64[64 + 2, 4]: of each open object or list its kind, its target, its number if it is an
-    # object, and the number of the element of an array of objects that it is in
+    stack: np.ndarray  # int64[64 + 2, 5]: of each open object or list its kind, its target, its number if it is an
+    # object, the number of the element of an array of objects that it is in, and what `Entries.elements` has of it
     stamps: np.ndarray  # int64[OTHERS]: the event of the key at this place
     others: np.ndarray  # int64[OTHERS]: the hash of a key that leads to no target, and of the object it is in
     texts: np.ndarray  # uint8: strings without their escapes
@@ -274,7 +285,7 @@ def read_json(
     """
     reading, numbers = _reading(words, READING_AT), _numbers(words, NUMBERS_AT)
     entries = _entries(words, ENTRIES_AT)
-    attrs, cells, bits = entries.attrs, entries.cells, entries.bits
+    attrs, cells, bits, elements = entries.attrs, entries.cells, entries.bits, entries.elements
     names, state = _names(json_words, 0), _state(json_words, _STATE_AT)
     data = bytes_at(address, size)
     counters = state.counters
@@ -290,10 +301,10 @@ def read_json(
         begin, end = (0, size) if is_single else (state.begins[event], state.ends[event])
         if begin >= 0:
             n = _read_object(
-                data, address, begin, end, n, names, state, reading, numbers, attrs, cells, bits
+                data, address, begin, end, n, names, state, reading, numbers, attrs, cells, bits, elements
             )  # fmt: skip
         is_coupled = counters[IN_OBJECTS] > 0
-        if n >= 0 and is_coupled and not _group(attrs, bits, before, n, state, notes, unread):
+        if n >= 0 and is_coupled and not _group(attrs, bits, elements, before, n, state, notes, unread):
             n = FOR_PYTHON
         if is_single:
             if n >= 0 and counters[UNREAD_FLOATS] > 0:
@@ -312,7 +323,14 @@ def read_json(
 
 @helper
 def _group(
-    attrs: np.ndarray, bits: np.ndarray, first: int, end: int, state: JsonState, note: int, unread: int
+    attrs: np.ndarray,
+    bits: np.ndarray,
+    elements: np.ndarray,
+    first: int,
+    end: int,
+    state: JsonState,
+    note: int,
+    unread: int,
 ) -> bool:  # pragma: no cover
     """Bring the entries of each attribute together, and change the notes from `note` on; False if they are too many.
 
@@ -323,11 +341,12 @@ def _group(
         return False
     order, place, cells = np.empty(size, np.int64), np.empty(size, np.int64), bits[first:end].copy()
     for i in range(size):
-        attr, cell, at = attrs[first + i], cells[i], i
+        attr, cell, element, at = attrs[first + i], cells[i], elements[first + i], i
         while at > 0 and attrs[first + at - 1] > attr:
             attrs[first + at], bits[first + at], order[at] = attrs[first + at - 1], bits[first + at - 1], order[at - 1]
+            elements[first + at] = elements[first + at - 1]
             at -= 1
-        attrs[first + at], bits[first + at], order[at] = attr, cell, i
+        attrs[first + at], bits[first + at], order[at], elements[first + at] = attr, cell, i, element
     for i in range(size):
         place[order[i]] = first + i
     for i in range(note, state.counters[NOTES]):
@@ -351,6 +370,7 @@ def _read_object(  # noqa: PLR0915 - one loop with much state, which calls would
     attrs: np.ndarray,
     cells: np.ndarray,
     bits: np.ndarray,
+    elements: np.ndarray,
 ) -> int:  # pragma: no cover
     """Read one event: write its entries from number `n` on. Returns the number of entries, FOR_PYTHON or FULL."""
     stack, counters, seen = state.stack, state.counters, state.seen
@@ -364,8 +384,10 @@ def _read_object(  # noqa: PLR0915 - one loop with much state, which calls would
     is_first = True  # of its object: only then it may end here
     counters[OBJECT] += 1
     number = opened = counters[OBJECT]
+    tag = 0
     element = array = 0  # the innermost element of an array of objects, and the last object before the outermost array
     stack[0, _KIND], stack[0, _TARGET], stack[0, _NUMBER], stack[0, _ELEMENT] = _OBJECT, 0, number, 0
+    stack[0, _TAG] = 0
     while True:
         at = _skip_spaces(data, at, end)
         is_empty = is_first and byte_at(data, at, end) == (0x5D if is_list else 0x7D)
@@ -399,7 +421,9 @@ def _read_object(  # noqa: PLR0915 - one loop with much state, which calls would
                 if is_list and byte == 0x7B and flags & ABOVE:
                     state.arrays[target] = 1
                     array = array if element else stack[level - 1, _NUMBER]
+                    tag = -1 if element else ((counters[OBJECT] + 1 - opened) << ARRAY_BITS) | (target & _ARRAY_MASK)
                     element = counters[OBJECT] + 1
+                stack[level, _TAG] = tag
                 is_list = byte == 0x5B
                 is_first = True
                 if not is_list:
@@ -430,7 +454,7 @@ def _read_object(  # noqa: PLR0915 - one loop with much state, which calls would
             if at < 0:
                 return at
             if attr >= 0:
-                attrs[n] = attr
+                attrs[n], elements[n] = attr, tag
                 if rank >= 0:
                     bits[n] = RANK | rank
                 counters[IN_OBJECTS] += element > 0 and rank != 0
@@ -448,7 +472,7 @@ def _read_object(  # noqa: PLR0915 - one loop with much state, which calls would
             level -= 1
             if level < 0:
                 return n if _skip_spaces(data, at, end) == end else FOR_PYTHON
-            is_list, element = stack[level, _KIND] == _LIST, stack[level, _ELEMENT]
+            is_list, element, tag = stack[level, _KIND] == _LIST, stack[level, _ELEMENT], stack[level, _TAG]
             if is_list:
                 target = stack[level, _TARGET]
             else:

@@ -37,7 +37,16 @@ from whimbrel.ranks.encoding.json_names import (
     JsonNames,
     build_names,
 )
-from whimbrel.ranks.kernel_arrays import END_AT, ENTRIES, NUMBERS, READING, Numbers, Reading, make_entries
+from whimbrel.ranks.kernel_arrays import (
+    ARRAY_BITS,
+    END_AT,
+    ENTRIES,
+    NUMBERS,
+    READING,
+    Numbers,
+    Reading,
+    make_entries,
+)
 
 _KEPT = 1 << 20
 """Entries of buffers that are kept for the next batch, at most."""
@@ -62,6 +71,8 @@ class JsonEntries(NamedTuple):
     """1 for the events that have values in arrays of objects, else 0."""
     arrays: Collection[str]
     """The names of these arrays, and perhaps others."""
+    elements: np.ndarray | None
+    """In which elements values lie (`Entries.elements`), if some are in arrays, and the arrays can be told apart."""
     notes: JsonNotes | None
 
 
@@ -76,7 +87,7 @@ def make_state(longest: int = 1 << 12, notes: int = 256) -> JsonState:
         counters=np.zeros(6, np.int64),
         seen=none,
         arrays=np.empty(0, np.uint8),
-        stack=np.zeros((66, 4), np.int64),
+        stack=np.zeros((66, 5), np.int64),
         stamps=np.zeros(OTHERS, np.int64),
         others=np.zeros(OTHERS, np.int64),
         texts=np.empty(longest, np.uint8),
@@ -98,6 +109,7 @@ class JsonText:
         self._reader = reader
         self._state = reader.own(state)
         self._is_able = reader.is_able
+        self._seen, self._arrays = b"", tuple[str, ...]()
         self._words = np.array([*reader.words, *words_of(JSON_STATE, self._state)], np.int64)
 
     def read(self, text: bytes | str, words: np.ndarray) -> int:
@@ -109,9 +121,17 @@ class JsonText:
         return read_json(words, self._words, address, len(data), 0, -1)
 
     @property
+    def has_elements(self) -> bool:
+        """Whether entries say in which elements their values lie."""
+        return self._reader.has_elements
+
+    @property
     def arrays(self) -> Collection[str]:
         """The names of the arrays of objects that some text had."""
-        return self._reader.arrays(self._state)
+        seen = self._state.arrays.tobytes()
+        if seen != self._seen:
+            self._seen, self._arrays = seen, self._reader.arrays(self._state)
+        return self._arrays
 
     def noted_texts(self, text: bytes | str) -> list[tuple[int, str]]:
         """The strings of the text, which was read last, that patterns look at, each with its entry."""
@@ -168,13 +188,15 @@ class JsonBuffers:
             cells[entry] = float(events.data[begin:end].tobytes())
         notes = _notes(state, events.data) if state.counters[NOTES] else None
         left, coupled = np.flatnonzero(state.states == LEFT), (state.states == COUPLED).astype(np.uint8)
-        return JsonEntries(attrs, cells, state.offsets, left, coupled, self._reader.arrays(state), notes)
+        elements = self.entries.elements[:used].copy() if coupled.any() and self._reader.has_elements else None
+        return JsonEntries(attrs, cells, state.offsets, left, coupled, self._reader.arrays(state), elements, notes)
 
     def _grown(self, state: JsonState, used: int) -> JsonState:
         """Double the buffers that may be full, and keep what they hold."""
         old = self.entries
         self._make_entries(2 * len(old.attrs))
         self.entries.attrs[:used], self.entries.cells[:used] = old.attrs[:used], old.cells[:used]
+        self.entries.elements[:used] = old.elements[:used]
         texts, notes, unread = (np.concatenate([a, np.empty_like(a)]) for a in (state.texts, state.notes, state.unread))
         return state._replace(texts=texts, notes=notes, unread=unread)
 
@@ -212,14 +234,19 @@ class JsonReader:
         """Whether it reads anything: names with many dots are left to Python."""
         return self._names is not None
 
+    @property
+    def has_elements(self) -> bool:
+        """Whether the elements of different arrays have different numbers."""
+        return len(self._targets) <= 1 << ARRAY_BITS
+
     def own(self, state: JsonState) -> JsonState:
         """The state with arrays for these names."""
         count = len(self._targets)
         return state._replace(seen=np.zeros(count, np.int64), arrays=np.zeros(count, np.uint8))
 
-    def arrays(self, state: JsonState) -> Collection[str]:
+    def arrays(self, state: JsonState) -> tuple[str, ...]:
         """The names of the arrays of objects that have been read with a state."""
-        return [self._targets[target] for target in np.flatnonzero(state.arrays).tolist()]
+        return tuple(self._targets[target] for target in np.flatnonzero(state.arrays).tolist())
 
     def take(self) -> JsonBuffers:
         """Buffers that no other thread uses."""

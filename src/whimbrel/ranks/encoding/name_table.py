@@ -49,14 +49,21 @@ class NameTable:
             self.rows[self._codes[name], BELOW] = id(names)
             self.rows[self._codes[name], FLAGS] |= place % BITS << BIT_SHIFT
             self._arrays[place % BITS].append(name)
+        self.has_elements = len(self._below) <= BITS
+        """Whether each array has a bit of its own, so that elements of different arrays are told apart."""
+        self._last: tuple[int, Collection[str]] = 0, ()
         self.rows[-1, BELOW], self.rows[-1, FLAGS] = id(self._codes), not self._is_nested
 
     def arrays(self, bits: int) -> Collection[str]:
         """The names whose bits are set: arrays of objects were found there, or at another name of the same bit."""
-        found: list[str] = []
+        last = self._last
+        if last[0] == bits:
+            return last[1]
+        found, given = list[str](), bits
         while bits:
             found += self._arrays[(bits & -bits).bit_length() - 1]
             bits &= bits - 1
+        self._last = given, found
         return found
 
     def _enter(self, name: str) -> None:

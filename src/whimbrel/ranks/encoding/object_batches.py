@@ -17,7 +17,7 @@ from whimbrel.compiled.python_objects import READABLE
 from whimbrel.compiled.views import words_of
 from whimbrel.model.errors import RowError
 from whimbrel.model.event import AnyEvent, Event
-from whimbrel.ranks.cells import RANK
+from whimbrel.ranks.cells import DROPPED_BITS, RANK
 from whimbrel.ranks.encoding.dict_kernels import FULL, GIVEN_UP, read_dicts
 from whimbrel.ranks.encoding.single_events import ITEMS, SingleEventEncoder
 from whimbrel.ranks.kernel_arrays import (
@@ -65,10 +65,18 @@ class ObjectBatch:
         """The cell of each entry (`ranks.cells`)."""
         return self._entries.cells[: self.ends[-1]]
 
+    def elements(self) -> np.ndarray | None:
+        """`EncodedEvents.elements` of the entries that `rank_cells` does not leave out."""
+        if not self._has_elements or not self.coupled.any():
+            return None
+        is_kept = (self.attrs >= 0) & (self.cells.view(np.int64) != DROPPED_BITS)
+        elements: np.ndarray = self._entries.elements[: self.ends[-1]][is_kept]
+        return elements
+
     @property
     def texts(self) -> tuple[np.ndarray, pa.Array]:
         """The texts from which other attributes are derived, and the entry of each."""
-        _, _, _, items, of_entry, ends, data = self._entries
+        _, _, _, _, items, of_entry, ends, data = self._entries
         count = items.item(TEXTS)
         buffers = pa.py_buffer(ends[: count + 1]), pa.py_buffer(data)
         return of_entry[:count], pa.LargeStringArray.from_buffers(count, *buffers, null_count=0)
@@ -111,6 +119,7 @@ class ObjectBatch:
             self._append(at, attrs, cells, mark)
             at += 1
         encoder.entries_per_event = min(64, max(8, 1 + int(self.ends[-1]) // max(1, count)))
+        self._has_elements = table.has_elements
         if self.arrays is not None:
             self.arrays = table.arrays(self._entries.items.item(ARRAYS))
 
@@ -137,6 +146,7 @@ class ObjectBatch:
         if attrs:
             self._entries.attrs[begin:end] = attrs
             self._entries.cells[begin:end] = cells
+            self._entries.elements[begin:end] = 0
         self.ends[event + 1] = end
 
     def _grow(self, used: int) -> None:
@@ -150,7 +160,7 @@ class ObjectBatch:
             0,
             texts if is_full and not has_many_texts else 2 * texts,
         )._replace(items=old.items)
-        for name in ("attrs", "cells", "text_entries", "text_ends", "text_data"):
+        for name in ("attrs", "cells", "elements", "text_entries", "text_ends", "text_data"):
             array = getattr(old, name)
             getattr(self._entries, name)[: len(array)] = array
 

@@ -36,6 +36,9 @@ _HAS_LINKS = 1 << 42
 """Added to a number of entries: there are comparisons of attributes to make (see `dict_kernels`)."""
 
 
+_NO_ATTRS = array("i")
+
+
 class _Names(NamedTuple):
     """What names of events mean, given the attributes whose texts are timestamps."""
 
@@ -118,6 +121,9 @@ class SingleEventEncoder:
         left: dict[str, object],
     ) -> ReadEvent:
         """Read what `read` did not, given what it returned and what it left."""
+        if not left and IN_ARRAYS <= count < HAS_TEXTS:  # all that is left to say is in which arrays values are
+            arrays = self._arrays(timestamps, entries) if texts is None else texts.arrays
+            return ReadEvent(count - IN_ARRAYS, _NO_ATTRS, [], 1, arrays)
         attrs, cells = array("i"), list[float]()
         if count == FULL:
             return ReadEvent(FULL, attrs, cells, 0, None)
@@ -150,10 +156,12 @@ class SingleEventEncoder:
                 mark |= LINKED if linked & SEVERAL_LINKED else 0
         if not count & IN_ARRAYS:
             return ReadEvent(written, attrs, cells, mark, ())
-        if texts is not None:
-            return ReadEvent(written, attrs, cells, mark | 1, texts.arrays)
-        arrays = self.names_for(timestamps).table.arrays(entries.items.item(ARRAYS))
+        arrays = self._arrays(timestamps, entries) if texts is None else texts.arrays
         return ReadEvent(written, attrs, cells, mark | 1, arrays)
+
+    def _arrays(self, timestamps: frozenset[str], entries: Entries) -> Collection[str]:
+        """The names of the arrays of objects of the dict that was read last."""
+        return self.names_for(timestamps).table.arrays(entries.items.item(ARRAYS))
 
     def _append_noted(
         self, noted: Sequence[tuple[int, str]], entries: Entries, count: int, attrs: array[int], cells: list[float]

@@ -78,7 +78,7 @@ def append_fragments(words: np.ndarray, searches: np.ndarray, count: int, texts:
             if n < 0 or made + n > entries.attrs.size:
                 return -1
             for i in range(n):
-                entries.attrs[made] = searches[at + 1]
+                entries.attrs[made], entries.elements[made] = searches[at + 1], 0
                 entries.bits[made] = RANK | np.int64(buffers.ranks[i])
                 made += 1
     return made

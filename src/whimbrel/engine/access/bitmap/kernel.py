@@ -117,7 +117,7 @@ def _match_all(keys: BitmapArrays, sets: Sets, task: Task, first: int, count: in
     """Write the runs of rows that the chunks give; return how many rows, or -1 if a buffer is too small for them."""
     offsets, attrs, ranks = task.offsets, task.attrs, task.ranks
     used, chunks = keys.bucket_start.size - 1, keys.first.size - 1
-    dead = np.zeros(WORDS, np.uint64)
+    dead, spare = np.zeros(WORDS, np.uint64), np.zeros(WORDS, np.uint64)
     masks = np.zeros((count + 7) >> 3, np.uint64)
     mask = masks.view(np.uint8)
     words, column_attr, column_offset = keys.words, keys.column_attr, keys.column_offset
@@ -138,7 +138,8 @@ def _match_all(keys: BitmapArrays, sets: Sets, task: Task, first: int, count: in
             if by_event[e, 2 * used] == 0:
                 some: bool = or_rows(words, column_offset, column_attr, s0, s1, by_event, e * (2 * used + 1), dead)
             else:
-                some = _or_several(keys, s0, s1, by_event, e, attrs, ranks, offsets[first + e + 1], dead)  # type: ignore[arg-type]
+                end, size = offsets[first + e + 1], (p1 - p0 + 63) >> 6
+                some = _or_several(keys, s0, s1, size, by_event, e, attrs, ranks, end, dead, spare)  # type: ignore[arg-type]
             if not some:
                 continue
             if n + CHUNK > pair_row.size:
@@ -236,28 +237,37 @@ def _open(
 
 @helper
 def _or_several(
-    keys: BitmapArrays, s0: int, s1: int, by_event: np.ndarray, e: int, attrs: np.ndarray, ranks: np.ndarray, end: int,
-    found: np.ndarray,
+    keys: BitmapArrays, s0: int, s1: int, size: int, by_event: np.ndarray, e: int, attrs: np.ndarray,
+    ranks: np.ndarray, end: int, found: np.ndarray, dead: np.ndarray,
 ) -> bool:  # fmt: skip
-    """Do what `or_rows` does, for an event with lists: a conjunction is dead if every value of a list kills it."""
+    """Do what `or_rows` does, for an event with lists: a conjunction is dead if every value of a list kills it.
+
+    The conjunctions of the chunk have bits in the first `size` words; in the others all are dead. `dead` is scratch.
+    """
     used = keys.bucket_start.size - 1
-    found[:] = 0
-    some = False
     for w in range(WORDS):
-        for s in range(s0, s1):
-            c = keys.column_attr[s]
-            at = keys.column_offset[s] + w
-            dead = _FULL
-            if by_event[e, c] != _MULTIPLE:
-                dead = keys.words[at + by_event[e, c]]
-            else:
-                first, last = keys.bucket_start[c], keys.bucket_start[c + 1]
-                i = -2 - by_event[e, used + c]
-                a = attrs[i]
-                while i < end and attrs[i] == a:
-                    dead &= keys.words[at + (bucket_of(ranks[i], first, last, keys.bucket_high) + 1) * WORDS]
-                    i += 1
-            found[w] |= dead
+        found[w] = _FULL if w >= size else np.uint64(0)
+    for s in range(s0, s1):
+        c = keys.column_attr[s]
+        at = keys.column_offset[s]
+        if by_event[e, c] != _MULTIPLE:
+            for w in range(size):
+                found[w] |= keys.words[at + by_event[e, c] + w]
+            continue
+        first, last = keys.bucket_start[c], keys.bucket_start[c + 1]
+        for w in range(size):
+            dead[w] = _FULL
+        i = -2 - by_event[e, used + c]
+        a = attrs[i]
+        while i < end and attrs[i] == a:
+            line = at + (bucket_of(ranks[i], first, last, keys.bucket_high) + 1) * WORDS
+            for w in range(size):
+                dead[w] &= keys.words[line + w]
+            i += 1
+        for w in range(size):
+            found[w] |= dead[w]
+    some = False
+    for w in range(size):
         some |= found[w] != _FULL
     return some
 

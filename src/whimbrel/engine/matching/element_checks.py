@@ -1,0 +1,269 @@
+"""Rows that must hold for one element of an array of objects, decided in compiled code.
+
+`array_rows` says which rows these are. Encoders say of each entry in which element its value lies (`EncodedEvents`), so
+that the checks of a row, in the ranks of its segment, can be asked of the values of one element. A row is filed when it
+is first in doubt. What is left to Python: filters that are more than sets of values, arrays inside of elements, and
+searches of so many combinations that `Filter.matches` may refuse them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from whimbrel.compiled.jit import inlined, kernel
+from whimbrel.engine.access.segment import Segment
+from whimbrel.engine.live.check_table import SURE_HIGH, SURE_LOW, checks_of
+from whimbrel.model.filter import Filter
+from whimbrel.model.limits import BINDING_STEPS
+from whimbrel.ranks.dictionary import Dictionary
+from whimbrel.ranks.kernel_arrays import ARRAY_BITS
+
+FAILS, HOLDS, UNSURE = 0, 1, 2
+"""What the checks of a row say; Python decides what is unsure."""
+
+_ATTR, _LOW, _HIGH, _IS_LAST = 0, 1, 2, 3
+"""Columns of `checks`. A value must be in one of the intervals up to the next that is the last one of its attribute."""
+_MOST_COUPLED = 64
+"""Attributes of a conjunction whose values all lie in elements; conjunctions with more are unsure."""
+_MOST_STEPS = BINDING_STEPS.value
+
+
+class CoupledEntries(NamedTuple):
+    """The entries of events: event e has those from offsets[e] to offsets[e + 1]."""
+
+    offsets: np.ndarray  # int64
+    attrs: np.ndarray  # int32
+    ranks: np.ndarray  # int32
+    elements: np.ndarray  # int32: see `EncodedEvents.elements`
+
+
+class _Filed(NamedTuple):
+    """The rows that are filed. Arrays are only appended to, or replaced by larger ones."""
+
+    rows: np.ndarray  # int32[r, 2]: the conjunctions of a row
+    conjunctions: np.ndarray  # int32[c, 3]: its checks, and whether they are all that it asks
+    checks: np.ndarray  # int32[k, 4]
+
+
+class ElementChecks:
+    """The checks of rows of one segment. Safe for many threads."""
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self._dictionary = dictionary
+        self._places: dict[int, int] = {}
+        self._filed = _Filed(np.zeros((4, 2), np.int32), np.zeros((4, 3), np.int32), np.zeros((16, 4), np.int32))
+        self._used = [0, 0, 0]
+        self._filing = threading.Lock()
+
+    def decide(
+        self,
+        events: Sequence[int] | np.ndarray,
+        rows: Sequence[int],
+        entries: CoupledEntries,
+        filter_of: Callable[[int], Filter],
+    ) -> np.ndarray:
+        """Whether each of the rows holds for the event of the same place: FAILS, HOLDS or UNSURE."""
+        places = np.array([self._place(row, filter_of) for row in rows], np.int64)
+        out = np.empty(len(places), np.uint8)
+        decide_pairs(*self._filed, places, np.asarray(events, np.int64), *entries, out)
+        return out
+
+    def _place(self, row: int, filter_of: Callable[[int], Filter]) -> int:
+        place = self._places.get(row)
+        if place is None:
+            with self._filing:
+                place = self._places.get(row)
+                if place is None:
+                    place = self._file(filter_of(row))
+                    self._places[row] = place
+        return place
+
+    def _file(self, filter: Filter) -> int:
+        rows, conjunctions, checks = self._filed
+        place, first, at = self._used
+        for number, conjunction in enumerate(filter.conjunctions, first):
+            found, is_exact = checks_of(self._dictionary, conjunction)
+            is_exact = is_exact and all(one[1:3] == (one[SURE_LOW], one[SURE_HIGH]) for one in found)
+            end = at + len(found) if is_exact else at
+            checks = _grown(checks, end)
+            if end > at:
+                checks[at:end] = [(one[0], one[1], one[2], one[-1]) for one in found]
+            conjunctions = _grown(conjunctions, number + 1)
+            conjunctions[number] = at, end, is_exact
+            at = end
+        rows = _grown(rows, place + 1)
+        rows[place] = first, first + len(filter.conjunctions)
+        self._filed = _Filed(rows, conjunctions, checks)
+        self._used = [place + 1, first + len(filter.conjunctions), at]
+        return place
+
+
+_OF_SEGMENT: WeakKeyDictionary[Segment, ElementChecks] = WeakKeyDictionary()
+_MAKING = threading.Lock()
+
+
+def element_checks(segment: Segment) -> ElementChecks:
+    """The checks of a segment, which are kept as long as it is."""
+    found = _OF_SEGMENT.get(segment)
+    if found is None:
+        with _MAKING:
+            found = _OF_SEGMENT.setdefault(segment, ElementChecks(segment.dictionary))
+    return found
+
+
+def _grown(table: np.ndarray, need: int) -> np.ndarray:
+    if need <= len(table):
+        return table
+    larger = np.zeros((max(need, 2 * len(table)), table.shape[1]), np.int32)
+    larger[: len(table)] = table
+    return larger
+
+
+@kernel
+def decide_pairs(
+    rows: np.ndarray,
+    conjunctions: np.ndarray,
+    checks: np.ndarray,
+    places: np.ndarray,
+    events: np.ndarray,
+    offsets: np.ndarray,
+    attrs: np.ndarray,
+    ranks: np.ndarray,
+    elements: np.ndarray,
+    out: np.ndarray,
+) -> None:  # pragma: no cover
+    """Write whether the filed row places[i] holds for event events[i]."""
+    longest = 0
+    for i in range(places.size):
+        longest = max(longest, offsets[events[i] + 1] - offsets[events[i]])
+    common = np.empty(longest, np.int64)
+    coupled = np.empty((_MOST_COUPLED, 3), np.int64)
+    for i in range(places.size):
+        begin, end = offsets[events[i]], offsets[events[i] + 1]
+        found = FAILS
+        for c in range(rows[places[i], 0], rows[places[i], 1]):
+            held = UNSURE
+            if conjunctions[c, 2]:
+                held = _holds(
+                    checks, conjunctions[c, 0], conjunctions[c, 1], attrs, ranks, elements, begin, end, common, coupled
+                )
+            if held == HOLDS:
+                found = HOLDS
+                break
+            found = max(found, held)
+        out[i] = found
+
+
+@inlined
+def _is_inside(checks: np.ndarray, first: int, rank: int) -> bool:  # pragma: no cover
+    """Whether a rank is in one of the intervals from `first` to the last one of its attribute."""
+    k = first
+    while True:
+        if checks[k, _LOW] <= rank <= checks[k, _HIGH]:
+            return True
+        if checks[k, _IS_LAST]:
+            return False
+        k += 1
+
+
+@inlined
+def _run(attrs: np.ndarray, attr: int, begin: int, end: int) -> tuple[int, int]:  # pragma: no cover
+    """The entries of an attribute, which are side by side."""
+    first = begin
+    while first < end and attrs[first] != attr:
+        first += 1
+    last = first
+    while last < end and attrs[last] == attr:
+        last += 1
+    return first, last
+
+
+@inlined
+def _holds(
+    checks: np.ndarray,
+    first: int,
+    last: int,
+    attrs: np.ndarray,
+    ranks: np.ndarray,
+    elements: np.ndarray,
+    begin: int,
+    end: int,
+    common: np.ndarray,
+    coupled: np.ndarray,
+) -> int:  # pragma: no cover
+    """Whether values can be picked that pass the checks of a conjunction, all from one element of each array."""
+    count = 0
+    steps = 1
+    k = first
+    while k < last:
+        run, stop = _run(attrs, checks[k, _ATTR], begin, end)
+        picks, array, before = 0, -1, 0
+        is_free = is_odd = False
+        for i in range(run, stop):
+            if not _is_inside(checks, k, ranks[i]):
+                continue
+            element = elements[i]
+            picks += 1
+            if element == 0:
+                is_free = True  # a value outside of all arrays goes with everything
+                break
+            own = element & ((1 << ARRAY_BITS) - 1)
+            is_odd |= element < before or (array >= 0 and own != array)  # below 0: in an array inside of an element
+            before, array = element, own
+        if picks == 0:
+            return FAILS
+        if not is_free:
+            steps *= 1 + picks
+            if is_odd or steps > _MOST_STEPS or count == coupled.shape[0]:
+                return UNSURE
+            coupled[count, 0], coupled[count, 1], coupled[count, 2] = k, array, 0
+            count += 1
+        while checks[k, _IS_LAST] == 0:
+            k += 1
+        k += 1
+    for one in range(count):
+        if coupled[one, 2]:
+            continue
+        size = _picked(checks, coupled[one, 0], attrs, ranks, elements, begin, end, common, -1)
+        for other in range(one + 1, count):
+            if coupled[other, 1] == coupled[one, 1]:
+                coupled[other, 2] = 1
+                size = _picked(checks, coupled[other, 0], attrs, ranks, elements, begin, end, common, size)
+        if size == 0:
+            return FAILS
+    return HOLDS
+
+
+@inlined
+def _picked(
+    checks: np.ndarray,
+    k: int,
+    attrs: np.ndarray,
+    ranks: np.ndarray,
+    elements: np.ndarray,
+    begin: int,
+    end: int,
+    common: np.ndarray,
+    size: int,
+) -> int:  # pragma: no cover
+    """Write the ascending elements in which an attribute passes checks, of the first `size` only if that is not -1."""
+    run, stop = _run(attrs, checks[k, _ATTR], begin, end)
+    n = at = 0
+    for i in range(run, stop):
+        if not _is_inside(checks, k, ranks[i]) or (n > 0 and common[n - 1] == elements[i]):
+            continue
+        if size >= 0:
+            while at < size and common[at] < elements[i]:
+                at += 1
+            if at == size:
+                break
+            if common[at] != elements[i]:
+                continue
+        common[n] = elements[i]
+        n += 1
+    return n
