@@ -17,6 +17,7 @@ HEAD_BYTES = 16 << 10
 """The head of a response, at most."""
 BODY_BYTES = 64 << 10
 """The body of a response that is read, at most; then the connection is closed."""
+_LONG_HEAD = f"Expected the head of a response to have at most {HEAD_BYTES:,} bytes"
 KEPT_HEADERS = frozenset({b"retry-after", b"webhook-allowed-origin", b"webhook-allowed-rate"})
 
 
@@ -45,7 +46,7 @@ class ReceiverConnection(asyncio.Protocol):
         self._waiter: asyncio.Future[HttpResponse] | None = None
         self._headers: dict[str, str] = {}
         self._status = 0
-        self._bytes = 0
+        self._bytes = self._head = 0
         self._has_head = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -61,7 +62,7 @@ class ReceiverConnection(asyncio.Protocol):
         """Send a request; ConnectionFailed if no response comes."""
         assert self._transport is not None
         self._parser = httptools.HttpResponseParser(self)
-        self._headers, self._status, self._bytes, self._has_head = {}, 0, 0, False
+        self._headers, self._status, self._bytes, self._head, self._has_head = {}, 0, 0, 0, False
         self.is_reusable = False
         self._waiter = asyncio.get_running_loop().create_future()
         self._transport.write(request)
@@ -86,20 +87,16 @@ class ReceiverConnection(asyncio.Protocol):
             self.close()
             return
         self._bytes += len(data)
-        if not self._has_head and self._bytes > HEAD_BYTES + len(data):
-            self._fail(f"Expected the head of a response to have at most {HEAD_BYTES:,} bytes")
-            return
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError:
             if self._waiter is not None:
                 self._fail("Expected a response of HTTP/1.1")
             return
-        if self._waiter is not None and self._bytes > (HEAD_BYTES if not self._has_head else HEAD_BYTES + BODY_BYTES):
-            if self._has_head:
-                self._finish(reusable=False)
-            else:
-                self._fail(f"Expected the head of a response to have at most {HEAD_BYTES:,} bytes")
+        if self._waiter is not None and not self._has_head and self._bytes > HEAD_BYTES:
+            self._fail(_LONG_HEAD)
+        elif self._waiter is not None and self._bytes > HEAD_BYTES + BODY_BYTES:
+            self._finish(reusable=False)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The receiver closed. Without a length, that is where a body ends."""
@@ -113,11 +110,15 @@ class ReceiverConnection(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header, from the parser."""
         low = name.lower()
+        self._head += len(name) + len(value)
         if low in KEPT_HEADERS:
             self._headers[low.decode()] = value.decode("latin-1").strip()[:256]
 
     def on_headers_complete(self) -> None:
         """The head is whole, from the parser; heads of 1xx are followed by another."""
+        if self._head > HEAD_BYTES:  # all of it came at once
+            self._fail(_LONG_HEAD)
+            return
         self._status = self._parser.get_status_code()
         self._has_head = self._status >= 200 or self._status == 101
         if self._status == 101:
