@@ -184,6 +184,7 @@ def test_every_form_is_scanned(text: str) -> None:
         "a = TIMESTAMP '0001-01-01'",
         "a = TIMESTAMP 'yesterday'",
         "a = DATE '2026-01-31T00:00:00Z'",
+        "NOT a IN (DATE '2026-01-31T00:00:00Z', NULL)",
         "NOT a <=> 5",
         "a <=> b",
         "(lower) (a) = 'x'",

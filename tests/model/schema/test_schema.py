@@ -1,10 +1,8 @@
-"""Schemas: events against views (rules R1 to R3), domains, and the four rules of extension."""
+"""Schemas: events against views, rules R1 to R3."""
 
 from __future__ import annotations
 
-import itertools
 import re
-import threading
 import tomllib
 from typing import Any
 
@@ -12,17 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.model.schema.domain_semantics import orders, trees
 from whimbrel import Schema
-from whimbrel.model.errors import LimitExceeded, WhimbrelError
+from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.event import Event
 from whimbrel.model.schema import (
-    ConflictingExtension,
-    Enumeration,
-    Hierarchy,
     InvalidEvent,
     InvalidSchema,
-    Number,
     OrderedEnumeration,
     SchemaError,
     Use,
@@ -32,28 +25,6 @@ from whimbrel.model.schema import (
 )
 from whimbrel.model.schema.documents import to_text
 from whimbrel.model.values import Timestamp
-
-
-@pytest.fixture
-def paper() -> Schema:
-    """The antiques and furniture of the paper ([LeSub] s.2)."""
-    schema = Schema()
-    schema.create_domain("period", Enumeration(("XV", "XVI", "XVII")))
-    schema.create_domain("furniture_category", Hierarchy({"furniture": ("table", "chair")}))
-    for name, domain in {
-        "price": "float",
-        "quantity": "integer",
-        "period": "period",
-        "furniture_category": "furniture_category",
-        "dealer": "string",
-    }.items():
-        schema.create_attribute(name, domain)
-    schema.create_type("antiques", {"price": "mandatory", "quantity": "optional", "period": "mandatory"})
-    schema.create_type(
-        "furniture", {"price": "optional multiple", "furniture_category": "mandatory", "quantity": "mandatory"}
-    )
-    return schema
-
 
 E1 = {
     "event_type": ["antiques", "furniture"],
@@ -235,176 +206,6 @@ def test_timestamps_are_read_from_text() -> None:
     assert found(schema, {"at": ["1970-01-01", "1970-01-01T00:00Z"]}) == [], "one instant, written twice"
     assert found(schema, {"at": "soon"}) == [("R2", "at")]
     assert found(schema, {"at": 5}) == [("R2", "at")]
-
-
-NUMBERS = [
-    (Number("integer", 0, 10), [0, 10, 5.0], [-1, 11, 0.5, float("inf"), True, "5"]),
-    (Number("integer"), [2**70, -1, 1e300], [0.5, float("-inf")]),
-    (Number("float", minimum=0.5), [0.5, float("inf"), 2**80], [0.4, -1]),
-    (Number("decimal", maximum=1), [0.123456, 1, -5], [1.01, float("-inf")]),
-    (Number("decimal", scale=2), [0.1, 1.25, 3, -0.01, 12345678901.23], [0.125, 1e-3]),
-]
-
-
-@pytest.mark.parametrize(("domain", "inside", "outside"), NUMBERS, ids=[str(case[0]) for case in NUMBERS])
-def test_numbers(domain: Number, inside: list[Any], outside: list[Any]) -> None:
-    schema = Schema(default_type="any")
-    schema.create_domain("number", domain)
-    schema.create_attribute("n", "number")
-    schema.create_type("any", {"n": "mandatory"})
-    assert [n for n in inside if schema.violations({"n": n})] == []
-    assert [n for n in outside if not schema.violations({"n": n})] == []
-
-
-BAD = [
-    (lambda: Number("integer", 0.5), "whole number"),
-    (lambda: Number("float", 5, 3), "at most 3"),
-    (lambda: Number("float", minimum=float("nan")), "Expected a number"),
-    (lambda: Number("float", minimum=True), "Expected a number"),
-    (lambda: Number("float", scale=2), "decimal domain only"),
-    (lambda: Number("decimal", scale=-1), "from 0 to 300"),
-    (lambda: Enumeration(()), "list of texts"),
-    (lambda: Enumeration(("a", "a")), "'a' comes twice"),
-    (lambda: Enumeration(("a", 5)), "Expected text"),  # type: ignore[arg-type]
-    (lambda: Enumeration(("\ud800",)), "Expected text"),
-    (lambda: OrderedEnumeration(("a", "b"), (("a", "b"), ("b", "a"))), "cycle"),
-    (lambda: OrderedEnumeration(("a", "b"), (("a", "a"),)), "cycle"),
-    (lambda: OrderedEnumeration(("a", "b"), (("a", "c"),)), "but got 'c'"),
-    (lambda: OrderedEnumeration(("a", "b"), (("a",),)), "at least two values"),
-    (lambda: OrderedEnumeration(("a", "b"), ()), "list of chains"),
-    (lambda: Hierarchy({}), "children of each value"),
-    (lambda: Hierarchy({"a": ("b",), "b": ("a",)}), "cycle"),
-    (lambda: Hierarchy({"a": ("a",)}), "cycle"),
-    (lambda: Hierarchy({"a": ("c",), "b": ("c",)}), "one parent of 'c', but got 'a' and 'b'"),
-    (lambda: Hierarchy({"a": "bc"}), "list of texts"),  # type: ignore[dict-item]
-    (lambda: Use.of("required", "x"), "'mandatory' or 'optional'"),
-    (lambda: Use.of("mandatory many", "x"), "'mandatory' or 'optional'"),
-    (lambda: Use.of(None, "x"), "but got None"),
-]
-
-
-@pytest.mark.parametrize(("make", "message"), BAD, ids=[message for _, message in BAD])
-def test_bad_definitions_are_refused(make: Any, message: str) -> None:
-    with pytest.raises(SchemaError, match=message):
-        make()
-
-
-def test_too_many_ordered_values_are_refused() -> None:
-    values = tuple(map(str, range(10_001)))
-    with pytest.raises(LimitExceeded):
-        OrderedEnumeration(values, (values,))
-    assert len(Hierarchy({"root": values}).words) == 10_002
-
-
-@given(orders())
-def test_codes_and_equality_depend_on_the_meaning_only(order: OrderedEnumeration) -> None:
-    pairs = [pair for chain in order.order for pair in itertools.pairwise(chain)]
-    again = OrderedEnumeration(tuple(reversed(order.values)), tuple(reversed([*pairs, *pairs])))
-    assert again == order
-    assert hash(again) == hash(order)
-    assert again.codes == order.codes
-    if len(order.covers) > 1:
-        less = OrderedEnumeration(
-            order.values, tuple((order.words[low], order.words[high]) for low, high in order.covers[1:])
-        )
-        assert less != order
-
-
-@given(trees())
-def test_the_tour_of_a_tree_puts_descendants_side_by_side(tree: Hierarchy) -> None:
-    again = Hierarchy({parent: tuple(reversed(below)) for parent, below in reversed(tree.children.items())})  # type: ignore[call-overload]
-    assert (again, again.codes) == (tree, tree.codes)
-    for parent, children in tree.children.items():
-        code = tree.codes[parent]
-        for child in children:
-            assert code < tree.codes[child] < tree.ends[code]
-            assert tree.ends[tree.codes[child]] <= tree.ends[code]
-
-
-CONFLICTS = [
-    (lambda s: s.create_domain("period", Enumeration(("XV",))), "'XV', 'XVI', 'XVII'.*makes it enumerated .*'XV'"),
-    (lambda s: s.create_domain("integer", Number("float")), "to stay integer, but the extension makes it float"),
-    (lambda s: s.create_attribute("price", "integer"), "of domain 'float', but .* of domain 'integer'"),
-    (lambda s: s.create_type("antiques", {"price": "optional"}), "price: mandatory.*makes it {price: optional}"),
-    (lambda s: s.extend_type("furniture", "price", "optional"), "stay optional multiple.*makes it optional"),
-]  # fmt: skip
-
-REFUSED = [
-    (lambda s: s.create_attribute("weight", "kilograms"), "Expected a domain, but got 'kilograms'"),
-    (lambda s: s.create_attribute("weight", "flaot"), "did you mean 'float'"),
-    (lambda s: s.create_attribute("weight", ["float"]), "Expected a domain"),
-    (lambda s: s.create_attribute(None, "float"), "Expected a name"),
-    (lambda s: s.create_attribute("event_type", "string"), "holds the types"),
-    (lambda s: s.create_type("cars", {"wheels": "mandatory"}), "Expected an attribute, but got 'wheels'"),
-    (lambda s: s.create_type("cars", {"prise": "mandatory"}), "did you mean 'price'"),
-    (lambda s: s.create_type("cars", {"price": "always"}), "but got 'always'"),
-    (lambda s: s.extend_type("antiques", "dealer", "mandatory"), "Expected an optional attribute"),
-    (lambda s: s.extend_type("antique", "dealer"), "did you mean 'antiques'"),
-    (lambda s: s.extend_type("antiques", "sealer"), "did you mean 'dealer'"),
-    (lambda s: s.create_domain("x", {"kind": "enumerated", "values": []}), "at domains.x.values"),
-]
-
-
-@pytest.mark.parametrize(("step", "message"), [*CONFLICTS, *REFUSED], ids=[m for _, m in [*CONFLICTS, *REFUSED]])
-def test_a_refused_extension_changes_nothing(paper: Schema, step: Any, message: str) -> None:
-    before, version = paper.to_document(), paper.version
-    with pytest.raises(SchemaError, match=message) as caught:
-        step(paper)
-    assert isinstance(caught.value, ConflictingExtension) == ((step, message) in CONFLICTS)
-    assert (paper.to_document(), paper.version) == (before, version)
-
-
-def test_the_four_rules_count_versions_and_repetition_does_not(paper: Schema) -> None:
-    version = paper.version
-    for step in (
-        lambda: paper.create_domain("colour", Enumeration(("red", "green"))),
-        lambda: paper.create_attribute("colour", "colour"),
-        lambda: paper.extend_type("antiques", "colour", "optional multiple"),
-        lambda: paper.create_type("paintings", {"colour": "mandatory", "price": "optional"}),
-    ):
-        assert step()
-        version += 1
-        assert paper.version == version
-        assert not step(), "the same definition is no change"
-        assert paper.version == version
-    assert not paper.create_domain("colour", Enumeration(("green", "red"))), "in another order, but the same"
-
-
-def test_a_whole_schema_is_added_or_nothing_of_it(paper: Schema) -> None:
-    before = paper.to_document()
-    with pytest.raises(SchemaError) as caught:
-        paper.extend(
-            {
-                "attributes": {"price": "integer", "colour": "string"},
-                "types": {"antiques": {"colour": "mandatory"}, "cars": {"colour": "mandatory"}},
-            }
-        )
-    assert "2 problems" in str(caught.value)
-    assert "'float'" in str(caught.value)
-    assert "Expected an optional attribute" in str(caught.value)
-    assert paper.to_document() == before
-    assert paper.extend({"attributes": {"colour": "string"}, "types": {"antiques": {"price": "mandatory"}, "cars": {}}})
-    assert paper.violations({"event_type": "cars"}) == []
-    with pytest.raises(SchemaError, match="type_attribute"):
-        paper.extend(Schema("type"))
-
-
-def test_publishers_extend_at_the_same_time(paper: Schema) -> None:
-    version = paper.version
-
-    def publish(number: int) -> None:
-        for step in range(50):
-            paper.create_attribute(f"a{number}.{step}", "float")
-            paper.extend_type("antiques", f"a{number}.{step}")
-            paper.read({**E1, f"a{number}.{step}": 1})
-
-    threads = [threading.Thread(target=publish, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert paper.version == version + 400
-    assert len(paper.view(["antiques"])) == 203
 
 
 @given(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 import re
 import tempfile
@@ -32,8 +31,6 @@ from whimbrel.ranks.encoding import event_encoder as encoder
 from whimbrel.ranks.patterns import pattern_fragments as patterns
 from whimbrel.ranks.patterns.pattern_fragments import fragments_of
 from whimbrel.ranks.patterns.pattern_rules import LONGEST_LIKE
-from whimbrel.ranks.patterns.regex_programs import program_of
-from whimbrel.ranks.patterns.regex_texts import regex_fragments
 
 LETTERS = "ab%_\\é\0"
 TEXTS = ["", "a", "b", "ab", "ba", "aba", "bab", "aab", "abab", "%", "_", "a%b", "é", "aéb", "\0", "a\0", "\U0001f600"]
@@ -239,118 +236,19 @@ def test_what_a_constraint_looks_for(
     assert (found.is_exact, found.is_joined) == (is_exact, is_joined)
 
 
-def test_a_pattern_without_text_has_no_piece() -> None:
+def test_a_pattern_without_text_has_no_fragment() -> None:
     for pattern in (Suffix(""), Substring("")):
         assert fragments_of(Constraint(values=STRINGS, include=(pattern,)))[:4] == ([], [], True, False)
         assert fragments_of(Constraint(exclude=(pattern,)))[:4] == ([], [], False, False)
 
 
-def test_of_many_pieces_the_longest_are_looked_for() -> None:
+def test_of_many_fragments_the_longest_are_looked_for() -> None:
     long = "f" * LONGEST_LIKE
     (conjunction,) = Filter.parse(f"x LIKE '%a%bb%ccc%dddd%ee%{long}'").conjunctions
     assert fragments_of(conjunction.by_attribute["x"]).wanted == [
         (f"{long}e",), ("ddddi",), ("ccci",), ("bbi",), ("eei",)
     ]  # fmt: skip
     assert patterns.MOST == 4
-
-
-@pytest.mark.parametrize(
-    ("regex", "found"),
-    [
-        ("abc", ["abc"]),
-        ("^a.bc$", ["a", "bc"]),
-        (r"v\d+\.txt", ["v", ".txt"]),
-        ("ab*c+d?e{2}f{0,1}gh", ["a", "c", "gh"]),
-        ("ab+?c", ["ab", "c"]),
-        ("a(bc)d", ["a", "d"]),
-        ("a(b|(c|d))+ef", ["a", "ef"]),
-        ("(a|b)", []),
-        ("(?i)abc", []),
-        ("(?:ab)?c", ["c"]),
-        ("(?P<name>ab)c", ["c"]),
-        ("[]a]b[^]]c[[:alpha:]]d", ["b", "c", "d"]),
-        (r"[a\]b]c", ["c"]),
-        (r"\Qa.b\E", []),
-        (r"\pNa", []),
-        (r"\x41b", []),
-        ("a{b", []),
-        ("a{,2}b", []),
-        ("", []),
-    ],
-)
-def test_the_pieces_of_regular_expressions(regex: str, found: list[str]) -> None:
-    assert regex_fragments(regex) == [found]
-    assert regex_fragments(f"{regex}|x(y|z)") == ([found, ["x"]] if found or regex in ("", "(a|b)") else [[]])
-
-
-atoms = st.sampled_from(
-    ["a", "b", "ab", "[ab]", "[^a]", ".", r"\.", r"\w", "^", "$", "(a|b)", "(?:ab)", "(b(a)?)", "é"]
-)
-again = st.sampled_from(["", "", "", "*", "+", "?", "{2}", "{0,1}", "+?", "*?"])
-sequences = st.lists(st.tuples(atoms, again).map("".join), min_size=1, max_size=5).map("".join)
-regexes = st.lists(sequences, min_size=1, max_size=3).map("|".join)
-
-
-@given(regexes, st.text(alphabet="abé.", max_size=10))
-def test_a_string_that_a_regular_expression_finds_has_its_pieces(regex: str, text: str) -> None:
-    try:
-        matches = Filter(x.RLike("x", regex)).matches({"x": text})
-    except Exception:
-        return  # no regular expression: ^* and the like
-    assert not matches or any(all(fragment in text for fragment in fragments) for fragments in regex_fragments(regex))
-
-
-PARTS = [
-    "a",
-    "b",
-    "é",
-    ".",
-    "[ab]",
-    "[^a]",
-    "[a-c.]",
-    r"[\d_]",
-    r"\w",
-    r"\D",
-    r"\.",
-    "(a|b)",
-    "(?:ab|é)",
-    "(b(a)?)",
-    "x",
-]
-pieces = st.tuples(st.sampled_from(PARTS), st.sampled_from(["", "", "", "*", "+", "?", "{2}", "{1,3}", "{2,}", "*?"]))
-middles = st.lists(pieces.map("".join), max_size=4).map("".join)
-whole_regexes = st.lists(
-    st.builds("{}{}{}".format, st.sampled_from(["", "", "^", r"\A"]), middles, st.sampled_from(["", "", "$", r"\z"])),
-    min_size=1,
-    max_size=3,
-).map("|".join)
-
-
-@given(
-    st.lists(st.one_of(whole_regexes, regexes), min_size=1, max_size=5),
-    st.lists(st.text(alphabet="abc1é.\n_", max_size=8), min_size=1, max_size=8),
-    st.booleans(),
-)
-def test_regular_expressions_are_decided_as_their_engine_does(rules: list[str], texts: list[str], plain: bool) -> None:
-    kept: dict[int, Filter] = {}
-    for regex in rules:
-        with contextlib.suppress(Exception):  # no regular expression: ^* and the like
-            kept[len(kept)] = Filter.parse(f"x {'' if plain else 'NOT '}RLIKE '{regex}'")
-    index = Index()
-    index.add_many((id, filter) for id, filter in kept.items())
-    index.merge()
-    check(index, kept, [*({"x": text} for text in texts), {"x": texts}, {"x": 5}])
-
-
-@pytest.mark.parametrize(
-    "regex", [r"a\b", "(?i)a", "[[:alpha:]]", "[é]", "a{2,60}b{40}", "a^", "^^a", "(^a)*", "$a", r"\pL"]
-)
-def test_some_regular_expressions_are_verified(regex: str) -> None:
-    assert program_of(regex) is None
-    kept = {0: Filter.parse(f"x RLIKE '{regex}'"), 1: Filter.parse(f"x NOT RLIKE '{regex}'")}
-    index = Index()
-    index.add_many(kept.items())
-    check(index, kept, [{"x": text} for text in ("", "a", "ab", "A", "é", "aaaa", ["a", "b"], 5)])
 
 
 def test_many_patterns_are_looked_up_and_none_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -392,7 +290,7 @@ def test_a_long_text_with_many_hits() -> None:
     assert index.match_batch(pa.table({"a": ["a" * 1_000_000 + "b", "b"]})).num_rows == 1_500 + 1
 
 
-def test_pieces_do_not_count_as_values_of_the_event(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fragments_do_not_count_as_values_of_the_event(monkeypatch: pytest.MonkeyPatch) -> None:
     index = Index()
     index.add_many((n, f"a LIKE '%{'a' * n}%'") for n in range(1, 21))
     monkeypatch.setattr(encoder, "EVENT_VALUES", replace(EVENT_VALUES, value=10))
@@ -401,7 +299,7 @@ def test_pieces_do_not_count_as_values_of_the_event(monkeypatch: pytest.MonkeyPa
         index.match_batch(pa.table({"a": [["a"] * 11]}))
 
 
-def test_texts_that_are_timestamps_have_no_pieces() -> None:
+def test_texts_that_are_timestamps_have_no_fragments() -> None:
     index = Index(timestamps=["at"])
     index.add_many([(0, "at LIKE '%1'"), (1, "at NOT LIKE '%1'"), (2, "at LIKE '2%1'")])
     plain = [{"at": "2026-01-31"}, {"at": ["2026-01-31", "2026-01-01"]}]

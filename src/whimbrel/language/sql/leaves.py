@@ -77,8 +77,8 @@ def read_leaf(skeleton: str, negated: bool) -> Leaf | None:
     term = reader.term(template.root, negated)
     if term is None:
         return None
-    if term.kind in ("always", "never"):
-        return Leaf(term, (), 0, (), (), True)
+    if term.kind in ("always", "never"):  # without its literals; the parser must say whether a date is one
+        return Leaf(term, (), 0, (), (), True) if "timestamp" not in types else None
     negative = tuple(FIRST_NUMBER - slot in template.negatives for slot in range(template.numbers))
     is_list = reader.is_list and len(term.operands) == len(types) == 1
     strings = len(template.strings)

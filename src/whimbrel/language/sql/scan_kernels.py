@@ -125,6 +125,46 @@ def _appended(out: np.ndarray, used: int, values: np.ndarray, count: int) -> tup
     return out, used + count
 
 
+@inlined
+def _write_word(
+    data: np.ndarray, at: int, stop: int, is_reserved: bool, rest: np.ndarray, size: int
+) -> int:  # pragma: no cover
+    """Append a name, or a reserved word in capitals, to the skeleton; return its new size."""
+    for place in range(at, stop):
+        rest[size] = data[place] & 0xDF if is_reserved else data[place]
+        size += 1
+    return size
+
+
+@inlined
+def _write_symbol(
+    data: np.ndarray, at: int, end: int, rest: np.ndarray, size: int
+) -> tuple[int, int, int]:  # pragma: no cover
+    """Append an operator of one to three signs to the skeleton; return its end, the new size, and what token it is."""
+    symbol = data[at]
+    token = _COMMA_TOKEN if symbol == COMMA else _OPERAND if symbol == CLOSE else _OPERATOR
+    signs = 1
+    if at + 1 < end and is_two(symbol, data[at + 1]):
+        is_same = symbol == LESS and data[at + 1] == EQUAL and at + 2 < end and data[at + 2] == GREATER  # <=>
+        signs += 1 + is_same
+    for place in range(at, at + signs):
+        rest[size] = data[place]
+        size += 1
+    return at + signs, size, token
+
+
+@inlined
+def _without_negations(
+    operators: np.ndarray, waiting: int, nested: int, is_negated: bool
+) -> tuple[int, int, bool]:  # pragma: no cover
+    """Take the NOTs that wait off the stack; return how many operators wait, how deep it is, and if it is negated."""
+    while waiting > 0 and operators[waiting - 1] == NEGATION:
+        waiting -= 1
+        nested -= 1
+        is_negated = not is_negated
+    return waiting, nested, is_negated
+
+
 @kernel
 def scan_texts(
     texts: TextBytes, longest: int, pool: SkeletonPool, out: ScannedTexts
@@ -134,34 +174,33 @@ def scan_texts(
     Writes to `pool` and `out`. Returns how many leaves, numbers, long numbers, strings and skeletons there are, the
     number of leaves of each conjunction, and the leaves of all conjunctions.
     """
-    data = texts.data
-    known = leaf = number = long = string = 0
-    rest = np.empty(2 * longest + 16, np.uint8)
-    operators = np.empty(DEPTH + LEAVES, np.uint8)
     dnf = Expansion(
         np.zeros(3, np.int64), np.empty(LEAVES + 1, np.int64), np.empty(2 * CONJUNCTIONS + LEAVES, np.int64),
         np.empty(2 * CONJUNCTIONS + LEAVES, np.int64), np.empty(2 * REFERENCES, np.int64),
     )  # fmt: skip
+    data = texts.data
+    rest, operators = np.empty(2 * longest + 16, np.uint8), np.empty(DEPTH + LEAVES, np.uint8)
     sizes, refs = np.empty(texts.offsets.size + 64, np.int32), np.empty(out.code.size + 64, np.int32)
-    conjunctions = references = 0
+    conjunctions = references = leaf = number = long = string = known = 0
     out.string_start[0] = 0
     for row in range(texts.offsets.size - 1):
         at, end = texts.offsets[row], texts.offsets[row + 1]
-        good = end - at <= longest
+        out.leaves[row] = out.conjunctions[row] = 0
+        if end - at > longest:
+            continue
         first_leaf, first_number, first_long, first_string = leaf, number, long, string
         leaf_number, leaf_string, length = number, string, 1
-        size = depth = tokens = waiting = nested = 0
-        size_before_comma = 0
+        size = size_before_comma = depth = tokens = waiting = nested = 0
         last = before = _START
         is_between = is_done = is_negated = False
+        good = True
         dnf.used[:] = 0
         while good:
             kind = KIND[data[at]] if at < end else ODD
             if kind == SPACES:
                 at += 1
                 continue
-            key = np.uint64(0)
-            stop = at
+            key, stop = np.uint64(0), at
             if kind in (LETTER, QUOTED):
                 stop = after_name(data, at, end)
                 if stop < 0:
@@ -169,16 +208,16 @@ def scan_texts(
                     break
                 if kind == LETTER:
                     key = word_key(data, at, stop)
-            is_join = key in (AND, OR)
-            if is_join and is_between and key == AND and depth == 0:
-                is_join = is_between = False
-                rest[size], rest[size + 1], rest[size + 2], rest[size + 3] = SPACE, 65, 78, 68
-                size += 4
+            symbol = data[at] if kind == SYMBOL else np.uint8(0)
+            if key == AND and is_between and depth == 0:
+                is_between = False
+                rest[size] = SPACE
+                size = _write_word(data, at, stop, True, rest, size + 1)
                 before, last = last, _OPERATOR
                 tokens += 1
                 at = stop
                 continue
-            closes = kind == SYMBOL and data[at] == CLOSE and depth == 0
+            is_join, closes = key in (AND, OR), symbol == CLOSE and depth == 0
             if closes and tokens == 1 and last != _OPERATOR and waiting > 0 and operators[waiting - 1] == PARENTHESIS:
                 waiting -= 1  # an operand in parentheses, which an operator may follow, but no literal or parenthesis
                 nested -= 1
@@ -192,65 +231,44 @@ def scan_texts(
                     if not good:
                         break
                     known += code == known
-                    out.code[leaf] = 2 * code + is_negated
+                    out.code[leaf], out.length[leaf] = 2 * code + is_negated, length
                     out.first_number[leaf], out.first_string[leaf] = leaf_number, leaf_string
-                    out.length[leaf] = length
-                    good = add_leaf(dnf, leaf)
+                    is_done = add_leaf(dnf, leaf)
                     leaf += 1
                     leaf_number, leaf_string, length = number, string, 1
                     size = tokens = 0
                     last = before = _START
-                    is_done = True
-                if not good or not is_done:
-                    good = False
-                    break
-                while waiting > 0 and operators[waiting - 1] == NEGATION:
-                    waiting -= 1
-                    nested -= 1
-                    is_negated = not is_negated
+                waiting, nested, is_negated = _without_negations(operators, waiting, nested, is_negated)
                 precedence = JOIN_AND if key == AND else JOIN_OR
-                waiting = join_waiting(dnf, operators, waiting, precedence)
-                if waiting < 0:
-                    good = False
+                waiting = join_waiting(dnf, operators, waiting, precedence) if is_done else -1
+                is_open = waiting > 0 and operators[waiting - 1] == PARENTHESIS
+                good = waiting >= 0 and (is_join or (is_open if closes else waiting == 0))
+                if not good or at == end:
                     break
                 if is_join:
                     operators[waiting] = precedence + (MEANS_AND if (key == AND) != is_negated else 0)
                     waiting += 1
                     is_done = False
                     at = stop
-                elif closes:
-                    if waiting == 0 or operators[waiting - 1] != PARENTHESIS:
-                        good = False
-                        break
-                    waiting -= 1
-                    nested -= 1
-                    at += 1
-                    while waiting > 0 and operators[waiting - 1] == NEGATION:
-                        waiting -= 1
-                        nested -= 1
-                        is_negated = not is_negated
                 else:
-                    good = waiting == 0
-                    break
+                    waiting, nested, is_negated = _without_negations(operators, waiting - 1, nested - 1, is_negated)
+                    at += 1
                 continue
             if is_done:  # nothing but a join or a parenthesis may follow
                 good = False
                 break
-            is_not = key == NOT or (kind == SYMBOL and data[at] == BANG)
-            if tokens == 0 and (is_not or (kind == SYMBOL and data[at] == OPEN)):
+            is_not = key == NOT or symbol == BANG
+            if tokens == 0 and (is_not or symbol == OPEN):
                 operators[waiting] = NEGATION if is_not else PARENTHESIS
-                if is_not:
-                    is_negated = not is_negated
+                is_negated = is_negated != is_not
                 waiting += 1
                 nested += 1
-                good = nested <= DEPTH and not (kind == SYMBOL and at + 1 < end and is_two(data[at], data[at + 1]))
+                good = nested <= DEPTH and not (kind == SYMBOL and at + 1 < end and is_two(symbol, data[at + 1]))
                 at = stop if key == NOT else at + 1
                 continue
-            token = _OPERAND
             sign = 0
-            begin = at
-            if kind == SYMBOL and data[at] in (PLUS, MINUS) and (last == _START or last >= _COMMA_TOKEN):
-                sign = -1 if data[at] == MINUS else 1
+            if symbol in (PLUS, MINUS) and (last == _START or last >= _COMMA_TOKEN):
+                sign = -1 if symbol == MINUS else 1
                 at = _after_spaces(data, at + 1, end)
                 kind = KIND[data[at]] if at < end else ODD
                 if kind not in (DIGIT, POINT_KIND):
@@ -259,11 +277,10 @@ def scan_texts(
             if tokens > 0:
                 rest[size] = SPACE
                 size += 1
+            token = _OPERAND
             if kind == STRING:
                 at, used = copy_string(data, at, end, out.string_bytes, out.string_start[string])
-                if at < 0:
-                    good = False
-                    break
+                good = at >= 0
                 string += 1
                 out.string_start[string] = used
                 rest[size] = rest[size + 1] = QUOTE
@@ -271,24 +288,18 @@ def scan_texts(
                 token = _STRING_TOKEN if last >= _COMMA_TOKEN else _OPERAND  # after the word TIMESTAMP
             elif kind in (DIGIT, POINT_KIND):
                 out.long_begin[long] = at
-                at, value, integer, is_plain, is_long = read_number(data, at, end)
-                if not is_plain:
-                    good = False
-                    break
+                at, value, integer, good, is_long = read_number(data, at, end)
                 out.long_end[long] = at
                 out.long_number[long] = number + 1 if sign >= 0 else -number - 1
-                long += is_long
                 out.numbers[number] = 0.0 - value if sign < 0 else value
                 out.integers[number] = -integer if sign < 0 else integer
                 number += 1
+                long += is_long
                 rest[size] = ZERO
                 size += 1
                 token = _NUMBER_TOKEN
             elif kind in (LETTER, QUOTED):
-                is_reserved = is_reserved_word(key)
-                for place in range(begin, stop):
-                    rest[size] = data[place] & 0xDF if is_reserved else data[place]
-                    size += 1
+                size = _write_word(data, at, stop, is_reserved_word(key), rest, size)
                 at = stop
                 if key == BETWEEN:
                     good = depth == 0 and not is_between
@@ -296,27 +307,12 @@ def scan_texts(
                     token = _OPERATOR
                 good &= key != NOT or depth == 0
             elif kind == SYMBOL:
-                symbol = data[at]
-                rest[size] = symbol
-                size += 1
-                at += 1
-                token = _COMMA_TOKEN if symbol == COMMA else _OPERAND if symbol == CLOSE else _OPERATOR
-                if symbol == OPEN:
-                    depth += 1
-                    good = nested + depth <= DEPTH
-                elif symbol == CLOSE:
-                    depth -= 1
-                elif symbol == COMMA:
-                    size_before_comma = size - 2
-                elif at < end and is_two(symbol, data[at]):
-                    is_same = symbol == LESS and data[at] == EQUAL and at + 1 < end and data[at + 1] == GREATER  # <=>
-                    for place in range(at, at + 1 + is_same):
-                        rest[size] = data[place]
-                        size += 1
-                    at += 1 + is_same
+                size_before_comma = size - 1 if symbol == COMMA else size_before_comma
+                depth += int(symbol == OPEN) - int(symbol == CLOSE)
+                good = nested + depth <= DEPTH
+                at, size, token = _write_symbol(data, at, end, rest, size)
             else:
                 good = False
-                break
             if depth == 1 and last == _COMMA_TOKEN and before == token and token in (_STRING_TOKEN, _NUMBER_TOKEN):
                 size = size_before_comma  # one more member of a list of strings or of numbers
                 length += 1
@@ -330,6 +326,5 @@ def scan_texts(
             refs, references = _appended(refs, references, dnf.leaf, dnf.used[2])
             out.leaves[row], out.conjunctions[row] = leaf - first_leaf, dnf.used[1]
         else:
-            out.leaves[row] = out.conjunctions[row] = 0
             leaf, number, long, string = first_leaf, first_number, first_long, first_string
     return leaf, number, long, string, known, sizes[:conjunctions], refs[:references]

@@ -1,0 +1,114 @@
+"""Regular expressions: the fragments that they need, and those that compiled code decides by itself."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.ranks.patterns.test_patterns import check
+from whimbrel import Filter, Index
+from whimbrel.model import expression as x
+from whimbrel.ranks.patterns.regex_programs import program_of
+from whimbrel.ranks.patterns.regex_texts import regex_fragments
+
+
+@pytest.mark.parametrize(
+    ("regex", "found"),
+    [
+        ("abc", ["abc"]),
+        ("^a.bc$", ["a", "bc"]),
+        (r"v\d+\.txt", ["v", ".txt"]),
+        ("ab*c+d?e{2}f{0,1}gh", ["a", "c", "gh"]),
+        ("ab+?c", ["ab", "c"]),
+        ("a(bc)d", ["a", "d"]),
+        ("a(b|(c|d))+ef", ["a", "ef"]),
+        ("(a|b)", []),
+        ("(?i)abc", []),
+        ("(?:ab)?c", ["c"]),
+        ("(?P<name>ab)c", ["c"]),
+        ("[]a]b[^]]c[[:alpha:]]d", ["b", "c", "d"]),
+        (r"[a\]b]c", ["c"]),
+        (r"\Qa.b\E", []),
+        (r"\pNa", []),
+        (r"\x41b", []),
+        ("a{b", []),
+        ("a{,2}b", []),
+        ("", []),
+    ],
+)
+def test_the_fragments_of_regular_expressions(regex: str, found: list[str]) -> None:
+    assert regex_fragments(regex) == [found]
+    assert regex_fragments(f"{regex}|x(y|z)") == ([found, ["x"]] if found or regex in ("", "(a|b)") else [[]])
+
+
+atoms = st.sampled_from(
+    ["a", "b", "ab", "[ab]", "[^a]", ".", r"\.", r"\w", "^", "$", "(a|b)", "(?:ab)", "(b(a)?)", "é"]
+)
+again = st.sampled_from(["", "", "", "*", "+", "?", "{2}", "{0,1}", "+?", "*?"])
+sequences = st.lists(st.tuples(atoms, again).map("".join), min_size=1, max_size=5).map("".join)
+regexes = st.lists(sequences, min_size=1, max_size=3).map("|".join)
+
+
+@given(regexes, st.text(alphabet="abé.", max_size=10))
+def test_a_string_that_a_regular_expression_finds_has_its_fragments(regex: str, text: str) -> None:
+    try:
+        matches = Filter(x.RLike("x", regex)).matches({"x": text})
+    except Exception:
+        return  # no regular expression: ^* and the like
+    assert not matches or any(all(fragment in text for fragment in fragments) for fragments in regex_fragments(regex))
+
+
+PARTS = [
+    "a",
+    "b",
+    "é",
+    ".",
+    "[ab]",
+    "[^a]",
+    "[a-c.]",
+    r"[\d_]",
+    r"\w",
+    r"\D",
+    r"\.",
+    "(a|b)",
+    "(?:ab|é)",
+    "(b(a)?)",
+    "x",
+]
+parts = st.tuples(st.sampled_from(PARTS), st.sampled_from(["", "", "", "*", "+", "?", "{2}", "{1,3}", "{2,}", "*?"]))
+middles = st.lists(parts.map("".join), max_size=4).map("".join)
+whole_regexes = st.lists(
+    st.builds("{}{}{}".format, st.sampled_from(["", "", "^", r"\A"]), middles, st.sampled_from(["", "", "$", r"\z"])),
+    min_size=1,
+    max_size=3,
+).map("|".join)
+
+
+@given(
+    st.lists(st.one_of(whole_regexes, regexes), min_size=1, max_size=5),
+    st.lists(st.text(alphabet="abc1é.\n_", max_size=8), min_size=1, max_size=8),
+    st.booleans(),
+)
+def test_regular_expressions_are_decided_as_their_engine_does(rules: list[str], texts: list[str], plain: bool) -> None:
+    kept: dict[int, Filter] = {}
+    for regex in rules:
+        with contextlib.suppress(Exception):  # no regular expression: ^* and the like
+            kept[len(kept)] = Filter.parse(f"x {'' if plain else 'NOT '}RLIKE '{regex}'")
+    index = Index()
+    index.add_many((id, filter) for id, filter in kept.items())
+    index.merge()
+    check(index, kept, [*({"x": text} for text in texts), {"x": texts}, {"x": 5}])
+
+
+@pytest.mark.parametrize(
+    "regex", [r"a\b", "(?i)a", "[[:alpha:]]", "[é]", "a{2,60}b{40}", "a^", "^^a", "(^a)*", "$a", r"\pL"]
+)
+def test_some_regular_expressions_are_verified(regex: str) -> None:
+    assert program_of(regex) is None
+    kept = {0: Filter.parse(f"x RLIKE '{regex}'"), 1: Filter.parse(f"x NOT RLIKE '{regex}'")}
+    index = Index()
+    index.add_many(kept.items())
+    check(index, kept, [{"x": text} for text in ("", "a", "ab", "A", "é", "aaaa", ["a", "b"], 5)])
