@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.publications.model import FILTERS, LATER, Model, Told, history
 from whimbrel import Index
 from whimbrel.publications import IndexVersion, Publications, TransitionRules, Update, UpdateFormat
-from whimbrel.publications.diff import Matches
+from whimbrel.publications.changes import Matches
 from whimbrel.publications.publications import SavedPart
 
 ATTRIBUTES = pa.schema([("a", pa.int64()), ("b", pa.string()), ("d.x", pa.float64()), ("tags", pa.list_(pa.string()))])

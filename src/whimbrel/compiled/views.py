@@ -26,6 +26,13 @@ def read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
+def at_line_start(words: int) -> np.ndarray:
+    """Zeros, int64, that begin where a line of the cache does, so that every line of eight words does too."""
+    larger = np.zeros(words + 8, np.int64)
+    first = -larger.ctypes.data // 8 % 8
+    return larger[first : first + words]
+
+
 class TupleOfArrays(NamedTuple):
     """The type of a named tuple of C-contiguous arrays: dtype and dimensions of each."""
 

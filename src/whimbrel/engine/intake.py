@@ -1,4 +1,4 @@
-"""Subscriptions as callers hand them in, one or many, read into parsed filters with the texts to keep."""
+"""Reads subscriptions as callers give them, one or many: parsed filters, and the texts to store with them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Batch:
         return parsed
 
     def parse_good(self) -> tuple[ParsedMany, list[tuple[int, WhimbrelError]]]:
-        """Parse all texts here: what became of them, and the errors of the bad rows."""
+        """Parse all texts in this thread; return what they became, and the errors of the bad rows."""
         if self.schema is not None:
             parsed = self._parse_typed(self.schema)
             return parsed, _errors_of(parsed)

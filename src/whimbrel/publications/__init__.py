@@ -28,7 +28,7 @@ the old state matched are the transitions: a subscription that matches from now 
     changing_subscriptions.py   `ChangingSubscriptions`: the same for an index that changes in place
     rules.py           `TransitionRules`: who hears of leaves, hysteresis, dwell
     dwell.py           pairs that are remembered for hysteresis and dwell; subject spaces use it too
-    diff.py, keys.py   arrays: matches of many states and their differences, keys as numbers
+    changes.py, keys.py   arrays: matches of many states and their differences, keys as numbers
 """
 
 from __future__ import annotations

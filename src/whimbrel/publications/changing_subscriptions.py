@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from whimbrel.publications.diff import Codes, Matches
+from whimbrel.publications.changes import Codes, Matches
 from whimbrel.publications.index_version import RuleCodes, SubscriptionCodes
 from whimbrel.publications.keys import with_capacity
 from whimbrel.publications.rules import TransitionRules

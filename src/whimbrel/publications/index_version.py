@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from whimbrel.engine.loader import RowNumbers
 from whimbrel.model.subscription import Id
-from whimbrel.publications.diff import Codes, Matches
+from whimbrel.publications.changes import Codes, Matches
 from whimbrel.publications.rules import TransitionRules
 
 if TYPE_CHECKING:

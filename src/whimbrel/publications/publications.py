@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from whimbrel.model.subscription import Id
-from whimbrel.publications.diff import Changes, Differ, Matches, Rows
+from whimbrel.publications.changes import Changes, Differ, Matches, Rows
 from whimbrel.publications.index_version import SubscriptionCodes
 from whimbrel.publications.keys import KeyNumbers, with_capacity
 from whimbrel.publications.rules import RememberedPairs, TransitionRules

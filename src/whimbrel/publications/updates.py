@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from whimbrel.publications.diff import Rows
+from whimbrel.publications.changes import Rows
 
 KEY, SEQUENCE, ALIVE, FIRST_OF_STATE = range(4)
 """The columns of states; those of attributes begin with the last number."""

@@ -20,8 +20,8 @@ from whimbrel.log.matched_numbers import MatchedNumbers, rows_of_pairs
 from whimbrel.model.filter import Filter
 from whimbrel.model.rules import Rules
 from whimbrel.publications import Publications, TransitionRules, Update, UpdateFormat
+from whimbrel.publications.changes import Matches
 from whimbrel.publications.changing_subscriptions import ChangingSubscriptions
-from whimbrel.publications.diff import Matches
 from whimbrel.publications.dwell import DwellPairs
 from whimbrel.publications.updates import FIRST_OF_STATE, KEY, SEQUENCE
 

@@ -58,7 +58,7 @@ class SegmentSource:
         self._numbers: list[int] = []
 
     def constants(self, attributes: dict[str, int], gathered: list[Constants]) -> None:
-        """Number the attributes and give the constants."""
+        """Number the attributes, and add the constants of each to the gathered ones."""
         a = self._dictionary.arrays
         strings = _string_column(a)
         joined = {attr for attr, _, is_joined in self._dictionary.meta.derived if is_joined}
@@ -77,7 +77,7 @@ class SegmentSource:
             into.times.append(times)
 
     def parts(self, dictionary: Dictionary, sets: IntervalSets) -> list[ClauseItems]:
-        """The items in the new ranks."""
+        """The conjunctions in the ranks of the new dictionary; sets of several intervals are added to `sets`."""
         a, d = self._dictionary.arrays, self._decoded
         lows, highs, start = self._rank_maps(dictionary)
         old = d.attr.astype(np.int64)

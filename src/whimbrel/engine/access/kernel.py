@@ -30,7 +30,7 @@ _scratch, _task, _entries, _numbers = map(view, (SCRATCH, TASK, ENTRIES, NUMBERS
 
 @inlined
 def _append_always(always: np.ndarray, out: np.ndarray, n: int) -> int:
-    """Append the rows that every event matches; the new length, or -1 without room."""
+    """Append the rows that every event matches; return the new length, or -1 if `out` is full."""
     if n + always.size > out.size:
         return -1
     for i in range(always.size):
@@ -42,7 +42,7 @@ def _append_always(always: np.ndarray, out: np.ndarray, n: int) -> int:
 def _append_found(
     found: np.ndarray, begin: int, end: int, stamp: np.ndarray, event: EventState, out: np.ndarray, n: int
 ) -> int:
-    """Append what a key found for one event of the block, found[begin:end]; the new length, or -1 without room."""
+    """Append found[begin:end], what a key found for one event; return the new length, or -1 if `out` is full."""
     if n < 0 or begin < 0 or n + end - begin > out.size:
         return -1
     return append_rows(found, begin, end, event.several, stamp, event.epoch, out, n)

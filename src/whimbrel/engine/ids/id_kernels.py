@@ -50,7 +50,7 @@ def find_int(ids: Int64s, table: Int32s, seed: int, id: Any) -> Any:
 
 @quick_kernel
 def enter_ints(ids: Int64s, table: Int32s, dead: Bytes, dense: int, base: int, seed: int, first: int, stop: int) -> int:
-    """Enter the live ones of entries `first` to `stop`; -1, or the first duplicate, and then none of them is in."""
+    """Put the live entries from `first` to `stop` into the table. Return -1, or a duplicate: then none is in it."""
     for entry in range(first, stop):
         if _is_dead(dead, dense + entry):
             continue
@@ -123,7 +123,7 @@ def find_string(text: Bytes, offsets: Int64s, table: Int32s, seed: int, id: Any)
 
 @quick_kernel
 def enter_strings(text: Bytes, offsets: Int64s, table: Int32s, dead: Bytes, seed: int, first: int, stop: int) -> int:
-    """Enter the live ones of entries `first` to `stop`; -1, or the first duplicate, and then none of them is in."""
+    """Put the live entries from `first` to `stop` into the table. Return -1, or a duplicate: then none is in it."""
     for entry in range(first, stop):
         if _is_dead(dead, entry):
             continue

@@ -89,7 +89,7 @@ class IntKeys:
         raise IdKindError(id, self.kind)
 
     def append(self, batch: Int64s) -> int:
-        """Append ids that are not yet in the hash table; how many of them the dense run took in."""
+        """Append ids that are not yet in the hash table; return how many of them lengthen the dense run."""
         run = 0 if self.count else self._extend_run(batch)
         if run < batch.size:
             stop = self.count + batch.size - run
@@ -111,7 +111,7 @@ class IntKeys:
         return 0
 
     def mark(self) -> tuple[int, int]:
-        """A mark for `reset`, which forgets everything appended after it."""
+        """How much is stored now, for `reset`, which forgets what was appended later."""
         return self.count, self.dense
 
     def reset(self, mark: tuple[int, int]) -> None:
@@ -120,7 +120,7 @@ class IntKeys:
         self._show()
 
     def enter(self, table: Int32s, dead: Bytes, seed: int, first: int, stop: int) -> int:
-        """Put entries into the hash table, dead ones excepted; -1, or the first duplicate, and then none is in it."""
+        """Put the live entries into the hash table; return -1, or the first duplicate: then none of them is in it."""
         kernel = enter_ints if stop - first == 1 else enter_many_ints
         return int(kernel(self.ids, table, dead, self.dense, self.base, seed, first, stop))
 
@@ -172,7 +172,7 @@ class IntKeys:
         return run
 
     def _show(self) -> None:
-        """Swap what readers see. A run that still grows has no end for them, so it need not be shown at every step."""
+        """Let readers see the arrays. While a dense run grows, it has no end for them: most steps need no call."""
         self._shown = (frozen(self.ids), self.dense if self.count else _UNBOUNDED, self.base)
 
 
@@ -227,7 +227,7 @@ class StringKeys:
         return 0
 
     def mark(self) -> tuple[int, int]:
-        """A mark for `reset`, which forgets everything appended after it."""
+        """How much is stored now, for `reset`, which forgets what was appended later."""
         return self.count, self.size
 
     def reset(self, mark: tuple[int, int]) -> None:
@@ -235,7 +235,7 @@ class StringKeys:
         self.count, self.size = mark
 
     def enter(self, table: Int32s, dead: Bytes, seed: int, first: int, stop: int) -> int:
-        """Put entries into the hash table, dead ones excepted; -1, or the first duplicate, and then none is in it."""
+        """Put the live entries into the hash table; return -1, or the first duplicate: then none of them is in it."""
         kernel = enter_strings if stop - first == 1 else enter_many_strings
         return int(kernel(self.text, self.offsets, table, dead, seed, first, stop))
 

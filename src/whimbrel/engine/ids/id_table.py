@@ -168,7 +168,7 @@ class IdTable:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> IdTable:
-        """A table on saved arrays, in no time.
+        """A table on saved arrays, which are not read.
 
         The arrays are the table's from now on: read-only ones are copied by the first change, writable ones, mapped
         copy-on-write, are changed page by page.
@@ -204,7 +204,7 @@ class IdTable:
         self._row_limit = self._dead.size << 3
 
     def _enter(self, keys: IntKeys | StringKeys, count: int) -> int:
-        """Enter the last `count` entries; -1, or the number of the first duplicate among them, and then none is in."""
+        """Put the last `count` entries into the table; return -1, or the first duplicate: then none is in it."""
         first = keys.count - count
         used = self._used + count
         if used * 5 > self._table.size * 3:  # too full: start a fresh one at 44 %, without the places of removed ids

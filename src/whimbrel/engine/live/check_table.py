@@ -172,7 +172,7 @@ def search_checks(
     """Find the entries below number `size` that the first events of a task may match; return how many are found.
 
     `table` has the words of a table of `count` conjunctions, `words` those of `match`, whose events have ranks. Rows
-    of event e end at ends[e + 1] of `out`, and have VERIFY_BIT if ranks do not decide. Returns -1 if there is no room.
+    of event e end at ends[e + 1] of `out`, and have VERIFY_BIT if ranks do not decide. Returns -1 if `out` is full.
     """
     conjunctions, checks = _checks(table, 0)
     scratch, task = _scratch(words, SCRATCH_AT), _task(words, TASK_AT)

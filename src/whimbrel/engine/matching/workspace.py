@@ -303,5 +303,5 @@ class Workspaces:
         self._free.append(workspace)
 
     def counts(self) -> np.ndarray:
-        """The work counted in all workspaces: candidates, probes, chunks, and one more for the kernels."""
+        """The work counted in all workspaces: candidates, probes, chunks opened, verifications."""
         return sum((workspace.counts for workspace in self._all.copy()), np.zeros(4, np.int64))

@@ -217,7 +217,8 @@ def scan_texts(
                 tokens += 1
                 at = stop
                 continue
-            is_join, closes = key in (AND, OR), symbol == CLOSE and depth == 0
+            is_join = key in (AND, OR)
+            closes = kind == SYMBOL and data[at] == CLOSE and depth == 0
             if closes and tokens == 1 and last != _OPERATOR and waiting > 0 and operators[waiting - 1] == PARENTHESIS:
                 waiting -= 1  # an operand in parentheses, which an operator may follow, but no literal or parenthesis
                 nested -= 1
@@ -227,7 +228,7 @@ def scan_texts(
             if at == end or is_join or closes:
                 if tokens > 0:  # a predicate ends
                     code = skeleton_number(rest, size, pool, known)
-                    good = code >= 0 and depth == 0 and not is_between and leaf - first_leaf < LEAVES
+                    good = bool(code >= 0) and depth == 0 and not is_between and leaf - first_leaf < LEAVES
                     if not good:
                         break
                     known += code == known
@@ -263,7 +264,7 @@ def scan_texts(
                 is_negated = is_negated != is_not
                 waiting += 1
                 nested += 1
-                good = nested <= DEPTH and not (kind == SYMBOL and at + 1 < end and is_two(symbol, data[at + 1]))
+                good = nested <= DEPTH and not (kind == SYMBOL and at + 1 < end and is_two(data[at], data[at + 1]))
                 at = stop if key == NOT else at + 1
                 continue
             sign = 0

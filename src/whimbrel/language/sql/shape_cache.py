@@ -40,8 +40,8 @@ def cut_literals(text: str) -> CutText:
     rest = "''".join(parts[::2])
     if len(parts) % 2 == 0 or "''''" in rest or '"' in rest or "`" in rest:
         return cut_tokens(text)
-    around = _split_numbers(rest)
-    return "'".join(around[::2]), parts[1::2], around[1::2]
+    split = _split_numbers(rest)
+    return "'".join(split[::2]), parts[1::2], split[1::2]
 
 
 def cut_tokens(text: str) -> CutText:

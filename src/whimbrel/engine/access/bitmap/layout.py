@@ -13,6 +13,7 @@ import numpy as np
 
 from whimbrel.compiled.helpers import lower_bound
 from whimbrel.compiled.jit import helper, kernel
+from whimbrel.compiled.views import at_line_start
 from whimbrel.engine.access.bitmap.plan import (
     BUCKETS,
     CANDIDATE_NS,
@@ -107,7 +108,7 @@ def lay_out(plan: Plan) -> dict[str, np.ndarray]:
     lines = np.diff(buckets.start)[chunks.column_attr] + 1
     offset = np.concatenate([np.zeros(1, np.int64), np.cumsum(lines.astype(np.int64) * WORDS)])
     written = _Written(
-        offset, _at_line_start(int(offset[-1])), np.zeros(len(chunks.first) - 1, np.uint8),
+        offset, at_line_start(int(offset[-1])).view(np.uint64), np.zeros(len(chunks.first) - 1, np.uint8),
         np.zeros((len(mine) + 1, 2), np.int32),
         np.empty((int(np.diff(plan.clauses.start)[mine].sum()), 3), np.int32),
     )  # fmt: skip
@@ -132,7 +133,7 @@ def lay_out(plan: Plan) -> dict[str, np.ndarray]:
 
 
 def _buckets(weights: Weights, attrs: np.ndarray) -> _Buckets:
-    """Buckets that as many events are expected in each; null is alone in bucket 0."""
+    """Cut the ranks of each attribute into buckets of about as many expected events; null has bucket 0 for itself."""
     highs: list[np.ndarray] = []
     identity = np.zeros(len(attrs), bool)
     for i, attr in enumerate(attrs):
@@ -152,13 +153,6 @@ def _buckets(weights: Weights, attrs: np.ndarray) -> _Buckets:
         (np.concatenate(highs) if highs else np.empty(0)).astype(np.int32),
         identity,
     )
-
-
-def _at_line_start(words: int) -> np.ndarray:
-    """Zeros that begin with a line of the cache, as every line of eight words then does."""
-    larger = np.zeros(words + WORDS, np.uint64)
-    start = -larger.ctypes.data // 8 % WORDS
-    return larger[start : start + words]
 
 
 @helper

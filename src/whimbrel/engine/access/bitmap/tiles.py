@@ -162,10 +162,10 @@ def _sorted(major: np.ndarray, minor: np.ndarray) -> np.ndarray:
     """The order by two numbers. These are packed into one integer with the place, as integers are sorted fastest."""
     number_bits, major_bits = len(major).bit_length(), int(major.max()).bit_length()
     minor_bits = int(minor.max()).bit_length()
-    room = 63 - number_bits - major_bits
-    if room < 0:
+    spare = 63 - number_bits - major_bits
+    if spare < 0:
         return np.lexsort((minor, major))
-    kept = min(minor_bits, room)
+    kept = min(minor_bits, spare)
     keys = (major.astype(np.int64) << kept) | (minor >> (minor_bits - kept))
     keys = (keys << number_bits) | np.arange(len(major))
     keys.sort()

@@ -37,7 +37,7 @@ def match_hash(
     keys: HashArrays, shared: SharedArrays, values: EventValues, event: EventState, scratch: Scratch, out: np.ndarray,
     n: int,
 ) -> int:  # fmt: skip
-    """Append the rows that the event reaches by its hash keys; the new length, or -1 without room."""
+    """Append the rows that the event reaches by its hash keys; return the new length, or -1 if `out` is full."""
     if n < 0 or keys.lines.shape[0] == 0:
         return n
     value, present, codes, coarse = values.value, scratch.present, scratch.codes, scratch.coarse
@@ -156,7 +156,7 @@ def _sift(
 ) -> tuple[int, int]:  # fmt: skip
     """Append the rows of listed references that decide, and leave the records of the others in the list.
 
-    Return how many records there are, and the new length of `out`, -1 without room.
+    Return how many records there are, and the new length of `out`, or -1 if it is full.
     """
     if n + count > out.size:
         return np.int64(0), np.int64(-1)  # type: ignore[return-value]
@@ -186,7 +186,7 @@ def _probe(
     keys: HashArrays, values: EventValues, event: EventState, present: np.ndarray, codes: np.ndarray, run: np.ndarray,
     counts: np.ndarray,
 ) -> int:  # fmt: skip
-    """Look up every hash key that the event has; return the number of runs found, now in `run`, or -1 without room.
+    """Look up every hash key that the event has; return the number of runs found, now in `run`, or -1 if that is full.
 
     First all keys, then all look-ups, with hints to bring the lines of those to come into the cache. Neither has a
     branch on what an event has or a filter wants.
@@ -276,7 +276,7 @@ def _known_keys(
     table: np.ndarray, base: int, radix: np.ndarray, values0: np.ndarray, values1: np.ndarray, values2: np.ndarray,
     run: np.ndarray, n: int,
 ) -> int:  # fmt: skip
-    """Append all keys of a shape whose codes are among the values; their number, or -1 without room."""
+    """Append the keys of a shape whose codes are among the values; return how many there are, or -1 if `run` is full."""
     for at in range(table.shape[0] * LINE):
         key = table[at // LINE, at % LINE]
         rest = key - base

@@ -10,18 +10,18 @@ from __future__ import annotations
 import numpy as np
 
 from whimbrel.compiled.jit import helper, kernel
+from whimbrel.compiled.views import at_line_start
 
 LINE = 4
 """Keys of a line, at most."""
 USUAL = 2
 """Keys of a line, on average."""
-_BYTES = 64
 
 
 def make_table(keys: np.ndarray, runs: np.ndarray) -> np.ndarray:
     """The table of different keys, not negative, with the run of each."""
     lines = max(2, -(-len(keys) // USUAL))
-    table = _at_line_start(lines * 2 * LINE).reshape(lines, 2 * LINE)
+    table = at_line_start(lines * 2 * LINE).reshape(lines, 2 * LINE)
     table[:] = -1
     _fill(table, keys, runs)
     return table
@@ -31,13 +31,6 @@ def table_entries(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The keys of a table, and their runs."""
     keys, runs = table[:, :LINE].ravel(), table[:, LINE:].ravel()
     return keys[keys >= 0], runs[keys >= 0]
-
-
-def _at_line_start(words: int) -> np.ndarray:
-    """An array of so many int64 that begins where a line of the cache does."""
-    larger = np.empty(words + _BYTES // 8, np.int64)
-    first = -larger.ctypes.data % _BYTES // 8
-    return larger[first : first + words]
 
 
 @helper

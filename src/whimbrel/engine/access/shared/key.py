@@ -100,7 +100,7 @@ class AccessKey:
     bid: Callable[[Plan], None] = _pass  # take conjunctions that cost less with this key than with the one they have
     match_event: Callable[..., Any] | None = None
     """(its arrays, SharedArrays, EventValues, EventState, Scratch, out, n): append the rows that an event reaches to
-    `out`, which has n; return the new length, or -1 without room."""
+    `out`, which has n; return the new length, or -1 if `out` is full."""
     match_block: Callable[..., Any] | None = None
     """(its arrays, the sets of ranks, Task, first, count, Scratch): the rows with flags that a block of events reaches,
     and where those of each event begin; the first of these is -1 if a buffer is too small."""

@@ -65,7 +65,7 @@ def holds(
 
 @helper
 def emit(packed: int, several: bool, stamp: np.ndarray, epoch: int, out: np.ndarray, n: int) -> int:
-    """Append a row, once per event where an event may reach it twice; the new length, or -1 without room."""
+    """Append a row, once per event where an event may reach it twice; return the new length, or -1 if `out` is full."""
     if several or packed & SHARED_BIT:
         row = packed & ROW_MASK
         if stamp[row] == epoch:
@@ -81,7 +81,7 @@ def emit(packed: int, several: bool, stamp: np.ndarray, epoch: int, out: np.ndar
 def append_rows(
     rows: np.ndarray, begin: int, end: int, several: bool, stamp: np.ndarray, epoch: int, out: np.ndarray, n: int
 ) -> int:
-    """Append rows[begin:end], for which there is room, each once per event; the new length."""
+    """Append rows[begin:end], each once per event; return the new length. `out` must have space for all."""
     for i in range(begin, end):
         packed = rows[i]
         if several or packed & SHARED_BIT:
@@ -94,7 +94,7 @@ def append_rows(
 
 @kernel
 def leave_out_dead(offsets: np.ndarray, rows: np.ndarray, died: np.ndarray, version: int) -> int:
-    """Close up the rows that had not died at that version, event by event, in place; flags stay. How many are left."""
+    """Drop the rows that had died at that version, event by event, in place; return how many are left. Flags stay."""
     kept = 0
     begin = offsets[0]
     for event in range(offsets.size - 1):

@@ -240,7 +240,7 @@ def visit(
     records: np.ndarray, listed: np.ndarray, start: int, count: int, values: EventValues, event: EventState,
     out: np.ndarray, n: int,
 ) -> int:  # fmt: skip
-    """Append the rows of records whose items hold; the new length, or -1 without room.
+    """Append the rows of records whose items hold; return the new length, or -1 if `out` is full.
 
     The records are `count` that stand together from `start` on, or, if `start` is -1, those at the listed places.
     """

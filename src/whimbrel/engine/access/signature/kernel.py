@@ -18,7 +18,7 @@ def match_signatures(
     keys: SignatureArrays, shared: SharedArrays, values: EventValues, event: EventState, scratch: Scratch,
     out: np.ndarray, n: int,
 ) -> int:  # fmt: skip
-    """Append the rows whose signatures the event does not kill; the new length, or -1 without room."""
+    """Append the rows whose signatures the event does not kill; return the new length, or -1 if `out` is full."""
     if n < 0 or keys.row.size == 0:
         return n
     first, classes, bits, _, _, start, dead, row, record = keys

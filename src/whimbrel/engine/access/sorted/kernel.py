@@ -8,7 +8,7 @@ from whimbrel.compiled.intrinsics import copy, keep_inside
 from whimbrel.compiled.jit import helper, inlined
 from whimbrel.engine.access.shared.arrays import EventState, EventValues, Scratch, SharedArrays
 from whimbrel.engine.access.shared.packing import emit, holds
-from whimbrel.engine.access.sorted.bounds import SortedArrays
+from whimbrel.engine.access.sorted.layout import SortedArrays
 
 
 @inlined
@@ -16,7 +16,7 @@ def match_sorted(
     keys: SortedArrays, shared: SharedArrays, values: EventValues, event: EventState, scratch: Scratch, out: np.ndarray,
     n: int,
 ) -> int:  # fmt: skip
-    """Append the rows whose ranges admit the event; the new length, or -1 without room."""
+    """Append the rows whose ranges admit the event; return the new length, or -1 if `out` is full."""
     value, attrs, ranks = values.value, values.attrs, values.ranks
     present = scratch.present
     for x in range(event.attributes if keys.row.size else 0):
@@ -39,7 +39,7 @@ def match_sorted(
 def _match_rank(
     keys: SortedArrays, a: int, v: int, values: EventValues, event: EventState, out: np.ndarray, n: int
 ) -> int:
-    """Append what the groups of attribute a give for rank v; the new length, or -1 without room."""
+    """Append what the groups of attribute a give for rank v; return the new length, or -1 if `out` is full."""
     first_group, start, upper, fixed, second, bound, low, high, row = keys
     sets, value, attrs, ranks, stamp = values
     for g in range(first_group[a], first_group[a + 1]):

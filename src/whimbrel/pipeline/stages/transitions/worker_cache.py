@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from whimbrel.pipeline.index.workers import open_version
 from whimbrel.pipeline.spark.transfer import ColumnTransfer
-from whimbrel.publications.diff import Matches
+from whimbrel.publications.changes import Matches
 from whimbrel.publications.index_version import IndexVersion
 from whimbrel.publications.publications import Publications
 

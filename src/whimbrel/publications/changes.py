@@ -120,9 +120,9 @@ class Differ:
         self._marks = with_capacity(self._marks, max(old.bound, new.bound))
         most = _most(old.lengths, old.count, new.lengths, previous)
         rows, codes, left = np.empty(most, np.int64), np.empty(most, np.int32), np.empty(most, np.bool_)
-        olds = old.starts, old.lengths, old.codes, old.count
-        news = new.starts, new.lengths, new.codes
-        found = _changes(*olds, *news, previous, self._marks, self._mark, rows, codes, left)
+        old_arrays = old.starts, old.lengths, old.codes, old.count
+        new_arrays = new.starts, new.lengths, new.codes
+        found = _changes(*old_arrays, *new_arrays, previous, self._marks, self._mark, rows, codes, left)
         self._mark += 2 * len(previous)
         return Changes(rows[:found], codes[:found], left[:found])
 

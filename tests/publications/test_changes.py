@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whimbrel.publications.diff import Differ, Matches
+from whimbrel.publications.changes import Differ, Matches
 
 CODES = st.lists(st.sets(st.integers(0, 5)), max_size=8)
 
