@@ -276,7 +276,7 @@ def _known_keys(
     table: np.ndarray, base: int, radix: np.ndarray, values0: np.ndarray, values1: np.ndarray, values2: np.ndarray,
     run: np.ndarray, n: int,
 ) -> int:  # fmt: skip
-    """Append the keys of a shape whose codes are among the values; return how many there are, or -1 if `run` is full."""
+    """Append the keys of a shape whose codes are among the values; return their number, or -1 if `run` is full."""
     for at in range(table.shape[0] * LINE):
         key = table[at // LINE, at % LINE]
         rest = key - base
