@@ -169,6 +169,8 @@ def test_reports_show_everything_and_need_no_network(tmp_path: Path) -> None:
     files = write_summary(records, tmp_path / "results.md")
     text = files[0].read_text()
     assert "| b is less | **fails** |" in text
+    assert "1 experiments, 1 at scale tiny: " in text and "load average" in text
+    assert "| Beyond, no figure | partly | a everywhere" in text
     assert "Is <a> less than b?" in text
 
 

@@ -114,6 +114,22 @@ def machine_sentence(record: Record) -> str:
     )
 
 
+def measured_sentence(records: Sequence[Record]) -> str:
+    """When all results were measured, on which machine, of which commits and under which load."""
+    machines = [record["machine"] for record in records]
+    dates = sorted(str(machine["date"]) for machine in machines)
+    loads = [load for machine in machines for load in (machine["load"], machine["load_at_end"])]
+    commits = list(dict.fromkeys(str(machine["commit"]) for machine in machines if machine["commit"]))
+    newest = max(machines, key=lambda machine: str(machine["date"]))
+    versions = ", ".join(f"{name} {version}" for name, version in newest["versions"].items())
+    return (
+        f"Measured until {dates[-1]}, the earliest result at {dates[0]}"
+        + (f", commit {' and '.join(commits)}" if commits else "")
+        + f": {newest['cpu']}, {newest['cores']} cores, {newest['memory_gb']} GB, {newest['system']}, "
+        f"Python {newest['python']} ({versions}); load average {min(loads):.1f} to {max(loads):.1f}."
+    )
+
+
 def was_busy(records: Iterable[Record]) -> bool:
     """Whether others used the machine while times were taken."""
     machines = [record["machine"] for record in records]

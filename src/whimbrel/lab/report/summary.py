@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from whimbrel.lab.report.contents import (
     by_paper,
     counts,
     in_order,
-    machine_sentence,
+    measured_sentence,
     measures_of,
     verdict_word,
     was_busy,
@@ -45,8 +46,7 @@ def write_summary(records: Sequence[Record], path: Path) -> list[Path]:
 def summary(records: Sequence[Record], images: str) -> str:
     """The page; `images` is where it finds its plots."""
     found = counts(records)
-    scales = ", ".join(dict.fromkeys(record["scale"] for record in in_order(records)))
-    newest = max(records, key=lambda record: record["machine"]["date"])
+    scales = Counter(record["scale"] for record in in_order(records))
     lines = [
         "# Results of the lab",
         "",
@@ -54,22 +54,32 @@ def summary(records: Sequence[Record], images: str) -> str:
         "`whimbrel lab run --all`; `whimbrel lab report` makes a page with every plot and table. "
         "[lab.md](lab.md) says how experiments run and when a claim holds.",
         "",
-        f"{len(records)} experiments at scale {scales}: "
+        f"{len(records)} experiments, "
+        + " and ".join(f"{number} at scale {scale}" for scale, number in scales.items())
+        + ": "
         + ", ".join(f"{number} {verdict}" for verdict, number in found.items() if number)
         + ".",
         "",
-        f"Measured {machine_sentence(newest)}.",
+        measured_sentence(records),
     ]
     if was_busy(records):
         lines += [
             "",
             "Others used the machine while this ran. Times are CPU time, taken in turns: compare them with each other.",
         ]
+    lines += ["", "| experiment | verdict | fastest | why |", "| --- | --- | --- | --- |"]
+    lines += [_glance(record) for record in in_order(records)]
     for paper, some in by_paper(records).items():
         lines += ["", f"## {PAPER_TITLES.get(paper, paper)}"]
         for record in some:
             lines += _section(record, images)
     return "\n".join(lines) + "\n"
+
+
+def _glance(record: Record) -> str:
+    """One row of the table at the top: what came out, who wins, and why."""
+    what = f"{record['paper']}, {record['figure']}"
+    return f"| {_cell(what)} | {verdict_word(record)} | {winner(measures_of(record))} | {_cell(record['why'])} |"
 
 
 def _section(record: Record, images: str) -> list[str]:
