@@ -14,7 +14,7 @@ from whimbrel.model.intervals import IntervalSet, edge
 from whimbrel.model.values import SortKey
 
 
-class Operation(NamedTuple):
+class TableOperation(NamedTuple):
     """An attribute and a comparison, with a constant or with a second attribute, `other`."""
 
     attribute: str
@@ -24,7 +24,7 @@ class Operation(NamedTuple):
 
 Operand = IntervalSet | CompareAttributes
 """The values that satisfy a predicate, or the comparison of two attributes that it is."""
-Rows = dict[Operation, dict[tuple[int, Operand], None]]
+Rows = dict[TableOperation, dict[tuple[int, Operand], None]]
 
 
 class RecentTable:
@@ -74,7 +74,7 @@ class RecentTable:
         """All that is stored, to compare."""
         return self._rows, self._needed
 
-    def _predicates(self, conjunction: Conjunction) -> tuple[SortKey | None, list[tuple[Operation, Operand]]]:
+    def _predicates(self, conjunction: Conjunction) -> tuple[SortKey | None, list[tuple[TableOperation, Operand]]]:
         """The event type of a conjunction, and its predicates: the type is one only if there is no other."""
         found = list(_predicates(conjunction))
         for place, (operation, operand) in enumerate(found):
@@ -93,22 +93,22 @@ def _is_satisfied(operand: Operand, left: SortKey, right: SortKey) -> bool:
     return left in operand if isinstance(operand, IntervalSet) else holds(operand.op, left, right)
 
 
-def _predicates(conjunction: Conjunction) -> Iterator[tuple[Operation, Operand]]:
+def _predicates(conjunction: Conjunction) -> Iterator[tuple[TableOperation, Operand]]:
     """The predicates of a conjunction, each with its operation."""
     for name, constraint in conjunction.constraints:
         for values in needed_sets(constraint):
             others = values.complement().as_points()
             if values.as_points() is not None:
-                yield Operation(name, "="), values
+                yield TableOperation(name, "="), values
             elif others is not None:
                 for key in others:
-                    yield Operation(name, "!="), IntervalSet.points([key]).complement()
+                    yield TableOperation(name, "!="), IntervalSet.points([key]).complement()
             else:
                 low, high = values.cuts
                 first, last = edge(low[0]), edge(low[0] + 1)
                 if high != last:
-                    yield Operation(name, "<=" if high[3] else "<"), IntervalSet((first, high))
+                    yield TableOperation(name, "<=" if high[3] else "<"), IntervalSet((first, high))
                 if low != first or high == last:
-                    yield Operation(name, ">" if low[3] else ">="), IntervalSet((low, last))
+                    yield TableOperation(name, ">" if low[3] else ">="), IntervalSet((low, last))
     for link in conjunction.links:
-        yield Operation(link.left, link.op, link.right), link
+        yield TableOperation(link.left, link.op, link.right), link
