@@ -70,8 +70,11 @@ class ReferenceTopic:
 
     def subscribe(self, id: str, **asked: Any) -> None:
         """A new subscription, or another filter and other options for one."""
+        self.add(id, ReferenceSubscription(**asked))
+
+    def add(self, id: str, new: ReferenceSubscription) -> None:
         old = self.subscriptions.get(id)
-        new = self.subscriptions[id] = ReferenceSubscription(**asked)
+        self.subscriptions[id] = new
         if old is not None:
             new.inside, new.told = old.inside, old.told
         self._see(new, list(self.states))
@@ -108,3 +111,32 @@ class ReferenceTopic:
                         told.append(("leave", key, state))
         if told:
             subscription.told.append(told)
+
+
+Span = tuple[float, float]
+
+
+@dataclass
+class ReferenceRegion(ReferenceSubscription):
+    """A subscription on a space: closed spans of numbers by dimension, and margins for hysteresis."""
+
+    spans: dict[str, Span] = field(default_factory=dict)
+    margins: dict[str, float] = field(default_factory=dict)
+
+    def is_in(self, state: dict[str, Any]) -> bool:
+        return _overlap(self.spans, state)
+
+    def is_near(self, state: dict[str, Any]) -> bool:
+        wide = {
+            name: (low - self.margins.get(name, 0), high + self.margins.get(name, 0))
+            for name, (low, high) in self.spans.items()
+        }
+        return _overlap(wide, state)
+
+
+def _overlap(spans: dict[str, Span], state: dict[str, Any]) -> bool:
+    """A dimension that only one side constrains never keeps them apart."""
+    region = state["regions"][0]
+    return all(
+        region[name][0] <= high and low <= region[name][1] for name, (low, high) in spans.items() if name in region
+    )

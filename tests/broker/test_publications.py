@@ -14,7 +14,7 @@ import pytest
 from tests.broker.inside import ANYBODY, opened
 from tests.broker.reference_topic import Message, ReferenceTopic
 from whimbrel.broker.publications.updates import UpdateKind, merged, read_update
-from whimbrel.broker.requests.errors import BrokerError
+from whimbrel.broker.requests.errors import BrokerError, Forbidden, NotFound, TooManyRequests
 from whimbrel.broker.requests.subscriptions import read_request
 from whimbrel.broker.sequencing.group import Published
 from whimbrel.broker.service.broker import Broker
@@ -86,7 +86,7 @@ class Walk:
         return asked
 
     async def steps(self, broker: Broker, count: int) -> None:
-        broker.publications.topic.clock = lambda: self.reference.time
+        broker.publications.topics.clock = lambda: self.reference.time
         for _ in range(count):
             await self.step(broker)
 
@@ -164,3 +164,58 @@ def test_a_merge_patch_keeps_the_text_of_what_it_does_not_name() -> None:
         b'{"price":1.50,"big":123456789012345678901234567890,"deep":{"b":[1, {"c": null}]}}'
     )
     assert merged(b'{"a": 1}', b'{"a": {"b": null, "c": {"d": null}}}') == b'{"a":{"c":{}}}'
+
+
+def test_a_token_writes_and_sees_only_what_its_rules_allow(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            await broker.tokens.create("seven", ["publish", "subscribe"], "", {"tenant": 7})
+            seven = Principal("seven", frozenset({"publish", "subscribe"}), "", {"tenant": 7})
+            await update(broker, ("a", "put", {"tenant": 7, "x": 1}), ("b", "put", {"tenant": 8, "x": 1}))
+            (wrong,) = await update(broker, ("c", "put", {"tenant": 8}), by=seven)
+            assert isinstance(wrong, Forbidden)
+            (taken,) = await update(broker, ("b", "put", {"tenant": 7}), by=seven)
+            assert isinstance(taken, Forbidden)
+            (hidden,) = await update(broker, ("b", "delete", {}), by=seven)
+            assert isinstance(hidden, NotFound)
+            assert [one.key for one in broker.publications.page(seven, "", 10)[0]] == ["a"]
+            with pytest.raises(NotFound):
+                broker.publications.find("b", seven)
+            mine = await subscribe(broker, by=seven, filter="x < 5", leave=True)
+            await update(broker, ("a", "patch", {"tenant": 8}))  # its new state is somebody else's
+            assert await messages(broker, mine.id, seven) == [
+                [("enter", "a", {"tenant": 7, "x": 1})],
+                [("leave", "a", None)],
+            ]
+
+    asyncio.run(work())
+
+
+def test_tenants_have_keys_of_their_own_and_hear_of_their_own(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            one, other = (Principal(name, frozenset({"admin"}), name) for name in ("one", "other"))
+            await update(broker, ("a", "put", {"x": 1}), by=one)
+            await update(broker, ("a", "put", {"x": 2}), by=other)
+            assert broker.publications.find("a", one).state == b'{"x":1}'
+            for who in (one, other):
+                await broker.tokens.create(who.name, ["admin"], who.name)
+            heard = await subscribe(broker, by=one, filter="TRUE")
+            await update(broker, ("b", "put", {"x": 3}), by=other)
+            await update(broker, ("b", "put", {"x": 4}), by=one)
+            assert await messages(broker, heard.id, one) == [[("enter", "a", {"x": 1})], [("enter", "b", {"x": 4})]]
+
+    asyncio.run(work())
+
+
+def test_limits_of_publications_are_kept(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with opened(tmp_path, publications_per_tenant=2, publication_bytes_per_tenant=100) as broker:
+            first = await update(broker, *((key, "put", {"x": 1}) for key in "abc"))
+            assert [type(one) for one in first] == [Published, Published, TooManyRequests]
+            (large,) = await update(broker, ("a", "put", {"x": "y" * 100}))
+            assert isinstance(large, TooManyRequests)
+            again = await update(broker, ("a", "delete", {}), ("c", "put", {"x": 1}))
+            assert [type(one) for one in again] == [Published, Published]
+
+    asyncio.run(work())

@@ -21,6 +21,7 @@ from whimbrel.broker.http import (
     publish,
     schema,
     socket,
+    spaces,
     subscriptions,
     tokens,
     webhooks,
@@ -42,6 +43,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 OPERATIONS = [
     *publish.OPERATIONS,
     *publications.OPERATIONS,
+    *spaces.OPERATIONS,
     *subscriptions.OPERATIONS,
     *filters.OPERATIONS,
     *messages.OPERATIONS,

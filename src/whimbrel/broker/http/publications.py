@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
@@ -21,6 +23,8 @@ from whimbrel.broker.http.subscriptions import if_match
 from whimbrel.broker.publications.updates import PublicationUpdate, UpdateKind, read_update, read_update_lines
 from whimbrel.broker.requests.errors import BrokerError, TooLarge
 from whimbrel.broker.requests.subscriptions import time_text
+from whimbrel.broker.sequencing.group import Published
+from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.store import StoredPublication
 
 UPDATE_LINES = 10_000
@@ -73,7 +77,7 @@ async def read(request: Request) -> Response:
     """GET /publications/{key}."""
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     held = await broker.runtime.in_thread(broker.publications.find, request.path_params["key"], principal)
-    return answer(_shown(held), headers={"etag": f'"{held.offset}"'})
+    return answer(shown_publication(held), headers={"etag": f'"{held.offset}"'})
 
 
 async def listing(request: Request) -> Response:
@@ -82,19 +86,27 @@ async def listing(request: Request) -> Response:
     limit = int(number_of(request, "limit", 100, 1, 1000))
     after = request.query_params.get("after", "")
     found, next_key = await broker.runtime.in_thread(broker.publications.page, principal, after, limit)
-    return answer(PublicationPage([_shown(one) for one in found], next_key))
+    return answer(PublicationPage([shown_publication(one) for one in found], next_key))
 
 
 async def update_lines(request: Request) -> Response:
     """POST /publications: one update per line."""
     broker, principal = broker_of(request), principal_of(request, "publish")
+    return await answer_lines(request, principal, lambda updates: broker.publications.update(updates, principal))
+
+
+Update = Callable[[list[PublicationUpdate]], Awaitable[list[Published | BrokerError]]]
+
+
+async def answer_lines(request: Request, principal: Principal, update: Update) -> Response:
+    """Apply the updates of JSON lines, and answer what became of each."""
     lines = [line for line in (await body_of(request)).split(b"\n") if line.strip()]
     if len(lines) > UPDATE_LINES:
         raise TooLarge(f"Expected at most {UPDATE_LINES:,} lines, but got {len(lines):,}")
     asked = read_update_lines(lines)
     good = [one for one in asked if isinstance(one, PublicationUpdate)]
     request.app.state.event_rate.take(principal.name, len(good))
-    made = iter(await broker.publications.update(good, principal) if good else [])
+    made = iter(await update(good) if good else [])
     results: list[EventResult] = []
     for one in asked:
         result = next(made) if isinstance(one, PublicationUpdate) else one
@@ -106,7 +118,8 @@ async def update_lines(request: Request) -> Response:
     return answer(PublishAnswer(results), 422 if refused else 200)
 
 
-def _shown(held: StoredPublication) -> PublicationShown:
+def shown_publication(held: StoredPublication) -> PublicationShown:
+    """A publication as the API shows it."""
     return PublicationShown(held.key, held.offset, time_text(held.time), msgspec.Raw(held.state))
 
 

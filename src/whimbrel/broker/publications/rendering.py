@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from whimbrel.broker.delivery.reader import Render, StoredMessage
+from whimbrel.broker.publications.regions import allows_regions
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.entries import DwellExpiry, PublicationChange, SubscriptionPut
 from whimbrel.broker.store import Cursor, Store, StoredSubscription
@@ -20,7 +21,6 @@ from whimbrel.log.match_list import decode
 from whimbrel.log.reader import Row
 from whimbrel.model.rules import allows_text
 
-SOURCE = "/publications"
 KINDS = {"e": "enter", "l": "leave", "d": "delete"}
 _CHUNK = 128  # states that are picked from the log at a time
 _encode = msgspec.json.Encoder().encode
@@ -52,7 +52,13 @@ def change_message(
     """What an update means for a version that it is told to; None for versions that may not see the new state."""
     if number in hidden:
         return None
-    return notification(Cursor(offset), kinds[number], SOURCE, change.key, change.time, change.content)
+    source = source_of(change.space)
+    return notification(Cursor(offset), kinds[number], source, change.key, change.time, change.content)
+
+
+def source_of(space: str) -> str:
+    """The source of messages about the publications of a space, or about others."""
+    return f"/spaces/{space}" if space else "/publications"
 
 
 class PublicationMessages:
@@ -69,7 +75,7 @@ class PublicationMessages:
         assert isinstance(change, PublicationChange)
         letter = change.kinds if len(change.kinds) == 1 else change.kinds[decode(row[4] or b"").index(number)]
         state = None if change.content is None else self._seen(change.content, subscription)
-        event = notification(Cursor(row[0]), KINDS[letter], SOURCE, change.key, change.time, state)
+        event = notification(Cursor(row[0]), KINDS[letter], source_of(change.space), change.key, change.time, state)
         yield StoredMessage(row[0], event)
 
     def _of_expiry(self, row: Row, number: int, subscription: StoredSubscription, skip: int) -> Iterator[StoredMessage]:
@@ -77,9 +83,9 @@ class PublicationMessages:
         assert isinstance(expiry, DwellExpiry)
         for part, (_, key, offset, told) in enumerate(expiry.pairs):
             if told == number and part >= skip:
-                found = self._states([offset], expiry.tenant).get(offset)
+                found = self._states([offset], expiry.tenant, expiry.space).get(offset)
                 state = None if found is None else self._seen(found[1], subscription)
-                event = notification(Cursor(row[0], part), "leave", SOURCE, key, row[1], state)
+                event = notification(Cursor(row[0], part), "leave", source_of(expiry.space), key, row[1], state)
                 yield StoredMessage(row[0], event, part)
 
     def _of_subscription(
@@ -90,17 +96,18 @@ class PublicationMessages:
         told = [(offset, "enter") for offset in decode(put.entered)] + [
             (offset, "leave") for offset in decode(put.left)
         ]
+        space = put.on.removeprefix("spaces/") if put.on.startswith("spaces/") else ""
         for start in range(skip, len(told), _CHUNK):
             chunk = told[start : start + _CHUNK]
-            states = self._states([offset for offset, _ in chunk], put.tenant)
+            states = self._states([offset for offset, _ in chunk], put.tenant, space)
             for part, (offset, kind) in enumerate(chunk, start):
                 if offset in states:  # else it was replaced after the log had forgotten it
                     key, state = states[offset]
                     seen = self._seen(state, subscription)
-                    event = notification(Cursor(row[0], part), kind, SOURCE, key, row[1], seen)
+                    event = notification(Cursor(row[0], part), kind, source_of(space), key, row[1], seen)
                     yield StoredMessage(row[0], event, part)
 
-    def _states(self, offsets: list[int], tenant: str) -> dict[int, tuple[str, bytes]]:
+    def _states(self, offsets: list[int], tenant: str, space: str) -> dict[int, tuple[str, bytes]]:
         """The keys and states that entries gave: from the log, or from the store where the log no longer has them."""
         floor = self._log.floor
         found: dict[int, tuple[str, bytes]] = {}
@@ -112,11 +119,13 @@ class PublicationMessages:
         except BelowFloor:  # the log was truncated meanwhile
             pass
         if len(found) < len(offsets):
-            kept = self._store.publications_below(tenant, max(offsets) + 1)
+            kept = self._store.publications_below(tenant, space, max(offsets) + 1)
             found |= {one.offset: (one.key, one.state) for one in kept if one.offset in set(offsets)}
         return found
 
     def _seen(self, state: bytes, subscription: StoredSubscription) -> bytes | None:
         """The state, if the rules of the subscription's token allow it: one that left may be somebody else's now."""
         rules = msgspec.json.decode(subscription.rules)
+        if subscription.on.startswith("spaces/"):
+            return state if allows_regions(rules, state) else None
         return state if allows_text(rules, state, self._timestamps) else None

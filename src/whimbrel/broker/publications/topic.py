@@ -8,9 +8,8 @@ process.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
-from time import time
 from typing import NamedTuple
 
 import msgspec
@@ -18,14 +17,13 @@ import numpy as np
 
 from whimbrel.broker.publications.rendering import change_message
 from whimbrel.broker.publications.tenant_states import Evaluated, HeldState, StateFilter, TenantStates, Transition
-from whimbrel.broker.publications.updates import PublicationUpdate, UpdateKind, merged
+from whimbrel.broker.publications.updates import PublicationUpdate, UpdateKind, check_version, merged
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.entries import DwellExpiry, PublicationChange, SubscriptionPut
 from whimbrel.broker.requests.errors import (
     BrokerError,
     Forbidden,
     NotFound,
-    PreconditionFailed,
     TooLarge,
     TooManyRequests,
     Unprocessable,
@@ -77,12 +75,11 @@ class PublicationTopic:
         """When the next dwell is over, in seconds since 1970."""
         self.updated = 0
         """Updates since the start."""
-        self.clock: Callable[[], float] = time
         self._settings = settings
         self._timestamps = frozenset(timestamps)
         self._tenants: dict[str, TenantStates] = {}
         self._now = 0.0
-        self._new: dict[int, tuple[str, StateFilter, StateFilter | None]] = {}  # versions that are to be evaluated
+        self._new: dict[int, tuple[str, StateFilter, StateFilter | None]] = {}  # to be evaluated, by first
         self._evaluated: dict[int, Evaluated] = {}
         self._load(store)
 
@@ -100,14 +97,14 @@ class PublicationTopic:
         if new.remembered and len(tenant) > REMEMBERED_PUBLICATIONS:
             limit = f"at most {REMEMBERED_PUBLICATIONS:,} publications for a subscription with outer or dwell"
             raise Unprocessable(f"Expected {limit}, but there are {len(tenant):,}", "limit-exceeded")
-        if first in {each.first for _, each, _ in self._new.values()}:
+        if first in self._new:
             self._evaluate()
         old = tenant.filters.get(first)
         for other in self._tenants.values():
             if other is not tenant:
                 other.end(first)
         tenant.admit(new)
-        self._new[number] = put.tenant, new, old
+        self._new[first] = put.tenant, new, old
 
     def end(self, held: StoredSubscription) -> None:
         """A subscription ends."""
@@ -133,7 +130,6 @@ class PublicationTopic:
 
     def update(self, group: RequestGroup, batches: list[Batch]) -> None:
         """Decide updates: those of one key in the order in which they came, all others together."""
-        self._expire(group)
         by_tenant: dict[str, list[_Item]] = defaultdict(list)
         for batch in batches:
             asked: Updates = batch.content
@@ -154,12 +150,6 @@ class PublicationTopic:
             for each in rounds:
                 self._round(group, name, each)
         self._note_due()
-
-    def expire(self, group: RequestGroup, batches: list[Batch]) -> None:
-        """Let publications leave whose dwell is over: the timer has asked for it."""
-        self._expire(group)
-        self._note_due()
-        group.answers += [(batch.result, None) for batch in batches]
 
     def _round(self, group: RequestGroup, name: str, items: list[_Item]) -> None:
         """Apply updates of different keys."""
@@ -198,10 +188,7 @@ class PublicationTopic:
             raise NotFound(f"Expected the key of a publication, but {update.key[:80]!r} is none")
         if not allowed:
             raise Forbidden("Expected a publication that the token's rules allow, but the key has another one")
-        if update.versions is not None and (held is None or str(held.offset) not in update.versions):
-            version = "no publication" if held is None else f'version "{held.offset}"'
-            found = ", ".join(sorted(update.versions))[:80]
-            raise PreconditionFailed(f"Expected the version that If-Match names, but there is {version}, not {found}")
+        check_version(update, None if held is None else held.offset)
         if update.kind is UpdateKind.DELETE:
             return None
         state = update.content
@@ -260,15 +247,18 @@ class PublicationTopic:
         group.numbers.append(np.array(numbers, np.int64))
         group.offsets.append(np.repeat(offsets, np.diff(ends)))
 
-    def _expire(self, group: RequestGroup) -> None:
-        """Append entries for publications whose dwell is over now."""
-        self._now = max(self._now, self.clock())
+    def expire(self, group: RequestGroup, now: float) -> None:
+        """Set the time, and append entries for publications whose dwell is over now."""
+        self._now = now
+        if self.next_due is None or self.next_due > now:
+            return
         for name, tenant in self._tenants.items():
             if tenant.next_due is None or tenant.next_due > self._now:
                 continue
             pairs = tenant.expire(self._now)
             for start in range(0, len(pairs), EXPIRED_AT_ONCE):
                 self._write_expired(group, name, tenant, pairs[start : start + EXPIRED_AT_ONCE])
+        self._note_due()
 
     def _write_expired(
         self, group: RequestGroup, name: str, tenant: TenantStates, pairs: list[tuple[int, str]]
@@ -286,7 +276,6 @@ class PublicationTopic:
         group.offsets.append(np.full(len(told), offset, np.int64))
 
     def _evaluate(self) -> None:
-        self._now = max(self._now, self.clock())
         by_tenant: dict[str, list[tuple[StateFilter, StateFilter | None]]] = defaultdict(list)
         for name, new, old in self._new.values():
             by_tenant[name].append((new, old))
@@ -306,8 +295,9 @@ class PublicationTopic:
 
     def _load(self, store: Store) -> None:
         states: dict[str, list[tuple[str, int, bytes]]] = defaultdict(list)
-        for name, key, offset, state in store.all_publications():
-            states[name].append((key, offset, state))
+        for name, space, key, offset, state in store.all_publications():
+            if not space:
+                states[name].append((key, offset, state))
         filters: dict[str, list[StateFilter]] = defaultdict(list)
         homes: dict[int, str] = {}
         for held in store.subscriptions_on(ON):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from whimbrel.broker.requests.errors import BAD_JSON, BrokerError, TooLarge, Unprocessable
+from whimbrel.broker.requests.errors import BAD_JSON, BrokerError, PreconditionFailed, TooLarge, Unprocessable
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.json_text import parse_json
 from whimbrel.model.limits import EVENT_BYTES
@@ -91,6 +91,14 @@ def read_update_lines(lines: Iterable[bytes]) -> list[PublicationUpdate | Broker
         except BAD_JSON as error:
             found.append(Unprocessable(f"{error}", "invalid-publication"))
     return found
+
+
+def check_version(update: PublicationUpdate, offset: int | None) -> None:
+    """PreconditionFailed if an update is for another version than the present one, None if there is none."""
+    if update.versions is not None and str(offset) not in update.versions:
+        version = "no publication" if offset is None else f'version "{offset}"'
+        found = ", ".join(sorted(update.versions))[:80]
+        raise PreconditionFailed(f"Expected the version that If-Match names ({found}), but there is {version}")
 
 
 def merged(state: bytes, patch: bytes) -> bytes:

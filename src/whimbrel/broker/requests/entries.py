@@ -24,9 +24,11 @@ __all__ = [
     "LinkPut",
     "PeerFilters",
     "PublicationChange",
+    "PublicationEntry",
     "SchemaExtension",
     "SigningSecret",
     "SinkSecrets",
+    "SpaceChange",
     "SubscriptionEnd",
     "SubscriptionPut",
     "TenantEvents",
@@ -113,12 +115,21 @@ class PublicationChange(msgspec.Struct, frozen=True, omit_defaults=True):
     kinds: str = ""
     inside: list[tuple[int, float | None]] = []
     outside: list[int] = []
+    space: str = ""  # the subject space that it belongs to; its state is then {"regions": [...]}
 
     @property
     def content(self) -> bytes | None:
         """The state; None if the publication was deleted."""
         content = bytes(self.state)
         return None if content == b"null" else content
+
+
+class SpaceChange(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A subject space is defined by its dimensions and their types, or dropped, with all in it, if there are none."""
+
+    name: str
+    tenant: str = ""
+    dimensions: dict[str, str | dict[str, Any]] | None = None
 
 
 class DwellExpiry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -183,8 +194,8 @@ class SchemaExtension(msgspec.Struct, frozen=True):
 
 LinkChange: TypeAlias = ForwardedEvents | LinkPut | LinkEnd | PeerFilters
 """What the overlay keeps."""
-PublicationEntry: TypeAlias = PublicationChange | DwellExpiry
-"""What changes publications."""
+PublicationEntry: TypeAlias = PublicationChange | SpaceChange | DwellExpiry
+"""What changes publications and spaces."""
 
 
 class SigningSecret(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -217,6 +228,7 @@ KINDS: dict[int, type[TenantEvents | Change]] = {
     5: TokenEnd,
     6: SchemaExtension,
     7: PublicationChange,
+    8: SpaceChange,
     9: DwellExpiry,
     11: ForwardedEvents,
     12: LinkPut,

@@ -58,6 +58,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """Publications of one tenant; all are in memory."""
     publication_bytes_per_tenant: Count = 1 << 30
     """The states of all publications of one tenant."""
+    spaces_per_tenant: Count = 100
+    """Subject spaces of one tenant."""
+    dimensions_per_space: Count = 100
+    regions_per_object: Count = 100
+    """Regions of one publication or subscription in a space."""
     connections: Count = 10_000
     """Open requests and streams, at most; more are refused with 429."""
     connections_per_token: Annotated[int, msgspec.Meta(ge=0)] = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 
@@ -35,8 +35,10 @@ class SubscriptionRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fie
     `start` is `now`, `beginning`, an offset, or a time in RFC 3339. `id` is ignored, but for imports. A `sink` goes
     with the protocol HTTP, whose settings are those of `SinkSettings`; `sinkcredential` is never shown.
 
-    `on` is `events` or `publications`. On publications, `leave` asks to be told of leaves, `outer` is a wider filter
-    (a publication that entered is out when it no longer matches that), and `dwell` the seconds that it must be out.
+    `on` is `events`, `publications`, or `spaces/NAME`. On publications and spaces, `leave` asks to be told of leaves,
+    and `dwell` is the seconds that a publication must be out before it leaves. On publications, `outer` is a wider
+    filter: a publication that entered is out when it no longer matches that. On a space, `regions` stand for the
+    filter, and `hysteresis` is a margin by dimension.
     """
 
     id: str | None = None
@@ -53,17 +55,19 @@ class SubscriptionRequest(msgspec.Struct, omit_defaults=True, forbid_unknown_fie
     config: dict[str, Any] | None = None
     start: str | int | None = None
     expires: str | None = None
-    on: Literal["events", "publications"] = "events"
+    on: Annotated[str, msgspec.Meta(pattern=r"^(events|publications|spaces/[A-Za-z0-9_.~-]{1,128})$")] = "events"
     leave: bool = False
     outer: str | None = None
     dwell: Annotated[float, msgspec.Meta(ge=0, le=DWELL_SECONDS)] = 0.0
+    regions: Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1)] | None = None
+    hysteresis: dict[str, float] | None = None
 
 
 _decoder = msgspec.json.Decoder(SubscriptionRequest)
 
 
-def read_request(body: bytes) -> SubscriptionRequest:
-    """The request in a body; Unprocessable says what is wrong and where."""
+def read_request(body: bytes, on: str | None = None) -> SubscriptionRequest:
+    """The request in a body; Unprocessable says what is wrong and where. `on` is what the path says it is on."""
     if len(body) > SUBSCRIPTION_BYTES:
         raise TooLarge(f"Expected a subscription of at most {SUBSCRIPTION_BYTES:,} bytes, but got {len(body):,}")
     try:
@@ -81,24 +85,38 @@ def read_request(body: bytes) -> SubscriptionRequest:
         raise Unprocessable('Expected a sink only with the protocol "HTTP" - at $.sink', "unsupported-sink")
     if request.digest is not None:
         check_digest(request.digest)
+    if on is not None:
+        if request.on not in ("events", on):
+            raise Unprocessable(f"Expected a subscription on {on}, as the path says - at $.on", "invalid-subscription")
+        request.on = on
     _check_topic(request)
     return request
 
 
 def _check_topic(request: SubscriptionRequest) -> None:
     """Refuse fields that mean nothing for what the subscription is on."""
-    given: dict[str, object]
+    start = None if request.start == "now" else request.start
+    context: dict[str, object] = {
+        "source": request.source,
+        "types": request.types,
+        "filters": request.filters,
+        "start": start,
+    }
+    stays: dict[str, object] = {"leave": request.leave, "dwell": request.dwell}
+    regions: dict[str, object] = {"regions": request.regions, "hysteresis": request.hysteresis}
+    filters: dict[str, object] = {"filter": request.filter, "dialect": request.dialect, "outer": request.outer}
     if request.on == "events":
-        given = {"leave": request.leave, "outer": request.outer, "dwell": request.dwell}
-        meaning = "on publications"
+        given = stays | regions | {"outer": request.outer}
+    elif request.on == "publications":
+        given = context | regions
     else:
-        given = {"source": request.source, "types": request.types, "filters": request.filters}
-        given |= {"start": None if request.start == "now" else request.start}
-        meaning = "on events"
+        given = context | filters
+        if request.regions is None:
+            raise Unprocessable("Expected regions in a subscription on a space - at $.regions", "invalid-subscription")
     for name, value in given.items():
         if value:
             raise Unprocessable(
-                f"Expected {name} only in subscriptions {meaning} - at $.{name}", "invalid-subscription"
+                f"Expected no {name} in a subscription on {request.on} - at $.{name}", "invalid-subscription"
             )
 
 

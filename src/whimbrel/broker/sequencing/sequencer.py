@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
 from whimbrel.broker.lists.event_ids import EventIds
 from whimbrel.broker.requests import entries
@@ -39,13 +39,23 @@ IN_FLIGHT = 2
 """Groups between matching and the disk: one that is synced and one that waits."""
 
 
+class GroupHooks(Protocol):
+    """Who takes part in every group."""
+
+    def begin(self, group: RequestGroup) -> None:
+        """A group begins."""
+
+    def complete(self, group: RequestGroup) -> None:
+        """The changes of a group are decided."""
+
+
 class Sequencer:
     """Owns the order of the log, and with it the index. `submit` may be called from any thread.
 
     `fold` is called once per group, in order, when the group is on disk, before its answers are given to `settle`.
     `check_space` raises NoSpace if the disk has no room for so many bytes.
     `origins` has the last offset that came of every other log.
-    `complete` is called when the changes of a group are decided: it may replace entries of theirs.
+    `topics` may add to a group when it begins, and replace entries when its changes are decided.
     """
 
     def __init__(
@@ -58,7 +68,7 @@ class Sequencer:
         on_failure: Callable[[Exception], None],
         check_space: Callable[[int], None],
         origins: dict[str, int] | None = None,
-        complete: Callable[[RequestGroup], None] = lambda group: None,
+        topics: GroupHooks | None = None,
     ) -> None:
         self.stages = StageTimes()
         self._writer = writer
@@ -68,7 +78,7 @@ class Sequencer:
         self._settle = settle
         self._on_failure = on_failure
         self._check_space = check_space
-        self._complete = complete
+        self._topics = topics
         self._wake = threading.Condition()
         self._changes: deque[Decide] = deque()
         self._publishes: deque[Publish | Batch] = deque()
@@ -167,6 +177,8 @@ class Sequencer:
 
     def _decide_all(self, group: RequestGroup, changes: list[Decide], requests: list[Publish | Batch]) -> None:
         """Decide changes in the order in which they came, then match all events in one call, then decide batches."""
+        if self._topics is not None:
+            self._topics.begin(group)
         for request in changes:
             try:
                 entered, answer = request.decide(group.next)
@@ -177,8 +189,8 @@ class Sequencer:
                 group.changes.append((group.next, change))
                 group.rows.append(entries.encode(change))
             group.answers.append((request.result, answer))
-        if group.changes:
-            self._complete(group)
+        if self._topics is not None:
+            self._topics.complete(group)
         requests = self._with_space(group, requests)
         publishes = [request for request in requests if isinstance(request, Publish)]
         if publishes:

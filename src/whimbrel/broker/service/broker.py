@@ -19,7 +19,7 @@ from whimbrel.broker.delivery.reader import MessageReader
 from whimbrel.broker.page.feed import Counts, LiveFeed
 from whimbrel.broker.page.sessions import Sessions
 from whimbrel.broker.publications.rendering import PublicationMessages
-from whimbrel.broker.publications.topic import PublicationTopic
+from whimbrel.broker.publications.topics import StatefulTopics
 from whimbrel.broker.requests.context_schema import load_schema
 from whimbrel.broker.requests.entries import SinkSecrets, SubscriptionEnd, SubscriptionPut, TokenEnd, TokenPut
 from whimbrel.broker.requests.envelope import Incoming
@@ -40,6 +40,7 @@ from whimbrel.broker.service.retention import Retention
 from whimbrel.broker.service.runtime import Runtime
 from whimbrel.broker.service.schema_service import SchemaService
 from whimbrel.broker.service.sink_secrets import HeldSecrets
+from whimbrel.broker.service.spaces import SpaceService
 from whimbrel.broker.service.subscriptions import Subscriptions
 from whimbrel.broker.service.tokens import Tokens
 from whimbrel.broker.service.upkeep import Upkeep
@@ -78,9 +79,9 @@ class Broker:
         self.feed = LiveFeed(self._counts, opened.store)
         self.runtime = Runtime()
         live = self.live = LiveIndex(opened.index, opened.constrained)
-        topic = PublicationTopic(settings, opened.index.timestamps, opened.store)
+        topics = StatefulTopics(settings, opened.index.timestamps, opened.store)
         self.space = DiskSpace(opened.directory, settings.disk_reserve_bytes)
-        self._registry = Registry(live, topic, opened.store, opened.history, self.space)
+        self._registry = Registry(live, topics, opened.store, opened.history, self.space)
         self.on_disk: list[Callable[[RequestGroup], None]] = []
         """Called in the writer of the log with every group that is on disk and folded, in order; they must be quick."""
         self._sequencer = Sequencer(
@@ -92,14 +93,14 @@ class Broker:
             self._fail,
             self.space.check,
             opened.store.origins(),
-            topic.complete,
+            topics,
         )
         self.runtime.submit = self._sequencer.submit
         self.retention = Retention(opened, settings, opened.stamps, self._sequencer.submit)
         self._upkeep = Upkeep(
             opened, live, self._registry, self.retention, self.space, self._sequencer.submit, self._fail
         )
-        self.publications = PublicationService(self.runtime, topic, opened.store, opened.index.timestamps)
+        self.publications = PublicationService(self.runtime, topics, opened.store, opened.index.timestamps)
         self._upkeep.every_round.append(self.publications.expire)
         self.schemas = SchemaService(
             self.runtime, opened.index.schema, opened.store, opened.reader.floor, self._sequencer.submit
@@ -117,6 +118,7 @@ class Broker:
         self.delivery = Delivery(
             self.runtime, live, self.hub, self.messages, self.subscriptions, self.tokens, opened.store, opened.reader
         )
+        self.spaces = SpaceService(self.runtime, topics, self._registry, self.tokens, self.subscriptions, opened.store)
         self._closing = False
 
     async def __aenter__(self) -> Broker:

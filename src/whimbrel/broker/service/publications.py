@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import cast
 
-from whimbrel.broker.publications.topic import PublicationTopic, Updates
+from whimbrel.broker.publications.topic import Updates
+from whimbrel.broker.publications.topics import StatefulTopics
 from whimbrel.broker.publications.updates import PublicationUpdate, check_key
 from whimbrel.broker.requests.errors import BrokerError, NotFound, Unavailable
 from whimbrel.broker.sequencing.group import Batch, Nobody, Published
@@ -20,8 +21,8 @@ _UPDATE_BYTES = 64  # what an update counts for in the queue besides its content
 class PublicationService:
     """Changes and reads publications. A principal sees those of its tenant that its rules allow."""
 
-    def __init__(self, runtime: Runtime, topic: PublicationTopic, store: Store, timestamps: frozenset[str]) -> None:
-        self.topic = topic
+    def __init__(self, runtime: Runtime, topics: StatefulTopics, store: Store, timestamps: frozenset[str]) -> None:
+        self.topics = topics
         self._runtime = runtime
         self._store = store
         self._timestamps = timestamps
@@ -31,7 +32,7 @@ class PublicationService:
         size = sum(len(update.content) + _UPDATE_BYTES for update in updates)
         content = Updates(updates, principal.tenant, principal.rules)
         future = self._runtime.loop.create_future()
-        self._runtime.submit(Batch(self.topic.update, content, len(updates), size, future))
+        self._runtime.submit(Batch(self.topics.publications.update, content, len(updates), size, future))
         return cast("list[Published | BrokerError]", await future)
 
     def find(self, key: str, principal: Principal) -> StoredPublication:
@@ -49,7 +50,6 @@ class PublicationService:
 
     def expire(self) -> None:
         """Let the sequencer expire dwells, if one is due. Called in every round of upkeep."""
-        due = self.topic.next_due
-        if due is not None and due <= self.topic.clock():
+        if self.topics.is_due:
             with contextlib.suppress(Unavailable):  # it is tried again
-                self._runtime.submit(Batch(self.topic.expire, None, 1, _UPDATE_BYTES, Nobody()))
+                self._runtime.submit(Batch(self.topics.wake, None, 1, _UPDATE_BYTES, Nobody()))

@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from whimbrel.broker.delivery.history import History
-from whimbrel.broker.publications.topic import PublicationTopic
+from whimbrel.broker.publications.topics import StatefulTopics
 from whimbrel.broker.requests.entries import Change, SubscriptionEnd, SubscriptionPut
 from whimbrel.broker.requests.errors import BrokerError, Conflict, NotFound, Unprocessable
 from whimbrel.broker.requests.subscriptions import SubscriptionRequest, entry_of, filter_of
@@ -26,10 +26,10 @@ class Registry:
     """
 
     def __init__(
-        self, live: LiveIndex, publications: PublicationTopic, store: Store, history: History, space: DiskSpace
+        self, live: LiveIndex, topics: StatefulTopics, store: Store, history: History, space: DiskSpace
     ) -> None:
         self._live = live
-        self._publications = publications
+        self._topics = topics
         self._store = store
         self._history = history
         self._space = space
@@ -43,6 +43,11 @@ class Registry:
         if held is None or not (principal.sees_all or held.owner == principal.name):
             raise NotFound(f"Expected the id of a subscription, but {id[:80]!r} is none")
         return held
+
+    def is_taken(self, id: str) -> bool:
+        """Whether there is a subscription of that id."""
+        pending = self._pending.get(id)
+        return self._store.subscription(id) is not None if pending is None else pending[1] is not None
 
     def owned(self, name: str) -> list[StoredSubscription]:
         """All subscriptions of a token, also those that the store has not seen yet."""
@@ -65,7 +70,7 @@ class Registry:
         if entry.on == "events":
             self._live.add(number, entry.text if filter is None else filter, entry.dialect, entry.rules)
         else:
-            self._publications.admit(number, first, entry, filter)
+            self._topics.admit(number, first, entry, filter)
         made = _stored(number, first, entry)
         self._pending[entry.id] = number, made
         return made
@@ -106,7 +111,7 @@ class Registry:
             if put.on == "events":
                 self._live.constrain(number, put.rules)
             else:
-                self._publications.admit(number, number, put, None)
+                self._topics.admit(number, number, put, None)
             made = _stored(number, number, put)
             self._pending[put.id] = number, made
             changes.append(put)
@@ -122,7 +127,7 @@ class Registry:
             held.spec,
             held.id,
             held.owner,
-            filter_of(request, rules, schema),
+            filter_of(request, {} if held.on.startswith("spaces/") else rules, schema),
             rules,
             0,
         )
@@ -136,7 +141,7 @@ class Registry:
         if held.on == "events":
             self._live.remove(held.number)
         else:
-            self._publications.end(held)
+            self._topics.end(held)
         self._pending[held.id] = offset, None
         self._history.forget(held.first)
 

@@ -13,7 +13,7 @@ from typing import TypeAlias, cast
 import msgspec
 
 from whimbrel.broker.requests.entries import Change, SubscriptionEnd, SubscriptionPut
-from whimbrel.broker.requests.errors import BrokerError, NotFound, PreconditionFailed, Unprocessable
+from whimbrel.broker.requests.errors import BrokerError, Conflict, NotFound, PreconditionFailed, Unprocessable
 from whimbrel.broker.requests.subscriptions import (
     SubscriptionRequest,
     entry_of,
@@ -64,16 +64,18 @@ class Subscriptions:
         self._store = store
         self._log = log
 
-    async def create(self, asked: Asked, principal: Principal) -> StoredSubscription:
-        """A new subscription, with an id of its own."""
+    async def create(self, asked: Asked, principal: Principal, id: str | None = None) -> StoredSubscription:
+        """A new subscription, with an id of its own or the one that is given."""
         self._quotas.check_count(principal.name, 1)
         check_waiver(asked[0], principal)
-        put, filter = await self._runtime.in_parser(self._prepared, asked, uuid.uuid4().hex, principal)
+        put, filter = await self._runtime.in_parser(self._prepared, asked, id or uuid.uuid4().hex, principal)
         await self.take_cost(filter, principal.name)
         start = await self._start_of(asked[0])
 
         def decide(offset: int) -> tuple[list[Change], object]:
             self._tokens.check_rules(principal.name, put.rules)
+            if id is not None and self._registry.is_taken(id):
+                raise Conflict(f"Expected a new id, but there is a subscription {id!r}")
             entry = msgspec.structs.replace(put, start=None if start is None or start >= offset else start)
             made = self._registry.admit(offset, offset, entry, filter)
             secrets = first_secrets(asked[0], entry.id)
@@ -169,7 +171,9 @@ class Subscriptions:
 
     def _prepared(self, asked: Asked, id: str, principal: Principal) -> tuple[SubscriptionPut, Filter]:
         request, body = asked
-        filter = filter_of(request, principal.rules, self._live.index.schema if request.on == "events" else None)
+        on_events = request.on == "events"
+        rules = {} if request.on.startswith("spaces/") else principal.rules  # there they constrain the regions
+        filter = filter_of(request, rules, self._live.index.schema if on_events else None)
         entry = entry_of(request, body, id, principal.name, filter, principal.rules, time_ns() // 1000)
         if request.on != "events":
             outer_of(request, principal.rules)  # a wider filter that cannot be read is refused now

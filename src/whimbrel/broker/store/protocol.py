@@ -127,17 +127,20 @@ class Store(Protocol):
     def subscriptions_on(self, on: str) -> list[StoredSubscription]:
         """All subscriptions on publications, or on spaces (their `on` starts with the text), by their first numbers."""
 
-    def publication(self, tenant: str, key: str) -> StoredPublication | None:
+    def publication(self, tenant: str, key: str, space: str = "") -> StoredPublication | None:
         """A publication; None if there is none."""
 
-    def publications(self, tenant: str, after: str, limit: int) -> list[StoredPublication]:
+    def publications(self, tenant: str, after: str, limit: int, space: str = "") -> list[StoredPublication]:
         """A page of publications with keys above `after`, in the order of their keys."""
 
-    def publications_below(self, tenant: str, offset: int) -> list[StoredPublication]:
+    def publications_below(self, tenant: str, space: str, offset: int) -> list[StoredPublication]:
         """The publications whose states are from entries below an offset."""
 
-    def all_publications(self) -> Iterable[tuple[str, str, int, bytes]]:
-        """The (tenant, key, offset, state) of every publication."""
+    def all_publications(self) -> Iterable[tuple[str, str, str, int, bytes]]:
+        """The (tenant, space, key, offset, state) of every publication."""
+
+    def spaces(self, tenant: str | None = None) -> list[tuple[str, str, int, str]]:
+        """The (tenant, name, offset, dimensions as JSON) of the spaces of a tenant, or of all."""
 
     def pairs(self) -> Iterable[tuple[int, str, float | None]]:
         """The remembered pairs: the first number of the subscription, the key, and when it leaves."""

@@ -180,25 +180,32 @@ class SqliteStore:
         rows = self._rows(f"SELECT {_FIELDS} FROM subscription WHERE {where} ORDER BY first", (on,))
         return [StoredSubscription(*row) for row in rows]
 
-    def publication(self, tenant: str, key: str) -> StoredPublication | None:
+    def publication(self, tenant: str, key: str, space: str = "") -> StoredPublication | None:
         """A publication; None if there is none."""
-        found = self._rows(f"SELECT {STATE} FROM publication WHERE tenant = ? AND key = ?", (tenant, key))
+        where = "tenant = ? AND space = ? AND key = ?"
+        found = self._rows(f"SELECT {STATE} FROM publication WHERE {where}", (tenant, space, key))
         return StoredPublication(*found[0]) if found else None
 
-    def publications(self, tenant: str, after: str, limit: int) -> list[StoredPublication]:
+    def publications(self, tenant: str, after: str, limit: int, space: str = "") -> list[StoredPublication]:
         """A page of publications with keys above `after`, in the order of their keys."""
-        where = "tenant = ? AND key > ? ORDER BY key LIMIT ?"
-        rows = self._rows(f"SELECT {STATE} FROM publication WHERE {where}", (tenant, after, limit))
+        where = "tenant = ? AND space = ? AND key > ? ORDER BY key LIMIT ?"
+        rows = self._rows(f"SELECT {STATE} FROM publication WHERE {where}", (tenant, space, after, limit))
         return [StoredPublication(*row) for row in rows]
 
-    def publications_below(self, tenant: str, offset: int) -> list[StoredPublication]:
+    def publications_below(self, tenant: str, space: str, offset: int) -> list[StoredPublication]:
         """The publications whose states are from entries below an offset."""
-        rows = self._rows(f"SELECT {STATE} FROM publication WHERE tenant = ? AND offset < ?", (tenant, offset))
+        where = "tenant = ? AND space = ? AND offset < ?"
+        rows = self._rows(f"SELECT {STATE} FROM publication WHERE {where}", (tenant, space, offset))
         return [StoredPublication(*row) for row in rows]
 
-    def all_publications(self) -> Iterable[tuple[str, str, int, bytes]]:
-        """The (tenant, key, offset, state) of every publication."""
-        return self._rows("SELECT tenant, key, offset, state FROM publication ORDER BY tenant")
+    def all_publications(self) -> Iterable[tuple[str, str, str, int, bytes]]:
+        """The (tenant, space, key, offset, state) of every publication."""
+        return self._rows("SELECT tenant, space, key, offset, state FROM publication ORDER BY tenant, space")
+
+    def spaces(self, tenant: str | None = None) -> list[tuple[str, str, int, str]]:
+        """The (tenant, name, offset, dimensions as JSON) of the spaces of a tenant, or of all."""
+        where, values = ("", ()) if tenant is None else ("WHERE tenant = ?", (tenant,))
+        return self._rows(f"SELECT tenant, name, offset, dimensions FROM space {where} ORDER BY tenant, name", values)
 
     def pairs(self) -> Iterable[tuple[int, str, float | None]]:
         """The remembered pairs: the first number of the subscription, the key, and when it leaves."""

@@ -1,0 +1,374 @@
+"""Subject spaces as the sequencer sees them: the five operations in, entries of the log and who is told out.
+
+A space belongs to one tenant. The state of `whimbrel.spaces` is in memory and follows from what the store holds:
+definitions, the regions of publications and of subscriptions, and the pairs of hysteresis and dwell.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from whimbrel.broker.publications.regions import allows_regions, constrained, patched, read_regions
+from whimbrel.broker.publications.rendering import change_message
+from whimbrel.broker.publications.updates import PublicationUpdate, UpdateKind, check_version
+from whimbrel.broker.requests import entries
+from whimbrel.broker.requests.entries import DwellExpiry, PublicationChange, SpaceChange, SubscriptionPut
+from whimbrel.broker.requests.errors import (
+    BrokerError,
+    Conflict,
+    Forbidden,
+    NotFound,
+    TooLarge,
+    TooManyRequests,
+    Unprocessable,
+)
+from whimbrel.broker.requests.settings import Settings
+from whimbrel.broker.requests.subscriptions import SubscriptionRequest
+from whimbrel.broker.sequencing.group import Batch, Published, RequestGroup
+from whimbrel.broker.store import Store, StoredSubscription
+from whimbrel.log.match_list import encode
+from whimbrel.model.errors import WhimbrelError
+from whimbrel.model.filter import Filter
+from whimbrel.model.limits import EVENT_BYTES
+from whimbrel.model.rules import Rules
+from whimbrel.spaces import Notifications, SubjectSpaces
+from whimbrel.spaces.subject_spaces import ChangedPair
+
+PREFIX = "spaces/"
+RETRY_SECONDS = 60.0
+_encode = msgspec.json.Encoder().encode
+
+
+class SpaceUpdates(NamedTuple):
+    """The content of a batch: updates of publications in one space."""
+
+    space: str
+    updates: list[PublicationUpdate]
+    tenant: str
+    rules: Rules
+
+
+class _Version(NamedTuple):
+    """The present version of a subscription."""
+
+    id: str
+    number: int
+    options: tuple[bool, dict[str, float], float]
+    rules: Rules
+
+    @property
+    def leave(self) -> bool:
+        """Whether it is told of leaves."""
+        return self.options[0]
+
+
+class _Space:
+    """One space: its members, the entries that gave the publications their regions, and the subscriptions."""
+
+    def __init__(self, name: str, dimensions: dict[str, Any]) -> None:
+        self.dimensions = dimensions
+        self.members = SubjectSpaces()
+        self.members.define(name, dimensions)
+        self.members.track_pairs()
+        self.held: dict[str, tuple[int, bytes]] = {}
+        self.versions: dict[int, _Version] = {}
+        self.bytes = 0
+
+
+class SpaceTopic:
+    """All spaces. Only the sequencer uses it, but for `next_due` and `counts`."""
+
+    def __init__(self, settings: Settings, store: Store) -> None:
+        self.next_due: float | None = None
+        """When the next dwell is over, in seconds since 1970."""
+        self._settings = settings
+        self._now = 0.0
+        self._spaces: dict[tuple[str, str], _Space] = {}
+        self._told: dict[int, tuple[list[int], list[int], list[tuple[str, float | None]]]] = {}
+        self._load(store)
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Spaces, publications and subscriptions in them."""
+        spaces = list(self._spaces.values())
+        return len(spaces), sum(len(each.held) for each in spaces), sum(len(each.versions) for each in spaces)
+
+    def define(self, tenant: str, name: str, dimensions: dict[str, Any]) -> list[SpaceChange]:
+        """Define a space: the entry to append, or none if it is there already with the same dimensions."""
+        known = self._spaces.get((tenant, name))
+        if known is not None:
+            if known.dimensions == dimensions:
+                return []
+            raise Conflict(f"Expected a new space, but {name!r} is there with other dimensions")
+        most = self._settings.spaces_per_tenant
+        if sum(owner == tenant for owner, _ in self._spaces) >= most:
+            raise TooManyRequests(f"Expected at most {most:,} spaces of tenant {tenant!r}", RETRY_SECONDS)
+        if len(dimensions) > self._settings.dimensions_per_space:
+            raise TooLarge(f"Expected at most {self._settings.dimensions_per_space:,} dimensions of a space")
+        try:
+            self._spaces[tenant, name] = _Space(name, dimensions)
+        except WhimbrelError as error:
+            raise Unprocessable(str(error), "invalid-space") from None
+        return [SpaceChange(name, tenant, dimensions)]
+
+    def drop(self, tenant: str, name: str) -> tuple[SpaceChange, list[str]]:
+        """Drop a space: the entry to append, and the ids of the subscriptions, which must end with it."""
+        space = self._find(tenant, name)
+        ids = [version.id for version in space.versions.values()]
+        return SpaceChange(name, tenant), ids
+
+    def dropped(self, tenant: str, name: str) -> None:
+        """The subscriptions of a space that is dropped have ended."""
+        del self._spaces[tenant, name]
+
+    def admit(self, number: int, first: int, put: SubscriptionPut, _: Filter | None) -> None:
+        """A version of a subscription is valid from now on, or raise."""
+        space = self._find(put.tenant, put.on.removeprefix(PREFIX))
+        members, known = space.members, space.versions.get(first)
+        before = set(members.matched_by(first)) if known is not None else set()
+        told = self._subscribe(space, number, first, put)
+        entered = {one.publication for one in told if one.kind == "enter"} - before
+        left = {one.publication for one in told if one.kind == "leave"}
+        if known is not None and known.options != space.versions[first].options:  # it was added anew
+            left = before - set(members.matched_by(first)) if space.versions[first].leave else set()
+        inside = [(str(key), due) for key, due in members.stored_pairs(first).items()]
+        members.changed_pairs()
+        offsets = [[space.held[str(key)][0] for key in keys] for keys in (entered, left)]
+        self._told[number] = offsets[0], offsets[1], inside
+
+    def _subscribe(self, space: _Space, number: int, first: int, put: SubscriptionPut) -> Notifications:
+        request = msgspec.json.decode(put.spec, type=SubscriptionRequest)
+        most = self._settings.regions_per_object
+        if len(request.regions or ()) > most:
+            raise TooLarge(f"Expected at most {most:,} regions, but got {len(request.regions or ()):,}")
+        for name in put.rules:
+            if name not in space.dimensions:
+                raise Forbidden(f"Expected a space with the dimension {name!r}, which the token's rules name")
+        regions = constrained(request.regions or [], put.rules)
+        options = request.leave, request.hysteresis or {}, request.dwell
+        known = space.versions.get(first)
+        members = space.members
+        try:
+            if known is not None and known.options == options:
+                found = members.update_subscription(first, regions, now=self._now)
+            else:
+                if known is not None:
+                    members.check_regions(regions)
+                    members.unsubscribe(first, now=self._now)
+                leave, hysteresis, dwell = options
+                found = members.subscribe(
+                    first, regions, leave=leave, hysteresis=hysteresis, dwell=dwell, now=self._now
+                )
+        except WhimbrelError as error:
+            raise Unprocessable(str(error), "invalid-region") from None
+        space.versions[first] = _Version(put.id, number, options, put.rules)
+        return found
+
+    def end(self, held: StoredSubscription) -> None:
+        """A subscription ends."""
+        space = self._spaces.get((held.tenant, held.on.removeprefix(PREFIX)))
+        if space is not None and space.versions.pop(held.first, None) is not None:
+            space.members.unsubscribe(held.first, now=self._now)
+            space.members.changed_pairs()
+
+    def complete(self, group: RequestGroup) -> None:
+        """Put what new versions are told into their entries."""
+        for place, (offset, change) in enumerate(group.changes if self._told else ()):
+            if offset in self._told and isinstance(change, SubscriptionPut):
+                entered, left, inside = self._told.pop(offset)
+                put = msgspec.structs.replace(change, entered=encode(entered), left=encode(left), inside=inside)
+                told = encode([offset]) if entered or left else None
+                group.changes[place] = offset, put
+                group.rows[offset - group.first] = entries.encode(put, told)
+                if told is not None:
+                    group.numbers.append(np.array([offset]))
+                    group.offsets.append(np.array([offset]))
+        self._told.clear()
+        self._note_due()
+
+    def update(self, group: RequestGroup, batches: list[Batch]) -> None:
+        """Decide updates of publications, in the order in which they came."""
+        for batch in batches:
+            asked: SpaceUpdates = batch.content
+            results: list[Published | BrokerError] = []
+            for update in asked.updates:
+                try:
+                    results.append(self._update(group, asked, update))
+                except BrokerError as error:
+                    results.append(error)
+            group.answers.append((batch.result, results))
+        self._note_due()
+
+    def _update(self, group: RequestGroup, asked: SpaceUpdates, update: PublicationUpdate) -> Published:
+        space = self._find(asked.tenant, asked.space)
+        held = space.held.get(update.key)
+        if held is None or not allows_regions(asked.rules, held[1]):
+            if held is not None and update.kind is UpdateKind.PUT:
+                raise Forbidden("Expected a publication that the token's rules allow, but the key has another one")
+            if update.kind is not UpdateKind.PUT:
+                raise NotFound(f"Expected the key of a publication, but {update.key[:80]!r} is none")
+        check_version(update, None if held is None else held[0])
+        members, old = space.members, b"" if held is None else held[1]
+        try:
+            if update.kind is UpdateKind.DELETE:
+                state = b""
+                found = members.delete_publication(update.key, now=self._now)
+            else:
+                regions = self._regions(asked, update, old, space)
+                state = _encode({"regions": regions})
+                self._check_limits(asked.tenant, space, held is None, len(state) - len(old), len(state))
+                if held is None:
+                    found = members.publish(update.key, regions, now=self._now)
+                else:
+                    found = members.update_publication(update.key, regions, now=self._now)
+        except BrokerError:
+            raise
+        except WhimbrelError as error:
+            raise Unprocessable(str(error), "invalid-region") from None
+        space.bytes += len(state) - len(old)
+        offset = group.next
+        if state:
+            space.held[update.key] = offset, state
+        else:
+            del space.held[update.key]
+        self._write(group, asked, update.key, state, space, found)
+        return Published(offset)
+
+    def _regions(
+        self, asked: SpaceUpdates, update: PublicationUpdate, old: bytes, space: _Space
+    ) -> list[dict[str, Any]]:
+        most = self._settings.regions_per_object
+        if update.kind is UpdateKind.PUT:
+            regions = read_regions(update.content, most)
+        else:
+            regions = patched(read_regions(old, most), update.content)
+        for name in asked.rules:
+            if name not in space.dimensions:
+                raise Forbidden(f"Expected a space with the dimension {name!r}, which the token's rules name")
+        return constrained(regions, asked.rules)
+
+    def _check_limits(self, tenant: str, space: _Space, is_new: bool, more: int, size: int) -> None:
+        if size > EVENT_BYTES.value:
+            raise TooLarge(f"Expected regions of at most {EVENT_BYTES.value:,} bytes, but got {size:,}")
+        most, largest = self._settings.publications_per_tenant, self._settings.publication_bytes_per_tenant
+        own = [each for (owner, _), each in self._spaces.items() if owner == tenant]
+        if is_new and sum(len(each.held) for each in own) >= most:
+            raise TooManyRequests(f"Expected at most {most:,} publications in spaces of {tenant!r}", RETRY_SECONDS)
+        if more > 0 and sum(each.bytes for each in own) + more > largest:
+            raise TooManyRequests(f"Expected at most {largest:,} bytes of regions of {tenant!r}", RETRY_SECONDS)
+
+    def _write(
+        self, group: RequestGroup, asked: SpaceUpdates, key: str, state: bytes, space: _Space, found: Notifications
+    ) -> None:
+        """Append the entry of an update, and say who is told."""
+        offset = group.next
+        told: list[tuple[int, str, bool]] = []
+        for one in found:
+            version = space.versions[int(one.subscription)]
+            told.append((version.number, one.kind, bool(version.rules)))
+        told.sort()
+        numbers = [number for number, _, _ in told]
+        kinds = "".join(kind[0] for _, kind, _ in told)
+        inside, outside = _deltas(space.members.changed_pairs(), key)
+        raw = msgspec.Raw(state or b"null")
+        change = PublicationChange(
+            key,
+            asked.tenant,
+            raw,
+            int(self._now * 1e6),
+            kinds[:1] if len(set(kinds)) == 1 else kinds,
+            inside,
+            outside,
+            asked.space,
+        )
+        if told:
+            hidden = {number for number, _, is_hidden in told if is_hidden}
+            by_number = {number: kind for number, kind, _ in told}
+            group.notices[offset] = partial(change_message, offset, change, by_number, hidden)
+        group.changes.append((offset, change))
+        group.rows.append(entries.encode(change, encode(numbers)))
+        group.numbers.append(np.array(numbers, np.int64))
+        group.offsets.append(np.full(len(numbers), offset, np.int64))
+
+    def expire(self, group: RequestGroup, now: float) -> None:
+        """Set the time, and append entries for publications whose dwell is over now."""
+        self._now = now
+        if self.next_due is None or self.next_due > now:
+            return
+        for (tenant, name), space in self._spaces.items():
+            due = space.members.next_due
+            if due is None or due > self._now:
+                continue
+            told = {(int(one.subscription), str(one.publication)) for one in space.members.advance(self._now)}
+            listed: list[tuple[int, str, int, int]] = []
+            for pair in space.members.changed_pairs():
+                first, key = int(pair.subscription), str(pair.publication)
+                number = space.versions[first].number if (first, key) in told else -1
+                listed.append((first, key, space.held[key][0], number))
+            numbers = sorted({number for _, _, _, number in listed if number >= 0})
+            offset, change = group.next, DwellExpiry(sorted(listed), tenant, name)
+            group.changes.append((offset, change))
+            group.rows.append(entries.encode(change, encode(numbers)))
+            group.numbers.append(np.array(numbers, np.int64))
+            group.offsets.append(np.full(len(numbers), offset, np.int64))
+        self._note_due()
+
+    def _note_due(self) -> None:
+        due = [each.members.next_due for each in self._spaces.values()]
+        self.next_due = min((one for one in due if one is not None), default=None)
+
+    def _find(self, tenant: str, name: str) -> _Space:
+        space = self._spaces.get((tenant, name))
+        if space is None:
+            raise NotFound(f"Expected the name of a space, but {name[:80]!r} is none")
+        return space
+
+    def _load(self, store: Store) -> None:
+        for tenant, name, _, dimensions in store.spaces():
+            self._spaces[tenant, name] = _Space(name, msgspec.json.decode(dimensions))
+        states: dict[tuple[str, str], list[tuple[str, int, bytes]]] = defaultdict(list)
+        for tenant, name, key, offset, state in store.all_publications():
+            if name:
+                states[tenant, name].append((key, offset, state))
+        for place, listed in states.items():
+            space = self._spaces[place]
+            space.held = {key: (offset, state) for key, offset, state in listed}
+            space.bytes = sum(len(state) for _, _, state in listed)
+            most = self._settings.regions_per_object
+            space.members.publish_many(
+                [(key, read_regions(state, max(most, 1 << 20))) for key, _, state in listed], quiet=True, now=0.0
+            )
+        pairs: dict[int, dict[int | str, float | None]] = defaultdict(dict)
+        for first, key, due in store.pairs():
+            pairs[first][key] = due
+        for held in store.subscriptions_on(PREFIX):
+            space = self._spaces[held.tenant, held.on.removeprefix(PREFIX)]
+            self._load_subscription(space, held, pairs[held.first])
+        self._note_due()
+
+    @staticmethod
+    def _load_subscription(space: _Space, held: StoredSubscription, inside: dict[int | str, float | None]) -> None:
+        request = msgspec.json.decode(held.spec, type=SubscriptionRequest)
+        rules: Rules = msgspec.json.decode(held.rules)
+        regions = constrained(request.regions or [], rules)
+        hysteresis = request.hysteresis or {}
+        space.members.subscribe(
+            held.first, regions, leave=request.leave, hysteresis=hysteresis, dwell=request.dwell, now=0.0
+        )
+        if any(hysteresis.values()) or request.dwell > 0:
+            space.members.restore_pairs(held.first, inside)
+        space.members.changed_pairs()
+        options = request.leave, hysteresis, request.dwell
+        space.versions[held.first] = _Version(held.id, held.number, options, rules)
+
+
+def _deltas(pairs: list[ChangedPair], key: str) -> tuple[list[tuple[int, float | None]], list[int]]:
+    """The remembered pairs of a publication that changed: those that are inside, and those that are no more."""
+    newest = {int(pair.subscription): pair for pair in pairs if pair.publication == key}
+    inside = [(first, pair.due) for first, pair in newest.items() if pair.is_inside]
+    return inside, [first for first, pair in newest.items() if not pair.is_inside]
