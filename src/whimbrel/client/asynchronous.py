@@ -13,6 +13,7 @@ import msgspec
 from whimbrel.client import wire
 from whimbrel.client.errors import Refused, Unreachable
 from whimbrel.client.following import Following
+from whimbrel.client.keyed import AsyncKeyedPublications, AsyncKeyedSpace
 from whimbrel.client.publisher import Publisher
 from whimbrel.client.wire import Call, Event, Message, PublishResult
 
@@ -52,6 +53,15 @@ class AsyncClient:
         for batch in wire.batches(wire.as_cloud_event(event, self._source) for event in many):
             results += wire.published(await self.call(wire.publish(batch)))
         return results
+
+    @property
+    def publications(self) -> AsyncKeyedPublications:
+        """Publications with a key: put, patch, delete, get, list, update."""
+        return AsyncKeyedPublications(self)
+
+    def space(self, name: str) -> AsyncKeyedSpace:
+        """A subject space: define, drop, put, patch, delete, subscribe."""
+        return AsyncKeyedSpace(self, name)
 
     def publisher(self, batch: int = 100, linger: float = 0.005, pending: int = 10_000) -> Publisher:
         """A publisher that gathers events into batches; see `Publisher`."""

@@ -14,6 +14,7 @@ from whimbrel.client import wire
 from whimbrel.client.asynchronous import STREAM_TIMEOUT
 from whimbrel.client.errors import Refused, Unreachable
 from whimbrel.client.following import Following
+from whimbrel.client.keyed import KeyedPublications, KeyedSpace
 from whimbrel.client.threaded_publisher import ThreadedPublisher
 from whimbrel.client.wire import Call, Event, Message, PublishResult
 
@@ -53,6 +54,15 @@ class Client:
         for batch in wire.batches(wire.as_cloud_event(event, self._source) for event in many):
             results += wire.published(self.call(wire.publish(batch)))
         return results
+
+    @property
+    def publications(self) -> KeyedPublications:
+        """Publications with a key: put, patch, delete, get, list, update."""
+        return KeyedPublications(self)
+
+    def space(self, name: str) -> KeyedSpace:
+        """A subject space: define, drop, put, patch, delete, subscribe."""
+        return KeyedSpace(self, name)
 
     def publisher(self, batch: int = 100, linger: float = 0.005, pending: int = 10_000) -> ThreadedPublisher:
         """A publisher that gathers events into batches; see `ThreadedPublisher`."""

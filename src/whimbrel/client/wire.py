@@ -137,7 +137,7 @@ def replace(id: str, subscription: Mapping[str, Any], version: str | None) -> Ca
 def import_many(subscriptions: Sequence[Mapping[str, Any]]) -> Call:
     """Create many subscriptions, one per line."""
     lines = b"\n".join(msgspec.json.encode(one) for one in subscriptions)
-    return Call("POST", "/subscriptions/import", lines, _LINES, repeatable=False, accepted=frozenset({422}))
+    return Call("POST", "/subscriptions/import", lines, LINES, repeatable=False, accepted=frozenset({422}))
 
 
 def pull(id: str, after: str | int | None, limit: int, wait: float) -> Call:
@@ -223,7 +223,7 @@ def subscription_path(id: str) -> str:
     return f"/subscriptions/{quote(id, safe='')}"
 
 
-_LINES = {"content-type": "application/x-ndjson"}
+LINES = {"content-type": "application/x-ndjson"}
 _JSON = {"content-type": "application/json"}
 
 

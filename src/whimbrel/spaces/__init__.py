@@ -7,6 +7,7 @@ space_definitions, dimension_domains, strings, intervals    from values of users
 members             the publications, or the subscriptions: keys, flags, regions
 pair_matching       which pairs begin to match when one side changes
 dwell               subscriptions with hysteresis or dwell
+stored_pairs        their pairs by key, for an owner who keeps them itself
 notifications, contents     what a call returns
 journal, saved_state        what is on disk
 index               the regions of one role, and the searches in them

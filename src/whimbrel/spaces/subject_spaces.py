@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,17 +25,9 @@ from whimbrel.spaces.saved_state import dump_state, load_state, read_saved, writ
 from whimbrel.spaces.schema_domains import DimensionType, PlainType
 from whimbrel.spaces.space_definitions import Columns, Region, read_all
 from whimbrel.spaces.state import SpaceState
+from whimbrel.spaces.stored_pairs import StoredPairs
 from whimbrel.spaces.validation import CallValidator, Change, Changes
 from whimbrel.storage.facts import Facts, checked_facts
-
-
-class ChangedPair(NamedTuple):
-    """A stored pair that changed: whether the publication is inside now, and when it leaves if it is out."""
-
-    subscription: Key
-    publication: Key
-    is_inside: bool
-    due: float | None
 
 
 class SubjectSpaces:
@@ -63,9 +55,10 @@ class SubjectSpaces:
         """The facts of the file that the spaces were loaded from."""
         self._state = SpaceState(RegionFilters(filters))
         self._validator = CallValidator(self._state)
+        self.pairs = StoredPairs(self._state)
+        """What is stored for subscriptions with hysteresis or dwell."""
         self._moment = -np.inf
         self._journal: Journal | None = None
-        self._changed_pairs: list[ChangedPair] = []
         self._lock = self._state.lock
         self.last = NotificationBuilder().finish(self._state.names, 0)
 
@@ -335,55 +328,10 @@ class SubjectSpaces:
         with self._lock:
             return self._finish(self._begin("advance", [], {}, now))
 
-    @property
-    def next_due(self) -> float | None:
-        """When `advance` has something to do next, in seconds; None if no publication is out for a while."""
-        with self._lock:
-            return self._state.dwell.pairs.next_due
-
-    def track_pairs(self) -> None:
-        """From now on keep what `changed_pairs` gives: for an owner who stores pairs with hysteresis and dwell."""
-        self._state.dwell.pairs.changed = set()
-        self._changed_pairs = []
-
-    def changed_pairs(self) -> list[ChangedPair]:
-        """The stored pairs that changed since the last call, the last change of each last."""
-        with self._lock:
-            found, self._changed_pairs = self._changed_pairs, []
-            return found
-
-    def stored_pairs(self, subscription: Key) -> dict[Key, float | None]:
-        """The publications inside a subscription with hysteresis or dwell, and when those that are out leave."""
-        with self._lock:
-            number, pairs = self._state.subscriptions.find(subscription), self._state.dwell.pairs
-            names = self._state.publications.names
-            return {names[each]: due for each, due in (pairs.inside(number) if number in pairs else {}).items()}
-
     def check_regions(self, regions: Sequence[Region]) -> None:
         """Raise what a call with these regions would."""
         with self._lock:
             self._validator.regions(regions)
-
-    def restore_pairs(self, subscription: Key, inside: Mapping[Key, float | None]) -> None:
-        """Set which publications are inside a subscription with hysteresis or dwell, as `stored_pairs` gave them."""
-        with self._lock:
-            number_of = self._state.publications.number_of
-            known = {number_of[key]: due for key, due in inside.items() if key in number_of}
-            self._state.dwell.restore(self._state.subscriptions.find(subscription), known)
-            self._note_pairs()
-
-    def _note_pairs(self) -> None:
-        changed, pairs = self._state.dwell.pairs.changed, self._state.dwell.pairs
-        if changed:
-            subscriptions, publications = self._state.names
-            for number, publication in changed:
-                inside = pairs.inside(number) if number in pairs else {}
-                self._changed_pairs.append(
-                    ChangedPair(
-                        subscriptions[number], publications[publication], publication in inside, inside.get(publication)
-                    )
-                )
-            changed.clear()
 
     def _begin(
         self, method: str, positional: list[Any], named: dict[str, Any], now: float | None
@@ -398,7 +346,7 @@ class SubjectSpaces:
 
     def _finish(self, to: NotificationBuilder) -> Notifications:
         """The notifications of a call that was applied."""
-        self._note_pairs()
+        self.pairs.note()
         self._state.prune()
         self.last = to.finish(self._state.names, self.sequence)
         return self.last

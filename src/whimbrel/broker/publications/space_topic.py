@@ -37,7 +37,7 @@ from whimbrel.model.filter import Filter
 from whimbrel.model.limits import EVENT_BYTES
 from whimbrel.model.rules import Rules
 from whimbrel.spaces import Notifications, SubjectSpaces
-from whimbrel.spaces.subject_spaces import ChangedPair
+from whimbrel.spaces.stored_pairs import ChangedPair
 
 PREFIX = "spaces/"
 RETRY_SECONDS = 60.0
@@ -74,7 +74,7 @@ class _Space:
         self.dimensions = dimensions
         self.members = SubjectSpaces()
         self.members.define(name, dimensions)
-        self.members.track_pairs()
+        self.members.pairs.track()
         self.held: dict[str, tuple[int, bytes]] = {}
         self.versions: dict[int, _Version] = {}
         self.bytes = 0
@@ -136,8 +136,8 @@ class SpaceTopic:
         left = {one.publication for one in told if one.kind == "leave"}
         if known is not None and known.options != space.versions[first].options:  # it was added anew
             left = before - set(members.matched_by(first)) if space.versions[first].leave else set()
-        inside = [(str(key), due) for key, due in members.stored_pairs(first).items()]
-        members.changed_pairs()
+        inside = [(str(key), due) for key, due in members.pairs.of(first).items()]
+        members.pairs.take_changed()
         offsets = [[space.held[str(key)][0] for key in keys] for keys in (entered, left)]
         self._told[number] = offsets[0], offsets[1], inside
 
@@ -174,7 +174,7 @@ class SpaceTopic:
         space = self._spaces.get((held.tenant, held.on.removeprefix(PREFIX)))
         if space is not None and space.versions.pop(held.first, None) is not None:
             space.members.unsubscribe(held.first, now=self._now)
-            space.members.changed_pairs()
+            space.members.pairs.take_changed()
 
     def complete(self, group: RequestGroup) -> None:
         """Put what new versions are told into their entries."""
@@ -274,7 +274,7 @@ class SpaceTopic:
         told.sort()
         numbers = [number for number, _, _ in told]
         kinds = "".join(kind[0] for _, kind, _ in told)
-        inside, outside = _deltas(space.members.changed_pairs(), key)
+        inside, outside = _deltas(space.members.pairs.take_changed(), key)
         raw = msgspec.Raw(state or b"null")
         change = PublicationChange(
             key,
@@ -301,12 +301,12 @@ class SpaceTopic:
         if self.next_due is None or self.next_due > now:
             return
         for (tenant, name), space in self._spaces.items():
-            due = space.members.next_due
+            due = space.members.pairs.next_due
             if due is None or due > self._now:
                 continue
             told = {(int(one.subscription), str(one.publication)) for one in space.members.advance(self._now)}
             listed: list[tuple[int, str, int, int]] = []
-            for pair in space.members.changed_pairs():
+            for pair in space.members.pairs.take_changed():
                 first, key = int(pair.subscription), str(pair.publication)
                 number = space.versions[first].number if (first, key) in told else -1
                 listed.append((first, key, space.held[key][0], number))
@@ -319,7 +319,7 @@ class SpaceTopic:
         self._note_due()
 
     def _note_due(self) -> None:
-        due = [each.members.next_due for each in self._spaces.values()]
+        due = [each.members.pairs.next_due for each in self._spaces.values()]
         self.next_due = min((one for one in due if one is not None), default=None)
 
     def _find(self, tenant: str, name: str) -> _Space:
@@ -361,8 +361,8 @@ class SpaceTopic:
             held.first, regions, leave=request.leave, hysteresis=hysteresis, dwell=request.dwell, now=0.0
         )
         if any(hysteresis.values()) or request.dwell > 0:
-            space.members.restore_pairs(held.first, inside)
-        space.members.changed_pairs()
+            space.members.pairs.restore(held.first, inside)
+        space.members.pairs.take_changed()
         options = request.leave, hysteresis, request.dwell
         space.versions[held.first] = _Version(held.id, held.number, options, rules)
 

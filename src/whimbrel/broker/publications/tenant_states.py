@@ -116,8 +116,7 @@ class TenantStates:
         self.bytes = sum(map(len, texts))
         narrow = [(2 * each.first, each.filter) for each in filters]
         wide = [(2 * each.first + 1, each.outer) for each in filters if each.outer is not None]
-        for id, filter in [*narrow, *wide]:
-            self.live.index.add(id, filter)
+        self.live.index.add_many([*narrow, *wide])
         for each in filters:
             self._note(each)
         self._pairs.restore((2 * first, key, due) for first, key, due in pairs)
@@ -191,12 +190,18 @@ class TenantStates:
         keys, offsets = table[KEY].to_pylist(), table[SEQUENCE].to_numpy()
         states: list[bytes] = table[FIRST_OF_STATE].to_pylist()
         trial = LiveIndex(Index(self._timestamps), {})
+        tried: list[tuple[int, Filter]] = []
         for place, (new, old) in enumerate(news):
-            trial.add(3 * place + _NEW, new.filter, "sql", new.rules)
-            if new.outer is not None:
-                trial.add(3 * place + _OUTER, new.outer, "sql", new.rules)
-            if old is not None:
-                trial.add(3 * place + _OLD, old.filter, "sql", old.rules)
+            wanted = (
+                (_NEW, new.filter, new),
+                (_OUTER, new.outer, new),
+                (_OLD, None if old is None else old.filter, old or new),
+            )
+            for part, filter, version in wanted:
+                if filter is not None:
+                    tried.append((3 * place + part, filter))
+                    trial.constrain(3 * place + part, version.rules)
+        trial.index.add_many(tried)
         matched = trial.match(states)
         rows = rows_of_pairs(matched)
         self._publications.forget_matches(np.unique(rows))
