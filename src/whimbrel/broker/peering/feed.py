@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from whimbrel.broker.requests import entries
-from whimbrel.broker.requests.entries import EVENT, ForwardedEvents, TenantEvents
+from whimbrel.broker.requests.entries import EVENT, FORWARDED_EVENTS, TENANT_EVENTS, ForwardedEvents, TenantEvents
 from whimbrel.log import LogReader
 from whimbrel.log.reader import Row
 
-_BEFORE = (1, 11)
+_BEFORE = (TENANT_EVENTS, FORWARDED_EVENTS)
 """The kinds of entries that say something of the events after them."""
 
 
@@ -88,6 +88,6 @@ def boundary(log: LogReader, offset: int) -> int:
             if place + count < at:
                 return at
             first = log.pick([place - 1])[0] if place > floor else None
-            return place - 1 if first is not None and first[2] == 11 else place
+            return place - 1 if first is not None and first[2] == FORWARDED_EVENTS else place
         before = start
     return at

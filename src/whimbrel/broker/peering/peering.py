@@ -23,6 +23,7 @@ from whimbrel.broker.peering.routing import LinkRouter, RoutingSettings, Sent, u
 from whimbrel.broker.peering.session import Session
 from whimbrel.broker.peering.wire import Region
 from whimbrel.broker.requests.entries import (
+    FORWARDED_EVENTS,
     LinkEnd,
     PeerFilters,
     SubscriptionEnd,
@@ -170,7 +171,7 @@ class Peering:
 
     def _count_in_vain(self, group: RequestGroup) -> None:
         matched = set(group.pairs().offsets.tolist())
-        if self._tail < TAIL_GROUPS and any(kind == 11 for kind, _, _ in group.rows):
+        if self._tail < TAIL_GROUPS and any(kind == FORWARDED_EVENTS for kind, _, _ in group.rows):
             rows = [(group.first + at, 0, kind, payload, None) for at, (kind, payload, _) in enumerate(group.rows)]
             events = [event for event in LogFeed(self.log, group.first).events(rows) if event.peer]
             self._tail += 1

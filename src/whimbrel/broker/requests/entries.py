@@ -219,7 +219,8 @@ Change: TypeAlias = SubscriberChange | SchemaExtension | PublicationEntry | Link
 """The entries that change what the store holds."""
 
 TENANT_EVENTS = 1
-"""The kind of TenantEvents."""
+FORWARDED_EVENTS = 11
+"""The kinds of TenantEvents and ForwardedEvents."""
 KINDS: dict[int, type[TenantEvents | Change]] = {
     TENANT_EVENTS: TenantEvents,
     2: SubscriptionPut,
@@ -230,7 +231,7 @@ KINDS: dict[int, type[TenantEvents | Change]] = {
     7: PublicationChange,
     8: SpaceChange,
     9: DwellExpiry,
-    11: ForwardedEvents,
+    FORWARDED_EVENTS: ForwardedEvents,
     12: LinkPut,
     13: LinkEnd,
     14: PeerFilters,

@@ -13,7 +13,13 @@ from time import monotonic, time_ns
 import numpy as np
 
 from whimbrel.broker.requests import entries
-from whimbrel.broker.requests.entries import TENANT_EVENTS, Change, TenantEvents
+from whimbrel.broker.requests.entries import (
+    FORWARDED_EVENTS,
+    TENANT_EVENTS,
+    Change,
+    ForwardedEvents,
+    TenantEvents,
+)
 from whimbrel.broker.requests.envelope import BATCH_EVENTS
 from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.sequencing.group import Decide, Nobody
@@ -103,17 +109,19 @@ class Retention:
             opened.ids.flush()
 
     def _boundary(self, floor: int, before: int) -> int:
-        """An offset not above `before` that does not part events from the entry that names their tenant."""
-        if before <= floor:
-            return floor
-        low = max(floor, before - BATCH_EVENTS - 1)
-        found = self._opened.reader.last_of_kind(TENANT_EVENTS, low, before)
-        if found is None:
-            return before
-        offset, payload = found
-        tenant = entries.decode(TENANT_EVENTS, payload)
-        assert isinstance(tenant, TenantEvents)
-        return before if offset + 1 + tenant.events <= before else offset
+        """An offset not above `before` that does not part events from the entries that say whose they are."""
+        lowest = before
+        low = max(floor, before - BATCH_EVENTS - 2)
+        for kind in (TENANT_EVENTS, FORWARDED_EVENTS) if before > floor else ():
+            found = self._opened.reader.last_of_kind(kind, low, before)
+            if found is not None:
+                offset, payload = found
+                entry = entries.decode(kind, payload)
+                assert isinstance(entry, TenantEvents | ForwardedEvents)
+                # Between a ForwardedEvents and its events a TenantEvents may stand.
+                last = entry.events if isinstance(entry, TenantEvents) else len(entry.offsets) + 1
+                lowest = min(lowest, before if offset + 1 + last <= before else offset)
+        return max(lowest, floor)
 
     def _prune(self, floor: int) -> None:
         """Delete versions and letters whose time is over, and what is known of keys that nobody asks for."""

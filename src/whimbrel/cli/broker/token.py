@@ -24,7 +24,7 @@ Data = Annotated[
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the token.")]
 
 
-Scope = Annotated[list[str], typer.Option("--scope", help="publish, subscribe or admin; may be repeated.")]
+Scope = Annotated[list[str], typer.Option("--scope", help="publish, subscribe, peer or admin; may be repeated.")]
 Rule = Annotated[
     list[str] | None,
     typer.Option("--rule", metavar="NAME=VALUE", help="Only events with this value; JSON, or text. May be repeated."),
