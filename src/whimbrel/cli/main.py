@@ -26,6 +26,7 @@ from whimbrel.cli.demo.command import demo
 from whimbrel.cli.lab.group import lab
 from whimbrel.cli.overlay.group import overlay
 from whimbrel.cli.pipeline.backtest import backtest
+from whimbrel.cli.pipeline.broker import broker
 from whimbrel.cli.pipeline.run import explain as explain_pipeline
 from whimbrel.cli.pipeline.run import run
 from whimbrel.cli.pipeline.versions import compile_, gc
@@ -69,6 +70,7 @@ pipeline.command()(run)
 pipeline.command("compile")(compile_)
 pipeline.command()(explain_pipeline)
 pipeline.command()(gc)
+pipeline.command()(broker)
 app.add_typer(pipeline, name="pipeline")
 
 

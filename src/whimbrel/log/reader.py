@@ -12,6 +12,7 @@ from whimbrel.log import file, match_list
 from whimbrel.log.errors import BelowFloor, BeyondEnd, CorruptLog, LogClosed
 
 _ONE = "SELECT offset, time, kind, event, matches, checksum FROM entry WHERE offset = ?"
+_UNMATCHED = f"FROM entry WHERE kind = {file.EVENT} AND matches IS NULL AND offset >= ?"
 CHUNK = 4_096
 """Entries fetched at once. It bounds memory, and how long a snapshot delays the checkpoints of SQLite."""
 
@@ -162,6 +163,21 @@ class LogReader:
                 raise file.refusal(self._path, error) from error
         return row
 
+    def unmatched(self, start: int, end: int) -> list[int]:
+        """The offsets of events in [start, end) that were appended without a match list."""
+        return [offset for (offset,) in self._query(f"SELECT offset {_UNMATCHED} AND offset < ?", (start, end))]
+
+    def waiting(self, start: int) -> tuple[int, int] | None:
+        """The first and the last event from `start` on that was appended without a match list; None if there is none.
+
+        Costs the entries before the first and behind the last one.
+        """
+        first = self._query(f"SELECT offset {_UNMATCHED} ORDER BY offset LIMIT 1", (start,))
+        if not first:
+            return None
+        last = self._query(f"SELECT offset {_UNMATCHED} ORDER BY offset DESC LIMIT 1", (start,))
+        return first[0][0], last[0][0]
+
     def close(self) -> None:
         """Close the connection; a second call does nothing."""
         with self._lock:
@@ -188,6 +204,13 @@ class LogReader:
         with self._lock:
             try:
                 return state(self._open())
+            except sqlite3.Error as error:
+                raise file.refusal(self._path, error) from error
+
+    def _query(self, statement: str, values: tuple[int, ...]) -> list[tuple[int]]:
+        with self._lock:
+            try:
+                return self._open().execute(statement, values).fetchall()
             except sqlite3.Error as error:
                 raise file.refusal(self._path, error) from error
 

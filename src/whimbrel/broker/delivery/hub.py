@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from whimbrel.broker.delivery.framing import FRAMINGS
 from whimbrel.broker.delivery.outbox import Outbox
@@ -120,6 +121,15 @@ class Hub:
                         continue
                     payload = framed[key] = FRAMINGS[key[0]](Cursor(offset), event)
                 stream.outbox.push(offset, payload)
+
+    def recall(self, numbers: NDArray[np.int64]) -> None:
+        """These versions have older messages now: let their streams read on from the log."""
+        by_number = self._by_number
+        if by_number:
+            open_numbers = np.fromiter(by_number, np.int64, len(by_number))
+            for number in np.intersect1d(open_numbers, numbers).tolist():
+                for stream in by_number[number]:
+                    stream.outbox.recall()
 
     def counts(self) -> dict[str, int]:
         """Open streams, and what waits in their outboxes or was dropped."""

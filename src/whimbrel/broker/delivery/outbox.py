@@ -95,6 +95,11 @@ class Outbox:
             self._bytes = 0
         self._wake.set()
 
+    def recall(self) -> None:
+        """There is more in the log: let the stream read it."""
+        self.spilled = self.policy == "spill"
+        self._wake.set()
+
     def nudge(self) -> None:
         """Wake the stream without a message."""
         self._wake.set()

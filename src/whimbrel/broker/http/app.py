@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 from whimbrel.broker.http import (
     filters,
     health,
+    matches,
     messages,
     overlay,
     page,
@@ -47,6 +48,7 @@ OPERATIONS = [
     *subscriptions.OPERATIONS,
     *filters.OPERATIONS,
     *messages.OPERATIONS,
+    *matches.OPERATIONS,
     *socket.OPERATIONS,
     *webhooks.OPERATIONS,
     *schema.OPERATIONS,

@@ -19,6 +19,7 @@ from whimbrel.broker.http.exchange import (
     principal_of,
     problem_of,
 )
+from whimbrel.broker.http.matches import RANGE, export_versions
 from whimbrel.broker.http.operation import IF_MATCH, LINES, PAGE, JsonSchema, Operation, json_body
 from whimbrel.broker.requests.errors import BrokerError, TooLarge, Unprocessable
 from whimbrel.broker.requests.sinks import HTTP
@@ -185,7 +186,9 @@ def _read_lines(lines: list[bytes]) -> list[Asked | BrokerError]:
 
 
 async def export_lines(request: Request) -> Response:
-    """GET /subscriptions/export: what `import` takes, one subscription per line."""
+    """GET /subscriptions/export: what `import` takes, one subscription per line; with a range, versions instead."""
+    if "from" in request.query_params:
+        return await export_versions(request)
     broker, principal = broker_of(request), principal_of(request, "subscribe")
 
     async def lines() -> AsyncIterator[bytes]:
@@ -260,8 +263,10 @@ OPERATIONS = [
         "GET",
         "/subscriptions/export",
         export_lines,
-        "All subscriptions, one per line, as import takes them.",
-        {200: LINES},
+        "All subscriptions, one per line, as import takes them. With `from` every version that overlaps a range of the"
+        " log, ended or not, for engines outside of the broker: those that began or ended at `since` or later.",
+        {200: LINES, 422: ErrorAnswer},
+        query={**RANGE, "since": RANGE["from"]},
     ),
     Operation(
         "GET",

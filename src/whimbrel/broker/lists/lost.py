@@ -43,7 +43,7 @@ class LostKeys(NamedTuple):
     def with_runs(self, runs: Sequence[Run]) -> LostKeys:
         """Also those of some runs."""
         parts = [(self.keys, self.last)]
-        parts += [(run.keys, run.places[run.starts[1:] - 1].astype(np.int64) + run.first) for run in runs]
+        parts += [(run.keys, run.places[run.starts[1:] - 1].astype(np.int64) + run.base) for run in runs]
         keys, last = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         order = np.lexsort((last, keys))
         keys, last = keys[order], last[order]

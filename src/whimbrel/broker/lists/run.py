@@ -20,9 +20,9 @@ _ONE, _SIX, _LOW_SIX = np.uint64(1), np.uint64(6), np.uint64(63)
 
 
 class Run(NamedTuple):
-    """The pairs of the entries with first <= offset < end.
+    """The pairs of the entries with first <= offset < end, and of older events whose matches these entries bring.
 
-    Key number k (they ascend) has the offsets first + places[starts[k]:starts[k + 1]], which ascend too. Where keys are
+    Key number k (they ascend) has the offsets base + places[starts[k]:starts[k + 1]], which ascend too. Where keys are
     digests, `bitmap` has the bit set at the highest bits of every key: most keys that are not there are told by one
     bit, without a search. It is empty otherwise.
     """
@@ -33,26 +33,28 @@ class Run(NamedTuple):
     starts: NDArray[np.int64]
     places: NDArray[np.uint32]
     bitmap: NDArray[np.uint64]
+    base: int
 
     @classmethod
     def of(
         cls, first: int, end: int, keys: NDArray[np.int64], offsets: NDArray[np.int64], digests: bool = False
     ) -> Run:
         """The run of pairs in which offsets ascend for equal keys; `digests` says that keys are spread evenly."""
-        if end - first > _SPAN:
-            raise ValueError(f"Expected a range of at most {_SPAN:,} offsets, but got {end - first:,}")
-        ordered, places = sort_pairs(keys, offsets - first)
+        base = min(first, int(offsets.min())) if len(offsets) else first
+        if end - base > _SPAN:
+            raise ValueError(f"Expected a range of at most {_SPAN:,} offsets, but got {end - base:,}")
+        ordered, places = sort_pairs(keys, offsets - base)
         heads = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))
         starts = np.append(heads, len(ordered)).astype(np.int64)
         distinct = ordered[heads]
         bitmap = _bitmap(distinct) if digests else np.zeros(0, np.uint64)
-        return cls(first, end, distinct, starts, places.astype(np.uint32), bitmap)
+        return cls(first, end, distinct, starts, places.astype(np.uint32), bitmap, base)
 
     @classmethod
     def merged(cls, runs: Sequence[Run], digests: bool = False) -> Run:
         """One run of neighbours, given in the order of their offsets. Takes some 60 bytes of memory per pair."""
         keys = np.concatenate([np.repeat(run.keys, np.diff(run.starts)) for run in runs])
-        offsets = np.concatenate([run.places.astype(np.int64) + run.first for run in runs])
+        offsets = np.concatenate([run.places.astype(np.int64) + run.base for run in runs])
         return cls.of(runs[0].first, runs[-1].end, keys, offsets, digests)
 
     def among(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -74,9 +76,9 @@ class Run(NamedTuple):
         if place == len(self.keys) or self.keys[place] != key:
             return np.zeros(0, np.int64)
         places = self.places[self.starts[place] : self.starts[place + 1]]
-        if after >= self.first:
-            places = places[np.searchsorted(places, after - self.first, "right") :]
-        return places.astype(np.int64) + self.first
+        if after >= self.base:
+            places = places[np.searchsorted(places, after - self.base, "right") :]
+        return places.astype(np.int64) + self.base
 
     def below(self, end: int) -> Run:
         """The part of the run that lies below an offset."""
@@ -88,7 +90,7 @@ class Run(NamedTuple):
     def save(self, path: Path) -> Run:
         """Write the run to a file, and return the same run, mapped from it."""
         arrays: dict[str, NDArray[Any]] = {name: getattr(self, name) for name in _ARRAYS}
-        write_file(path, arrays, {"first": self.first, "end": self.end})
+        write_file(path, arrays, {"first": self.first, "end": self.end, "base": self.base})
         return Run.open(path, verify=False)
 
     @classmethod
@@ -96,7 +98,9 @@ class Run(NamedTuple):
         """Map a saved run; a SavedIndexError if it is damaged."""
         arrays, meta = open_file(path, verify, thing=_THING)
         bitmap = arrays.get("bitmap", np.zeros(0, np.uint64))  # files of former versions have none
-        return cls(meta["first"], meta["end"], arrays["keys"], arrays["starts"], arrays["places"], bitmap)
+        first, end = meta["first"], meta["end"]
+        base = meta.get("base", first)  # nor have they a base
+        return cls(first, end, arrays["keys"], arrays["starts"], arrays["places"], bitmap, base)
 
 
 def _high_bits(keys: NDArray[np.int64], words: int) -> NDArray[np.uint64]:

@@ -1,7 +1,7 @@
 """What the broker's log holds besides events. The log is the truth: everything else is a fold over these entries.
 
 An entry's kind is a number that never changes its meaning. Events are kind 0 and are stored as structured CloudEvents,
-byte for byte. The other kinds are JSON objects of the classes below.
+byte for byte. The other kinds are JSON objects of the classes below, but for match lists, which are packed.
 """
 
 from __future__ import annotations
@@ -10,18 +10,21 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from whimbrel.log import EVENT
+from whimbrel.log import EVENT, match_commit
+from whimbrel.log.match_commit import MatchCommit
 from whimbrel.model.errors import WhimbrelError
 
 __all__ = [
     "EVENT",
     "KINDS",
+    "MATCHES",
     "Change",
     "DwellExpiry",
     "ForwardedEvents",
     "LinkChange",
     "LinkEnd",
     "LinkPut",
+    "MatchCommit",
     "PeerFilters",
     "PublicationChange",
     "PublicationEntry",
@@ -215,7 +218,7 @@ class SinkSecrets(msgspec.Struct, frozen=True, omit_defaults=True):
 
 SubscriberChange: TypeAlias = SubscriptionPut | SubscriptionEnd | TokenPut | TokenEnd | SinkSecrets
 """What changes subscriptions and tokens."""
-Change: TypeAlias = SubscriberChange | SchemaExtension | PublicationEntry | LinkChange
+Change: TypeAlias = SubscriberChange | SchemaExtension | PublicationEntry | MatchCommit | LinkChange
 """The entries that change what the store holds."""
 
 TENANT_EVENTS = 1
@@ -231,6 +234,7 @@ KINDS: dict[int, type[TenantEvents | Change]] = {
     7: PublicationChange,
     8: SpaceChange,
     9: DwellExpiry,
+    10: MatchCommit,
     FORWARDED_EVENTS: ForwardedEvents,
     12: LinkPut,
     13: LinkEnd,
@@ -241,10 +245,14 @@ KINDS: dict[int, type[TenantEvents | Change]] = {
 _NUMBERS = {entry: kind for kind, entry in KINDS.items()}
 _DECODERS = {kind: msgspec.json.Decoder(entry) for kind, entry in KINDS.items()}
 _ENCODER = msgspec.json.Encoder()
+MATCHES = _NUMBERS[MatchCommit]
+"""The kind of the entries with match lists that another engine brings."""
 
 
 def encode(entry: TenantEvents | Change, told: bytes | None = None) -> tuple[int, bytes, bytes | None]:
     """The row that `LogWriter.append_rows` takes; `told` is the match list of those who get messages of it."""
+    if isinstance(entry, MatchCommit):
+        return MATCHES, match_commit.encode(entry), None
     return _NUMBERS[type(entry)], _ENCODER.encode(entry), told
 
 
@@ -252,4 +260,4 @@ def decode(kind: int, payload: bytes) -> TenantEvents | Change:
     """The entry of a kind other than EVENT; NewerEntry if this Whimbrel does not know the kind."""
     if kind not in _DECODERS:
         raise NewerEntry(kind)
-    return _DECODERS[kind].decode(payload)
+    return match_commit.decode(payload) if kind == MATCHES else _DECODERS[kind].decode(payload)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.envelope import Incoming
 from whimbrel.broker.requests.errors import BrokerError, Forbidden, Unprocessable
 from whimbrel.broker.sequencing.group import Forwarding, Publish, Published, RequestGroup
+from whimbrel.broker.sequencing.watermark import Watermark
 from whimbrel.engine.index import Index
 from whimbrel.log.match_list import encode_all
 from whimbrel.log.matched_numbers import MatchedNumbers, match_events, obey, only
@@ -18,20 +19,29 @@ from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.filter import Filter
 from whimbrel.model.rules import Rules, allows_text
 
+_CHECK = -(1 << 62), "specversion = ''"
+"""An index without filters does not look at events. This one matches none, and lets all of them be checked."""
+
 
 class LiveIndex:
     """The index with the rules of its subscriptions. Only the sequencer changes it; others may read.
 
-    Durable subscriptions have the numbers of their versions; ephemeral ones have numbers below zero.
+    Durable subscriptions have the numbers of their versions; ephemeral ones have numbers below zero. If events are
+    `deferred`, another engine matches them against durable subscriptions later; here they are checked, and matched
+    against ephemeral ones, which have an index of their own.
     """
 
-    def __init__(self, index: Index, constrained: dict[int, Rules]) -> None:
+    def __init__(self, index: Index, constrained: dict[int, Rules], deferred: bool = False) -> None:
         self.index = index
         self.constrained = constrained
         self.ephemeral: dict[int, str] = {}
         """The filters of ephemeral subscriptions, by their numbers."""
         self.on_ephemeral: Callable[[int], None] = lambda _: None
         """Called in the sequencer with the number of one that comes or goes; set by the broker."""
+        self.deferred = deferred
+        self._matched_now = Index(index.timestamps, index.schema) if deferred else index
+        if deferred:
+            self._matched_now.add(*_CHECK)
         self._ephemeral = 0  # how many there were so far
 
     def add(self, number: int, filter: Filter | str, dialect: str, rules: Rules) -> None:
@@ -47,30 +57,33 @@ class LiveIndex:
     def add_ephemeral(self, text: str, rules: Rules) -> int:
         """Add an ephemeral subscription and return its number."""
         self._ephemeral += 1
-        self.add(-self._ephemeral, text, "sql", rules)
+        self._matched_now.add(-self._ephemeral, text, "sql")
+        self.constrain(-self._ephemeral, rules)
         self.ephemeral[-self._ephemeral] = text
         self.on_ephemeral(-self._ephemeral)
         return -self._ephemeral
 
     def remove(self, number: int) -> None:
         """Take a version out, if it is there."""
-        if number in self.index:
-            self.index.remove(number)
+        index = self.index if number >= 0 else self._matched_now
+        if number in index:
+            index.remove(number)
         self.constrained.pop(number, None)
         if self.ephemeral.pop(number, None) is not None:
             self.on_ephemeral(number)
 
     def match(self, events: list[bytes]) -> MatchedNumbers:
         """Match events; pairs of subscriptions with rules that the event does not satisfy are left out."""
-        return obey(match_events(self.index, events), self.constrained, events, self.index.timestamps)
+        return obey(match_events(self._matched_now, events), self.constrained, events, self.index.timestamps)
 
 
 class Publishing:
     """Decides what becomes of events."""
 
-    def __init__(self, live: LiveIndex, ids: EventIds, origins: dict[str, int]) -> None:
+    def __init__(self, live: LiveIndex, ids: EventIds, watermark: Watermark, origins: dict[str, int]) -> None:
         self._live = live
         self._ids = ids
+        self._watermark = watermark
         self._origins = origins  # the last event of every other log that is here
 
     def publish(self, group: RequestGroup, requests: list[Publish]) -> None:
@@ -141,7 +154,7 @@ class Publishing:
         matched: MatchedNumbers,
     ) -> None:
         """Give offsets to the events that are new, and write their rows."""
-        coded = _coded_lists(matched)
+        coded: Sequence[bytes | None] = [None] * len(fresh) if self._live.deferred else _coded_lists(matched)
         rows_of = None if len(fresh) == len(digests) else {place: row for row, place in enumerate(fresh)}
         placed: dict[int, int] = {}  # digest to offset, of this call
         offsets = np.full(len(fresh), -1, np.int64)
@@ -178,6 +191,8 @@ class Publishing:
             group.rows += rows
             group.answers.append((request.result, results))
         self._ids.remember(placed)
+        if self._live.deferred and placed:
+            self._watermark.append(min(placed.values()), max(placed.values()) + 1)
         pairs = np.repeat(offsets, np.diff(matched.offsets))
         kept = pairs >= 0
         group.numbers.append(matched.numbers[kept])
@@ -194,7 +209,7 @@ class Publishing:
         group.rows.append(entries.encode(entry))
 
 
-def _coded_lists(matched: MatchedNumbers) -> list[bytes]:
+def _coded_lists(matched: MatchedNumbers) -> Sequence[bytes | None]:
     """The match lists for the log: only durable subscriptions, whose numbers are not negative."""
     if len(matched.numbers) and matched.numbers.min() < 0:
         matched = only(matched, matched.numbers >= 0)

@@ -22,6 +22,7 @@ from whimbrel.broker.requests.errors import NoSpace, Unavailable
 from whimbrel.broker.sequencing.group import Answer, Batch, Decide, Nobody, Publish, RequestGroup
 from whimbrel.broker.sequencing.publishing import LiveIndex, Publishing
 from whimbrel.broker.sequencing.stages import StageTimes
+from whimbrel.broker.sequencing.watermark import Watermark
 from whimbrel.log import LogWriter
 from whimbrel.model.errors import WhimbrelError
 
@@ -63,6 +64,7 @@ class Sequencer:
         live: LiveIndex,
         writer: LogWriter,
         ids: EventIds,
+        watermark: Watermark,
         fold: Callable[[RequestGroup], None],
         settle: Callable[[list[Answer]], None],
         on_failure: Callable[[Exception], None],
@@ -73,7 +75,7 @@ class Sequencer:
         self.stages = StageTimes()
         self._writer = writer
         self._ids = ids
-        self._publishing = Publishing(live, ids, {} if origins is None else origins)
+        self._publishing = Publishing(live, ids, watermark, {} if origins is None else origins)
         self._fold = fold
         self._settle = settle
         self._on_failure = on_failure

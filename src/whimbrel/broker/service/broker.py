@@ -14,6 +14,8 @@ from pathlib import Path
 from time import monotonic, time_ns
 from typing import Any, cast
 
+import numpy as np
+
 from whimbrel.broker.delivery.hub import Hub
 from whimbrel.broker.delivery.reader import MessageReader
 from whimbrel.broker.page.feed import Counts, LiveFeed
@@ -21,7 +23,15 @@ from whimbrel.broker.page.sessions import Sessions
 from whimbrel.broker.publications.rendering import PublicationMessages
 from whimbrel.broker.publications.topics import StatefulTopics
 from whimbrel.broker.requests.context_schema import load_schema
-from whimbrel.broker.requests.entries import SinkSecrets, SubscriptionEnd, SubscriptionPut, TokenEnd, TokenPut
+from whimbrel.broker.requests.entries import (
+    MatchCommit,
+    SchemaExtension,
+    SinkSecrets,
+    SubscriptionEnd,
+    SubscriptionPut,
+    TokenEnd,
+    TokenPut,
+)
 from whimbrel.broker.requests.envelope import Incoming
 from whimbrel.broker.requests.errors import BrokerError
 from whimbrel.broker.requests.settings import Settings, is_loopback
@@ -31,7 +41,8 @@ from whimbrel.broker.sequencing.sequencer import Sequencer
 from whimbrel.broker.sequencing.stages import StageTimes
 from whimbrel.broker.service.delivery import Delivery
 from whimbrel.broker.service.disk_space import DiskSpace
-from whimbrel.broker.service.opening import open_directory
+from whimbrel.broker.service.matches import Matches
+from whimbrel.broker.service.opening import match_waiting, open_directory
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.publications import PublicationService
 from whimbrel.broker.service.quotas import Quotas
@@ -68,6 +79,8 @@ class Broker:
         schema = None if settings.schema is None else load_schema(settings.schema)
         opened = self._opened = open_directory(Path(settings.data), settings.timestamps, schema)
         self.store, self.log, self.index = opened.store, opened.reader, opened.index
+        if settings.engine == "inline":
+            match_waiting(opened)
         self.hub = Hub()
         rendered = PublicationMessages(opened.reader, opened.store, opened.index.timestamps)
         self.messages = MessageReader(opened.reader, opened.lists, opened.store, opened.history, rendered.renders)
@@ -78,7 +91,7 @@ class Broker:
         self.sessions = Sessions()
         self.feed = LiveFeed(self._counts, opened.store)
         self.runtime = Runtime()
-        live = self.live = LiveIndex(opened.index, opened.constrained)
+        live = self.live = LiveIndex(opened.index, opened.constrained, settings.engine != "inline")
         topics = StatefulTopics(settings, opened.index.timestamps, opened.store)
         self.space = DiskSpace(opened.directory, settings.disk_reserve_bytes)
         self._registry = Registry(live, topics, opened.store, opened.history, self.space)
@@ -88,6 +101,7 @@ class Broker:
             live,
             opened.writer,
             opened.ids,
+            opened.watermark,
             self._fold,
             self._settle,
             self._fail,
@@ -95,6 +109,7 @@ class Broker:
             opened.store.origins(),
             topics,
         )
+        self.matches = Matches(self.runtime, opened)
         self.runtime.submit = self._sequencer.submit
         self.retention = Retention(opened, settings, opened.stamps, self._sequencer.submit)
         self._upkeep = Upkeep(
@@ -191,7 +206,10 @@ class Broker:
         pairs = group.pairs()
         durable = pairs.numbers >= 0
         end = group.next
-        self._opened.lists.add(end, pairs.numbers[durable], pairs.offsets[durable])
+        commits = [change for _, change in group.changes if isinstance(change, MatchCommit)]
+        brought = [commit.pairs() for commit in commits]
+        numbers = np.concatenate([pairs.numbers[durable], *(one[0] for one in brought)])
+        self._opened.lists.add(end, numbers, np.concatenate([pairs.offsets[durable], *(one[1] for one in brought)]))
         if group.changes:
             self.store.apply(group.changes, end)
             self._upkeep.changes += sum(
@@ -205,6 +223,10 @@ class Broker:
                 elif isinstance(change, SinkSecrets):
                     self._secrets.folded(offset, change)
             self.webhooks.folded(group.changes)
+            for commit in commits:
+                self.matches.folded(commit)
+            if any(isinstance(one, SubscriptionPut | SubscriptionEnd | SchemaExtension) for _, one in group.changes):
+                self.matches.changed = end
         if group.refused:
             now = time_ns() // 1000
             letters = [
@@ -212,8 +234,8 @@ class Broker:
                 for owner, raw, error in group.refused
             ]
             self.store.bury(letters, self.settings.dead_letters)
-        self._engine.matched(pairs.numbers[durable])
-        self._upkeep.end = max(self._upkeep.end, end)
+        self._engine.matched(numbers)
+        self._upkeep.end = self.matches.end = max(self._upkeep.end, end)
         self.published += len(group.events)
         self.refused += len(group.refused)
         self.feed.observe(pairs)
@@ -221,6 +243,10 @@ class Broker:
             self.runtime.call(self._tell, group, pairs)
         for listener in self.on_disk:
             listener(group)
+        if group.events and self.settings.engine != "inline":
+            self.runtime.call(self.matches.tell)
+        if brought:
+            self.runtime.call(self.hub.recall, np.unique(numbers))
 
     def _tell(self, group: RequestGroup, pairs: Any) -> None:
         """In the event loop: push to streams what is on disk now."""

@@ -62,10 +62,10 @@ class Delivery:
             self._hub.open(waiter, [subscription.number])
         try:
             while True:
+                outbox.take()  # before the read: what comes meanwhile must wake us
                 found, complete = await self._runtime.in_thread(self._reader.read, subscription, position, limit)
                 if found or (complete and monotonic() >= deadline):
                     return found, complete
-                outbox.take()
                 if outbox.closed is not None:
                     return found, complete
                 if complete and not await outbox.wait(max(0.0, deadline - monotonic())):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,19 +22,22 @@ from whimbrel.broker.delivery.history import History
 from whimbrel.broker.lists import RunSet
 from whimbrel.broker.lists.event_ids import EventIds
 from whimbrel.broker.requests import entries
-from whimbrel.broker.requests.entries import EVENT, Change, TenantEvents
+from whimbrel.broker.requests.entries import EVENT, Change, MatchCommit, TenantEvents
+from whimbrel.broker.sequencing.watermark import WaitingRange, Watermark
 from whimbrel.broker.service.schema_fold import grow
 from whimbrel.broker.service.stamps import FoldStamps
 from whimbrel.broker.store import SqliteStore
 from whimbrel.engine.index import Index
-from whimbrel.log import LogReader, LogWriter
+from whimbrel.log import LogReader, LogWriter, match_commit
+from whimbrel.log.match_commit import COMMIT_BYTES
 from whimbrel.log.match_list import decode_all
 from whimbrel.log.reader import Row
+from whimbrel.log.version_ranges import SubscriptionVersion, VersionRanges, add_versions
 from whimbrel.model.rules import Rules
 from whimbrel.model.schema import Schema
 from whimbrel.storage.errors import NewerFormat, SavedIndexError
 
-_PAGE = 16_384
+_VERSIONS = 10_000  # of one page
 
 
 class _Names(msgspec.Struct, gc=False):
@@ -58,6 +61,7 @@ class Opened:
     index: Index
     constrained: dict[int, Rules]
     history: History
+    watermark: Watermark
     stamps: FoldStamps = field(default_factory=FoldStamps)
     """How far the folds are: every fold joins, and the log is truncated below the lowest."""
 
@@ -85,8 +89,54 @@ def open_directory(directory: Path, timestamps: Iterable[str] = (), schema: Sche
         index = _open_index(directory / "index", reader.id, store, timestamps, schema)
         constrained = {number: msgspec.json.decode(rules) for number, rules in store.constrained()}
         history = History(directory / "history", reader, index.timestamps, index.schema)
+        watermark = Watermark(_waiting(reader, store))
         on_error.pop_all()
-    return Opened(directory, writer, reader, store, lists, ids, index, constrained, history)
+    return Opened(directory, writer, reader, store, lists, ids, index, constrained, history, watermark)
+
+
+def _waiting(reader: LogReader, store: SqliteStore) -> WaitingRange:
+    """The events that no engine has matched yet."""
+    found = reader.waiting(max(store.matching.watermark, reader.floor))
+    return WaitingRange(reader.end, reader.end) if found is None else WaitingRange(found[0], found[1] + 1)
+
+
+def match_waiting(opened: Opened) -> None:
+    """Match what another engine left: commits of the waiting range go to the log, and the folds follow."""
+    first, until = opened.watermark.waiting
+    if first == until:
+        return
+    ended = [one for one in versions_between(opened.store, opened.reader, first, until) if one.until is not None]
+    index = Index(opened.index.timestamps, opened.index.schema)
+    add_versions(index, ended)
+    constrained = {**opened.constrained, **{one.number: one.rules for one in ended if one.rules}}
+    ranges = VersionRanges({one.number: one.until for one in ended if one.until is not None}, constrained)
+    for chunk in opened.reader.chunks(first, until):
+        waiting = [row for row in chunk if row[2] == EVENT and row[4] is None]
+        offsets, lists = ranges.match([opened.index, index], [row[0] for row in waiting], [row[3] for row in waiting])
+        end = chunk[-1][0] + 1
+        commit = MatchCommit.of(opened.reader.id, first, end, offsets, lists)
+        opened.writer.append_rows([entries.encode(part) for part in commit.split(COMMIT_BYTES)]).result()
+        first = end
+    opened.watermark.waiting = WaitingRange(opened.reader.end, opened.reader.end)
+    _catch_up(opened.reader, opened.store, opened.lists, opened.ids)
+
+
+def versions_between(
+    store: SqliteStore, reader: LogReader, first: int, until: int, since: int = 0
+) -> Iterator[SubscriptionVersion]:
+    """All versions that overlap [first, until) and began or ended at `since` or later, in the order of numbers."""
+    after = -1
+    while page := store.matching.overlapping(first, until, since, after, _VERSIONS):
+        for held in page:
+            text, dialect, rules = held.text, held.dialect, held.rules
+            if text is None:  # it ended before stores kept that
+                put = entries.decode(*reader.pick([held.number])[0][2:4])
+                assert isinstance(put, entries.SubscriptionPut)
+                text, dialect, rules = put.text, put.dialect, msgspec.json.encode(put.rules).decode()
+            yield SubscriptionVersion(
+                held.number, text, dialect or "sql", held.number, held.until, msgspec.json.decode(rules or "{}")
+            )
+        after = page[-1].number
 
 
 def _catch_up(reader: LogReader, store: SqliteStore, lists: RunSet, ids: EventIds) -> None:
@@ -120,8 +170,12 @@ def _catch_up(reader: LogReader, store: SqliteStore, lists: RunSet, ids: EventId
 
 
 def _add_matches(lists: RunSet, rows: list[Row], end: int) -> None:
-    offsets, numbers = decode_all([row[4] or b"" for row in rows])
-    lists.add(end, numbers, np.repeat(np.array([row[0] for row in rows], np.int64), np.diff(offsets)))
+    """Add the lists that events came with, and those that commits bring."""
+    bounds, numbers = decode_all([row[4] or b"" for row in rows])
+    offsets = np.repeat(np.array([row[0] for row in rows], np.int64), np.diff(bounds))
+    brought = [match_commit.decode(row[3]).pairs() for row in rows if row[2] == entries.MATCHES]
+    numbers = np.concatenate([numbers, *(pairs[0] for pairs in brought)])
+    lists.add(end, numbers, np.concatenate([offsets, *(pairs[1] for pairs in brought)]))
 
 
 def _open_index(path: Path, log_id: str, store: SqliteStore, timestamps: Iterable[str], schema: Schema | None) -> Index:

@@ -16,7 +16,7 @@ from whimbrel.broker.requests.errors import Forbidden, Unauthorized, Unprocessab
 from whimbrel.broker.store import Token
 from whimbrel.model.rules import Rules
 
-SCOPES = ("publish", "subscribe", "admin", "peer", "schema")
+SCOPES = ("publish", "subscribe", "match", "peer", "schema", "admin")
 _PREFIX = "whb"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -74,7 +74,7 @@ def principal_of(token: Token) -> Principal:
 def check_rights(name: str, scopes: Iterable[str], rules: Rules) -> list[str]:
     """The scopes of a new or changed token, sorted; Unprocessable if it cannot have that name or these rights.
 
-    An admin could give itself a token without rules, so a token with rules cannot be one.
+    An admin could give itself a token without rules, so a token with rules cannot be one. Who matches sees all events.
     """
     if not _NAME.fullmatch(name) or name == ANYBODY.name:
         raise Unprocessable(
@@ -86,8 +86,8 @@ def check_rights(name: str, scopes: Iterable[str], rules: Rules) -> list[str]:
     if unknown or not chosen:
         found = ", ".join(unknown) or "none"
         raise Unprocessable(f"Expected scopes of {', '.join(SCOPES)}, but got {found[:80]}", "invalid-token")
-    if rules and "admin" in chosen:
-        raise Unprocessable("Expected no rules for an admin, who may see and change everything", "invalid-token")
+    if rules and not {"admin", "match"}.isdisjoint(chosen):
+        raise Unprocessable("Expected no rules with the scopes admin and match, which see everything", "invalid-token")
     for attribute, value in rules.items():
         if not attribute or not isinstance(value, str | int | float | bool):
             raise Unprocessable(f"Expected rules from attributes to values - at {attribute[:80]!r}", "invalid-token")

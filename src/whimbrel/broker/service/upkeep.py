@@ -77,7 +77,7 @@ class Upkeep:
 
     def finish(self) -> None:
         """Write everything, so that the next start has nothing to read from the log. All entries must be folded."""
-        self._opened.store.apply([], self.end)
+        self._stamp()
         with _unless_full():
             self._opened.lists.flush()
             self._opened.ids.close()
@@ -91,7 +91,7 @@ class Upkeep:
             try:
                 self._write_lists()
                 if monotonic() > stamped + STAMP_SECONDS and self._opened.store.stamp < self.end:
-                    self._opened.store.apply([], self.end)
+                    self._stamp()
                     stamped = monotonic()
                 quiet = quiet if self.changes == changes else monotonic()
                 changes = self.changes
@@ -109,6 +109,12 @@ class Upkeep:
             except Exception as error:
                 self._fail(error)
                 return
+
+    def _stamp(self) -> None:
+        """Tell the store how far it has seen the log, and how far events are matched."""
+        end = self.end  # read first: what waits later lies above
+        self._opened.store.apply([], end)
+        self._opened.store.matching.move_watermark(self._opened.watermark.at(end))
 
     def _write_lists(self) -> None:
         """Merge lists and seal ids, if there is space for it."""

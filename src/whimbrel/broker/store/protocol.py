@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 from whimbrel.broker.requests.entries import Change, SchemaExtension
 from whimbrel.broker.store.cursor import Cursor
 from whimbrel.broker.store.links import StoredLink
+from whimbrel.broker.store.matching import MatchingTables
 from whimbrel.broker.store.webhook_records import WebhookStore
 
 
@@ -63,6 +64,9 @@ class DeadLetter(NamedTuple):
 
 class Store(Protocol):
     """What every store does. All methods may be called from any thread."""
+
+    matching: MatchingTables
+    """Versions with their ranges, and how far events are matched."""
 
     @property
     def webhooks(self) -> WebhookStore:

@@ -17,6 +17,7 @@ import msgspec
 from whimbrel.broker.requests.entries import (
     Change,
     LinkChange,
+    MatchCommit,
     SchemaExtension,
     SinkSecrets,
     SubscriptionEnd,
@@ -27,6 +28,7 @@ from whimbrel.broker.requests.entries import (
 from whimbrel.broker.store.cursor import Cursor
 from whimbrel.broker.store.formats import StoreError, prepare
 from whimbrel.broker.store.links import LINK_FIELDS, StoredLink, apply_link_change
+from whimbrel.broker.store.matching import END_VERSION, MatchingTables, apply_commit
 from whimbrel.broker.store.protocol import DeadLetter, StoredPublication, StoredSubscription, Token
 from whimbrel.broker.store.publications import STATE, apply_publications, split_publications
 from whimbrel.broker.store.schema import apply_extension, extension_of
@@ -56,6 +58,7 @@ class SqliteStore:
         self._writing = threading.Lock()
         self._reading = threading.Lock()
         self._webhooks = SqliteWebhooks(self._transaction, self._rows)
+        self.matching = MatchingTables(self._rows, self._transaction)
         self._owned: dict[str, int] = {}  # how many subscriptions an owner has; changed by whoever holds `_writing`
 
     @property
@@ -98,9 +101,10 @@ class SqliteStore:
         self._synced = max(self._synced, stamp)
 
     def prune(self, floor: int, time: int) -> None:
-        """Delete versions that ended not above `floor`, and refused events of before `time`."""
+        """Delete versions and committed ranges that ended not above `floor`, and refused events of before `time`."""
         with self._transaction() as connection:
             connection.execute("DELETE FROM version WHERE until <= ?", (floor,))
+            connection.execute("DELETE FROM match_range WHERE until <= ?", (floor,))
             connection.execute("DELETE FROM dead_letter WHERE time < ?", (time,))
 
     def numbers(self) -> list[int]:
@@ -321,7 +325,9 @@ def _apply(connection: sqlite3.Connection, offset: int, change: Change) -> list[
         return _put(connection, offset, change)
     if isinstance(change, SubscriptionEnd):
         return _end(connection, offset, change)
-    if isinstance(change, TokenPut):
+    if isinstance(change, MatchCommit):
+        apply_commit(connection, change)
+    elif isinstance(change, TokenPut):
         values = (change.name, change.digest, " ".join(change.scopes), change.tenant, to_json(change.rules))
         connection.execute("INSERT OR REPLACE INTO token VALUES (?, ?, ?, ?, ?)", values)
     elif isinstance(change, SinkSecrets):
@@ -340,21 +346,19 @@ def _put(connection: sqlite3.Connection, number: int, put: SubscriptionPut) -> l
     if held is not None and held[0] >= number:
         return []
     if held is not None:
-        connection.execute("UPDATE version SET until = ? WHERE number = ? AND until IS NULL", (number, held[0]))
+        connection.execute(END_VERSION, (number, put.id, held[0] + 1))
     first = number if held is None else held[1]
     values = (put.id, number, first, put.owner, put.text, put.dialect, bytes(put.spec), put.protocol, put.created)
     connection.execute(
         f"INSERT OR REPLACE INTO subscription ({_FIELDS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (*values, put.start, put.expires, to_json(put.rules), put.on, put.tenant),
     )
-    connection.execute("INSERT OR IGNORE INTO version VALUES (?, ?, NULL)", (number, put.id))
+    connection.execute("INSERT OR IGNORE INTO version (number, id) VALUES (?, ?)", (number, put.id))
     return [(put.owner, 1)] if held is None else []
 
 
 def _end(connection: sqlite3.Connection, offset: int, end: SubscriptionEnd) -> list[tuple[str, int]]:
-    connection.execute(
-        "UPDATE version SET until = ? WHERE id = ? AND number < ? AND until IS NULL", (offset, end.id, offset)
-    )
+    connection.execute(END_VERSION, (offset, end.id, offset))
     gone = connection.execute("SELECT owner FROM subscription WHERE id = ? AND number < ?", (end.id, offset)).fetchall()
     connection.execute(
         "DELETE FROM publication_pair WHERE first IN (SELECT first FROM subscription WHERE id = ? AND number < ?)",

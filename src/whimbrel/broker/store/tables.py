@@ -67,6 +67,18 @@ CREATE TABLE schema_extension (offset INTEGER PRIMARY KEY, definition BLOB NOT N
 CREATE TABLE schema_base (one INTEGER PRIMARY KEY CHECK (one = 1), digest TEXT NOT NULL);
 """
 
-STEPS: tuple[str, ...] = (_SUBSCRIPTIONS_AND_TOKENS, _LINKS + _PUBLICATIONS + _WEBHOOKS + _SCHEMA)
+# Of a version that has ended, what it matched by; older stores lack it, and the log has it. `matching` is how far all
+# events are matched, at least; `match_range` has the ranges that were committed.
+_MATCHING = """
+ALTER TABLE version ADD COLUMN text TEXT;
+ALTER TABLE version ADD COLUMN dialect TEXT;
+ALTER TABLE version ADD COLUMN rules TEXT;
+ALTER TABLE version ADD COLUMN topic TEXT;
+CREATE TABLE matching (one INTEGER PRIMARY KEY CHECK (one = 1), watermark INTEGER NOT NULL);
+INSERT INTO matching VALUES (1, 0);
+CREATE TABLE match_range (first INTEGER PRIMARY KEY, until INTEGER NOT NULL);
+"""
+
+STEPS: tuple[str, ...] = (_SUBSCRIPTIONS_AND_TOKENS, _LINKS + _PUBLICATIONS + _WEBHOOKS + _SCHEMA + _MATCHING)
 """Step n makes format n + 1 of format n; format 0 is an empty file. Format 2 is not released: it may still grow."""
 FORMAT_VERSION = len(STEPS)
