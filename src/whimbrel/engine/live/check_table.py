@@ -71,7 +71,7 @@ class CheckTable:
         for conjunction in conjunctions:
             checks, is_exact = checks_of(self._dictionary, conjunction)
             end = self._used + len(checks)
-            larger = Checks(_grown(arrays.conjunctions, count + 1), _grown(arrays.checks, end))
+            larger = Checks(grown(arrays.conjunctions, count + 1), grown(arrays.checks, end))
             if larger[0] is not arrays[0] or larger[1] is not arrays[1]:
                 arrays, words = larger, np.array(words_of(CHECKS, larger), np.int64)
             if checks:
@@ -81,7 +81,8 @@ class CheckTable:
         self.shown = Shown(words, arrays, count)
 
 
-def _grown(rows: np.ndarray, need: int) -> np.ndarray:
+def grown(rows: np.ndarray, need: int) -> np.ndarray:
+    """The table with capacity for `need` rows: itself, or a larger copy with zeros behind."""
     if need <= len(rows):
         return rows
     larger = np.zeros((max(need, 2 * len(rows)), rows.shape[1]), np.int32)

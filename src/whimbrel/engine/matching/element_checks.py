@@ -17,7 +17,7 @@ import numpy as np
 
 from whimbrel.compiled.jit import inlined, kernel
 from whimbrel.engine.access.segment import Segment
-from whimbrel.engine.live.check_table import SURE_HIGH, SURE_LOW, checks_of
+from whimbrel.engine.live.check_table import SURE_HIGH, SURE_LOW, checks_of, grown
 from whimbrel.model.filter import Filter
 from whimbrel.model.limits import BINDING_STEPS
 from whimbrel.ranks.dictionary import Dictionary
@@ -90,13 +90,13 @@ class ElementChecks:
             found, is_exact = checks_of(self._dictionary, conjunction)
             is_exact = is_exact and all(one[1:3] == (one[SURE_LOW], one[SURE_HIGH]) for one in found)
             end = at + len(found) if is_exact else at
-            checks = _grown(checks, end)
+            checks = grown(checks, end)
             if end > at:
                 checks[at:end] = [(one[0], one[1], one[2], one[-1]) for one in found]
-            conjunctions = _grown(conjunctions, number + 1)
+            conjunctions = grown(conjunctions, number + 1)
             conjunctions[number] = at, end, is_exact
             at = end
-        rows = _grown(rows, place + 1)
+        rows = grown(rows, place + 1)
         rows[place] = first, first + len(filter.conjunctions)
         self._filed = _Filed(rows, conjunctions, checks)
         self._used = [place + 1, first + len(filter.conjunctions), at]
@@ -114,14 +114,6 @@ def element_checks(segment: Segment) -> ElementChecks:
         with _MAKING:
             found = _OF_SEGMENT.setdefault(segment, ElementChecks(segment.dictionary))
     return found
-
-
-def _grown(table: np.ndarray, need: int) -> np.ndarray:
-    if need <= len(table):
-        return table
-    larger = np.zeros((max(need, 2 * len(table)), table.shape[1]), np.int32)
-    larger[: len(table)] = table
-    return larger
 
 
 @kernel
