@@ -17,7 +17,7 @@ import numpy as np
 from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.engine.matching.event_forms import EventBatch
 from whimbrel.engine.matching.results import (
-    Filters,
+    FiltersByRow,
     Result,
     are_coupled,
     merged,
@@ -41,7 +41,7 @@ class Search(NamedTuple):
 
     snapshot: Snapshot
     timestamps: frozenset[str]
-    filters: Filters
+    filters: FiltersByRow
     collects: bool = False
     """Whether a bad event is collected and has no matches; else the first one is raised."""
 
@@ -59,7 +59,7 @@ def match_event(
     snapshot: Snapshot,
     event: AnyEvent,
     timestamps: frozenset[str],
-    filters: Filters,
+    filters: FiltersByRow,
     workspace: Workspace,
 ) -> np.ndarray:
     """Match one event; its rows in order of addition, valid until the workspace is used again."""

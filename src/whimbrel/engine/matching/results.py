@@ -29,7 +29,7 @@ from whimbrel.ranks.patterns.event_fragments import SEVERAL
 Result: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 
-class Filters(Protocol):
+class FiltersByRow(Protocol):
     """The filters of rows."""
 
     def filter(self, row: int) -> Filter:
@@ -40,7 +40,7 @@ class Filters(Protocol):
 
 
 MOST_DOUBTFUL = 64
-"""Filters of the head that are evaluated for a unit, at most: about as costly as making it a segment."""
+"""FiltersByRow of the head that are evaluated for a unit, at most: about as costly as making it a segment."""
 _NO_ROWS = np.empty(0, np.int32)
 _STRING_IDS = pa.dictionary(pa.int32(), pa.string())
 
@@ -51,7 +51,7 @@ def settled(
     result: Result,
     encoded: EncodedEvents,
     events: Callable[[Sequence[int]], Sequence[Event]],
-    filters: Filters,
+    filters: FiltersByRow,
     refused: Refused,
 ) -> np.ndarray:
     """The rows that a segment found, without dead ones, those that fail verification, and flags.
@@ -88,7 +88,7 @@ def _by_elements(
     rows: np.ndarray,
     asked: np.ndarray,
     encoded: EncodedEvents,
-    filters: Filters,
+    filters: FiltersByRow,
     doubtful: np.ndarray,
 ) -> np.ndarray:
     """Those places of `asked` whose rows hold for no element of an array. Marks those that are left to be verified."""
@@ -107,7 +107,7 @@ def settled_head(
     snapshot: Snapshot,
     result: Result,
     events: Callable[[Sequence[int]], Sequence[Event]],
-    filters: Filters,
+    filters: FiltersByRow,
     refused: Refused,
 ) -> np.ndarray | None:
     """`settled` for the rows of the head; None if too many of them must be verified."""
@@ -125,7 +125,7 @@ def _verified(
     rows: np.ndarray,
     doubtful: np.ndarray,
     events: Callable[[Sequence[int]], Sequence[Event]],
-    filters: Filters,
+    filters: FiltersByRow,
     refused: Refused,
     failed: np.ndarray | None = None,
 ) -> np.ndarray:
@@ -153,7 +153,7 @@ def _hold(
     rows: np.ndarray,
     of_event: np.ndarray,
     events: Callable[[Sequence[int]], Sequence[Event]],
-    filters: Filters,
+    filters: FiltersByRow,
     refused: Refused,
 ) -> list[bool]:
     """Whether the filter of each row matches its event."""
@@ -188,7 +188,7 @@ def settled_one(
     arrays: Collection[str] | None,
     event: AnyEvent,
     timestamps: frozenset[str],
-    filters: Filters,
+    filters: FiltersByRow,
     entries: Callable[[], CoupledEntries | None],
 ) -> np.ndarray:
     """`settled` for the rows of one event; `entries` gives its entries, if they say in which elements values lie."""
@@ -227,7 +227,7 @@ def settled_head_one(
     coupled: int,
     event: AnyEvent,
     timestamps: frozenset[str],
-    filters: Filters,
+    filters: FiltersByRow,
 ) -> np.ndarray:
     """`settled_head` for the rows of one event."""
     rows = snapshot.living(np.array((0, len(rows)), np.int64), rows)
@@ -238,7 +238,7 @@ def settled_head_one(
 
 
 def _verified_one(
-    plain: np.ndarray, asked: Sequence[int], event: AnyEvent, timestamps: frozenset[str], filters: Filters
+    plain: np.ndarray, asked: Sequence[int], event: AnyEvent, timestamps: frozenset[str], filters: FiltersByRow
 ) -> np.ndarray:
     """The rows without those at the places `asked` whose filter does not match."""
     if not asked:
