@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,9 +14,11 @@ from tests.broker.load import FILTERS, Load
 from tests.broker.processes import BrokerProcess
 from whimbrel.broker.backup.making import back_up
 from whimbrel.broker.backup.manifest import BackupError, Manifest
+from whimbrel.broker.backup.receiving import receive
 from whimbrel.broker.backup.restoring import restore
 from whimbrel.broker.requests.errors import Truncated
 from whimbrel.broker.sequencing.group import Published
+from whimbrel.broker.service.stamps import FoldStamps
 from whimbrel.client import Client
 from whimbrel.lab.delivery_checker import judge
 from whimbrel.log import CorruptLog, LogReader
@@ -32,7 +36,7 @@ def test_a_backup_taken_under_load_is_a_state_that_the_log_explains(tmp_path: Pa
             load.publisher("p2")
             load.puller(ids[0])
             load.changer(ids[3])
-            for number in range(4):
+            for number in range(3):
                 told = len(load.history)
                 made.append((back_up(tmp_path / "data", tmp_path / f"backup-{number}"), told))
                 threading.Event().wait(0.2)
@@ -144,3 +148,57 @@ def test_a_newer_backup_is_refused(tmp_path: Path) -> None:
     Manifest(99, "0" * 32, 0, 0, 0, 0, {}).save(tmp_path)
     with pytest.raises(BackupError, match="format 1 or older, but got 99"):
         restore(tmp_path, tmp_path / "restored")
+
+
+def test_a_broker_sends_its_backup_under_load_and_retention_waits_for_it(tmp_path: Path) -> None:
+    """Over HTTP, while events come and the log is truncated: what arrives is whole, and is restored."""
+    settings = {"retention_seconds": 0.0, "retention_bytes": 2_000_000}
+    broker = BrokerProcess(tmp_path / "data", **settings).start()
+    try:
+        load = Load(broker.url, 5)
+        ids = [load.subscribe(text) for text in FILTERS]
+        with load.running(), Client(broker.url) as client:
+            load.publisher("p1")
+            load.publisher("p2")
+            told = len(load.history)
+            made = receive(client.download("/backup"), tmp_path / "backup")
+        later = receive(client_pieces(broker.url), tmp_path / "later")
+    finally:
+        broker.kill()
+    assert made.end > made.floor and later.end > made.end
+    assert not list((tmp_path / "data").glob(".backup-*"))
+    check_restored(tmp_path / "backup", tmp_path / "restored", made, load, ids, told)
+
+
+def client_pieces(url: str) -> Iterator[bytes]:
+    with Client(url) as client:
+        yield from client.download("/backup")
+
+
+def test_a_backup_that_is_cut_off_leaves_nothing(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path / "data") as broker:
+        with Client(broker.url) as client:
+            client.publish([{"n": n} for n in range(100)])
+        pieces = b"".join(client_pieces(broker.url))
+        for end in (0, 3, 100, len(pieces) // 2, len(pieces) - 1):
+            with pytest.raises(BackupError):
+                receive([pieces[:end]], tmp_path / "backup")
+            assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]
+        made = receive((pieces[at : at + 7] for at in range(0, len(pieces), 7)), tmp_path / "backup")
+        assert made.end == 100
+        restore(tmp_path / "backup", tmp_path / "restored")
+
+
+def test_a_lease_holds_the_log_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    stamps = FoldStamps()
+    stamps.join("store", lambda: 100)
+    lease = stamps.lease(10)
+    assert stamps.lowest() == 10
+    lease.move(50)
+    assert stamps.lowest() == 50
+    stamps.lease(70)
+    lease.end()
+    assert stamps.lowest() == 70
+    now = time.monotonic()
+    monkeypatch.setattr("whimbrel.broker.service.stamps.monotonic", lambda: now + 61)
+    assert stamps.lowest() == 100

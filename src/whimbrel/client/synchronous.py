@@ -200,6 +200,13 @@ class Client:
                     raise
             time.sleep(following.pause(refused))
 
+    def download(self, path: str) -> Iterator[bytes]:
+        """The pieces of a long answer as they come. Refused if there is none; it is not tried again."""
+        with self._http.stream("GET", path, timeout=STREAM_TIMEOUT) as answer:
+            if answer.status_code >= 400:
+                wire.check(answer.status_code, answer.read())
+            yield from answer.iter_raw()
+
     def call(self, call: Call) -> bytes:
         """Send a request and return the answer's content; again if that does no harm and the broker was not there."""
         problem = ""

@@ -46,27 +46,34 @@ class _Moment(NamedTuple):
 
 def back_up(directory: Path, target: Path, progress: Progress | None = None, verify: bool = True) -> Manifest:
     """Copy the data in `directory` to `target`, which must not exist. With `verify` every entry is read again."""
+    with staging(target) as staged:
+        (staged / "log").mkdir()
+        with _moment(directory) as moment:
+            _copy(moment.store, staged / STORE, "store", progress)
+            _copy(moment.log, staged / LOG, "log", progress)
+            gather_lost(directory / "matches", staged / "matches", moment.floor)
+        made = finish(staged, Manifest(FORMAT_VERSION, moment.id, *moment[3:], time_ns() // 1000, {}))
+        if verify:
+            check(staged, made, progress)
+    return made
+
+
+@contextmanager
+def staging(target: Path) -> Iterator[Path]:
+    """A directory beside `target` that becomes it at the end, whole, or is deleted if something fails."""
     if target.exists():
         raise BackupError(target, "Expected a new directory for the backup, but there is one")
     target.parent.mkdir(parents=True, exist_ok=True)
     staged = target.with_name(f".{target.name}.tmp")
     shutil.rmtree(staged, ignore_errors=True)
-    (staged / "log").mkdir(parents=True)
-    (staged / "matches").mkdir()
+    (staged / "matches").mkdir(parents=True)
     try:
-        with _moment(directory) as moment:
-            _copy(moment.store, staged / STORE, "store", progress)
-            _copy(moment.log, staged / LOG, "log", progress)
-            _gather_lost(directory / "matches", staged / "matches", moment.floor)
-        made = finish(staged, Manifest(FORMAT_VERSION, moment.id, *moment[3:], time_ns() // 1000, {}))
-        if verify:
-            check(staged, made, progress)
+        yield staged
         if not place_directory(staged, target):
             raise BackupError(target, "Expected a new directory for the backup, but there is one")
     except BaseException:
         shutil.rmtree(staged, ignore_errors=True)
         raise
-    return made
 
 
 def finish(staged: Path, facts: Manifest) -> Manifest:
@@ -130,7 +137,7 @@ def _copy(source: sqlite3.Connection, target: Path, name: str, progress: Progres
         copy.execute("PRAGMA journal_mode = DELETE")  # one file, without a write-ahead log beside it
 
 
-def _gather_lost(matches: Path, target: Path, floor: int) -> None:
+def gather_lost(matches: Path, target: Path, floor: int) -> None:
     """What subscriptions have lost below the floor. Runs may be merged meanwhile; then it is done again."""
     for _ in range(_ATTEMPTS):
         try:

@@ -12,6 +12,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp
 
 from whimbrel.broker.http import (
+    backup,
     filters,
     health,
     matches,
@@ -52,6 +53,7 @@ OPERATIONS = [
     *socket.OPERATIONS,
     *webhooks.OPERATIONS,
     *schema.OPERATIONS,
+    *backup.OPERATIONS,
     *tokens.OPERATIONS,
     *overlay.OPERATIONS,
     *health.OPERATIONS,

@@ -3,6 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import monotonic
+
+LEASE_SECONDS = 60.0
+"""How long a lease holds without a move: a reader that pauses longer may find the log truncated."""
+
+
+class Lease:
+    """Holds the log from an offset on, for somebody who reads it from the floor to its end."""
+
+    def __init__(self, offset: int) -> None:
+        self._offset = offset
+        self._until = monotonic() + LEASE_SECONDS
+
+    @property
+    def offset(self) -> int | None:
+        """The offset that is held; None if the lease is over."""
+        return self._offset if monotonic() < self._until else None
+
+    def move(self, offset: int) -> None:
+        """The entries below were read."""
+        self._offset, self._until = offset, monotonic() + LEASE_SECONDS
+
+    def end(self) -> None:
+        """Hold nothing more."""
+        self._until = 0.0
 
 
 class FoldStamps:
@@ -14,6 +39,7 @@ class FoldStamps:
 
     def __init__(self) -> None:
         self._stamps: dict[str, Callable[[], int]] = {}
+        self._leases: tuple[Lease, ...] = ()
 
     def join(self, name: str, stamp: Callable[[], int]) -> None:
         """A fold says how far it is. ValueError if the name is taken."""
@@ -25,6 +51,13 @@ class FoldStamps:
         """The stamp of each fold."""
         return {name: stamp() for name, stamp in self._stamps.items()}
 
+    def lease(self, offset: int) -> Lease:
+        """Hold the log from an offset on, for a while."""
+        made = Lease(offset)
+        self._leases = (*(one for one in self._leases if one.offset is not None), made)
+        return made
+
     def lowest(self) -> int | None:
-        """The lowest stamp; None if no fold has joined."""
-        return min(self.offsets().values(), default=None)
+        """The lowest stamp or lease; None if no fold has joined."""
+        held = [one.offset for one in self._leases]
+        return min([*self.offsets().values(), *(offset for offset in held if offset is not None)], default=None)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from whimbrel.cli.broker.options import Authority, TokenOption, connect
 from whimbrel.cli.terminal.console import say, say_json
 from whimbrel.cli.terminal.options import Json
 
@@ -19,12 +20,25 @@ Verify = Annotated[bool, typer.Option("--verify/--no-verify", help="Read every e
 
 
 def backup(
-    source: Annotated[str, typer.Argument(metavar="DIR", help="The data of a broker, which may run.")],
+    source: Annotated[
+        str, typer.Argument(metavar="DIR|URL", help="The data of a broker, which may run, or the address of one.")
+    ],
     target: Annotated[Path, typer.Argument(metavar="TARGET", help="A new directory for the backup.")],
+    token: TokenOption = None,
+    ca: Authority = None,
     verify: Verify = True,
     json: Json = False,
 ) -> None:
-    """Back up the data of a broker while it runs: everything that it had acknowledged when this began."""
+    """Back up the data of a broker while it runs: everything that it had acknowledged when this began.
+
+    With the address of a broker the backup is sent over HTTP, to a token with the scope `admin`.
+    """
+    if source.startswith(("http://", "https://")):
+        from whimbrel.broker.backup.receiving import receive
+
+        with connect(source, token, ca) as client:
+            _tell(receive(client.download("/backup"), target, _progress(), verify), target, json)
+        return
     from whimbrel.broker.backup.making import back_up
 
     _tell(back_up(Path(source), target, _progress(), verify), target, json)

@@ -1,0 +1,57 @@
+"""Send a backup of a broker that runs, from inside of it: no more is stored here than a copy of the store."""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from time import time_ns
+
+from whimbrel.broker.backup.frames import FRAME_ROWS, PIECE_BYTES, frame
+from whimbrel.broker.backup.making import gather_lost
+from whimbrel.broker.backup.manifest import FORMAT_VERSION, STORE, Manifest
+from whimbrel.broker.lists import lost
+from whimbrel.broker.service.stamps import FoldStamps
+from whimbrel.log import LogReader
+
+
+def send(directory: Path, log: LogReader, stamps: FoldStamps) -> Iterator[bytes]:
+    """The frames of a backup. Entries are not truncated before they are sent, if the receiver does not pause long."""
+    staged = directory / f".backup-{secrets.token_hex(4)}.tmp"
+    staged.mkdir()
+    lease = stamps.lease(log.floor)
+    try:
+        stamp = _copy_store(directory / STORE, staged / STORE)
+        floor, end = log.bounds
+        gather_lost(directory / "matches", staged, floor)
+        facts = Manifest(FORMAT_VERSION, log.id, floor, end, stamp, time_ns() // 1000, {})
+        yield frame("facts", {"manifest": facts, "former": log.former})
+        for name, path in (("store", staged / STORE), ("lost", staged / lost.FILE_NAME)):
+            with path.open("rb") as file:
+                while piece := file.read(PIECE_BYTES):
+                    yield frame(name, piece)
+        for chunk in log.chunks(floor, end, FRAME_ROWS) if floor < end else ():
+            lease.move(chunk[0][0])
+            yield frame("log", chunk)
+        yield frame("end", None)
+    finally:
+        lease.end()
+        for path in staged.iterdir():
+            path.unlink()
+        staged.rmdir()
+
+
+def _copy_store(store: Path, target: Path) -> int:
+    """Copy the store as it is, and return its stamp."""
+    uri = f"{store.absolute().as_uri()}?mode=ro"
+    with (
+        closing(sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None)) as source,
+        closing(sqlite3.connect(target)) as copy,
+    ):
+        source.execute("BEGIN")
+        (stamp,) = source.execute("SELECT stamp FROM fold").fetchone()
+        source.backup(copy)
+        copy.execute("PRAGMA journal_mode = DELETE")
+    return int(stamp)

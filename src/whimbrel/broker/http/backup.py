@@ -1,0 +1,38 @@
+"""GET /backup: a backup as a stream, for `whimbrel backup URL`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from whimbrel.broker.backup.sending import send
+from whimbrel.broker.http.exchange import broker_of, principal_of
+from whimbrel.broker.http.operation import Operation
+from whimbrel.broker.service.broker import Broker
+
+_KIND = "application/vnd.whimbrel.backup"
+
+
+async def backup(request: Request) -> Response:
+    """GET /backup."""
+    broker = broker_of(request)
+    principal_of(request, "admin")
+    frames = send(Path(broker.settings.data), broker.log, broker.retention.stamps)
+    return StreamingResponse(_frames(broker, frames), media_type=_KIND)
+
+
+async def _frames(broker: Broker, frames: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Frames, each read in a thread; what they hold is given back when the receiver is gone."""
+    try:
+        while (piece := await broker.runtime.in_thread(next, frames, None)) is not None:
+            yield piece
+    finally:
+        close = getattr(frames, "close", None)
+        if close is not None:
+            await broker.runtime.in_thread(close)
+
+
+OPERATIONS = [Operation("GET", "/backup", backup, "A backup as a stream: see `whimbrel backup`.", {200: _KIND})]
