@@ -52,13 +52,13 @@ class Retention:
         stamps.join("matches", lambda: opened.lists.sealed)
         stamps.join("ids", lambda: opened.ids.filed)
 
-    def step(self, end: int, index_stamp: int) -> bool:
-        """Truncate what is too old or too much, a step of it; True if there is more.
+    def step(self, end: int, index_stamp: int) -> None:
+        """Truncate what is too old or too much, a step of it.
 
         Entries below `end` are folded; the saved index has seen all ends of versions below `index_stamp`.
         """
         if monotonic() < self._next:
-            return False
+            return
         self._next = monotonic() + ROUND_SECONDS
         opened, floor = self._opened, self._opened.writer.floor
         wanted = min(self._wanted(floor, end), floor + STEP_ENTRIES)
@@ -74,10 +74,8 @@ class Retention:
         if monotonic() >= self._next_letters:
             self._next_letters = monotonic() + LETTER_SECONDS
             self._prune(min(before or floor, index_stamp))
-        if floor < before == wanted == floor + STEP_ENTRIES:
+        if before < wanted or wanted == floor + STEP_ENTRIES:  # held up, or only a step
             self._next = 0.0
-            return True
-        return False
 
     def _wanted(self, floor: int, end: int) -> int:
         """The floor that the settings ask for."""
