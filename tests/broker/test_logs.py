@@ -16,7 +16,7 @@ from tests.broker.processes import BrokerProcess, free_port
 from whimbrel.broker.logs import configure_logs
 from whimbrel.broker.requests.envelope import structured
 from whimbrel.broker.requests.settings import BadSettings, Settings, load_settings, to_toml, with_set
-from whimbrel.broker.requests.tracing import REQUEST_ID, Trace, request_id
+from whimbrel.broker.requests.tracing import REQUEST_ID, RequestTrace, request_id
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 OTHER = "00-11111111111111111111111111111111-2222222222222222-00"
@@ -56,9 +56,9 @@ def test_events_carry_on_the_trace_of_their_request(broker: BrokerProcess, http:
 def test_only_well_formed_traces_are_taken_and_others_are_never_overwritten() -> None:
     zero = "0" * 32
     for bad in (None, "", PARENT.upper(), PARENT + "-1", f"ff{PARENT[2:]}", f"00-{zero}-b7ad6b7169203331-01"):
-        assert Trace.of(bad, None) is None
-    assert Trace.of(PARENT, "x" * 513) == Trace(PARENT)
-    trace = Trace(PARENT, 'a="1"')
+        assert RequestTrace.of(bad, None) is None
+    assert RequestTrace.of(PARENT, "x" * 513) == RequestTrace(PARENT)
+    trace = RequestTrace(PARENT, 'a="1"')
     plain = structured(json.dumps(event()).encode())
     assert json.loads(trace.carry(plain).raw) == event(traceparent=PARENT, tracestate='a="1"')
     own = structured(json.dumps(event(tracestate="b")).encode())

@@ -14,7 +14,7 @@ _LEAST = {"whimbrel": logging.DEBUG, "uvicorn": logging.WARNING}
 """Whose lines are written, and of which level at least: the server's own say nothing that the broker does not say."""
 
 
-class JsonLines(logging.Formatter):
+class JsonRecords(logging.Formatter):
     """A record as one JSON object: time, level, logger, message; request and fields where there are any."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -33,7 +33,7 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, default=str)
 
 
-class TextLines(logging.Formatter):
+class TextRecords(logging.Formatter):
     """A record as a line to read."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -50,7 +50,7 @@ class TextLines(logging.Formatter):
 def configure_logs(form: str, level: str, stream: TextIO | None = None) -> None:
     """Write what Whimbrel and its server log to a stream (standard error), in the form `text` or `json`."""
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    handler.setFormatter(JsonRecords() if form == "json" else TextRecords())
     for name, least in _LEAST.items():
         logger = logging.getLogger(name)
         logger.handlers = [handler]

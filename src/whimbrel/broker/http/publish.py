@@ -28,7 +28,7 @@ from whimbrel.broker.http.exchange import (
 from whimbrel.broker.http.operation import LINES, PAGE, Operation
 from whimbrel.broker.requests.envelope import Incoming, PlainEvents, is_lines, read_events, read_lines
 from whimbrel.broker.requests.errors import BrokerError, TooLarge, TooManyRequests, Unavailable
-from whimbrel.broker.requests.tracing import Trace
+from whimbrel.broker.requests.tracing import RequestTrace
 from whimbrel.broker.sequencing.group import Published
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import Principal
@@ -105,7 +105,7 @@ async def _publish_group(
     request: Request, found: Sequence[Incoming | BrokerError], principal: Principal
 ) -> list[EventResult]:
     """Publish what could be read, and tell what became of each event. Events carry on the trace of the request."""
-    trace = Trace.of(request.headers.get("traceparent"), request.headers.get("tracestate"))
+    trace = RequestTrace.of(request.headers.get("traceparent"), request.headers.get("tracestate"))
     found = found if trace is None else trace.carry_all(found)
     good = [event for event in found if isinstance(event, Incoming)]
     request.app.state.event_rate.take(principal.name, len(good))

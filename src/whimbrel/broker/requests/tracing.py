@@ -35,17 +35,17 @@ class _Carried(msgspec.Struct, gc=False):
 _carried = msgspec.json.Decoder(_Carried)
 
 
-class Trace(NamedTuple):
+class RequestTrace(NamedTuple):
     """The trace of a request."""
 
     parent: str
     state: str | None = None
 
     @classmethod
-    def of(cls, parent: str | None, state: str | None) -> Trace | None:
+    def of(cls, parent: str | None, state: str | None) -> RequestTrace | None:
         """The trace of two headers; None if there is none, or one that is not well-formed.
 
-        >>> Trace.of("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", None).state is None
+        >>> RequestTrace.of("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", None).state is None
         True
         """
         if parent is None or not _PARENT.fullmatch(parent):
