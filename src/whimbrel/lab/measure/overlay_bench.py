@@ -62,6 +62,7 @@ def run(sizes: OverlaySizes, progress: Progress = no_progress) -> dict[str, Any]
         Verdict("lost, wrong or double deliveries", 0, _faults(prefix) + _faults(siena), least=False),
         Verdict("work of SIENA / work with prefixes", 5, round(siena["work_per_event"] / prefix["work_per_event"], 1)),
         Verdict("work of a match / of a forward step", 20, round(steps["match_work"] / steps["forward_work"], 1)),
+        Verdict("CPU of a match / of a forward step", 20, round(steps["match_us"] / steps["forward_us"], 1)),
         Verdict("nodes of a prefix, mean", 150, steps["prefix_nodes"], least=False),
         Verdict("bytes of a prefix, median", 1_024, steps["prefix_bytes"], least=False),
         Verdict("ms of an insertion", 5, steps["insert_ms"], least=False),
@@ -94,7 +95,7 @@ def _steps(scenario: Scenario, sizes: OverlaySizes) -> dict[str, float]:
     match, forward = Times(), Times()
     for _ in range(sizes.repeat):
         match.of(lambda: [snapshot.match(event).prefix.encode() for event in events])
-        forward.of(lambda: [snapshot.forward(Prefix.decode(data), masks, wanted) for data in coded])
+        forward.of(lambda: [snapshot.forward_coded(data, masks, wanted) for data in coded])
     return {
         "tree_nodes": len(tree),
         "nodes_per_filter": round(len(tree) / len(interests), 1),

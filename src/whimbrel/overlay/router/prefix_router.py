@@ -126,6 +126,11 @@ class PrefixRouter(Router):
 
         Without a prefix, or with one that cannot be used, the event is matched. Local subscriptions are left out.
         """
+        if prefix is not None and not self._settings.every_hop:
+            quick = self._views[self.version].forward_coded(prefix, self._wanted(arrival))
+            if quick is not None:
+                self._count_forward(quick[1])
+                return quick[0] & ~arrival & ~LOCAL, prefix
         read = None if prefix is None or self._settings.every_hop else self._read_prefix(prefix)
         if read is None:
             if prefix is None or self._settings.every_hop:
@@ -138,8 +143,7 @@ class PrefixRouter(Router):
             self.counters.prefix_nodes.append(len(read))
         assert prefix is not None
         mask, visited = self._views[read.version].forward(read, self._wanted(arrival))
-        self.counters.visited += visited
-        self.counters.forward_visited += visited
+        self._count_forward(visited)
         return mask & ~arrival & ~LOCAL, prefix
 
     def match(self, event: Event) -> Prefix:
@@ -149,7 +153,16 @@ class PrefixRouter(Router):
         self.counters.tested += found.compared
         return found.prefix
 
+    def _count_forward(self, read: int) -> None:
+        self.counters.visited += read
+        self.counters.forward_visited += read
+
     def _route(self, message: Forwarded, arrival: int) -> Route:
+        if arrival and not self._counts.get(LOCAL):
+            quick = self._views[self.version].forward_coded(message.prefix, self._wanted(arrival))
+            if quick is not None:
+                self._count_forward(quick[1])
+                return Route(quick[0], [], message)
         prefix = None if arrival == 0 else self._read_prefix(message.prefix)
         if prefix is None:
             if arrival:
@@ -166,8 +179,7 @@ class PrefixRouter(Router):
         if self._counts.get(LOCAL):
             candidates, more = view.filters(prefix, LOCAL)
             read += more
-        self.counters.visited += read
-        self.counters.forward_visited += read
+        self._count_forward(read)
         return Route(mask, candidates, message)
 
     def _wanted(self, arrival: int) -> int:

@@ -58,6 +58,12 @@ class TreeView:
                 read += 1
         return found, read
 
+    def forward_coded(self, data: bytes, wanted: int) -> tuple[int, int] | None:
+        """As `forward`, of a prefix as bytes; None if that needs more than one look at them."""
+        if self._unplaced or self._younger:
+            return None
+        return self.snapshot.forward_coded(data, self._masks, wanted)
+
     def filters(self, prefix: Prefix, bit: int) -> tuple[list[bytes], int]:
         """The filters of an interface that an event may match, and the nodes and filters read."""
         keys, read = self.snapshot.filters(prefix, self._masks, bit)

@@ -8,6 +8,7 @@ younger than the tree. That is the same tree in two bytes a node, and a router r
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import numpy as np
@@ -80,14 +81,8 @@ class Prefix:
 
     def encode(self) -> bytes:
         """The prefix as bytes."""
-        limit = 0 if self.limit is None else self.limit + 1
-        head = bytearray([_FORMAT]) + self.check
-        for number in (*self.version, limit, len(self.ends), self._count):
-            rest = number
-            while rest > 127:
-                head.append(rest & 127 | 128)
-                rest >>= 7
-            head.append(rest)
+        head = bytearray(prefix_head(self.version, self.check, self.limit))
+        _write(head, (len(self.ends), self._count))
         out = np.empty(5 * len(self), np.uint8)
         size = encode_steps(self.others, encode_steps(self.ends, 0, out), out)
         return bytes(head) + out[:size].tobytes()
@@ -113,6 +108,22 @@ class Prefix:
         made = Prefix((epoch, counter), data[1 : 1 + CHECK_BYTES], limit - 1 if limit else None, ends)
         made._count, made._tail, made._others = others, data[at:], None
         return made
+
+
+def prefix_head(version: Version, check: bytes, limit: int | None = None) -> bytes:
+    """What all prefixes of a version and a limit begin with."""
+    head = bytearray([_FORMAT]) + check
+    _write(head, (*version, 0 if limit is None else limit + 1))
+    return bytes(head)
+
+
+def _write(out: bytearray, numbers: Iterable[int]) -> None:
+    for number in numbers:
+        rest = number
+        while rest > 127:
+            out.append(rest & 127 | 128)
+            rest >>= 7
+        out.append(rest)
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:

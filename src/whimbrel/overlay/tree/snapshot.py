@@ -18,11 +18,21 @@ from whimbrel.model.event import Event
 from whimbrel.model.intervals import Cut, IntervalSet
 from whimbrel.overlay.tree.lane import ChildLane
 from whimbrel.overlay.tree.paths import Path
-from whimbrel.overlay.tree.prefix import CHECK_BYTES, EMPTY_VERSION, PREFIX_NODES, MalformedPrefix, Prefix, Version
+from whimbrel.overlay.tree.prefix import (
+    CHECK_BYTES,
+    EMPTY_VERSION,
+    PREFIX_BYTES,
+    PREFIX_NODES,
+    MalformedPrefix,
+    Prefix,
+    Version,
+    prefix_head,
+)
 from whimbrel.overlay.tree.routing_tree import Node, RoutingTree
 from whimbrel.overlay.tree.tree_kernels import (
     ForwardArrays,
     MatchArrays,
+    forward_coded,
     forward_tree,
     list_filters,
     match_tree,
@@ -50,6 +60,7 @@ class TreeSnapshot:
         self.version = version
         self.digest = digest
         self.check_bytes = digest[:CHECK_BYTES].ljust(CHECK_BYTES, b"\0")
+        self._head = prefix_head(version, self.check_bytes)
         self.keys: list[bytes] = [key for key in tree if isinstance(key, bytes)]
         self.number_of: dict[bytes, int] = {key: number for number, key in enumerate(self.keys)}
         layout = _Layout(tree, self.number_of)
@@ -105,6 +116,15 @@ class TreeSnapshot:
         limit = -1 if prefix.limit is None else prefix.limit
         found, read = forward_tree(self.forwarding, prefix.ends, limit, masks, wanted)
         return int(found), int(read)
+
+    def forward_coded(self, data: bytes, masks: np.ndarray, wanted: int) -> tuple[int, int] | None:
+        """As `forward`, of a prefix as bytes, in one step. None if it has a limit, is malformed, or of another tree."""
+        if not data.startswith(self._head) or len(data) > PREFIX_BYTES.value:
+            return None
+        found, read = forward_coded(
+            self.forwarding, np.frombuffer(data, np.uint8), len(self._head), PREFIX_NODES.value, masks, wanted
+        )
+        return (found, read) if read >= 0 else None
 
     def filters(self, prefix: Prefix, masks: np.ndarray, bit: int) -> tuple[list[bytes], int]:
         """The filters of one interface that an event may match, and the nodes and filters read."""

@@ -142,6 +142,51 @@ def forward_tree(
     return found, read
 
 
+@helper
+def read_number(data: np.ndarray, at: int) -> tuple[np.int64, int]:  # pragma: no cover
+    """The number below 2^35 at a place of the bytes, seven bits a byte, and the place after it; -1 if there is none."""
+    number = np.int64(0)
+    shift = 0
+    while 0 <= at < data.size and shift <= 28:
+        byte = np.int64(data[at])
+        at += 1
+        number |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return number, at
+    return np.int64(0), -1
+
+
+@quick_kernel
+def forward_coded(
+    tree: ForwardArrays, data: np.ndarray, at: int, most: int, masks: np.ndarray, wanted: int
+) -> tuple[int, int]:  # pragma: no cover
+    """As `forward_tree`, of a prefix without a limit that is still coded: two counts from a place on, then nodes.
+
+    Returns -1 as what was read if the bytes are wrong as far as they were read, or count more than `most` nodes.
+    """
+    count, at = read_number(data, at)
+    others, at = read_number(data, at)
+    if at < 0 or count + others > most:
+        return 0, -1
+    found = 0
+    read = 0
+    node = np.int64(0)
+    for place in range(-1, count):
+        if place >= 0:
+            step, at = read_number(data, at)
+            node += step
+            if at < 0 or step < 1 or node >= tree.depth.size:
+                return 0, -1
+        read += 1
+        for end in range(tree.ends[node], tree.ends[node + 1]):
+            found |= masks[tree.end_filter[end]]
+            read += 1
+            if found & wanted == wanted:
+                return found, read
+    return found, read
+
+
 @kernel
 def list_filters(
     tree: ForwardArrays, nodes: np.ndarray, limit: int, masks: np.ndarray, bit: int, out: np.ndarray
@@ -188,19 +233,9 @@ def decode_steps(data: np.ndarray, at: int, out: np.ndarray) -> int:  # pragma: 
     """Read the numbers that `encode_steps` wrote. Returns the place after them, or -1 if they are not increasing."""
     number = np.int64(0)
     for place in range(out.size):
-        step = np.int64(0)
-        shift = 0
-        while True:
-            if at >= data.size or shift > 28:
-                return -1
-            byte = np.int64(data[at])
-            at += 1
-            step |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                break
+        step, at = read_number(data, at)
         number += step
-        if step < 1 or number > 2147483647:
+        if at < 0 or step < 1 or number > 2147483647:
             return -1
         out[place] = number
     return at
