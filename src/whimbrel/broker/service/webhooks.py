@@ -25,7 +25,7 @@ from whimbrel.broker.webhooks.delivering import SendResult
 from whimbrel.broker.webhooks.engine import WebhookEngine
 from whimbrel.broker.webhooks.outgoing import Outgoing, compose
 from whimbrel.broker.webhooks.signatures import message_id
-from whimbrel.broker.webhooks.target import Target, load_target
+from whimbrel.broker.webhooks.target import WebhookTarget, load_target
 
 T = TypeVar("T")
 BULK = 100
@@ -139,7 +139,7 @@ class Webhooks:
         _check_sink(held)
         now = time_ns() // 1_000
 
-        def make(target: Target) -> Outgoing:
+        def make(target: WebhookTarget) -> Outgoing:
             event = {
                 "specversion": "1.0", "id": f"test-{now}", "source": "whimbrel", "type": "whimbrel.test",
                 "time": time_text(now), "subject": held.id,
@@ -179,7 +179,7 @@ class Webhooks:
         async def work() -> SendResult:
             channel = self._consented(held.id)
 
-            def make(target: Target) -> Outgoing:
+            def make(target: WebhookTarget) -> Outgoing:
                 return compose(self._engine.log, target, messages)
 
             return await self._engine.deliverer.send_now(channel, make)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from whimbrel.broker.delivery.reader import StoredMessage
 from whimbrel.broker.store import Cursor, WebhookState
-from whimbrel.broker.webhooks.target import Target
+from whimbrel.broker.webhooks.target import WebhookTarget
 
 BEFORE_ALL = Cursor(-1)
 
@@ -25,7 +25,7 @@ class Channel:
     is_woken: bool = False
     due: float = 0.0
     paced: float = 0.0  # by the rate that the receiver allows, nothing is sent before this time
-    target: Target | None = None
+    target: WebhookTarget | None = None
     state: WebhookState | None = None
     position: Cursor = BEFORE_ALL
     buffer: list[StoredMessage] = field(default_factory=list)

@@ -22,7 +22,7 @@ from whimbrel.broker.webhooks.http_client import WebhookClient
 from whimbrel.broker.webhooks.outgoing import Outgoing, compose, fitting, options, post
 from whimbrel.broker.webhooks.records import WebhookRecords, now_us
 from whimbrel.broker.webhooks.retries import pause_before, read_retry_after, verdict_of
-from whimbrel.broker.webhooks.target import Target, load_target
+from whimbrel.broker.webhooks.target import WebhookTarget, load_target
 from whimbrel.model.errors import WhimbrelError
 
 AT_ONCE, IDLE = 0.0, math.inf
@@ -105,7 +105,7 @@ class Deliverer:
         return await self._send(channel, target, state, messages, outgoing)
 
     async def _next_messages(
-        self, channel: Channel, target: Target, state: WebhookState
+        self, channel: Channel, target: WebhookTarget, state: WebhookState
     ) -> tuple[list[StoredMessage], float]:
         """The messages of the next request; if there are none, when to look again."""
         limit = target.batch
@@ -123,7 +123,7 @@ class Deliverer:
             return found, AT_ONCE if found else next_window(messages[0].time, target.digest.seconds) / 1e6
         return fitting(messages, limit), AT_ONCE
 
-    async def _read(self, channel: Channel, target: Target, limit: int) -> tuple[list[StoredMessage], bool]:
+    async def _read(self, channel: Channel, target: WebhookTarget, limit: int) -> tuple[list[StoredMessage], bool]:
         held, after = target.held, channel.position
         count = limit if limit > 1 else READ_AHEAD
         while self._sending > BODIES_BYTES:
@@ -148,7 +148,9 @@ class Deliverer:
                     return found[: place + 1], complete
         return found, complete
 
-    async def _ask_consent(self, channel: Channel, target: Target, state: WebhookState) -> tuple[float, bool | None]:
+    async def _ask_consent(
+        self, channel: Channel, target: WebhookTarget, state: WebhookState
+    ) -> tuple[float, bool | None]:
         """The handshake. Without consent nothing is sent until it is asked for again, or given by the callback."""
         callback, digest = new_callback(self._settings.public_url)
         # The callback may be called before the receiver answers.
@@ -178,7 +180,12 @@ class Deliverer:
         return AT_ONCE, True
 
     async def _send(
-        self, channel: Channel, target: Target, state: WebhookState, messages: list[StoredMessage], outgoing: Outgoing
+        self,
+        channel: Channel,
+        target: WebhookTarget,
+        state: WebhookState,
+        messages: list[StoredMessage],
+        outgoing: Outgoing,
     ) -> tuple[float, bool | None]:
         began = monotonic()
         size = len(outgoing.body)
@@ -227,7 +234,7 @@ class Deliverer:
         )
 
     def _fail(
-        self, channel: Channel, target: Target, state: WebhookState, answer: HttpResponse | None, problem: str,
+        self, channel: Channel, target: WebhookTarget, state: WebhookState, answer: HttpResponse | None, problem: str,
         messages: list[StoredMessage],
     ) -> None:  # fmt: skip
         """Try again later, or give up when the schedule is through."""
@@ -270,7 +277,7 @@ class Deliverer:
         )
         self.records.set_state(channel.id, channel.state)
 
-    async def _request(self, target: Target, request: bytes) -> tuple[HttpResponse | None, str | None]:
+    async def _request(self, target: WebhookTarget, request: bytes) -> tuple[HttpResponse | None, str | None]:
         """The answer, or the problem if none came."""
         try:
             return await self._client.request(target.url, request), None
@@ -289,7 +296,7 @@ class Deliverer:
             )
         )  # fmt: skip
 
-    async def send_now(self, channel: Channel, make: Callable[[Target], Outgoing]) -> SendResult:
+    async def send_now(self, channel: Channel, make: Callable[[WebhookTarget], Outgoing]) -> SendResult:
         """Send something outside of the order, and note the attempt: a test, or a delivery that was given up."""
         assert channel.target is not None
         outgoing = make(channel.target)

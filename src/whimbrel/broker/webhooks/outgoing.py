@@ -9,7 +9,7 @@ from typing import NamedTuple
 from whimbrel.broker.delivery.digests import digest_of
 from whimbrel.broker.delivery.reader import StoredMessage
 from whimbrel.broker.webhooks.signatures import message_id, sign
-from whimbrel.broker.webhooks.target import Target
+from whimbrel.broker.webhooks.target import WebhookTarget
 
 REQUEST_BYTES = 1 << 20
 """A batch ends with the event that makes it so large."""
@@ -26,7 +26,7 @@ class Outgoing(NamedTuple):
     cursor: str
 
 
-def compose(log: str, target: Target, messages: Sequence[StoredMessage]) -> Outgoing:
+def compose(log: str, target: WebhookTarget, messages: Sequence[StoredMessage]) -> Outgoing:
     """The request for some messages of a subscription."""
     first, last = str(messages[0].cursor), str(messages[-1].cursor)
     id = message_id(log, target.held.first, first, last)
@@ -50,7 +50,7 @@ def fitting(messages: Sequence[StoredMessage], limit: int) -> list[StoredMessage
     return found
 
 
-def post(target: Target, outgoing: Outgoing, origin: str, now: int) -> bytes:
+def post(target: WebhookTarget, outgoing: Outgoing, origin: str, now: int) -> bytes:
     """The bytes of the request; `now` is in microseconds."""
     timestamp = now // 1_000_000
     headers = {
@@ -70,7 +70,7 @@ def post(target: Target, outgoing: Outgoing, origin: str, now: int) -> bytes:
     return _head("POST", target, headers | target.settings.headers) + outgoing.body
 
 
-def options(target: Target, origin: str, callback: str | None) -> bytes:
+def options(target: WebhookTarget, origin: str, callback: str | None) -> bytes:
     """The bytes of the request that asks for consent."""
     headers = {"host": target.url.authority, "user-agent": _AGENT, "webhook-request-origin": origin}
     if target.settings.rate is not None:
@@ -80,6 +80,6 @@ def options(target: Target, origin: str, callback: str | None) -> bytes:
     return _head("OPTIONS", target, headers)
 
 
-def _head(method: str, target: Target, headers: dict[str, str]) -> bytes:
+def _head(method: str, target: WebhookTarget, headers: dict[str, str]) -> bytes:
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     return f"{method} {target.url.target} HTTP/1.1\r\n{lines}\r\n".encode("latin-1")

@@ -28,7 +28,7 @@ class SigningKey(NamedTuple):
     until: int | None
 
 
-class Target(NamedTuple):
+class WebhookTarget(NamedTuple):
     """Everything that a delivery needs to know of a subscription."""
 
     held: StoredSubscription
@@ -49,7 +49,7 @@ class Target(NamedTuple):
         return self.digest.max if self.digest is not None else self.settings.batch or 1
 
 
-def load_target(store: Store, id: str) -> Target | None:
+def load_target(store: Store, id: str) -> WebhookTarget | None:
     """The webhook of a subscription; None if it has ended or has no sink."""
     held = store.subscription(id)
     if held is None or held.protocol != HTTP:
@@ -58,7 +58,7 @@ def load_target(store: Store, id: str) -> Target | None:
     secrets = store.webhooks.secrets(id)
     assert asked.sink is not None
     credential = None if secrets is None or secrets.credential is None else read_credential(secrets.credential)
-    return Target(
+    return WebhookTarget(
         held,
         asked.sink,
         read_url(asked.sink),

@@ -8,8 +8,6 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-_FOLDED = 256
-
 
 class WatchedNumbers:
     """A set of numbers that only grows while a broker runs; a number that ended never matches again. Any thread."""
@@ -26,19 +24,17 @@ class WatchedNumbers:
         """Watch another number."""
         with self._lock:
             self._new.add(number)
-            if len(self._new) >= _FOLDED:
-                self._sorted = np.union1d(self._sorted, np.fromiter(self._new, np.int64, len(self._new)))
-                self._new = set()
 
     def among(self, numbers: NDArray[np.int64]) -> list[int]:
         """The distinct watched ones of some numbers."""
         with self._lock:
-            held, new = self._sorted, self._new
-            if not len(numbers) or not (len(held) or new):
-                return []
-            found: set[int] = new.intersection(numbers.tolist()) if new else set()
-        if len(held):
-            places = np.searchsorted(held, numbers)
-            places[places == len(held)] = 0
-            found.update(numbers[held[places] == numbers].tolist())
-        return list(found)
+            if self._new:
+                self._sorted = np.union1d(self._sorted, np.fromiter(self._new, np.int64, len(self._new)))
+                self._new = set()
+            held = self._sorted
+        if not len(numbers) or not len(held):
+            return []
+        places = np.searchsorted(held, numbers)
+        places[places == len(held)] = 0
+        found: list[int] = np.unique(numbers[held[places] == numbers]).tolist()
+        return found
