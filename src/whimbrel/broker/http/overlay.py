@@ -101,6 +101,11 @@ async def end(request: Request) -> Response:
     return Response(status_code=204)
 
 
+async def no_link(request: Request) -> Response:
+    """A request to link that does not ask for a WebSocket."""
+    return await no_socket(request)
+
+
 def _look(request: Request) -> None:
     """Counts are of everybody's events: a token with rules may not see them."""
     principal: Principal = request.scope["whimbrel.principal"]
@@ -129,7 +134,7 @@ OPERATIONS = [
     Operation(
         "GET",
         LINK_PATH,
-        no_socket,
+        no_link,
         "The WebSocket of a peer, with the subprotocol whimbrel.overlay; for other brokers.",
         {101: None, 400: ErrorAnswer, 401: ErrorAnswer, 403: ErrorAnswer, 426: ErrorAnswer},
     ),
