@@ -34,11 +34,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """The address to listen on. Any other than loopback needs tokens."""
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8080
     engine: Literal["inline", "spark"] = "inline"
-    """Who matches events: the broker itself when they come, or a job on Spark soon after."""
-    spark_job: bool = True
-    """Whether the broker starts the job on Spark itself; if not, `whimbrel pipeline broker` runs elsewhere."""
-    spark_master: str | None = None
-    """Where the job runs; by default on all cores of this machine."""
+    """Who matches events: the broker when they come, or soon after `whimbrel pipeline broker`, a job on Spark."""
     tls_certificate: str | None = None
     tls_key: str | None = None
     timestamps: list[str] = []

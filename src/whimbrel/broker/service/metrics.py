@@ -82,6 +82,7 @@ class _BrokerCollector(Collector):
             "whimbrel_webhook_given_up": ("Messages that became dead letters of webhooks.", sent["given_up"]),
             "whimbrel_webhook_gaps": ("Times that messages were deleted before a webhook got them.", sent["gaps"]),
             "whimbrel_spills": ("Times that a slow durable consumer went back to the log.", counts["spills"]),
+            "whimbrel_match_commits": ("Commits of match lists since the start.", broker.matches.commits),
             "whimbrel_truncated_entries": ("Entries of the log deleted since the start.", broker.retention.truncated),
         }
         gauges: dict[str, tuple[str, float]] = {
@@ -89,6 +90,8 @@ class _BrokerCollector(Collector):
             "whimbrel_webhooks_queued": ("Webhooks that wait for their turn.", sent["queued"]),
             "whimbrel_webhooks_timed": ("Webhooks that wait for a retry, a digest or their rate.", sent["timed"]),
             "whimbrel_log_end_offset": ("The offset behind the last entry.", broker.end),
+            "whimbrel_matched_offset": ("The watermark: every event below is matched.", broker.matches.watermark),
+            "whimbrel_matched_lag_entries": ("Entries up to the last event that waits.", broker.matches.lag),
             "whimbrel_log_floor_offset": ("The lowest offset that can be read.", floor),
             "whimbrel_log_bytes": ("Bytes of the log in use.", used),
             "whimbrel_log_free_bytes": ("Bytes that deleted entries left in the file of the log.", free),

@@ -37,6 +37,9 @@ def serve(
         bool | None, typer.Option("--optimizer", help="Keep the routing tree of all linked brokers; one should.")
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="What peers call this broker.")] = None,
+    engine: Annotated[
+        str | None, typer.Option("--engine", metavar="inline|spark", help="Who matches: the broker, or a job on Spark.")
+    ] = None,
     log: Annotated[str | None, typer.Option("--log", metavar="text|json", help="The form of what is logged.")] = None,
     log_level: Annotated[
         str | None, typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error.")
@@ -77,6 +80,7 @@ def serve(
         "host": host,
         "port": port,
         "schema": schema,
+        "engine": engine,
         "tls_certificate": tls_certificate,
         "tls_key": tls_key,
         "peers": peer or None,

@@ -105,8 +105,8 @@ def _offline(data: str, work: Callable[[Broker], Awaitable[Any]]) -> Any:
     from whimbrel.broker.requests.settings import Settings
     from whimbrel.broker.service.broker import Broker
 
-    async def main() -> Any:
-        async with Broker(Settings(data=data)) as broker:
+    async def main() -> Any:  # not inline, which would first match what waits for another engine
+        async with Broker(Settings(data=data, engine="spark")) as broker:
             return await work(broker)
 
     return asyncio.run(main())
