@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from whimbrel.language.columnar import Column, Conjunctions, DictionaryStrings, Operand, SlotType, Term, TermGroup
+from whimbrel.language.columnar.terms import Column, Conjunctions, DictionaryStrings, Operand, SlotType, Term, TermGroup
 from whimbrel.model.expression import (
     And,
     Compare,

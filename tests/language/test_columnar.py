@@ -8,8 +8,9 @@ import pytest
 
 from tests.language.columnar_filters import filters_of
 from whimbrel import Index
-from whimbrel.language import columnar, parse
-from whimbrel.language.columnar import DictionaryStrings, ParsedMany, parse_many
+from whimbrel.language import parse
+from whimbrel.language.columnar import terms as columnar
+from whimbrel.language.columnar.terms import DictionaryStrings, ParsedMany, parse_many
 from whimbrel.model import dialects
 from whimbrel.model.errors import UnknownDialect
 from whimbrel.model.filter import Filter

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from whimbrel.engine.access.warm_up import WARM_UP
-from whimbrel.engine.intake import admit, read_subscriptions
+from whimbrel.engine.intake.subscriptions import admit, read_subscriptions
 from whimbrel.engine.live.subscription_set import SubscriptionSet
 from whimbrel.engine.matching.blocks import Search, match_event, match_units
 from whimbrel.engine.matching.event_forms import open_source, sample_of

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from whimbrel.engine.index import Index
-from whimbrel.engine.intake import read_subscriptions
+from whimbrel.engine.intake.subscriptions import read_subscriptions
 from whimbrel.model.errors import WhimbrelError
 
 if TYPE_CHECKING:

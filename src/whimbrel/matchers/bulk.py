@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whimbrel.language.columnar import Conjunctions, ParsedMany, Term, parse_many
+from whimbrel.language.columnar.terms import Conjunctions, ParsedMany, Term, parse_many
 from whimbrel.matchers.base import BaseMatcher, id_and_filter_lists
 from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.matchers.conjunction_rows import GONE

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whimbrel.compiled.jit import inlined
-from whimbrel.language.columnar import Conjunctions
+from whimbrel.language.columnar.terms import Conjunctions
 from whimbrel.matchers.event_grid import EventGrid
 from whimbrel.matchers.runs import Int32s, Int64s, offsets, take_runs, unique_runs
 from whimbrel.model.conjunction import Conjunction

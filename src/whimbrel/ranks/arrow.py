@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from whimbrel.language.columnar import large_texts
+from whimbrel.language.columnar.terms import large_texts
 
 if TYPE_CHECKING:
     import pyarrow as pa

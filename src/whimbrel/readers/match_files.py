@@ -61,7 +61,7 @@ def add_rows(index: Index, rows: list[PlacedRow], refuse: Refuse, tick: Tick) ->
 
 def _add_at_once(index: Index, rows: list[PlacedRow], refuse: Refuse, tick: Tick) -> list[PlacedRow]:
     """Add all rows with good filters in one load, which is fast. Return the rows that must be added one by one."""
-    from whimbrel.engine.intake import BadSubscriptions
+    from whimbrel.engine.intake.subscriptions import BadSubscriptions
 
     if any(row.dialect != "sql" for _, row in rows):
         return rows

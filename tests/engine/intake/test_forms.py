@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.engine.test_index import pairs
 from whimbrel import Filter, Index
-from whimbrel.language import columnar
+from whimbrel.language.columnar import terms as columnar
 
 FORMS = [
     "user = 'u{n}'", "'u{n}' != user", "price BETWEEN {n} AND {m}", "price >= {n} and price<={m}", "NOT price > {n}",

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from whimbrel import Filter, Index, WhimbrelError
-from whimbrel.engine.intake import BadSubscriptions
+from whimbrel.engine.intake.subscriptions import BadSubscriptions
 from whimbrel.model import dialects
 from whimbrel.model import expression as x
 from whimbrel.model.errors import DuplicateId, EventError, IdKindError, LimitExceeded, UnknownDialect, UnknownId

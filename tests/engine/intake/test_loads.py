@@ -14,8 +14,8 @@ from tests import strategies
 from tests.language import texts as sql
 from whimbrel import Index
 from whimbrel.compiled import warm_up
-from whimbrel.language import columnar as loads
 from whimbrel.language import parse
+from whimbrel.language.columnar import terms as loads
 from whimbrel.language.sql import scan, scan_kernels
 from whimbrel.model.errors import WhimbrelError
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.model.schema import domain_semantics as direct
 from whimbrel import Filter, Index, Schema
-from whimbrel.engine.intake import BadSubscriptions
+from whimbrel.engine.intake.subscriptions import BadSubscriptions
 from whimbrel.engine.loader import load
 from whimbrel.engine.matching.typed_events import coded_table
 from whimbrel.matchers import MATCHERS, make

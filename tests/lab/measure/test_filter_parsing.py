@@ -7,7 +7,7 @@ import pytest
 from whimbrel.cli.bench.group import figures_table
 from whimbrel.cli.bench.output import show
 from whimbrel.lab.measure import filter_parsing
-from whimbrel.language.columnar import parse_many
+from whimbrel.language.columnar.terms import parse_many
 
 
 def test_the_texts_of_the_benchmark_are_columnar() -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.language import texts as sql
 from tests.language.test_columnar import check
 from whimbrel.lab.workloads import mixed
-from whimbrel.language import columnar
-from whimbrel.language.columnar import parse_many, scan_many
+from whimbrel.language.columnar import terms as columnar
+from whimbrel.language.columnar.terms import parse_many, scan_many
 from whimbrel.language.sql import scan, scan_kernels
 from whimbrel.language.sql.leaves import read_leaf
 from whimbrel.language.sql.lexer import RESERVED, tokens

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whimbrel.language.columnar import DictionaryStrings
+from whimbrel.language.columnar.terms import DictionaryStrings
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.clauses.literal_pools import LiteralPool
 from whimbrel.ranks.dictionary_builder import Constants, build_dictionary

@@ -15,7 +15,7 @@ from whimbrel.broker.sequencing.publishing import LiveIndex
 from whimbrel.broker.service.disk_space import DiskSpace
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.store import Store, StoredSubscription
-from whimbrel.engine.intake import BadSubscriptions
+from whimbrel.engine.intake.subscriptions import BadSubscriptions
 from whimbrel.model.filter import Filter
 
 

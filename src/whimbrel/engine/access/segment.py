@@ -17,7 +17,7 @@ from whimbrel.engine.access.decoding import IsDead, SegmentSource
 from whimbrel.engine.access.kernel import match
 from whimbrel.engine.access.registry import GROUPS, KEYS, KINDS
 from whimbrel.engine.access.shared.plan import Plan, Weights, guess_weights, item_shares, sample_weights
-from whimbrel.language.columnar import ParsedMany, scan_many
+from whimbrel.language.columnar.terms import ParsedMany, scan_many
 from whimbrel.model.filter import Filter
 from whimbrel.ranks.clauses.clauses import VERIFY, Clauses
 from whimbrel.ranks.clauses.column_source import ColumnSource

@@ -14,7 +14,7 @@ import numpy as np
 
 from whimbrel.engine.access.segment import Segment
 from whimbrel.engine.ids.id_table import IdTable
-from whimbrel.engine.intake import Admitted, Batch
+from whimbrel.engine.intake.subscriptions import Admitted, SubscriptionBatch
 from whimbrel.engine.live.segment_set import SegmentSet
 from whimbrel.engine.live.snapshot import Snapshot
 from whimbrel.engine.live.texts import TextStore
@@ -26,7 +26,7 @@ from whimbrel.model.subscription import Id
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from whimbrel.language.columnar import ParsedMany
+    from whimbrel.language.columnar.terms import ParsedMany
     from whimbrel.model.schema import Schema
 
 FILTERS_KEPT = 16_384
@@ -58,7 +58,7 @@ class SubscriptionSet:
                 self.texts.append(row, admitted.text, admitted.dialect)
             self.segments.append(row, admitted.filter)
 
-    def add_many(self, batch: Batch, parsed: ParsedMany, good: np.ndarray | None = None) -> None:
+    def add_many(self, batch: SubscriptionBatch, parsed: ParsedMany, good: np.ndarray | None = None) -> None:
         """Add the subscriptions of a batch, or those that a mask calls good, as one segment. All or none."""
         chosen = np.ones(len(batch.texts), bool) if good is None else good
         if not chosen.any():

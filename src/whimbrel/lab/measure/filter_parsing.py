@@ -39,7 +39,7 @@ class Figure(NamedTuple):
 def run(count: int = 1_000_000, repeats: int = 3) -> list[Figure]:
     """Measure all figures; `count` is the number of texts that `parse_many` gets."""
     from whimbrel.language import parse
-    from whimbrel.language.columnar import parse_many
+    from whimbrel.language.columnar.terms import parse_many
 
     def parse_each(sources: Iterable[str]) -> None:
         for source in sources:

@@ -13,7 +13,7 @@ from whimbrel.model.filter import Filter
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from whimbrel.language.columnar import Int64s, ParsedMany
+    from whimbrel.language.columnar.terms import Int64s, ParsedMany
     from whimbrel.model.conjunction import Conjunction
     from whimbrel.model.event_schema import EventSchema
     from whimbrel.model.values import Value

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from whimbrel.language.columnar import Kind, Operand, SlotType, Term
+from whimbrel.language.columnar.terms import Kind, Operand, SlotType, Term
 from whimbrel.language.sql.parser import SqlParser
 from whimbrel.language.sql.pattern_texts import PatternReader
 from whimbrel.language.sql.template import (

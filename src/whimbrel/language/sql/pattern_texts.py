@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple, TypeAlias
 
-from whimbrel.language.columnar import Kind
+from whimbrel.language.columnar.terms import Kind
 from whimbrel.language.sql.template import Case, TextOperator
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.limits import LIKE_WILDCARDS

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from whimbrel.compiled.helpers import hash_of_bytes, shared
 from whimbrel.compiled.jit import kernel
-from whimbrel.language.columnar import (
+from whimbrel.language.columnar.terms import (
     Column,
     Conjunctions,
     DictionaryStrings,

@@ -30,8 +30,8 @@ ALTERNATIVES = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """One test of the set of values of an attribute: some value (negated: no value) is in `values`, or is null.
+class ValueItem:
+    """An item before it has ranks: some value of the attribute (negated: no value) is in `values`, or is null.
 
     `is_joined`: other tests want the same value, so that this one is only necessary where there are several values.
     """
@@ -62,13 +62,13 @@ class Clauses:
     dictionary: Dictionary = field(default_factory=lambda: Dictionary({}, DictionaryMeta([])))
 
 
-def split(conjunction: Conjunction) -> tuple[list[list[Item]], bool]:
+def split(conjunction: Conjunction) -> tuple[list[list[ValueItem]], bool]:
     """The alternatives that a conjunction stands for, each a list of items, and whether to verify.
 
     One constraint that admits missing or null *or* some values is two alternatives.
     """
     verify = False
-    alternatives = [[Item(derived_key(link.left, link.right), link_values(link.op)) for link in conjunction.links]]
+    alternatives = [[ValueItem(derived_key(link.left, link.right), link_values(link.op)) for link in conjunction.links]]
     for name, constraint in conjunction.constraints:
         fragments = fragments_of(constraint) if constraint.include or constraint.exclude else None
         verify = verify or (fragments is not None and not fragments.is_exact)
@@ -80,12 +80,12 @@ def split(conjunction: Conjunction) -> tuple[list[list[Item]], bool]:
     return alternatives, verify
 
 
-def _alternatives(name: str, constraint: Constraint, fragments: PatternFragments | None) -> list[list[Item]]:
+def _alternatives(name: str, constraint: Constraint, fragments: PatternFragments | None) -> list[list[ValueItem]]:
     if not constraint.values:
         return [_state(name, constraint)]
     if constraint.null and not constraint.missing and not constraint.bound and not constraint.forbidden:
         if not constraint.required:  # IS NOT MISSING
-            return [[Item(name, ALL, null=True)]]
+            return [[ValueItem(name, ALL, null=True)]]
         if all(NULL_KEY in group for group in constraint.required):  # CONTAINS NULL
             return [_members(name, constraint)]
     items = _members(name, constraint)
@@ -93,38 +93,38 @@ def _alternatives(name: str, constraint: Constraint, fragments: PatternFragments
         items += _fragment_items(name, fragments)
     is_implied = fragments is not None and fragments.wanted and constraint.values == fragments.values
     if (constraint.bound or constraint.forbidden or not items) and not is_implied:
-        items.insert(0, Item(name, constraint.values))
+        items.insert(0, ValueItem(name, constraint.values))
     alternatives = [items]
     if constraint.missing or constraint.null:
         alternatives.append(_state(name, constraint))
     return alternatives
 
 
-def _state(name: str, constraint: Constraint) -> list[Item]:
+def _state(name: str, constraint: Constraint) -> list[ValueItem]:
     """The test for missing, null only, or either."""
     if constraint.missing and constraint.null:
-        return [Item(name, ALL, negated=True)]
+        return [ValueItem(name, ALL, negated=True)]
     if constraint.missing:
-        return [Item(name, ALL, null=True, negated=True)]
-    return [Item(name, IntervalSet(()), null=True), Item(name, ALL, negated=True)]
+        return [ValueItem(name, ALL, null=True, negated=True)]
+    return [ValueItem(name, IntervalSet(()), null=True), ValueItem(name, ALL, negated=True)]
 
 
-def _members(name: str, constraint: Constraint) -> list[Item]:
+def _members(name: str, constraint: Constraint) -> list[ValueItem]:
     items = [_points(name, group) for group in sorted(constraint.required, key=sorted)]
     if constraint.forbidden:
         items.append(_points(name, constraint.forbidden, negated=True))
     return items
 
 
-def _points(name: str, keys: frozenset[SortKey], negated: bool = False) -> Item:
+def _points(name: str, keys: frozenset[SortKey], negated: bool = False) -> ValueItem:
     values = IntervalSet.points(key for key in keys if key != NULL_KEY)
-    return Item(name, values, null=NULL_KEY in keys, negated=negated)
+    return ValueItem(name, values, null=NULL_KEY in keys, negated=negated)
 
 
-def _fragment_items(name: str, fragments: PatternFragments) -> list[Item]:
+def _fragment_items(name: str, fragments: PatternFragments) -> list[ValueItem]:
     key = derived_key(name)
     groups = [(group, False) for group in fragments.wanted]
     if fragments.unwanted:
         groups.append((tuple(fragments.unwanted), True))
     sets = [(IntervalSet.points((STRING, fragment) for fragment in group), negated) for group, negated in groups]
-    return [Item(key, values, negated=negated, is_joined=fragments.is_joined) for values, negated in sets]
+    return [ValueItem(key, values, negated=negated, is_joined=fragments.is_joined) for values, negated in sets]

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from whimbrel.language.columnar import Column, Conjunctions, DictionaryStrings, Operand, TermGroup
+from whimbrel.language.columnar.terms import Column, Conjunctions, DictionaryStrings, Operand, TermGroup
 from whimbrel.model.constraint import Constraint
 from whimbrel.model.intervals import STRINGS, IntervalSet
 from whimbrel.model.patterns import Pattern, Regex, lower_case, parse_ilike

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from whimbrel.compiled.jit import kernel
 from whimbrel.model.filter import Filter
-from whimbrel.ranks.clauses.clauses import NO_RANGE, NO_SET, RANGE, SET, SHARED, VERIFY, Clauses, Item, split
+from whimbrel.ranks.clauses.clauses import NO_RANGE, NO_SET, RANGE, SET, SHARED, VERIFY, Clauses, ValueItem, split
 from whimbrel.ranks.dictionary import Dictionary, source_names
 from whimbrel.ranks.dictionary_builder import Constants, build_dictionary
 from whimbrel.ranks.patterns.pattern_trie import build_tries
@@ -136,7 +136,7 @@ class FilterSource:
     """Single filters, one for each row; rows of filters that are always true are in `always`."""
 
     def __init__(self, rows: Sequence[int], filters: Sequence[Filter]) -> None:
-        self._conjunctions: list[tuple[int, int, list[Item]]] = []
+        self._conjunctions: list[tuple[int, int, list[ValueItem]]] = []
         is_always = [filter.is_always_true() for filter in filters]
         self.always = np.array([row for row, true in zip(rows, is_always, strict=True) if true], np.int32)
         for row, filter, true in zip(rows, filters, is_always, strict=True):
@@ -176,7 +176,7 @@ class FilterSource:
         ]
 
 
-def _item_ranks(dictionary: Dictionary, item: Item, sets: IntervalSets) -> tuple[int, int, int, int]:
+def _item_ranks(dictionary: Dictionary, item: ValueItem, sets: IntervalSets) -> tuple[int, int, int, int]:
     attr = dictionary.attributes[item.attribute]
     spans = dictionary.spans(attr, item.values)
     if item.null:

@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.language.columnar import Column, DictionaryStrings
+from whimbrel.language.columnar.terms import Column, DictionaryStrings
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP
 from whimbrel.ranks.arrow import numbers
 from whimbrel.ranks.dictionary import Dictionary

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from whimbrel.engine import intake
 from whimbrel.engine.index import Index
+from whimbrel.engine.intake import subscriptions as intake
 from whimbrel.engine.matching import workspace as workspace_module
 from whimbrel.lab.measure.matching.rival import Pairs, Rival, pairs_of_blocks
 from whimbrel.lab.measure.results import Progress, no_progress
 from whimbrel.lab.measure.timing import interleaved
 from whimbrel.lab.workloads import make
-from whimbrel.language.columnar import SCANNED_FROM
+from whimbrel.language.columnar.terms import SCANNED_FROM
 from whimbrel.ranks.encoding import single_events as singles_module
 
 TEXT_SAMPLE = 100_000

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from whimbrel.language.columnar import DictionaryStrings, Operand, ParsedMany, TermGroup, chosen, parse_many
+from whimbrel.language.columnar.terms import DictionaryStrings, Operand, ParsedMany, TermGroup, chosen, parse_many
 from whimbrel.model.dialects import CANONICAL
 from whimbrel.model.errors import FilterError, UnknownDialect, WhimbrelError
 from whimbrel.model.event_tables import as_arrow
@@ -41,7 +41,7 @@ class BadSubscriptions(WhimbrelError):
 
 
 @dataclass(slots=True)
-class Batch:
+class SubscriptionBatch:
     """The ids, texts and dialects of a bulk load; a filter object that came without text has its canonical one."""
 
     ids: pa.Array | list[Id]
@@ -83,7 +83,7 @@ class Batch:
                 errors += [(row, error) for row in rows.tolist()]
         return parsed, sorted([*errors, *_errors_of(parsed)], key=lambda one: one[0])
 
-    def only(self, chosen: np.ndarray) -> Batch:
+    def only(self, chosen: np.ndarray) -> SubscriptionBatch:
         """The subscriptions of some rows, given as a mask."""
         rows = np.flatnonzero(chosen)
 
@@ -91,7 +91,7 @@ class Batch:
             return [column[row] for row in rows.tolist()] if isinstance(column, list) else column.take(rows)
 
         dialects = self.dialects if isinstance(self.dialects, str) else of(self.dialects)
-        return Batch(of(self.ids), of(self.texts), dialects, self.schema)
+        return SubscriptionBatch(of(self.ids), of(self.texts), dialects, self.schema)
 
     def _text_list(self) -> list[str]:
         return self.texts if isinstance(self.texts, list) else self.texts.to_pylist()
@@ -116,7 +116,7 @@ def _errors_of(parsed: ParsedMany) -> list[tuple[int, WhimbrelError]]:
 
 def read_subscriptions(
     subscriptions: Iterable[tuple[Id, object]] | pa.Table, dialect: str, schema: Schema | None = None
-) -> Batch:
+) -> SubscriptionBatch:
     """The batch of pairs of id and filter, or of a table with columns id, filter and optionally dialect."""
     table = as_arrow(subscriptions)
     if table is not None:
@@ -133,10 +133,12 @@ def read_subscriptions(
         else:
             texts.append(filter)  # type: ignore[arg-type]
             dialects.append(dialect)
-    return Batch(ids, texts, dialects[0] if len(set(dialects)) == 1 else dialects if dialects else dialect, schema)
+    return SubscriptionBatch(
+        ids, texts, dialects[0] if len(set(dialects)) == 1 else dialects if dialects else dialect, schema
+    )
 
 
-def _read_table(table: pa.Table, dialect: str, schema: Schema | None) -> Batch:
+def _read_table(table: pa.Table, dialect: str, schema: Schema | None) -> SubscriptionBatch:
     import pyarrow as pa
 
     check_columns(table)
@@ -149,7 +151,7 @@ def _read_table(table: pa.Table, dialect: str, schema: Schema | None) -> Batch:
     if "dialect" in table.column_names:
         dialects = [name or dialect for name in table.column("dialect").to_pylist()]
         dialects = dialects[0] if len(set(dialects)) == 1 else dialects
-    return Batch(ids, texts, dialects, schema)
+    return SubscriptionBatch(ids, texts, dialects, schema)
 
 
 def _joined(column: pa.ChunkedArray) -> pa.Array:

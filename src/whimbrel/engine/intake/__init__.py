@@ -1,0 +1,1 @@
+"""Subscriptions on their way in: texts read, checked against limits, and parsed on all cores."""
