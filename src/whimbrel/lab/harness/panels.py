@@ -179,6 +179,7 @@ def _label_ticks(axis: Axis) -> None:
     """Write the ticks of a logarithmic axis as plain numbers; on short axes also those at 2 and 5."""
     from matplotlib.ticker import FuncFormatter
 
+    axis.set_tick_params(which="both", pad=4)
     low, high = axis.get_view_interval()
     between = "25" if high < low * 100 else ""
     axis.set_major_formatter(FuncFormatter(lambda value, place: figure(value)))
