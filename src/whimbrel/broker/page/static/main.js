@@ -1,10 +1,11 @@
 // The page begins here: who calls, then the feed, the playground and the map.
 
-import { call } from "./broker.js";
+import { call, element } from "./broker.js";
 import { Charts } from "./charts.js";
 import { Playground } from "./playground.js";
 import { Tail } from "./tail.js";
 
+const OVERLAY_SECONDS = 5;
 const byId = (id) => document.getElementById(id);
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
@@ -52,12 +53,20 @@ function follow(playground) {
   };
 }
 
-function showOverlay() {
-  const map = byId("overlay-map");
-  const refresh = () => { map.src = `/overlay.svg?at=${Date.now()}`; };
-  refresh();
-  setInterval(refresh, 5000);
-  byId("overlay").hidden = byId("overlay-link").hidden = false;
+async function showOverlay() {
+  const { links } = await call("GET", "/overlay");
+  byId("overlay").hidden = byId("overlay-link").hidden = links.length === 0;
+  if (links.length) {
+    byId("overlay-map").src = `/overlay.svg?at=${Date.now()}`;
+    const rows = links.map((link) => {
+      const row = document.createElement("tr");
+      const name = link.name || link.peer;
+      const cells = [name, link.connected ? "connected" : "down", `${link.events_in} in`, `${link.events_out} out`];
+      row.append(...cells.map((text) => element("td", text)));
+      return row;
+    });
+    byId("overlay-links").replaceChildren(...rows);
+  }
 }
 
 let playground = null;
@@ -85,7 +94,8 @@ async function start() {
   const reads = who.scopes.includes("subscribe") || who.scopes.includes("admin");
   if (reads && !who.constrained) {
     follow(playground);
-    if (who.overlay) showOverlay();
+    showOverlay();
+    setInterval(showOverlay, OVERLAY_SECONDS * 1000);
   } else {
     state("live", "connected");
     byId("no-rates").hidden = false;
