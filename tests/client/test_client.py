@@ -210,3 +210,42 @@ def test_a_pause_is_as_long_as_the_broker_asks() -> None:
     assert wire.pause(0, {"retry-after": "7"}) == 7
     assert wire.pause(0, {"retry-after": "99999"}) == wire.LONGEST_RETRY
     assert wire.pause(0, {"retry-after": "soon"}) <= wire.FIRST_PAUSE
+
+
+def test_publications_and_spaces_in_both_clients(broker: BrokerProcess) -> None:
+    with Client(broker.url) as client:
+        near = client.create("x < 5", on="publications", leave=True)["id"]
+        assert client.publications.put("a", {"x": 1}) < client.publications.patch("a", {"x": 9})
+        done = client.publications.update([{"key": "b", "state": {"x": 2}}, {"key": "c", "delete": True}, {"key": "b"}])
+        assert [result.error and result.error["code"] for result in done] == [None, "not-found", "invalid-publication"]
+        assert [one["key"] for one in client.publications.list()] == ["a", "b"]
+        client.publications.delete("b")
+        assert [message.event["type"] for message in client.pull(near)] == [
+            f"whimbrel.{kind}" for kind in ("enter", "leave", "enter", "delete")
+        ]
+        with pytest.raises(Refused, match="not-found"):
+            client.publications.get("b")
+
+    async def work() -> None:
+        async with AsyncClient(broker.url) as client:
+            assert (await client.publications.get("a"))["state"] == {"x": 9}
+            assert [one["key"] async for one in client.publications.list()] == ["a"]
+            (done,) = await client.publications.update([{"key": "a", "patch": {"x": None, "y": 1}}])
+            assert done.error is None
+            town = client.space("town")
+            await town.define({"x": "number"})
+            await town.put("t", [{"x": 3}])
+            made = await town.subscribe("zone", [{"x": "[0, 5]"}], leave=True)
+            assert made["on"] == "spaces/town"
+            await town.patch("t", {"x": 7})
+            await town.delete("t")
+            cursors = [(message.cursor, message.event["type"]) for message in await client.pull("zone")]
+            assert [kind for _, kind in cursors] == ["whimbrel.enter", "whimbrel.leave"]
+            assert cursors[0][0].endswith(".0")
+            await client.acknowledge("zone", cursors[0][0])
+            assert [message.event["type"] for message in await client.pull("zone")] == ["whimbrel.leave"]
+            await town.drop()
+            with pytest.raises(Refused, match="not-found"):
+                await client.pull("zone")
+
+    asyncio.run(work())

@@ -10,6 +10,7 @@ import typer
 
 from whimbrel.cli.bench.group import bench
 from whimbrel.cli.broker.backup import backup, restore
+from whimbrel.cli.broker.publications import publications
 from whimbrel.cli.broker.publish import publish
 from whimbrel.cli.broker.schema import extend, fetch
 from whimbrel.cli.broker.serve import serve
@@ -60,6 +61,7 @@ app.add_typer(lab, name="lab")
 app.add_typer(overlay, name="overlay")
 schema.command()(fetch)
 schema.command()(extend)
+app.add_typer(publications, name="publications")
 app.add_typer(schema, name="schema")
 app.add_typer(token, name="token")
 app.add_typer(webhook, name="webhook")

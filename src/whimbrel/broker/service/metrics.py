@@ -69,10 +69,17 @@ class _BrokerCollector(Collector):
         counts = broker.hub.counts()
         waiting_events, waiting_bytes = broker.waiting
         lists, ids, in_memory = broker.list_sizes
+        topics = broker.publications.topics
+        publications, publication_bytes, on_publications = topics.publications.counts
+        spaces, in_spaces, on_spaces = topics.spaces.counts
         sent = broker.webhooks.counts()
         floor, (used, free) = broker.log.floor, broker.log.sizes
         counters = {
             "whimbrel_published_events": ("Events that are on disk since the start.", broker.published),
+            "whimbrel_updated_publications": (
+                "Updates of publications since the start.",
+                topics.publications.updated + topics.spaces.updated,
+            ),
             "whimbrel_refused_events": ("Events that were refused since the start.", broker.refused),
             "whimbrel_dropped_messages": ("Messages that slow ephemeral consumers lost.", counts["dropped"]),
             "whimbrel_no_space": ("Requests refused because the disk is nearly full.", broker.space.refused),
@@ -99,6 +106,12 @@ class _BrokerCollector(Collector):
             "whimbrel_disk_free_bytes": ("Bytes that are free on the disk.", broker.space.free),
             "whimbrel_disk_reserve_bytes": ("Bytes below which events are refused.", broker.space.reserve),
             "whimbrel_subscriptions": ("Subscriptions in the index, ephemeral ones included.", len(broker.index)),
+            "whimbrel_publications": ("Publications with a key.", publications),
+            "whimbrel_publication_bytes": ("Bytes of their states.", publication_bytes),
+            "whimbrel_publication_subscriptions": ("Subscriptions on publications.", on_publications),
+            "whimbrel_spaces": ("Subject spaces.", spaces),
+            "whimbrel_space_publications": ("Publications in spaces.", in_spaces),
+            "whimbrel_space_subscriptions": ("Subscriptions on spaces.", on_spaces),
             "whimbrel_index_segments": ("Segments that a match searches.", broker.index.segments),
             "whimbrel_queue_events": ("Events that wait for the sequencer.", waiting_events),
             "whimbrel_queue_bytes": ("Bytes of events that wait for the sequencer.", waiting_bytes),
