@@ -8,6 +8,7 @@ import pytest
 
 from whimbrel.lab.measure import broker_bench
 from whimbrel.lab.measure.broker_process import BrokerProcess
+from whimbrel.lab.measure.broker_publications import measure_publications
 from whimbrel.lab.measure.broker_streams import measure_streams
 from whimbrel.lab.measure.broker_webhooks import measure_webhooks
 from whimbrel.lab.measure.results import no_progress
@@ -28,6 +29,11 @@ def test_every_stream_gets_every_event(tmp_path: Path) -> None:
     row = measure_streams(tmp_path / "data", streams=3, per_second=100, count=20)
     assert row["streams"] == 3 and 0 < row["p50_ms"] <= row["p99_ms"]
     assert 0 < row["deliveries_per_second"] <= 3 * 110 and row["messages_per_read"] >= 0.5
+
+
+def test_updates_of_publications_are_told(tmp_path: Path) -> None:
+    row = measure_publications(tmp_path / "data", subscriptions=500, keys=50, updates=100, batch=20)
+    assert row["updates_per_second"] > 0 and row["notifications_per_update"] > 0
 
 
 def test_every_webhook_gets_every_event(tmp_path: Path) -> None:

@@ -86,8 +86,8 @@ class SpaceTopic:
     def __init__(self, settings: Settings, store: Store) -> None:
         self.next_due: float | None = None
         """When the next dwell is over, in seconds since 1970."""
-        self.updated = 0
-        """Updates since the start."""
+        self.updated = self.notified = 0
+        """Updates, and notifications of them, since the start."""
         self._settings = settings
         self._now = 0.0
         self._spaces: dict[tuple[str, str], _Space] = {}
@@ -240,6 +240,7 @@ class SpaceTopic:
             del space.held[update.key]
         self._write(group, asked, update.key, state, space, found)
         self.updated += 1
+        self.notified += len(found)
         return Published(offset)
 
     def _regions(

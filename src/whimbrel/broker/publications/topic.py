@@ -73,8 +73,8 @@ class PublicationTopic:
     def __init__(self, settings: Settings, timestamps: Iterable[str], store: Store) -> None:
         self.next_due: float | None = None
         """When the next dwell is over, in seconds since 1970."""
-        self.updated = 0
-        """Updates since the start."""
+        self.updated = self.notified = 0
+        """Updates, and notifications of them, since the start."""
         self._settings = settings
         self._timestamps = frozenset(timestamps)
         self._tenants: dict[str, TenantStates] = {}
@@ -174,6 +174,7 @@ class PublicationTopic:
         updates = [(item.update.key, base + at, state) for at, (item, state, _) in enumerate(good)]
         if updates:
             transitions = tenant.apply(updates, matched, self._now)
+            self.notified += len(transitions)
             tenant.bytes += sum(len(state or b"") - len(held.state if held else b"") for _, state, held in good)
             self._write(group, name, tenant, updates, transitions)
         for at, (item, _, _) in enumerate(good):

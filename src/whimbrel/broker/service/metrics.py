@@ -80,6 +80,10 @@ class _BrokerCollector(Collector):
                 "Updates of publications since the start.",
                 topics.publications.updated + topics.spaces.updated,
             ),
+            "whimbrel_publication_notifications": (
+                "Enters, leaves and deletes told of these updates.",
+                topics.publications.notified + topics.spaces.notified,
+            ),
             "whimbrel_refused_events": ("Events that were refused since the start.", broker.refused),
             "whimbrel_dropped_messages": ("Messages that slow ephemeral consumers lost.", counts["dropped"]),
             "whimbrel_no_space": ("Requests refused because the disk is nearly full.", broker.space.refused),

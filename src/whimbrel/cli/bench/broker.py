@@ -62,6 +62,15 @@ def _table(result: Result) -> ResultTable:
         )
         for row in result["webhooks"]
     ]
+    kept = result["publications"]
+    rows.append(
+        (
+            f"updates of {kept['publications']:,} publications, {kept['subscriptions']:,} filters",
+            f"{kept['updates_per_second']:,} updates/s",
+            f"{kept['notifications_per_update']} notifications each; CPU us/update: broker"
+            f" {kept['broker_us_per_update']}, client {kept['client_us_per_update']}",
+        )
+    )
     rows += [row for rival in result["rivals"] for row in _rival_rows(rival)]
     rows.append(
         (

@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 
 from whimbrel.lab.measure.broker_process import BATCH, BrokerProcess, Connection, percentile
+from whimbrel.lab.measure.broker_publications import measure_publications
 from whimbrel.lab.measure.broker_rivals import measure_rivals
 from whimbrel.lab.measure.broker_streams import measure_streams
 from whimbrel.lab.measure.broker_webhooks import measure_webhooks
@@ -31,6 +32,8 @@ from whimbrel.lab.workloads import make
 
 _IMPORTED = 20_000
 _CONNECTIONS = 8
+_BOXES = 10_000
+"""Subscriptions on publications."""
 _SINKS = 20
 """Subscriptions with a sink."""
 
@@ -316,6 +319,9 @@ def run(sizes: BrokerSizes, progress: Progress = no_progress) -> dict[str, Any]:
             measure_webhooks(scratch / "webhooks", _SINKS, max(1, sizes.singles // 10), None),
             measure_webhooks(scratch / "webhook-batches", _SINKS, sizes.singles, 100),
         ]
+        publications = measure_publications(
+            scratch / "publications", _BOXES, min(20_000, sizes.events), sizes.events // 2, sizes.batch
+        )
         _, plain = workload_texts("hm", sizes)
         rivals = measure_rivals(
             list(islice(cycle(plain), sizes.events)), sizes.batch, sizes.streams, sizes.fan_out, scratch / "rivals"
@@ -338,6 +344,11 @@ def run(sizes: BrokerSizes, progress: Progress = no_progress) -> dict[str, Any]:
         Verdict("deliveries/s to many streams", 150.0 * sizes.streams * 0.95, fan_out["deliveries_per_second"]),
         Verdict("webhooks/s, one by one", 1_500, webhooks[0]["deliveries_per_second"]),
         Verdict("messages/s to webhooks in batches of 100", 10_000, webhooks[1]["deliveries_per_second"]),
+        Verdict(
+            "durable updates/s of publications, 10,000 filters told of enters and leaves",
+            5_000,
+            publications["updates_per_second"],
+        ),
         Verdict("pull of 10 matches, ms", 50, pulled["p50_ms"], least=False),
         Verdict("start from the saved index, s", 4, started["start_seconds"], least=False),
     ]
@@ -350,6 +361,7 @@ def run(sizes: BrokerSizes, progress: Progress = no_progress) -> dict[str, Any]:
         "end_to_end": end_to_end,
         "fan_out": fan_out,
         "webhooks": webhooks,
+        "publications": publications,
         "rivals": rivals,
         "pull": pulled,
         "start": started,

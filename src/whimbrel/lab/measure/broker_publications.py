@@ -1,0 +1,110 @@
+"""Publications: how many durable updates a broker takes while their subscriptions are told who enters and leaves.
+
+Things move at random over a square, and each subscription is a small box in it that is told of enters and leaves. The
+updates come as JSON lines over some connections, nobody reading.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from whimbrel.lab.measure.broker_process import BrokerProcess, Connection
+
+_LINES = "application/x-ndjson"
+_SIDE, _BOX, _STEP = 1_000.0, 20.0, 10.0
+_CONNECTIONS = 4
+_IMPORTED = 5_000
+
+
+def measure_publications(
+    directory: Path, subscriptions: int, keys: int, updates: int, batch: int, seed: int = 1
+) -> dict[str, Any]:
+    """Updates per second, and how many notifications each of them makes."""
+    chance = random.Random(seed)
+    broker = BrokerProcess(directory)
+    broker.start()
+    try:
+        asyncio.run(_import(broker, _boxes(chance, subscriptions)))
+        places = [(chance.uniform(0, _SIDE), chance.uniform(0, _SIDE)) for _ in range(keys)]
+        asyncio.run(_send(broker, _bodies(chance, places, keys, batch)))
+        bodies = _bodies(chance, places, updates, batch)
+        broker.settle()
+        before, mine, told = broker.cpu_seconds(), time.process_time(), asyncio.run(_told(broker))
+        seconds = asyncio.run(_send(broker, bodies))
+        broker_cpu, client_cpu = broker.cpu_seconds() - before, time.process_time() - mine
+        told = asyncio.run(_told(broker)) - told
+    finally:
+        broker.stop()
+    return {
+        "subscriptions": subscriptions,
+        "publications": keys,
+        "updates": updates,
+        "batch": batch,
+        "updates_per_second": round(updates / seconds),
+        "notifications_per_update": round(told / updates, 2),
+        "broker_us_per_update": round(broker_cpu / updates * 1e6, 1),
+        "client_us_per_update": round(client_cpu / updates * 1e6, 1),
+    }
+
+
+def _boxes(chance: random.Random, count: int) -> list[bytes]:
+    lines = []
+    for _ in range(count):
+        x, y = chance.uniform(0, _SIDE), chance.uniform(0, _SIDE)
+        box = f"x BETWEEN {x:.1f} AND {x + _BOX:.1f} AND y BETWEEN {y:.1f} AND {y + _BOX:.1f}"
+        lines.append(msgspec.json.encode({"filter": box, "on": "publications", "leave": True}))
+    return lines
+
+
+def _bodies(chance: random.Random, places: list[tuple[float, float]], count: int, batch: int) -> list[bytes]:
+    """Bodies of updates in which things take a step; if there are as many as things, each takes one."""
+    chosen = list(range(len(places))) if count == len(places) else chance.choices(range(len(places)), k=count)
+    lines: list[bytes] = []
+    for number in chosen:
+        x, y = places[number]
+        x, y = x + chance.uniform(-_STEP, _STEP), y + chance.uniform(-_STEP, _STEP)
+        places[number] = x, y
+        state = {"x": round(x, 2), "y": round(y, 2), "name": f"taxi {number}", "free": number % 2 == 0}
+        lines.append(msgspec.json.encode({"key": f"taxi {number}", "state": state}))
+    return [b"\n".join(lines[start : start + batch]) for start in range(0, len(lines), batch)]
+
+
+async def _import(broker: BrokerProcess, lines: Sequence[bytes]) -> None:
+    connection = await Connection.open(broker.host, broker.port)
+    for start in range(0, len(lines), _IMPORTED):
+        content = b"\n".join(lines[start : start + _IMPORTED])
+        await connection.request("POST", "/subscriptions/import", content, _LINES)
+    connection.close()
+
+
+async def _send(broker: BrokerProcess, bodies: Sequence[bytes]) -> float:
+    waiting = list(reversed(bodies))
+
+    async def work() -> None:
+        connection = await Connection.open(broker.host, broker.port)
+        while waiting:
+            answer = await connection.request("POST", "/publications", waiting.pop(), _LINES)
+            assert b'"error"' not in answer, answer[:200]
+        connection.close()
+
+    began = time.perf_counter()
+    await asyncio.gather(*(work() for _ in range(_CONNECTIONS)))
+    return time.perf_counter() - began
+
+
+async def _told(broker: BrokerProcess) -> float:
+    """How many notifications the broker has made so far."""
+    connection = await Connection.open(broker.host, broker.port)
+    text = await connection.request("GET", "/metrics")
+    connection.close()
+    for line in text.decode().splitlines():
+        if line.startswith("whimbrel_publication_notifications_total "):
+            return float(line.split()[1])
+    raise AssertionError("expected a count of notifications among the metrics")
