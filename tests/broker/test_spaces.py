@@ -188,3 +188,27 @@ def test_a_dropped_space_ends_its_subscriptions_and_may_be_defined_anew(tmp_path
             assert await messages(broker, "zone") == [[("enter", "a", {"regions": [{"x": "red"}]})]]
 
     asyncio.run(work())
+
+
+def test_subscriptions_follow_their_token_or_end(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            await broker.tokens.create("root", ["admin"])
+            await broker.tokens.create("mine", ["publish", "subscribe"], "one")
+            one, two = (Principal("mine", frozenset({"publish", "subscribe"}), name) for name in ("one", "two"))
+            for who, places in ((one, (1,)), (two, (2, 3))):
+                await broker.spaces.define("map", {"x": "number"}, who)
+                for place in places:
+                    await change(broker, f"p{place}", "put", {"regions": [{"x": place}]}, who)
+            await subscribe(broker, "zone", one, regions=[{"x": "[0, 5]"}])
+            await broker.tokens.change("mine", ["publish", "subscribe"], "two", {})
+            await broker.tokens.change("mine", ["publish", "subscribe"], "two", {"x": 2})
+            root = Principal("root", frozenset({"admin"}))
+            assert [[key for _, key, _ in told] for told in await messages(broker, "zone", root)] == [
+                ["p1"],
+                ["p2", "p3"],
+            ]
+            await broker.tokens.change("mine", ["publish", "subscribe"], "two", {"z": 2})
+            assert broker.store.subscription("zone") is None
+
+    asyncio.run(work())

@@ -328,10 +328,13 @@ class SubjectSpaces:
         with self._lock:
             return self._finish(self._begin("advance", [], {}, now))
 
-    def check_regions(self, regions: Sequence[Region]) -> None:
-        """Raise what a call with these regions would."""
+    def check_subscription(
+        self, regions: Sequence[Region], hysteresis: Mapping[str, float | timedelta], dwell: float | timedelta
+    ) -> None:
+        """Raise what `subscribe` with a new key would."""
         with self._lock:
             self._validator.regions(regions)
+            self._validator.options(False, hysteresis, dwell)
 
     def _begin(
         self, method: str, positional: list[Any], named: dict[str, Any], now: float | None

@@ -131,6 +131,11 @@ class SpaceTopic:
     def admit(self, number: int, first: int, put: SubscriptionPut, _: Filter | None) -> None:
         """A version of a subscription is valid from now on, or raise."""
         space = self._find(put.tenant, put.on.removeprefix(PREFIX))
+        for other in self._spaces.values():
+            if other is not space and first in other.versions:  # its token has another tenant now
+                del other.versions[first]
+                other.members.unsubscribe(first, now=self._now)
+                other.members.pairs.take_changed()
         members, known = space.members, space.versions.get(first)
         before = set(members.matched_by(first)) if known is not None else set()
         told = self._subscribe(space, number, first, put)
@@ -159,10 +164,10 @@ class SpaceTopic:
             if known is not None and known.options == options:
                 found = members.update_subscription(first, regions, now=self._now)
             else:
-                if known is not None:
-                    members.check_regions(regions)
-                    members.unsubscribe(first, now=self._now)
                 leave, hysteresis, dwell = options
+                if known is not None:
+                    members.check_subscription(regions, hysteresis, dwell)
+                    members.unsubscribe(first, now=self._now)
                 found = members.subscribe(
                     first, regions, leave=leave, hysteresis=hysteresis, dwell=dwell, now=self._now
                 )

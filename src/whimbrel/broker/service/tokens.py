@@ -9,11 +9,11 @@ import msgspec
 
 from whimbrel.broker.delivery.hub import Hub
 from whimbrel.broker.requests.entries import Change, SubscriptionEnd, TokenEnd, TokenPut
-from whimbrel.broker.requests.errors import Conflict, NotFound, Unauthorized
+from whimbrel.broker.requests.errors import BrokerError, Conflict, NotFound, Unauthorized
 from whimbrel.broker.service.principal import ANYBODY, Principal, check_rights, new_secret, principal_of
 from whimbrel.broker.service.registry import Registry
 from whimbrel.broker.service.runtime import Runtime
-from whimbrel.broker.store import Store, Token
+from whimbrel.broker.store import Store, StoredSubscription, Token
 from whimbrel.model.rules import Rules
 
 
@@ -60,12 +60,19 @@ class Tokens:
             changes: list[Change] = [changed]
             for subscription in self._registry.owned(name):
                 if held.rules != rules or (held.tenant != tenant and subscription.on != "events"):
-                    number = offset + len(changes)
-                    changes.append(self._registry.rebuild(number, subscription, rules, tenant))
+                    changes.append(self._moved(offset + len(changes), subscription, rules, tenant))
             return changes, None
 
         await self._runtime.decide(decide)
         self._hub.end_of_owner(name, "token-changed")
+
+    def _moved(self, number: int, held: StoredSubscription, rules: dict[str, Any], tenant: str) -> Change:
+        """A subscription's next version, under other rules or in another tenant; its end if there is none for it."""
+        try:
+            return self._registry.rebuild(number, held, rules, tenant)
+        except BrokerError:  # the rules do not fit its regions, or the tenant has no such space
+            self._registry.end(number, held)
+            return SubscriptionEnd(held.id, "token-changed")
 
     async def revoke(self, name: str) -> None:
         """End a token, its subscriptions and its streams."""
