@@ -77,9 +77,9 @@ def link_of(broker: OverlayBroker) -> Any:
     return broker.links()["test"]
 
 
-def event(number: int, **changed: Any) -> wire.Item:
+def event(number: int, **changed: Any) -> wire.ForwardedItem:
     raw = msgspec.json.encode({"specversion": "1.0", "id": f"{number}", "source": "s", "type": "t", "data": {"n": 1}})
-    return msgspec.structs.replace(wire.Item(number, ME, number, "", b"", raw), **changed)
+    return msgspec.structs.replace(wire.ForwardedItem(number, ME, number, "", b"", raw), **changed)
 
 
 def test_a_peer_needs_a_token_with_the_scope_also_on_loopback(broker: OverlayBroker, tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_a_bad_prefix_costs_a_match_and_the_event_is_taken(broker: OverlayBroker
             prefixes = [b"", b"\x01garbage", b"x" * 70_000, b"\x01" + b"\0" * 4 + b"\x09\x09\x00\x00\x00"]
             peer.say(wire.Events([event(100 + at, prefix=prefix) for at, prefix in enumerate(prefixes)]))
             assert peer.hear(wire.Ack).offset == 103
-            got: list[wire.Item] = []
+            got: list[wire.ForwardedItem] = []
             while len(got) < len(prefixes):
                 got += second.hear(wire.Events).items
             assert [item.origin_offset for item in got] == [100, 101, 102, 103]

@@ -236,7 +236,7 @@ class Peering:
 
         return await self.runtime.in_thread(read)
 
-    async def outgoing(self, link: Link, feed: LogFeed, rows: list[Row]) -> list[wire.Item]:
+    async def outgoing(self, link: Link, feed: LogFeed, rows: list[Row]) -> list[wire.ForwardedItem]:
         """Those of some entries that a peer wants."""
         return await self.run(lambda router: router.outgoing(link.peer, feed.events(rows)))
 

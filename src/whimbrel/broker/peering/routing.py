@@ -167,18 +167,20 @@ class LinkRouter:
         due = self.router.due(monotonic())
         return self._told(self.router.tick(monotonic())) if due is not None and due <= monotonic() else []
 
-    def outgoing(self, peer: str, events: Iterable[LoggedEvent]) -> list[wire.Item]:
+    def outgoing(self, peer: str, events: Iterable[LoggedEvent]) -> list[wire.ForwardedItem]:
         """Those of some events that a peer wants, as they are sent."""
         bit = self.router.bit(peer)
         rules = self._rules[peer]
-        items: list[wire.Item] = []
+        items: list[wire.ForwardedItem] = []
         for event in events:
             if event.peer == peer:
                 continue
             route = self.route(event)
             if route.mask & bit and (not rules or allows_text(rules, event.raw, self._settings.timestamps)):
                 items.append(
-                    wire.Item(event.offset, event.origin, event.origin_offset, event.tenant, route.prefix, event.raw)
+                    wire.ForwardedItem(
+                        event.offset, event.origin, event.origin_offset, event.tenant, route.prefix, event.raw
+                    )
                 )
         return items
 

@@ -61,7 +61,7 @@ class Owner(Protocol):
     async def read_rows(self, start: int, limit: int) -> list[Row]:
         """Entries of the log that are on disk; none if there are none yet."""
 
-    async def outgoing(self, link: Link, feed: LogFeed, rows: list[Row]) -> list[wire.Item]:
+    async def outgoing(self, link: Link, feed: LogFeed, rows: list[Row]) -> list[wire.ForwardedItem]:
         """Those of some entries that a peer wants."""
 
     def take_events(
@@ -188,7 +188,7 @@ class Session:
             else:
                 await self.owner.take_message(self.link, message)
 
-    async def _take_events(self, items: list[wire.Item]) -> None:
+    async def _take_events(self, items: list[wire.ForwardedItem]) -> None:
         """Put events into the log, those of one origin and tenant together."""
         results: list[asyncio.Future[list[Published | BrokerError]]] = []
         start = 0
@@ -204,7 +204,7 @@ class Session:
         if items:
             await self._unsettled.put((items[-1].offset, results))
 
-    async def _submit(self, items: list[wire.Item]) -> asyncio.Future[list[Published | BrokerError]] | None:
+    async def _submit(self, items: list[wire.ForwardedItem]) -> asyncio.Future[list[Published | BrokerError]] | None:
         events: list[Incoming] = []
         forwarding = Forwarding(self.link.peer, items[0].origin, [], [], [])
         if self.owner.is_own(items[0].origin):  # it must not come back
@@ -274,7 +274,7 @@ class Session:
             position = rows[-1][0] + 1
             await self._send_events([item for item in items if received is None or item.offset > received], feed.resume)
 
-    async def _send_events(self, items: list[wire.Item], resume: int) -> None:
+    async def _send_events(self, items: list[wire.ForwardedItem], resume: int) -> None:
         """Send events; the cursor is at `resume` when the last of them is acknowledged."""
         if not items:
             if self._in_flight:

@@ -83,7 +83,7 @@ class Filters(msgspec.Struct, tag="filters", array_like=True):
     removed: Annotated[list[Key], msgspec.Meta(max_length=100_000)] = []
 
 
-class Item(msgspec.Struct, array_like=True, gc=False):
+class ForwardedItem(msgspec.Struct, array_like=True, gc=False):
     """An event: where it is in the sender's log and in that of its origin, whose it is, its prefix and its bytes."""
 
     offset: Offset
@@ -97,7 +97,7 @@ class Item(msgspec.Struct, array_like=True, gc=False):
 class Events(msgspec.Struct, tag="events", array_like=True):
     """Events, in the order of the sender's log."""
 
-    items: Annotated[list[Item], msgspec.Meta(max_length=4_096)]
+    items: Annotated[list[ForwardedItem], msgspec.Meta(max_length=4_096)]
 
 
 class Ack(msgspec.Struct, tag="ack", array_like=True):
