@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,3 +72,37 @@ def test_settings_come_from_flags_then_environment_then_file(tmp_path: Path) -> 
         file.write_text(bad)
         with pytest.raises(BadSettings):
             load_settings({}, {}, file)
+
+
+def test_a_webhook_from_the_command_line(tmp_path: Path) -> None:
+    from tests.broker.webhooks.receiver import Receiver
+    from tests.broker.webhooks.test_webhooks import SETTINGS
+    from whimbrel.client import Client
+
+    settings = {**SETTINGS, "webhook_schedule": [0]}
+    with (
+        BrokerProcess(tmp_path, **settings) as broker,
+        Receiver(lambda _: 500) as receiver,
+        Client(broker.url) as client,
+    ):
+
+        def webhook(*arguments: str) -> list[Any]:
+            done = whimbrel("webhook", *arguments, "--url", broker.url)
+            assert done.returncode == 0, done.stderr
+            return [json.loads(line) if line.startswith("{") else line for line in done.stdout.splitlines()]
+
+        (made,) = webhook("create", receiver.url, "data.a > 1", "--waive-consent", "--batch", "5")
+        id = made["id"]
+        assert made["secret"].startswith("whsec_") and made["protocolsettings"] == {"consent": "waived", "batch": 5}
+        client.publish([{"a": 1}, {"a": 2}])
+        receiver.wait()
+        while not (letters := webhook("dead-letters", id)):
+            pass
+        assert webhook("show", id)[0]["delivery"]["reason"] == "failing"
+        assert webhook("attempts", id)[0]["status"] == 500
+        receiver.behave = lambda _: 200
+        assert webhook("redeliver", id, str(letters[0]["number"]))[0]["delivered"]
+        (secret,) = webhook("rotate", id)
+        assert webhook("enable", id) == [] and webhook("test", id)[0]["status"] == 200
+        assert receiver.got[-1].is_signed(secret) and webhook("disable", id) == []
+        assert client.undelivered(id) == [] and client.read(id)["delivery"]["reason"] == "by-owner"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from tests.broker.processes import BrokerProcess
 from tests.broker.webhooks.receiver import Receiver
+from whimbrel.client import AsyncClient
 
 SETTINGS: dict[str, Any] = {
     "webhook_networks": ["127.0.0.0/8"],
@@ -302,3 +304,34 @@ def test_refused_sinks(http: httpx.Client, fields: dict[str, Any], reason: str) 
     answer = http.post("/subscriptions", json=body)
     assert answer.status_code == 422 and reason in answer.json()["error"]["message"], answer.text
     assert "hidden" not in answer.text
+
+
+def test_publications_are_sent_too(http: httpx.Client, receiver: Receiver) -> None:
+    fields = {"on": "publications", "leave": True, "protocolsettings": {"consent": "waived", "batch": 10}}
+    body = {"filter": "temperature > 30", "protocol": "HTTP", "sink": receiver.url, **fields}
+    http.post("/subscriptions", json=body).raise_for_status()
+    for temperature in (31, 32, 20, 40):
+        http.put("/publications/oven", json={"temperature": temperature}).raise_for_status()
+    http.delete("/publications/oven").raise_for_status()
+    receiver.until(lambda: len(receiver.events) >= 4)
+    assert [event["type"].rpartition(".")[2] for event in receiver.events] == ["enter", "leave", "enter", "delete"]
+
+
+def test_the_client_that_waits(broker: BrokerProcess, receiver: Receiver) -> None:
+    async def work() -> None:
+        async with AsyncClient(broker.url) as client:
+            made = await client.create(
+                "data.n = 'async'", protocol="HTTP", sink=receiver.url, protocolsettings={"consent": "waived"}
+            )
+            assert (await client.test(made["id"]))["delivered"]
+            secret = await client.rotate(made["id"], keep=0)
+            await client.disable(made["id"])
+            await client.enable(made["id"])
+            await client.publish({"n": "async"})
+            got = (await asyncio.to_thread(receiver.wait, 2))[1]
+            assert got.is_signed(secret) and await client.undelivered(made["id"]) == []
+            while len(found := await client.attempts(made["id"])) < 2:
+                pass
+            assert [one["status"] for one in found] == [204, 204]
+
+    asyncio.run(work())
