@@ -159,7 +159,7 @@ class Peering:
         if self._thread is None:
             return
         for offset, change in group.changes:
-            if isinstance(change, SubscriptionPut):
+            if isinstance(change, SubscriptionPut) and change.on == "events":
                 self.submit(partial(_put, offset, change))
             elif isinstance(change, SubscriptionEnd):
                 self.submit(partial(_end, change))
