@@ -28,7 +28,7 @@ from whimbrel.model.filter import Filter
 
 @pytest.fixture(scope="module")
 def deferring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    with BrokerProcess(tmp_path_factory.mktemp("deferring"), engine="spark") as process:
+    with BrokerProcess(tmp_path_factory.mktemp("deferring"), engine="spark", spark_job=False) as process:
         yield process
         assert process.stop() == 0
 
@@ -217,7 +217,7 @@ def test_bad_commits_are_refused_and_change_nothing(client: Client, engine: Plai
 
 
 def test_only_the_scope_match_may_do_this(tmp_path: Path) -> None:
-    process = BrokerProcess(tmp_path, engine="spark")
+    process = BrokerProcess(tmp_path, engine="spark", spark_job=False)
     with process, httpx.Client(base_url=process.url, trust_env=False, timeout=60) as http:
         tokens: dict[str, str] = {}
         for name, scopes in (("root", ["admin"]), ("user", ["publish", "subscribe"]), ("spark", ["match"])):
@@ -288,7 +288,7 @@ def run_history(process: BrokerProcess, seed: int, engine: PlainEngine | None) -
 def test_both_engines_give_the_same_while_subscriptions_change(tmp_path: Path, seed: int) -> None:
     with BrokerProcess(tmp_path / "inline") as process:
         inline = run_history(process, seed, None)
-    process = BrokerProcess(tmp_path / "spark", engine="spark")
+    process = BrokerProcess(tmp_path / "spark", engine="spark", spark_job=False)
     with process, PlainEngine(process.url, most=17) as engine:
         deferred = run_history(process, seed, engine)
     # Commits take offsets of their own, so events are told apart by their order.
@@ -309,7 +309,7 @@ def test_switching_engines_loses_and_doubles_nothing(tmp_path: Path) -> None:
         kept, replaced, ended = (client.create("data.n < 5")["id"] for _ in range(3))
         versions = [(int(client.read(replaced)["version"]), "data.n < 5")]
         publish(client, published)
-    process.settings |= {"engine": "spark"}
+    process.settings |= {"engine": "spark", "spark_job": False}
     with process, Client(process.url) as client:
         publish(client, published)
         versions.append((int(client.replace(replaced, "data.n >= 5")["version"]), "data.n >= 5"))
@@ -343,7 +343,7 @@ def matches(versions: list[tuple[int, str]], offset: int, data: dict[str, int]) 
 
 def test_a_broker_that_is_killed_between_commits_agrees_with_itself(tmp_path: Path) -> None:
     """Watermark and lists are those of the commits that are in the log, whichever they are."""
-    process = BrokerProcess(tmp_path, engine="spark").start()
+    process = BrokerProcess(tmp_path, engine="spark", spark_job=False).start()
     stop = threading.Event()
     try:
         with Client(process.url, attempts=1000) as client:

@@ -27,6 +27,7 @@ from whimbrel.broker.peering.connector import Connector
 from whimbrel.broker.peering.peering import Peering
 from whimbrel.broker.requests.settings import BadSettings, Settings
 from whimbrel.broker.service.broker import Broker
+from whimbrel.broker.service.spark_process import child_address
 
 logger = logging.getLogger("whimbrel.broker")
 
@@ -150,10 +151,12 @@ async def _serve(settings: Settings, listener: socket.socket, started: Callable[
             raise BadSettings(f"Expected a certificate and its key in PEM, but: {error}") from None
         server = StoppingServer(config, broker, peering)
         _spare_the_collector()
+        scheme = "https" if settings.tls_certificate else "http"
+        host, port = listener.getsockname()[:2]
         if started is not None:
-            scheme = "https" if settings.tls_certificate else "http"
-            host, port = listener.getsockname()[:2]
             started(f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
+        if broker.spark is not None:
+            broker.spark.start(child_address(scheme, host, port))
         logger.info("listening", extra={"fields": _facts(broker)})
         peering.start()
         connector.start()
@@ -194,6 +197,9 @@ class StoppingServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop to listen, end streams, and wait for open requests."""
         self._broker.hub.close_all("stopping")
+        self._broker.matches.stop()
+        if self._broker.spark is not None:
+            await self._broker.spark.stop()
         self._broker.feed.close()
         await self._peering.stop()
         await super().shutdown(sockets)

@@ -19,7 +19,7 @@ from whimbrel.broker.requests.envelope import is_lines
 from whimbrel.broker.requests.errors import BadRequest, BrokerError, Forbidden, TooLarge, TooManyRequests, Unauthorized
 from whimbrel.broker.requests.settings import is_loopback
 from whimbrel.broker.service.broker import Broker
-from whimbrel.broker.service.principal import ANYBODY, Principal, authenticate
+from whimbrel.broker.service.principal import ANYBODY, Principal
 from whimbrel.broker.service.principal import principal_of as rights_of
 from whimbrel.broker.webhooks.consent import CALLBACK_PATH
 
@@ -116,7 +116,7 @@ class Guard:
             scheme, _, secret = token.partition(" ")
             if scheme.lower() != "bearer" or len(secret) > 1024:
                 raise Unauthorized("Expected Authorization: Bearer TOKEN")
-            principal = authenticate(secret.strip(), self._broker.tokens.stored)
+            principal = self._broker.tokens.authenticate(secret.strip())
         elif session is not None:
             principal = self._of_session(scope, headers, session)
         elif self._broker.needs_tokens:

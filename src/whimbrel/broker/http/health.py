@@ -19,9 +19,10 @@ async def healthz(request: Request) -> Response:
 
 
 async def readyz(request: Request) -> Response:
-    """Whether requests are taken."""
-    ready = broker_of(request).ready
-    return answer({"ready": ready}, 200 if ready else 503)
+    """Whether requests are taken; and whether events are matched, which publishers do not wait for."""
+    broker = broker_of(request)
+    engine = {"name": broker.settings.engine, "state": broker.engine_state}
+    return answer({"ready": broker.ready, "engine": engine}, 200 if broker.ready else 503)
 
 
 async def metrics(request: Request) -> Response:

@@ -34,7 +34,13 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """The address to listen on. Any other than loopback needs tokens."""
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8080
     engine: Literal["inline", "spark"] = "inline"
-    """Who matches events: the broker when they come, or soon after `whimbrel pipeline broker`, a job on Spark."""
+    """Who matches events: the broker when they come, or soon after a job on Spark."""
+    spark_job: bool = True
+    """Whether the broker starts that job itself; if not, `whimbrel pipeline broker` runs elsewhere."""
+    spark_master: str | None = None
+    """Where the job runs; by default on all cores of this machine."""
+    spark_settings: list[str] = []
+    """Settings of Spark for the job, each as NAME=VALUE."""
     tls_certificate: str | None = None
     tls_key: str | None = None
     timestamps: list[str] = []
@@ -139,7 +145,15 @@ def load_settings(
             chosen |= tomllib.loads(Path(file).read_text())
         except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise BadSettings(f"Expected a TOML file of settings, but got: {error} - at {file}") from None
-    lists = ("timestamps", "cors_origins", "peers", "peer_tokens", "webhook_networks", "webhook_schedule")
+    lists = (
+        "timestamps",
+        "cors_origins",
+        "spark_settings",
+        "peers",
+        "peer_tokens",
+        "webhook_networks",
+        "webhook_schedule",
+    )
     for name, value in (os.environ if environment is None else environment).items():
         field = name.removeprefix(PREFIX).lower()
         if name.startswith(PREFIX) and field in Settings.__struct_fields__:

@@ -52,6 +52,7 @@ from whimbrel.broker.service.runtime import Runtime
 from whimbrel.broker.service.schema_service import SchemaService
 from whimbrel.broker.service.sink_secrets import HeldSecrets
 from whimbrel.broker.service.spaces import SpaceService
+from whimbrel.broker.service.spark_process import SparkProcess
 from whimbrel.broker.service.subscriptions import Subscriptions
 from whimbrel.broker.service.tokens import Tokens
 from whimbrel.broker.service.upkeep import Upkeep
@@ -62,6 +63,8 @@ from whimbrel.broker.webhooks.engine import WebhookEngine
 
 logger = logging.getLogger("whimbrel.broker")
 
+ENGINE_SECONDS = 60.0
+"""An engine outside of the broker that has not asked for work for so long is not running."""
 DEAD_LETTER_BYTES = 64 << 10
 """Bytes of a refused event that are kept."""
 
@@ -134,6 +137,10 @@ class Broker:
             self.runtime, live, self.hub, self.messages, self.subscriptions, self.tokens, opened.store, opened.reader
         )
         self.spaces = SpaceService(self.runtime, topics, self._registry, self.tokens, self.subscriptions, opened.store)
+        self.spark: SparkProcess | None = None
+        """The job on Spark that matches events, if it is ours; the server starts it."""
+        if settings.engine == "spark" and settings.spark_job:
+            self.spark = SparkProcess(settings, self.tokens.create_internal("spark-engine", "match"))
         self._closing = False
 
     async def __aenter__(self) -> Broker:
@@ -159,6 +166,13 @@ class Broker:
         if self.failure is None:
             self._upkeep.finish()
         self._opened.close()
+
+    @property
+    def engine_state(self) -> str:
+        """Whether events are matched: `running`, `starting`, or `missing` if no engine has asked for work lately."""
+        if self.settings.engine == "inline" or monotonic() < self.matches.asked + ENGINE_SECONDS:
+            return "running"
+        return "missing" if self.spark is None else "starting"
 
     @property
     def ready(self) -> bool:

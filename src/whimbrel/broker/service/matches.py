@@ -66,6 +66,7 @@ class Matches:
         self.changed = self.end = opened.writer.end
         self.asked = float("-inf")  # when an engine asked last
         self.commits = 0
+        self._stopping = False
         opened.stamps.join("watermark", lambda: self.watermark)  # events that wait are kept
 
     @property
@@ -94,7 +95,7 @@ class Matches:
             self._wake.clear()
             found = self.status()
             left = deadline - monotonic()
-            if found.watermark < found.until or left <= 0:
+            if found.watermark < found.until or left <= 0 or self._stopping:
                 return found
             try:
                 async with asyncio.timeout(left):
@@ -102,8 +103,13 @@ class Matches:
             except TimeoutError:
                 continue
 
+    def stop(self) -> None:
+        """In the event loop: the broker stops, and questions wait no longer."""
+        self._stopping = True
+        self._wake.set()
+
     def tell(self) -> None:
-        """In the event loop: something new is folded, or the broker stops."""
+        """In the event loop: something new is folded."""
         self._wake.set()
 
     def versions(self, first: int, until: int, since: int) -> Iterator[SubscriptionVersion]:

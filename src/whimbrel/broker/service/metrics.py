@@ -74,6 +74,8 @@ class _BrokerCollector(Collector):
         spaces, in_spaces, on_spaces = topics.spaces.counts
         sent = broker.webhooks.counts()
         floor, (used, free) = broker.log.floor, broker.log.sizes
+        spark = broker.spark
+        restarts, batch_seconds = (0, 0.0) if spark is None else (spark.restarts, spark.batch_seconds)
         counters = {
             "whimbrel_published_events": ("Events that are on disk since the start.", broker.published),
             "whimbrel_updated_publications": (
@@ -94,6 +96,7 @@ class _BrokerCollector(Collector):
             "whimbrel_webhook_gaps": ("Times that messages were deleted before a webhook got them.", sent["gaps"]),
             "whimbrel_spills": ("Times that a slow durable consumer went back to the log.", counts["spills"]),
             "whimbrel_match_commits": ("Commits of match lists since the start.", broker.matches.commits),
+            "whimbrel_engine_restarts": ("Times that the job on Spark was started again.", restarts),
             "whimbrel_truncated_entries": ("Entries of the log deleted since the start.", broker.retention.truncated),
         }
         gauges: dict[str, tuple[str, float]] = {
@@ -103,6 +106,8 @@ class _BrokerCollector(Collector):
             "whimbrel_log_end_offset": ("The offset behind the last entry.", broker.end),
             "whimbrel_matched_offset": ("The watermark: every event below is matched.", broker.matches.watermark),
             "whimbrel_matched_lag_entries": ("Entries up to the last event that waits.", broker.matches.lag),
+            "whimbrel_engine_running": ("Whether events are matched.", broker.engine_state == "running"),
+            "whimbrel_engine_batch_seconds": ("What the last range took the job on Spark.", batch_seconds),
             "whimbrel_log_floor_offset": ("The lowest offset that can be read.", floor),
             "whimbrel_log_bytes": ("Bytes of the log in use.", used),
             "whimbrel_log_free_bytes": ("Bytes that deleted entries left in the file of the log.", free),

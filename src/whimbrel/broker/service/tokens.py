@@ -10,7 +10,7 @@ import msgspec
 from whimbrel.broker.delivery.hub import Hub
 from whimbrel.broker.requests.entries import Change, SubscriptionEnd, TokenEnd, TokenPut
 from whimbrel.broker.requests.errors import BrokerError, Conflict, NotFound, Unauthorized
-from whimbrel.broker.service.principal import ANYBODY, Principal, check_rights, new_secret, principal_of
+from whimbrel.broker.service.principal import ANYBODY, Principal, authenticate, check_rights, new_secret, principal_of
 from whimbrel.broker.service.registry import Registry
 from whimbrel.broker.service.runtime import Runtime
 from whimbrel.broker.store import Store, StoredSubscription, Token
@@ -27,11 +27,26 @@ class Tokens:
         self._hub = hub
         self._decided: dict[str, TokenPut | None] = {}  # changes since the start, as the sequencer knows them
         self.stored: dict[str, Token] = {}
+        self.internal: dict[str, Token] = {}
+        """Tokens of the broker's own processes, which live as long as it does and are in no log."""
         self.folded()
 
     def folded(self) -> None:
         """The store has seen a change of tokens."""
         self.stored = {token.name: token for token in self._store.tokens()}
+
+    def create_internal(self, name: str, scope: str) -> str:
+        """A token for a process of the broker's own."""
+        token, digest = new_secret(name)
+        self.internal[name] = Token(name, digest, scope, "", "{}")
+        return token
+
+    def authenticate(self, secret: str) -> Principal:
+        """The principal of a token; Unauthorized if it is not known."""
+        try:
+            return authenticate(secret, self.stored)
+        except Unauthorized:
+            return authenticate(secret, self.internal)
 
     async def create(
         self, name: str, scopes: Iterable[str], tenant: str = "", rules: dict[str, Any] | None = None

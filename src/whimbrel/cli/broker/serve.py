@@ -40,6 +40,9 @@ def serve(
     engine: Annotated[
         str | None, typer.Option("--engine", metavar="inline|spark", help="Who matches: the broker, or a job on Spark.")
     ] = None,
+    spark_master: Annotated[
+        str | None, typer.Option("--spark-master", metavar="URL", help="Where the job runs (default: on this machine).")
+    ] = None,
     log: Annotated[str | None, typer.Option("--log", metavar="text|json", help="The form of what is logged.")] = None,
     log_level: Annotated[
         str | None, typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error.")
@@ -81,6 +84,7 @@ def serve(
         "port": port,
         "schema": schema,
         "engine": engine,
+        "spark_master": spark_master,
         "tls_certificate": tls_certificate,
         "tls_key": tls_key,
         "peers": peer or None,
