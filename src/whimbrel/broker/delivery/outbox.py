@@ -100,10 +100,6 @@ class Outbox:
         self.spilled = self.policy == "spill"
         self._wake.set()
 
-    def nudge(self) -> None:
-        """Wake the stream without a message."""
-        self._wake.set()
-
     async def wait(self, seconds: float) -> bool:
         """Wait for a message or the end; False if neither came in time."""
         try:
