@@ -64,13 +64,7 @@ async def delete(request: Request) -> Response:
 
 async def _update(request: Request, kind: UpdateKind) -> Response:
     broker, principal = broker_of(request), principal_of(request, "publish")
-    body = b"" if kind is UpdateKind.DELETE else await body_of(request)
-    update = read_update(request.path_params["key"], kind, body, if_match(request))
-    request.app.state.event_rate.take(principal.name, 1)
-    (result,) = await broker.publications.update([update], principal)
-    if isinstance(result, BrokerError):
-        raise result
-    return answer(EventResult(result.offset), headers={"etag": f'"{result.offset}"'})
+    return await answer_update(request, principal, kind, lambda updates: broker.publications.update(updates, principal))
 
 
 async def read(request: Request) -> Response:
@@ -98,6 +92,17 @@ async def update_lines(request: Request) -> Response:
 Update = Callable[[list[PublicationUpdate]], Awaitable[list[Published | BrokerError]]]
 
 
+async def answer_update(request: Request, principal: Principal, kind: UpdateKind, update: Update) -> Response:
+    """Apply the update of one key, and answer its offset."""
+    body = b"" if kind is UpdateKind.DELETE else await body_of(request)
+    asked = read_update(request.path_params["key"], kind, body, if_match(request))
+    request.app.state.event_rate.take(principal.name, 1)
+    (result,) = await update([asked])
+    if isinstance(result, BrokerError):
+        raise result
+    return answer(EventResult(result.offset), headers={"etag": f'"{result.offset}"'})
+
+
 async def answer_lines(request: Request, principal: Principal, update: Update) -> Response:
     """Apply the updates of JSON lines, and answer what became of each."""
     lines = [line for line in (await body_of(request)).split(b"\n") if line.strip()]
@@ -123,8 +128,15 @@ def shown_publication(held: StoredPublication) -> PublicationShown:
     return PublicationShown(held.key, held.offset, time_text(held.time), msgspec.Raw(held.state))
 
 
+UPDATE_ERRORS = {
+    403: ErrorAnswer,
+    404: ErrorAnswer,
+    412: ErrorAnswer,
+    413: ErrorAnswer,
+    422: ErrorAnswer,
+    429: ErrorAnswer,
+}
 _ONE = "/publications/{key}"
-_ERRORS = {403: ErrorAnswer, 404: ErrorAnswer, 412: ErrorAnswer, 413: ErrorAnswer, 422: ErrorAnswer, 429: ErrorAnswer}
 _TAGGED = ("etag",)
 OPERATIONS = [
     Operation(
@@ -132,7 +144,7 @@ OPERATIONS = [
         _ONE,
         put,
         "Give a publication a new state. The answer comes when it is on disk.",
-        {200: EventResult, **_ERRORS},
+        {200: EventResult, **UPDATE_ERRORS},
         json_body(OBJECT),
         headers={"if-match": IF_MATCH},
         answer_headers=_TAGGED,
@@ -142,7 +154,7 @@ OPERATIONS = [
         _ONE,
         patch,
         "Change some attributes of a publication: a JSON merge patch, in which null deletes.",
-        {200: EventResult, **_ERRORS},
+        {200: EventResult, **UPDATE_ERRORS},
         json_body(OBJECT),
         headers={"if-match": IF_MATCH},
         answer_headers=_TAGGED,

@@ -18,12 +18,19 @@ from whimbrel.broker.http.exchange import (
     read_body,
 )
 from whimbrel.broker.http.operation import IF_MATCH, LINES, PAGE, Operation, json_body
-from whimbrel.broker.http.publications import PublicationPage, PublicationShown, answer_lines, shown_publication
+from whimbrel.broker.http.publications import (
+    UPDATE_ERRORS,
+    PublicationPage,
+    PublicationShown,
+    answer_lines,
+    answer_update,
+    shown_publication,
+)
 from whimbrel.broker.http.publish import EventResult, PublishAnswer
 from whimbrel.broker.http.subscriptions import SubscriptionShown, if_match, shown
 from whimbrel.broker.publications.regions import RegionPatch, RegionsBody
-from whimbrel.broker.publications.updates import UpdateKind, read_update
-from whimbrel.broker.requests.errors import BrokerError, Unprocessable
+from whimbrel.broker.publications.updates import UpdateKind
+from whimbrel.broker.requests.errors import Unprocessable
 from whimbrel.broker.requests.subscriptions import ID, SubscriptionRequest, read_request
 
 
@@ -98,13 +105,8 @@ async def delete(request: Request) -> Response:
 
 async def _update(request: Request, kind: UpdateKind) -> Response:
     broker, principal = broker_of(request), principal_of(request, "publish")
-    body = b"" if kind is UpdateKind.DELETE else await body_of(request)
-    update = read_update(request.path_params["key"], kind, body, if_match(request))
-    request.app.state.event_rate.take(principal.name, 1)
-    (result,) = await broker.spaces.update(request.path_params["name"], [update], principal)
-    if isinstance(result, BrokerError):
-        raise result
-    return answer(EventResult(result.offset), headers={"etag": f'"{result.offset}"'})
+    name = request.path_params["name"]
+    return await answer_update(request, principal, kind, lambda updates: broker.spaces.update(name, updates, principal))
 
 
 async def update_lines(request: Request) -> Response:
@@ -160,7 +162,6 @@ async def unsubscribe(request: Request) -> Response:
 
 
 _SPACE, _ONE, _SUBSCRIPTION = "/spaces/{name}", "/spaces/{name}/publications/{key}", "/spaces/{name}/subscriptions/{id}"
-_ERRORS = {403: ErrorAnswer, 404: ErrorAnswer, 412: ErrorAnswer, 413: ErrorAnswer, 422: ErrorAnswer, 429: ErrorAnswer}
 _TAGGED = ("etag",)
 _IF_MATCH = {"if-match": IF_MATCH}
 OPERATIONS = [
@@ -186,7 +187,7 @@ OPERATIONS = [
         _ONE,
         put,
         "Give a publication regions. The answer comes when they are on disk.",
-        {200: EventResult, **_ERRORS},
+        {200: EventResult, **UPDATE_ERRORS},
         json_body(RegionsBody),
         headers=_IF_MATCH,
         answer_headers=_TAGGED,
@@ -196,7 +197,7 @@ OPERATIONS = [
         _ONE,
         patch,
         "Change some dimensions of one region of a publication; null removes a constraint.",
-        {200: EventResult, **_ERRORS},
+        {200: EventResult, **UPDATE_ERRORS},
         json_body(RegionPatch),
         headers=_IF_MATCH,
         answer_headers=_TAGGED,
@@ -238,7 +239,7 @@ OPERATIONS = [
         _SUBSCRIPTION,
         subscribe,
         "Create a subscription with regions, or replace it. Its messages are read at /subscriptions/{id}.",
-        {200: SubscriptionShown, 201: SubscriptionShown, 409: ErrorAnswer, **_ERRORS},
+        {200: SubscriptionShown, 201: SubscriptionShown, 409: ErrorAnswer, **UPDATE_ERRORS},
         json_body(SubscriptionRequest),
         headers=_IF_MATCH,
         answer_headers=_TAGGED,

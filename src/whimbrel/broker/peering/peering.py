@@ -41,7 +41,6 @@ from whimbrel.model.errors import WhimbrelError
 logger = logging.getLogger("whimbrel.overlay")
 
 T = TypeVar("T")
-HELLO_SECONDS = 10.0
 SAVE_SECONDS = 1.0
 """How often cursors are written; after a crash a peer gets again what came since."""
 TAIL_GROUPS = 16

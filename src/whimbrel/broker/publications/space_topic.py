@@ -19,6 +19,7 @@ from whimbrel.broker.publications.updates import PublicationUpdate, UpdateKind, 
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.entries import DwellExpiry, PublicationChange, SpaceChange, SubscriptionPut
 from whimbrel.broker.requests.errors import (
+    QUOTA_SECONDS,
     BrokerError,
     Conflict,
     Forbidden,
@@ -40,7 +41,6 @@ from whimbrel.spaces import Notifications, SubjectSpaces
 from whimbrel.spaces.stored_pairs import ChangedPair
 
 PREFIX = "spaces/"
-RETRY_SECONDS = 60.0
 _encode = msgspec.json.Encoder().encode
 
 
@@ -109,7 +109,7 @@ class SpaceTopic:
             raise Conflict(f"Expected a new space, but {name!r} is there with other dimensions")
         most = self._settings.spaces_per_tenant
         if sum(owner == tenant for owner, _ in self._spaces) >= most:
-            raise TooManyRequests(f"Expected at most {most:,} spaces of tenant {tenant!r}", RETRY_SECONDS)
+            raise TooManyRequests(f"Expected at most {most:,} spaces of tenant {tenant!r}", QUOTA_SECONDS)
         if len(dimensions) > self._settings.dimensions_per_space:
             raise TooLarge(f"Expected at most {self._settings.dimensions_per_space:,} dimensions of a space")
         try:
@@ -267,9 +267,9 @@ class SpaceTopic:
         most, largest = self._settings.publications_per_tenant, self._settings.publication_bytes_per_tenant
         own = [each for (owner, _), each in self._spaces.items() if owner == tenant]
         if is_new and sum(len(each.held) for each in own) >= most:
-            raise TooManyRequests(f"Expected at most {most:,} publications in spaces of {tenant!r}", RETRY_SECONDS)
+            raise TooManyRequests(f"Expected at most {most:,} publications in spaces of {tenant!r}", QUOTA_SECONDS)
         if more > 0 and sum(each.bytes for each in own) + more > largest:
-            raise TooManyRequests(f"Expected at most {largest:,} bytes of regions of {tenant!r}", RETRY_SECONDS)
+            raise TooManyRequests(f"Expected at most {largest:,} bytes of regions of {tenant!r}", QUOTA_SECONDS)
 
     def _write(
         self, group: RequestGroup, asked: SpaceUpdates, key: str, state: bytes, space: _Space, found: Notifications

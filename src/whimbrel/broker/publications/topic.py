@@ -21,6 +21,7 @@ from whimbrel.broker.publications.updates import PublicationUpdate, UpdateKind, 
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.entries import DwellExpiry, PublicationChange, SubscriptionPut
 from whimbrel.broker.requests.errors import (
+    QUOTA_SECONDS,
     BrokerError,
     Forbidden,
     NotFound,
@@ -43,8 +44,6 @@ EXPIRED_AT_ONCE = 1_000
 """Pairs of one entry of expired dwells."""
 REMEMBERED_PUBLICATIONS = 100_000
 """A subscription with outer or dwell is taken only where a tenant has no more: its entry holds the keys inside."""
-RETRY_SECONDS = 60.0
-"""What a principal is told to wait whose tenant has too many publications."""
 
 
 _NOBODY: frozenset[int] = frozenset()
@@ -205,10 +204,10 @@ class PublicationTopic:
     def _check_limits(self, tenant: str, count: int, size: int) -> None:
         most, largest = self._settings.publications_per_tenant, self._settings.publication_bytes_per_tenant
         if count > most:
-            raise TooManyRequests(f"Expected at most {most:,} publications of tenant {tenant!r}", RETRY_SECONDS)
+            raise TooManyRequests(f"Expected at most {most:,} publications of tenant {tenant!r}", QUOTA_SECONDS)
         if size > largest:
             raise TooManyRequests(
-                f"Expected at most {largest:,} bytes of publications of tenant {tenant!r}", RETRY_SECONDS
+                f"Expected at most {largest:,} bytes of publications of tenant {tenant!r}", QUOTA_SECONDS
             )
 
     def _write(

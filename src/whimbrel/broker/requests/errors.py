@@ -99,6 +99,10 @@ class Unprocessable(BrokerError):
             self.code = code
 
 
+QUOTA_SECONDS = 60.0
+"""What a principal is told to wait that has used up a quota."""
+
+
 class TooManyRequests(BrokerError):
     """A rate or a quota is used up; `retry_after` in seconds."""
 

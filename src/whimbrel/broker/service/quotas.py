@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from whimbrel.broker.requests.errors import TooManyRequests, Unprocessable
+from whimbrel.broker.requests.errors import QUOTA_SECONDS, TooManyRequests, Unprocessable
 from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.store import Store
 from whimbrel.engine.index import Index
 from whimbrel.model.filter import Filter
 
-RETRY_SECONDS = 60.0
-"""What a principal is told to wait that has used up a quota."""
 CHEAP_LENGTH = 512
 """A filter no longer than this is cheap, whatever it says, unless it has a regular expression."""
 _SAMPLE = 1_000
@@ -43,7 +41,7 @@ class Quotas:
         """TooManyRequests if the principal may not have so many subscriptions more."""
         limit = self._settings.subscriptions_per_token
         if self._store.count_subscriptions(owner) + more > limit:
-            raise TooManyRequests(f"Expected at most {limit:,} subscriptions of {owner!r}", RETRY_SECONDS)
+            raise TooManyRequests(f"Expected at most {limit:,} subscriptions of {owner!r}", QUOTA_SECONDS)
 
     def judge(self, filters: Sequence[Filter]) -> list[float | Unprocessable]:
         """What each filter would cost an event, in nanoseconds, or the error if that alone is too much."""
@@ -60,7 +58,7 @@ class Quotas:
             self._costs[owner] = self._cost_of(owner)
         if self._costs[owner] + nanoseconds > limit:
             raise TooManyRequests(
-                f"Expected filters of {owner!r} that cost at most {limit:,.0f} ns per event together", RETRY_SECONDS
+                f"Expected filters of {owner!r} that cost at most {limit:,.0f} ns per event together", QUOTA_SECONDS
             )
         self._costs[owner] += nanoseconds
 
