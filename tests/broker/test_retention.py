@@ -19,6 +19,7 @@ from tests.broker.load import FILTERS, Load
 from tests.broker.processes import BrokerProcess
 from whimbrel.broker.lists import RunSet
 from whimbrel.broker.requests.errors import Truncated
+from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.sequencing.group import Published
 from whimbrel.broker.service import retention, upkeep
 from whimbrel.broker.service.broker import Broker
@@ -26,6 +27,7 @@ from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.retention import Retention
 from whimbrel.broker.service.stamps import FoldStamps
 from whimbrel.broker.store import Cursor
+from whimbrel.broker.store.formats import StoreError
 from whimbrel.client import Client, Gone
 from whimbrel.lab.delivery_checker import judge
 
@@ -88,6 +90,27 @@ def test_what_was_missed_is_known_after_a_restart_and_after_runs_are_gone(tmp_pa
                     broker.messages.read(held, broker.messages.position(held), 100)
                 assert await ids_of(broker, other) == []
                 assert await ids_of(broker, held, broker.log.floor - 1) == []
+
+    run(work)
+
+
+def test_a_store_that_is_lost_is_made_anew_only_while_the_log_has_everything(tmp_path: Path, target: Target) -> None:
+    def lose_the_store() -> None:
+        for path in tmp_path.glob("broker.sqlite*"):
+            path.unlink()
+
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            held = await subscribe(broker, "TRUE")
+            await publish_numbers(broker, 0, 5)
+        lose_the_store()
+        async with opened(tmp_path) as broker:
+            assert await ids_of(broker, held) == [str(n) for n in range(5)]
+            await target.reach(broker, 3)
+        lose_the_store()
+        for _ in range(2):  # it stays refused
+            with pytest.raises(StoreError, match=r"all entries below 3, which .* but it ends at 0: restore a backup"):
+                await Broker(Settings(data=str(tmp_path))).__aenter__()
 
     run(work)
 

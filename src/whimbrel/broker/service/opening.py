@@ -1,7 +1,8 @@
 """Open a data directory: the log, and every fold over it brought up to the end of the log.
 
 log/            the truth
-broker.sqlite   subscriptions, tokens, cursors, dead letters
+broker.sqlite   subscriptions, tokens, publications, spaces, of which the log may have deleted the entries; cursors,
+                dead letters, attempts of webhooks
 index/          the saved index, a cache
 matches/, ids/  sorted lists of matches and of event ids, derived
 history/        early matches of subscriptions that start before their creation, derived
@@ -27,6 +28,7 @@ from whimbrel.broker.sequencing.watermark import WaitingRange, Watermark
 from whimbrel.broker.service.schema_fold import grow
 from whimbrel.broker.service.stamps import FoldStamps
 from whimbrel.broker.store import SqliteStore
+from whimbrel.broker.store.formats import StoreError
 from whimbrel.engine.index import Index
 from whimbrel.log import LogReader, LogWriter, match_commit
 from whimbrel.log.match_commit import COMMIT_BYTES
@@ -82,6 +84,7 @@ def open_directory(directory: Path, timestamps: Iterable[str] = (), schema: Sche
         on_error.callback(reader.close)
         store = SqliteStore(directory / "broker.sqlite", reader.id)
         on_error.callback(store.close)
+        _check_reach(store, reader, directory)
         lists = RunSet(directory / "matches", reader.end, floor=reader.floor)
         ids = EventIds(directory / "ids", reader)
         _catch_up(reader, store, lists, ids)
@@ -92,6 +95,16 @@ def open_directory(directory: Path, timestamps: Iterable[str] = (), schema: Sche
         watermark = Watermark(_waiting(reader, store))
         on_error.pop_all()
     return Opened(directory, writer, reader, store, lists, ids, index, constrained, history, watermark)
+
+
+def _check_reach(store: SqliteStore, reader: LogReader, directory: Path) -> None:
+    """StoreError if the log no longer has what the store lacks: subscriptions and tokens would be lost in silence."""
+    if store.stamp < reader.floor:
+        raise StoreError(
+            directory / "broker.sqlite",
+            f"Expected a store with all entries below {reader.floor:,}, which the log has deleted, but it ends at"
+            f" {store.stamp:,}: restore a backup",
+        )
 
 
 def _waiting(reader: LogReader, store: SqliteStore) -> WaitingRange:
