@@ -41,7 +41,7 @@ from whimbrel.broker.sequencing.sequencer import Sequencer
 from whimbrel.broker.sequencing.stages import StageTimes
 from whimbrel.broker.service.delivery import Delivery
 from whimbrel.broker.service.disk_space import DiskSpace
-from whimbrel.broker.service.matches import Matches
+from whimbrel.broker.service.matches import MatchCommits
 from whimbrel.broker.service.opening import match_waiting, open_directory
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.publications import PublicationService
@@ -112,7 +112,7 @@ class Broker:
             opened.store.origins(),
             topics,
         )
-        self.matches = Matches(self.runtime, opened)
+        self.matches = MatchCommits(self.runtime, opened)
         self.runtime.submit = self._sequencer.submit
         self.retention = Retention(opened, settings, opened.stamps, self._sequencer.submit)
         self._upkeep = Upkeep(

@@ -54,7 +54,7 @@ class Taken(NamedTuple):
     repeated: bool
 
 
-class Matches:
+class MatchCommits:
     """Takes match lists. `taken` and `changed` are set by the broker when entries are folded."""
 
     def __init__(self, runtime: Runtime, opened: Opened) -> None:
