@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.pipeline.publishing import publish
+from tests.process_tree import command_of, processes_below
 
 _PATIENCE = 600.0  # seconds; far above what a loaded machine needs
 
@@ -73,7 +74,7 @@ class KilledDriver:
         found: list[int] = []
 
         def look() -> bool:
-            found[:] = [number for number in self._below() if name in _command(number)]
+            found[:] = [number for number in self._below() if name in command_of(number)]
             return bool(found)
 
         self._wait(look, name)
@@ -87,7 +88,7 @@ class KilledDriver:
     def kill_driver(self) -> None:
         """Python and Java of the driver at once, as when its machine stops; executors lose it and end."""
         assert self.driver is not None
-        java = [number for number in self._below() if "SparkSubmit" in _command(number)]
+        java = [number for number in self._below() if "SparkSubmit" in command_of(number)]
         assert java
         for number in [self.driver.pid, *java]:
             os.kill(number, signal.SIGKILL)
@@ -133,21 +134,8 @@ class KilledDriver:
         self.check()
 
     def _below(self) -> Iterator[int]:
-        """All processes below the driver, found by their parents."""
         assert self.driver is not None
-        children: dict[int, list[int]] = {}
-        for entry in os.listdir("/proc"):
-            if entry.isdecimal():
-                try:
-                    fields = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()
-                except (FileNotFoundError, ProcessLookupError):
-                    continue
-                children.setdefault(int(fields[1]), []).append(int(entry))
-        waiting = [self.driver.pid]
-        while waiting:
-            below = children.get(waiting.pop(), [])
-            yield from below
-            waiting += below
+        return processes_below(self.driver.pid)
 
     def _wait(self, happened: Callable[[], bool], what: str) -> None:
         assert self.driver is not None
@@ -159,13 +147,6 @@ class KilledDriver:
 
     def _words(self) -> str:
         return (self.folder / "driver.txt").read_text()[-5_000:]
-
-
-def _command(number: int) -> str:
-    try:
-        return Path(f"/proc/{number}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
 
 
 def committed(out: Path) -> list[str]:

@@ -196,10 +196,10 @@ class StoppingServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop to listen, end streams, and wait for open requests."""
+        if self._broker.spark is not None:  # takes seconds, in which clients would open the streams that were ended
+            await self._broker.spark.stop()
         self._broker.hub.close_all("stopping")
         self._broker.matches.stop()
-        if self._broker.spark is not None:
-            await self._broker.spark.stop()
         self._broker.feed.close()
         await self._peering.stop()
         await super().shutdown(sockets)
