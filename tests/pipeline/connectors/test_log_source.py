@@ -5,10 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+import httpx
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.broker.processes import BrokerProcess
+from whimbrel.client import Client
 from whimbrel.log import LogWriter
 from whimbrel.pipeline.connectors.log_source import WhimbrelSource
 
@@ -175,7 +178,10 @@ def test_a_log_that_lost_its_end_and_another_log_are_errors(stream: Stream, tmp_
         (_SHORT, {"eventsPerPartition": "0"}, "a number of at least 1, but got '0'"),
         (_SHORT, {"maxEventsPerTrigger": "-1"}, "a number of at least 0, but got '-1'"),
         (_SHORT, {"failOnDataLoss": "maybe"}, "true or false, but got 'maybe'"),
-        (_SHORT, {"path": ""}, "the directory of a log"),
+        (_SHORT, {"path": ""}, "the directory of a log, or the url of a broker, but got ''"),
+        (_SHORT, {"url": "http://127.0.0.1:1"}, "either the directory of a log or the url of a broker, but got '/"),
+        (_SHORT, {"path": "", "url": "localhost"}, "with http:// or https://, but got 'localhost' - at url"),
+        (_SHORT, {"token": "t"}, "no token with the directory of a log, but got 'one' - at token"),
         (_SHORT, {"path": "/nowhere"}, "Expected a log, but there is none - at /nowhere"),
         ("event INT", {}, "Expected string or binary, but got int - at column event"),
         ("price INT", {}, "a column of offset, time, event, matches"),
@@ -186,3 +192,38 @@ def test_bad_options_and_columns_are_named(
 ) -> None:
     with pytest.raises(PySparkException, match=problem):
         session.read.format("whimbrel").schema(schema).options(**{"path": str(log), **options}).load().collect()
+
+
+def test_a_broker_is_read_over_http_as_its_directory_is(session: SparkSession, tmp_path: Path) -> None:
+    process = BrokerProcess(tmp_path)
+    with process:
+        tokens: dict[str, str] = {}
+        for name, scopes in (("root", ["admin"]), ("user", ["publish", "subscribe"]), ("spark", ["match"])):
+            headers = {"authorization": f"Bearer {tokens['root']}"} if tokens else {}
+            asked = {"name": name, "scopes": scopes}
+            made = httpx.post(f"{process.url}/tokens", json=asked, headers=headers, trust_env=False, timeout=60)
+            tokens[name] = made.json()["token"]
+        with Client(process.url, tokens["user"]) as client:
+            client.create("data.n < 20")
+            offsets = [result.offset for result in client.publish([{"n": n} for n in range(30)])]
+            client.create("data.n < 10")  # an entry between events
+            offsets += [result.offset for result in client.publish([{"n": n} for n in range(30)])]
+        over_http = {"url": process.url, "token": tokens["spark"], "eventsPerPartition": "25"}
+        rows = session.read.format("whimbrel").options(**over_http).load().orderBy("offset").collect()
+        in_directory = session.read.format("whimbrel").load(str(tmp_path / "log")).orderBy("offset").collect()
+        assert rows == in_directory and [row.offset for row in rows] == offsets
+        assert [len(row.matches) for row in rows] == [1] * 20 + [0] * 10 + [2] * 10 + [1] * 10 + [0] * 10
+
+        chosen = {"maxEventsPerTrigger": "40", "startingOffset": str(offsets[10])}
+        stream = session.readStream.format("whimbrel").schema(_SHORT).options(**over_http, **chosen).load()
+        query = stream.writeStream.format("memory").queryName("over_http").trigger(availableNow=True).start()
+        query.awaitTermination()
+        assert sorted(row.offset for row in session.table("over_http").collect()) == offsets[10:]
+
+        for options, problem in (
+            ({"token": tokens["user"]}, "Expected a token with the scope match"),
+            ({"token": "wrong"}, "401"),
+            ({"endingOffset": "10000"}, f"the end of the log, but got 10000 - at {process.url}"),
+        ):
+            with pytest.raises(PySparkException, match=problem):
+                session.read.format("whimbrel").options(**over_http | options).load().collect()

@@ -7,31 +7,32 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.log import EVENT, BelowFloor, LogReader
+from whimbrel.log import EVENT, BelowFloor
 from whimbrel.log.errors import CorruptLog
 from whimbrel.log.match_list import decode_all
 from whimbrel.log.reader import Row
 from whimbrel.model.errors import EventError
+from whimbrel.pipeline.connectors.log_place import LogPlace
 
 BATCH = 4_096  # events per Arrow batch
 
 
 def read_batches(
-    directory: str, start: int, end: int, schema: pa.Schema, skip_lost: bool = False
+    place: LogPlace, start: int, end: int, schema: pa.Schema, skip_lost: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """The events of `start <= offset < end` in columns of `schema`, which are some of the source's columns.
 
     With `skip_lost`, entries that were deleted in the meantime are skipped; otherwise they raise BelowFloor.
     """
-    with LogReader(directory) as reader:
+    with place.open() as log:
         at = start
         while at < end:
             try:
-                for chunk in reader.chunks(at, end, BATCH):
+                for chunk in log.chunks(at, end, BATCH):
                     events = [row for row in chunk if row[2] == EVENT]
                     if events:
-                        yield _batch(events, schema, directory)
-                    at += len(chunk)
+                        yield _batch(events, schema, str(place))
+                return
             except BelowFloor as lost:
                 if not skip_lost:
                     raise

@@ -13,13 +13,15 @@ Columns, of which `.schema(...)` may choose some:
 Options:
 
     path                 the directory of the log, on the same host or mounted at the same place on all
+    url                  instead of a path: the address of the broker that owns the log, which is then read over HTTP
+    token                with a url: a token with the scope match
     startingOffset       earliest (default), latest (of streams only), or a number; a checkpoint takes precedence
     endingOffset         latest (default) or a number, of batch reads only
     maxEventsPerTrigger  the largest micro-batch, by default 100,000; 0 for no limit
     eventsPerPartition   entries read by one task, by default 10,000 in streams and 100,000 in batch reads
     failOnDataLoss       true (default): a start below the floor of the log is an error; false: go on at the floor
 
-A range of offsets is a partition, so that any number of tasks read at once, each with its own read-only connection.
+A range of offsets is a partition, so that any number of tasks read at once, each with its own connection.
 The offset in a checkpoint names the log by its id: another log at the same place is an error, whatever the options.
 """
 
@@ -35,8 +37,10 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from whimbrel.log import BelowFloor, BeyondEnd, LogReader
+from whimbrel.log import BelowFloor, BeyondEnd
+from whimbrel.pipeline.connectors.broker_link import BrokerAddress
 from whimbrel.pipeline.connectors.log_columns import read_batches
+from whimbrel.pipeline.connectors.log_place import LogPlace
 from whimbrel.pipeline.errors import ColumnError, OptionError, OtherLog
 
 _COLUMNS: dict[str, tuple[t.DataType, ...]] = {
@@ -75,7 +79,7 @@ class Range(InputPartition):
 
 @dataclass(frozen=True)
 class _Options:
-    path: str
+    place: LogPlace
     starting: str | int
     ending: str | int
     per_trigger: int
@@ -84,14 +88,11 @@ class _Options:
 
     @classmethod
     def of(cls, options: Any) -> _Options:
-        path = options.get("path")
-        if not path:
-            raise OptionError("path", path, "the directory of a log")
         fail = options.get("failOnDataLoss", "true").lower()
         if fail not in ("true", "false"):
             raise OptionError("failOnDataLoss", fail, "true or false")
         return cls(
-            path.removeprefix("file://"),
+            _place(options),
             _offset(options, "startingOffset", "earliest", ("earliest", "latest")),
             _offset(options, "endingOffset", "latest", ("latest",)),
             _count(options, "maxEventsPerTrigger", 0) if "maxEventsPerTrigger" in options else 100_000,
@@ -110,7 +111,7 @@ class _RangeReader:
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Range)
         skip_lost = not self._options.fail_on_loss
-        return read_batches(self._options.path, partition.start, partition.end, self._schema, skip_lost)
+        return read_batches(self._options.place, partition.start, partition.end, self._schema, skip_lost)
 
 
 class LogBatchReader(_RangeReader, DataSourceReader):
@@ -120,20 +121,20 @@ class LogBatchReader(_RangeReader, DataSourceReader):
         super().__init__(options, schema)
         if options.starting == "latest":
             raise OptionError("startingOffset", "latest", "earliest or a number in a batch query")
-        with LogReader(options.path):  # a missing or foreign log is an error of the query, not of its first task
-            pass
+        with options.place.open() as log:  # a missing or foreign log is an error of the query, not of its first task
+            _ = log.bounds
 
     def partitions(self) -> Sequence[Range]:
         """The ranges that tasks read."""
-        with LogReader(self._options.path) as reader:
+        with self._options.place.open() as reader:
             floor, newest = reader.bounds
         end = newest if self._options.ending == "latest" else int(self._options.ending)
         if end > newest:
-            raise BeyondEnd(self._options.path, end, newest)
+            raise BeyondEnd(str(self._options.place), end, newest)
         start = floor if self._options.starting == "earliest" else int(self._options.starting)
         if start < floor:
             if self._options.fail_on_loss:
-                raise BelowFloor(self._options.path, start, floor)
+                raise BelowFloor(str(self._options.place), start, floor)
             start = floor
         ranges = _ranges(start, end, self._options.per_partition or 100_000)
         return ranges or [Range(start, start)]  # for no partition at all Spark would make one that says nothing
@@ -147,7 +148,7 @@ class LogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvail
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Where a query without a checkpoint starts."""
-        with LogReader(self._options.path) as reader:
+        with self._options.place.open() as reader:
             floor, end = reader.bounds
             starting = self._options.starting
             start = {"earliest": floor, "latest": end}.get(str(starting))
@@ -161,7 +162,7 @@ class LogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvail
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Stop at the entry that is the last one now."""
-        with LogReader(self._options.path) as reader:
+        with self._options.place.open() as reader:
             self._target = reader.end
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
@@ -175,7 +176,7 @@ class LogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvail
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
         """The end of the log, for the query's progress: how far it lags behind."""
-        with LogReader(self._options.path) as reader:
+        with self._options.place.open() as reader:
             return {"log": reader.id, "offset": reader.end}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Range]:
@@ -183,13 +184,13 @@ class LogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvail
         floor, newest = self._bounds(start)
         first = self._resumed(start["offset"], floor, newest)
         if end["offset"] > newest and self._options.fail_on_loss:
-            raise BeyondEnd(self._options.path, end["offset"], newest)
+            raise BeyondEnd(str(self._options.place), end["offset"], newest)
         return _ranges(first, min(end["offset"], newest), self._options.per_partition or 10_000)
 
     def _bounds(self, cursor: dict[str, Any]) -> tuple[int, int]:
-        with LogReader(self._options.path) as reader:
+        with self._options.place.open() as reader:
             if cursor.get("log") != reader.id:
-                raise OtherLog(self._options.path, str(cursor.get("log")), reader.id)
+                raise OtherLog(str(self._options.place), str(cursor.get("log")), reader.id)
             return reader.bounds
 
     def _resumed(self, offset: int, floor: int, end: int) -> int:
@@ -197,8 +198,8 @@ class LogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvail
         if floor <= offset <= end:
             return offset
         if self._options.fail_on_loss:
-            path = self._options.path
-            raise BelowFloor(path, offset, floor) if offset < floor else BeyondEnd(path, offset, end)
+            place = str(self._options.place)
+            raise BelowFloor(place, offset, floor) if offset < floor else BeyondEnd(place, offset, end)
         return max(floor, min(offset, end))
 
 
@@ -220,6 +221,21 @@ def _arrow_schema(schema: t.StructType) -> pa.Schema:
             wanted = " or ".join(kind.simpleString() for kind in kinds)
             raise ColumnError(field.name, wanted, field.dataType.simpleString())
     return to_arrow_schema(schema, timezone="UTC")
+
+
+def _place(options: Any) -> LogPlace:
+    path, url, token = (options.get(name) or None for name in ("path", "url", "token"))
+    if url is None:
+        if path is None:
+            raise OptionError("path", options.get("path"), "the directory of a log, or the url of a broker")
+        if token is not None:
+            raise OptionError("token", "one", "no token with the directory of a log")
+        return LogPlace(path.removeprefix("file://"))
+    if path is not None:
+        raise OptionError("path", path, "either the directory of a log or the url of a broker")
+    if not url.startswith(("http://", "https://")):
+        raise OptionError("url", url, "the address of a broker, with http:// or https://")
+    return LogPlace(broker=BrokerAddress(url, token))
 
 
 def _offset(options: Any, name: str, default: str, words: tuple[str, ...]) -> str | int:
