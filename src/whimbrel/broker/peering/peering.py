@@ -169,8 +169,8 @@ class Peering:
             self.runtime.call(self._wake)
 
     def _count_in_vain(self, group: RequestGroup) -> None:
-        matched = set(group.pairs().offsets.tolist())
         if self._tail < TAIL_GROUPS and any(kind == FORWARDED_EVENTS for kind, _, _ in group.rows):
+            matched = set(group.pairs().offsets.tolist())
             rows = [(group.first + at, 0, kind, payload, None) for at, (kind, payload, _) in enumerate(group.rows)]
             events = [event for event in LogFeed(self.log, group.first).events(rows) if event.peer]
             self._tail += 1
@@ -213,10 +213,12 @@ class Peering:
         self.regions_changed()
 
     def add_link(self, link: Link) -> Link:
+        """Know a link from now on; returns it."""
         self.links[link.peer] = link
         return link
 
     def drop_link(self, peer: str) -> None:
+        """Forget the link with a peer, and what the peer wants."""
         self.links.pop(peer, None)
         self.submit(lambda router: router.leave(peer))
 
@@ -345,6 +347,7 @@ class Peering:
             link.stored = cursor, region
 
     def note_trouble(self, name: str, reason: str) -> None:
+        """Keep why there is no link with a URL or a token, and log it when it is another reason than before."""
         if self.troubles.get(name) != reason:
             logger.warning("no link with %s: %s", name, reason)
         self.troubles[name] = reason

@@ -20,9 +20,8 @@ from whimbrel.broker.lists.event_ids import EventIds
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.errors import NoSpace, Unavailable
 from whimbrel.broker.sequencing.group import Answer, Batch, Decide, Nobody, Publish, RequestGroup
-from whimbrel.broker.sequencing.publishing import LiveIndex, Publishing
+from whimbrel.broker.sequencing.publishing import Publishing
 from whimbrel.broker.sequencing.stages import StageTimes
-from whimbrel.broker.sequencing.watermark import Watermark
 from whimbrel.log import LogWriter
 from whimbrel.model.errors import WhimbrelError
 
@@ -53,29 +52,27 @@ class GroupHooks(Protocol):
 class Sequencer:
     """Owns the order of the log, and with it the index. `submit` may be called from any thread.
 
+    `publishing` decides what becomes of events, and shares `ids` with it.
     `fold` is called once per group, in order, when the group is on disk, before its answers are given to `settle`.
     `check_space` raises NoSpace if the disk has no room for so many bytes.
-    `origins` has the last offset that came of every other log.
     `topics` may add to a group when it begins, and replace entries when its changes are decided.
     """
 
     def __init__(
         self,
-        live: LiveIndex,
+        publishing: Publishing,
         writer: LogWriter,
         ids: EventIds,
-        watermark: Watermark,
         fold: Callable[[RequestGroup], None],
         settle: Callable[[list[Answer]], None],
         on_failure: Callable[[Exception], None],
         check_space: Callable[[int], None],
-        origins: dict[str, int] | None = None,
         topics: GroupHooks | None = None,
     ) -> None:
         self.stages = StageTimes()
         self._writer = writer
         self._ids = ids
-        self._publishing = Publishing(live, ids, watermark, {} if origins is None else origins)
+        self._publishing = publishing
         self._fold = fold
         self._settle = settle
         self._on_failure = on_failure

@@ -36,7 +36,7 @@ from whimbrel.broker.requests.envelope import Incoming
 from whimbrel.broker.requests.errors import BrokerError
 from whimbrel.broker.requests.settings import Settings, is_loopback
 from whimbrel.broker.sequencing.group import Answer, Publish, Published, RequestGroup, settle_now
-from whimbrel.broker.sequencing.publishing import LiveIndex
+from whimbrel.broker.sequencing.publishing import LiveIndex, Publishing
 from whimbrel.broker.sequencing.sequencer import Sequencer
 from whimbrel.broker.sequencing.stages import StageTimes
 from whimbrel.broker.service.delivery import Delivery
@@ -100,16 +100,15 @@ class Broker:
         self._registry = Registry(live, topics, opened.store, opened.history, self.space)
         self.on_disk: list[Callable[[RequestGroup], None]] = []
         """Called in the writer of the log with every group that is on disk and folded, in order; they must be quick."""
+        publishing = Publishing(live, opened.ids, opened.watermark, opened.store.origins())
         self._sequencer = Sequencer(
-            live,
+            publishing,
             opened.writer,
             opened.ids,
-            opened.watermark,
             self._fold,
             self._settle,
             self._fail,
             self.space.check,
-            opened.store.origins(),
             topics,
         )
         self.matches = MatchCommits(self.runtime, opened)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import cast
 
+from whimbrel.broker.publications.space_topic import SpaceUpdates
 from whimbrel.broker.publications.topic import Updates
 from whimbrel.broker.publications.topics import StatefulTopics
 from whimbrel.broker.publications.updates import PublicationUpdate, check_key
 from whimbrel.broker.requests.errors import BrokerError, NotFound, Unavailable
-from whimbrel.broker.sequencing.group import Batch, Nobody, Published
+from whimbrel.broker.sequencing.group import Batch, Nobody, Published, RequestGroup
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.runtime import Runtime
 from whimbrel.broker.store import Store, StoredPublication
@@ -29,11 +31,11 @@ class PublicationService:
 
     async def update(self, updates: list[PublicationUpdate], principal: Principal) -> list[Published | BrokerError]:
         """Apply updates in their order. Returns when they are on disk, with an offset or an error for each."""
-        size = sum(len(update.content) + _UPDATE_BYTES for update in updates)
-        content = Updates(updates, principal.tenant, principal.rules)
-        future = self._runtime.loop.create_future()
-        self._runtime.submit(Batch(self.topics.publications.update, content, len(updates), size, future))
-        return cast("list[Published | BrokerError]", await future)
+        return await submit_updates(
+            self._runtime,
+            self.topics.publications.update,
+            Updates(updates, principal.tenant, principal.rules),
+        )
 
     def find(self, key: str, principal: Principal) -> StoredPublication:
         """A publication as it is on disk; NotFound if there is none that the principal may see."""
@@ -53,3 +55,13 @@ class PublicationService:
         if self.topics.is_due:
             with contextlib.suppress(Unavailable):  # it is tried again
                 self._runtime.submit(Batch(self.topics.wake, None, 1, _UPDATE_BYTES, Nobody()))
+
+
+async def submit_updates(
+    runtime: Runtime, decide: Callable[[RequestGroup, list[Batch]], None], content: Updates | SpaceUpdates
+) -> list[Published | BrokerError]:
+    """Let the sequencer decide updates. Returns when they are on disk, with an offset or an error for each."""
+    size = sum(len(update.content) + _UPDATE_BYTES for update in content.updates)
+    future = runtime.loop.create_future()
+    runtime.submit(Batch(decide, content, len(content.updates), size, future))
+    return cast("list[Published | BrokerError]", await future)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -13,15 +13,15 @@ from whimbrel.broker.publications.updates import PublicationUpdate, check_key
 from whimbrel.broker.requests.entries import Change, SubscriptionEnd
 from whimbrel.broker.requests.errors import BrokerError, Forbidden, NotFound
 from whimbrel.broker.requests.subscriptions import SubscriptionRequest
-from whimbrel.broker.sequencing.group import Batch, Published
+from whimbrel.broker.sequencing.group import Published
 from whimbrel.broker.service.principal import Principal
+from whimbrel.broker.service.publications import submit_updates
 from whimbrel.broker.service.registry import Registry
 from whimbrel.broker.service.runtime import Runtime
 from whimbrel.broker.service.subscriptions import Subscriptions, Versions
 from whimbrel.broker.service.tokens import Tokens
 from whimbrel.broker.store import Store, StoredPublication, StoredSubscription
 
-_UPDATE_BYTES = 64  # what an update counts for in the queue besides its content
 _OWNER = Principal("", frozenset({"admin"}))  # sees every subscription of a space that is dropped
 
 
@@ -81,11 +81,8 @@ class SpaceService:
         self, space: str, updates: list[PublicationUpdate], principal: Principal
     ) -> list[Published | BrokerError]:
         """Apply updates in their order. Returns when they are on disk, with an offset or an error for each."""
-        size = sum(len(update.content) + _UPDATE_BYTES for update in updates)
         content = SpaceUpdates(space, updates, principal.tenant, principal.rules)
-        future = self._runtime.loop.create_future()
-        self._runtime.submit(Batch(self._topic.update, content, len(updates), size, future))
-        return cast("list[Published | BrokerError]", await future)
+        return await submit_updates(self._runtime, self._topic.update, content)
 
     def find(self, space: str, key: str, principal: Principal) -> StoredPublication:
         """A publication as it is on disk; NotFound if there is none that the principal may see."""
