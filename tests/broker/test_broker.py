@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import shutil
+import threading
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -406,6 +407,25 @@ def test_a_failed_log_stops_everything(tmp_path: Path) -> None:
             assert offsets(await publish(broker, event(1))) == [(0, True)]
 
     run(again)
+
+
+def test_a_broker_that_does_not_serve_does_nothing_by_itself(tmp_path: Path) -> None:
+    """It has no settings of its own: retention would delete, and webhooks would be sent, by the defaults."""
+    own = {"whimbrel-upkeep", "whimbrel-webhooks"}
+
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            assert own <= {thread.name for thread in threading.enumerate()}
+            offset = offsets(await publish(broker, event(1)))
+        async with Broker(Settings(data=str(tmp_path)), serve=False) as broker:
+            assert own.isdisjoint(thread.name for thread in threading.enumerate())
+            token = await broker.tokens.create("shop", ["publish"], "", {})
+            assert token.startswith("whb.shop.")
+        async with opened(tmp_path) as broker:
+            assert list(broker.tokens.stored) == ["shop"]
+            assert offsets(await publish(broker, event(1))) == [(offset[0][0], True)]
+
+    run(work)
 
 
 STEPS = st.lists(

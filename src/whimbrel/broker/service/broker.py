@@ -72,11 +72,16 @@ DEAD_LETTER_BYTES = 64 << 10
 class Broker:
     """One data directory, opened. Use it as `async with Broker(settings) as broker`.
 
-    `tokens`, `subscriptions` and `delivery` are its parts; `messages` reads the messages of a subscription.
+    `tokens`, `subscriptions` and `delivery` are its parts; `messages` reads the messages of a subscription. One that
+    does not `serve` does only what it is asked to: no retention, no webhooks, for which it would need the settings of
+    the broker that does.
     """
 
-    def __init__(self, settings: Settings, on_failure: Callable[[Exception], None] | None = None) -> None:
+    def __init__(
+        self, settings: Settings, on_failure: Callable[[Exception], None] | None = None, serve: bool = True
+    ) -> None:
         self.settings = settings
+        self._serve = serve
         self.failure: Exception | None = None
         self._on_failure = on_failure
         schema = None if settings.schema is None else load_schema(settings.schema)
@@ -145,9 +150,10 @@ class Broker:
     async def __aenter__(self) -> Broker:
         self.runtime.start()
         self._sequencer.start()
-        self._upkeep.start()
-        self.feed.start()
-        self._engine.start()
+        if self._serve:
+            self._upkeep.start()
+            self.feed.start()
+            self._engine.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -92,6 +92,9 @@ class WebhookEngine:
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stop)
             self._thread.join()
+        else:
+            self._stopping = True
+            self._loop.close()
 
     def matched(self, numbers: NDArray[np.int64]) -> None:
         """Versions of subscriptions have new messages. Costs the pairs, and nothing if nobody has a sink."""

@@ -24,7 +24,9 @@ Data = Annotated[
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the token.")]
 
 
-Scope = Annotated[list[str], typer.Option("--scope", help="publish, subscribe, peer or admin; may be repeated.")]
+Scope = Annotated[
+    list[str], typer.Option("--scope", help="publish, subscribe, schema, match, peer or admin; may be repeated.")
+]
 Rule = Annotated[
     list[str] | None,
     typer.Option("--rule", metavar="NAME=VALUE", help="Only events with this value; JSON, or text. May be repeated."),
@@ -106,7 +108,7 @@ def _offline(data: str, work: Callable[[Broker], Awaitable[Any]]) -> Any:
     from whimbrel.broker.service.broker import Broker
 
     async def main() -> Any:  # not inline, which would first match what waits for another engine
-        async with Broker(Settings(data=data, engine="spark")) as broker:
+        async with Broker(Settings(data=data, engine="spark", spark_job=False), serve=False) as broker:
             return await work(broker)
 
     return asyncio.run(main())
