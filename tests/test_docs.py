@@ -111,3 +111,16 @@ def test_paths_exist(page: Path) -> None:
     packages = ROOT / "src" / "whimbrel"
     for path in re.findall(r"`((?:\w+/)+(?:[\w-]+\.\w+)?)`", page.read_text(encoding="utf-8")):
         assert (packages / path).exists() or (ROOT / path).exists(), path
+
+
+def test_the_page_of_the_broker_names_every_scope_setting_and_endpoint() -> None:
+    from whimbrel.broker.http.app import OPERATIONS
+    from whimbrel.broker.requests.settings import Settings
+    from whimbrel.broker.service.principal import SCOPES
+
+    page = (ROOT / "docs" / "broker.md").read_text(encoding="utf-8")
+    endpoints = page.partition("\n## Endpoints\n")[2].partition("\n## ")[0]
+    assert [scope for scope in SCOPES if f"| `{scope}` |" not in page] == []
+    assert [name for name in Settings.__struct_fields__ if f"`{name}`" not in page] == []
+    first_parts = {"/" + operation.path.split("/")[1] for operation in OPERATIONS}
+    assert [path for path in sorted(first_parts) if f"`{path}`" not in endpoints and f"`{path}/" not in endpoints] == []
