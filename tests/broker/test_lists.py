@@ -152,3 +152,32 @@ def test_event_ids_are_found_whether_they_are_sealed_or_not(tmp_path: Path) -> N
         assert again.look_up([again.digest("t", *names[0]), again.digest("", "source-0", "id-1")]) == {}
         assert again.verified([5], "source-0", "other") is None
         reader.close()
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 30)), max_size=6), min_size=1, max_size=6), st.data()
+)
+def test_what_keys_have_lost_is_known_where_entries_bring_the_matches_of_older_events(
+    groups: list[list[tuple[int, int]]], data: st.DataObject
+) -> None:
+    """Each group of five entries has pairs of its own offsets and of older ones, as a commit of match lists has."""
+    with TemporaryDirectory() as directory:
+        runs = RunSet(Path(directory), 0)
+        expected: dict[int, list[int]] = {}
+        for place, group in enumerate(groups):
+            end = 5 * place + 5
+            pairs = sorted({(key, min(offset, end - 1)) for key, offset in group})
+            pairs = [(key, offset) for key, offset in pairs if offset > max(expected.get(key, [-1]))]
+            runs.add(end, np.array([key for key, _ in pairs], np.int64), np.array([at for _, at in pairs], np.int64))
+            for key, offset in pairs:
+                expected.setdefault(key, []).append(offset)
+            runs.flush()
+        floor = data.draw(st.integers(0, runs.end))
+        copied = run_set.lost_below(Path(directory), floor)
+        runs.truncate(floor)
+        for key in range(4):
+            lost = [offset for offset in expected.get(key, []) if offset < floor]
+            assert copied.last_of(key) == max(lost, default=-1)
+            assert runs.find(key).tolist() == [offset for offset in expected.get(key, []) if offset >= floor]
+            for after in range(-1, runs.end):
+                assert runs.has_lost(key, after) == any(offset > after for offset in lost), (key, after)

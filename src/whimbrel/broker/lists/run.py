@@ -83,9 +83,9 @@ class Run(NamedTuple):
     def below(self, end: int) -> Run:
         """The part of the run that lies below an offset."""
         keys = np.repeat(self.keys, np.diff(self.starts))
-        offsets = self.places.astype(np.int64) + self.first
+        offsets = self.places.astype(np.int64) + self.base
         kept = offsets < end
-        return Run.of(self.first, min(end, self.end), keys[kept], offsets[kept])
+        return Run.of(min(self.first, end), min(end, self.end), keys[kept], offsets[kept])
 
     def save(self, path: Path) -> Run:
         """Write the run to a file, and return the same run, mapped from it."""

@@ -106,7 +106,7 @@ class RunSet:
         floor = self._floor
         if self._lost.last_of(key) > after:
             return True
-        across = (run for run in self._runs if run.first < floor)
+        across = (run for run in self._runs if run.base < floor)
         return any(len(found := run.find(key, after)) and found[0] < floor for run in across)
 
     def truncate(self, floor: int) -> None:
@@ -189,11 +189,8 @@ def lost_below(directory: Path, floor: int) -> LostKeys:
     Keys that have lost more since count as if they had lost the entry below the floor.
     """
     known = LostKeys.open(directory)
-    runs: list[Run] = []
-    for path in directory.glob(f"*{_SUFFIX}"):
-        if int(path.stem.partition("-")[0]) < floor:
-            runs.append(Run.open(path, verify=False).below(floor))
-    found = known.with_runs(runs)
+    runs = [Run.open(path, verify=False) for path in directory.glob(f"*{_SUFFIX}")]
+    found = known.with_runs([run.below(floor) for run in runs if run.base < floor])
     return LostKeys(found.keys, np.minimum(found.last, floor - 1))
 
 

@@ -31,7 +31,7 @@ def behind(store: WebhookStore, lists: RunSet) -> list[str]:
         places[places == len(run.keys)] = 0
         found = np.flatnonzero(run.keys[places] == numbers)
         if len(found):
-            last = run.places[run.starts[places[found] + 1] - 1].astype(np.int64) + run.first
+            last = run.places[run.starts[places[found] + 1] - 1].astype(np.int64) + run.base
             has_more[found[last > cursors[found]]] = True
     waiting |= dict.fromkeys(rows[order[place]][0] for place in np.flatnonzero(has_more).tolist())
     return list(waiting)
