@@ -154,7 +154,7 @@ class History:
             self._scans.pop(number, None)
 
     def forget(self, number: int) -> None:
-        """A subscription ended."""
+        """Delete what is known of a subscription, by its first number."""
         with self._lock:
             self._scans.pop(number, None)
         self._done.pop(number, None)

@@ -75,7 +75,7 @@ class Bodies:
         scope["whimbrel.held"] = scope.get("whimbrel.held", 0) + size
 
     def give_back(self, scope: Scope) -> None:
-        """A request is answered."""
+        """Release what a request held: it is answered."""
         self._held -= scope.get("whimbrel.held", 0)
 
 

@@ -37,7 +37,7 @@ class AcceptedConnection:
             raise ConnectionError(str(error)) from None
 
     async def receive(self) -> bytes:
-        """The next frame."""
+        """Wait for the next frame; ConnectionError if there is none."""
         message = await self._socket.receive()
         if message["type"] == "websocket.disconnect":
             raise ConnectionError(f"closed with {message.get('code')}")

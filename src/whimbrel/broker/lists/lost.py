@@ -41,7 +41,7 @@ class LostKeys(NamedTuple):
         write_file(directory / FILE_NAME, {"keys": self.keys, "last": self.last}, {})
 
     def with_runs(self, runs: Sequence[Run]) -> LostKeys:
-        """Also those of some runs."""
+        """Return these and the keys of some runs, each with the last offset that it lost."""
         parts = [(self.keys, self.last)]
         parts += [(run.keys, run.places[run.starts[1:] - 1].astype(np.int64) + run.base) for run in runs]
         keys, last = (np.concatenate(columns) for columns in zip(*parts, strict=True))
@@ -51,7 +51,7 @@ class LostKeys(NamedTuple):
         return LostKeys(keys[is_last], last[is_last])
 
     def only(self, kept: NDArray[np.int64]) -> LostKeys:
-        """Those of some keys."""
+        """Return what some keys have lost, and nothing of others."""
         mask = np.isin(self.keys, kept)
         return LostKeys(self.keys[mask], self.last[mask])
 

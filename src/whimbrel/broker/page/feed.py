@@ -128,14 +128,14 @@ class LiveFeed:
             self._next.set_result(b"")
 
     async def stop(self) -> None:
-        """Stop to sample."""
+        """Stop sampling."""
         self.close()
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
     def observe(self, pairs: LivePairs) -> None:
-        """A group of events is on disk."""
+        """Count the matches of a group that is on disk, and look at some of them while somebody watches."""
         count = len(pairs.numbers)
         self._matched += count
         if not self._viewers or not count:

@@ -20,12 +20,12 @@ class LatencyWindow:
         self._past: deque[list[int]] = deque(maxlen=SECONDS - 1)
 
     def observe(self, seconds: float) -> None:
-        """Something took so long."""
+        """Count a duration."""
         place = int(_PER_E * math.log(max(seconds, _LOWEST) / _LOWEST))
         self._present[min(place, _BUCKETS - 1)] += 1
 
     def next_second(self) -> None:
-        """A second is over."""
+        """Begin another second; the oldest one no longer counts."""
         self._past.append(self._present)
         self._present = [0] * _BUCKETS
 

@@ -35,7 +35,7 @@ class DialedConnection:
             raise ConnectionError(str(error)) from None
 
     async def receive(self) -> bytes:
-        """The next frame."""
+        """Wait for the next frame; ConnectionError if there is none."""
         try:
             frame = await self._socket.recv()
         except ConnectionClosed as error:

@@ -94,7 +94,7 @@ class LinkRouter:
         self._rules[peer] = rules
 
     def leave(self, peer: str) -> list[Sent]:
-        """A peer is gone for good."""
+        """Forget a peer and its filters."""
         theirs = self._theirs.pop(peer, None)
         if theirs is None:
             return []
@@ -163,7 +163,7 @@ class LinkRouter:
         return self._told(self.router.optimize(monotonic()))
 
     def tick(self) -> list[Sent]:
-        """Time has passed."""
+        """Publish a version of the tree, if one is due."""
         due = self.router.due(monotonic())
         return self._told(self.router.tick(monotonic())) if due is not None and due <= monotonic() else []
 

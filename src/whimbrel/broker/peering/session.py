@@ -42,7 +42,7 @@ class LinkConnection(Protocol):
         """Send a frame; waits while the peer does not read."""
 
     async def receive(self) -> bytes:
-        """The next frame."""
+        """Wait for the next frame; ConnectionError if there is none."""
 
     async def close(self, reason: str) -> None:
         """Close it."""
@@ -53,7 +53,7 @@ class Owner(Protocol):
 
     @property
     def log(self) -> LogReader:
-        """Our log."""
+        """The log of this broker."""
 
     def is_own(self, origin: str) -> bool:
         """Whether events of an origin are our own."""
@@ -142,7 +142,7 @@ class Session:
                 task.cancel()
 
     def grown(self) -> None:
-        """Our log has grown."""
+        """Look at the log again: it has grown."""
         self._grown.set()
 
     async def _say_bye(self, code: str, reason: str) -> None:

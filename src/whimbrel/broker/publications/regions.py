@@ -30,7 +30,7 @@ _patch = msgspec.json.Decoder(RegionPatch)
 
 
 def read_regions(content: bytes, limit: int) -> Regions:
-    """The regions of a body."""
+    """The regions of a body; Unprocessable if it has none, TooLarge if there are more than `limit`."""
     try:
         regions = _regions.decode(content).regions
     except BAD_JSON as error:
@@ -41,7 +41,7 @@ def read_regions(content: bytes, limit: int) -> Regions:
 
 
 def patched(regions: Regions, content: bytes) -> Regions:
-    """Regions after a patch.
+    """The regions after a patch; Unprocessable if it does not fit.
 
     >>> patched([{"x": 1, "y": 2}], b'{"change": {"x": null, "y": "[0, 5]"}}')
     [{'y': '[0, 5]'}]

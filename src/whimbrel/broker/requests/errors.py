@@ -47,7 +47,7 @@ class NotFound(BrokerError):
 
 
 class Conflict(BrokerError):
-    """The thing exists already."""
+    """The request does not go with what is there already."""
 
     status = 409
     code = "conflict"

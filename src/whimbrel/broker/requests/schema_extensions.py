@@ -32,7 +32,7 @@ class CreateDomain(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=
     definition: dict[str, Any]
 
     def apply(self, schema: Schema) -> bool:
-        """Extend the schema; False if it was there."""
+        """Extend the schema; returns False if the extension was there already."""
         return schema.create_domain(self.name, self.definition)
 
 
@@ -45,7 +45,7 @@ class CreateAttribute(
     domain: Name
 
     def apply(self, schema: Schema) -> bool:
-        """Extend the schema; False if it was there."""
+        """Extend the schema; returns False if the extension was there already."""
         return schema.create_attribute(self.name, self.domain)
 
 
@@ -58,11 +58,11 @@ class ExtendType(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="e
 
     @property
     def name(self) -> str:
-        """What is extended."""
+        """The type and the attribute that are extended, with a dot between them."""
         return f"{self.type}.{self.attribute}"
 
     def apply(self, schema: Schema) -> bool:
-        """Extend the schema; False if it was there."""
+        """Extend the schema; returns False if the extension was there already."""
         return schema.extend_type(self.type, self.attribute, self.use)
 
 
@@ -73,7 +73,7 @@ class CreateType(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="c
     attributes: dict[str, str]
 
     def apply(self, schema: Schema) -> bool:
-        """Extend the schema; False if it was there."""
+        """Extend the schema; returns False if the extension was there already."""
         context = {name: "optional" for name in CONTEXT if name != schema.type_attribute}
         return schema.create_type(self.name, context | self.attributes)
 

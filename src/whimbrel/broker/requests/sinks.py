@@ -59,7 +59,7 @@ class DigestRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def seconds(self) -> int:
-        """The length of a window."""
+        """The length of a window, in seconds."""
         found = _EVERY.fullmatch(self.every)
         return int(found[1]) * _UNITS[found[2]] if found else 0
 
@@ -86,7 +86,7 @@ class PlainCredential(msgspec.Struct, frozen=True, tag_field="credentialtype", t
 
     @property
     def authorization(self) -> str:
-        """The header."""
+        """The value of the Authorization header."""
         return "Basic " + base64.b64encode(f"{self.identifier}:{self.secret}".encode()).decode()
 
 
@@ -101,7 +101,7 @@ class AccessTokenCredential(
 
     @property
     def authorization(self) -> str:
-        """The header."""
+        """The value of the Authorization header."""
         return f"Bearer {self.accesstoken}"
 
 
@@ -124,7 +124,7 @@ class SinkUrl(NamedTuple):
 
     @property
     def origin(self) -> tuple[bool, str, int]:
-        """Who is asked."""
+        """Scheme, host and port: who gets the requests."""
         return self[:3]
 
 

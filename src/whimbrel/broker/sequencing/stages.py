@@ -25,7 +25,7 @@ class StageTimes:
         self._sums = dict.fromkeys(STAGES, 0.0)
 
     def observe(self, stage: str, seconds: float) -> None:
-        """A group took so long."""
+        """Count how long a group took in a stage."""
         self._counts[stage][bisect_left(BOUNDS, seconds)] += 1
         self._sums[stage] += seconds
 

@@ -95,7 +95,7 @@ class Delivery:
         return held, stream
 
     def close_stream(self, stream: Stream) -> None:
-        """Stop to push to a stream."""
+        """Stop pushing to a stream."""
         self._hub.close(stream)
 
     def reader_of(self, subscription: StoredSubscription) -> Read:

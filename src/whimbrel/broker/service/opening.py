@@ -52,7 +52,7 @@ _names = msgspec.json.Decoder(_Names)
 
 @dataclass
 class Opened:
-    """What a broker works with."""
+    """Log, store, lists and index of a data directory, all brought up to the end of the log."""
 
     directory: Path
     writer: LogWriter

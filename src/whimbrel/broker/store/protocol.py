@@ -174,7 +174,7 @@ class Store(Protocol):
         """The peer has our log up to here."""
 
     def set_region(self, peer: str, region: bytes) -> None:
-        """What lies behind a peer."""
+        """Store what lies behind a peer."""
 
     def bury(self, letters: Sequence[DeadLetter], keep: int) -> None:
         """Keep refused events (their numbers are ignored); the oldest go when there are more than `keep`."""

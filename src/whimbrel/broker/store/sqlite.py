@@ -255,7 +255,7 @@ class SqliteStore:
             connection.execute("UPDATE link SET cursor = ? WHERE peer = ?", (cursor, peer))
 
     def set_region(self, peer: str, region: bytes) -> None:
-        """What lies behind a peer."""
+        """Store what lies behind a peer."""
         with self._transaction() as connection:
             connection.execute("UPDATE link SET region = ? WHERE peer = ?", (region, peer))
 

@@ -50,7 +50,7 @@ class ReceiverConnection(asyncio.Protocol):
         self._has_head = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Connected."""
+        """Keep the transport of a new connection."""
         self._transport = cast("asyncio.Transport", transport)
 
     @property

@@ -59,14 +59,14 @@ class WebhookRecords:
         self._states[id] = state
 
     def attempted(self, attempt: Attempt) -> None:
-        """A request was made."""
+        """Keep an attempt, to be stored; of one subscription the newest."""
         kept = self._attempts.setdefault(attempt.id, [])
         kept.append(attempt)
         if len(kept) > 2 * KEPT:
             del kept[:-KEPT]
 
     def given_up(self, undelivered: UndeliveredMessage) -> None:
-        """A delivery was given up."""
+        """Keep a delivery that was given up, to be stored."""
         self._undelivered.append(undelivered)
 
     def save(self) -> bool:
@@ -87,7 +87,7 @@ class WebhookRecords:
         return True
 
     def saved(self) -> None:
-        """What was ready is stored."""
+        """Forget what was ready: it is stored."""
         self._saving = None
 
     @property
