@@ -65,9 +65,7 @@ app.add_typer(publications, name="publications")
 app.add_typer(schema, name="schema")
 app.add_typer(token, name="token")
 app.add_typer(webhook, name="webhook")
-pipeline = typer.Typer(
-    help="Match on Apache Spark: batches and streams, one machine or a cluster.", no_args_is_help=True
-)
+pipeline = typer.Typer(help="Match on Apache Spark: batches and streams.", no_args_is_help=True)
 pipeline.command()(run)
 pipeline.command("compile")(compile_)
 pipeline.command()(explain_pipeline)

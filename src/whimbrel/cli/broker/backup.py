@@ -29,8 +29,9 @@ def backup(
     verify: Verify = True,
     json: Json = False,
 ) -> None:
-    """Back up the data of a broker while it runs: everything that it had acknowledged when this began.
+    """Back up the data of a broker, while it runs.
 
+    Everything is in it that the broker had acknowledged when this began.
     With the address of a broker the backup is sent over HTTP, to a token with the scope `admin`.
     """
     if source.startswith(("http://", "https://")):

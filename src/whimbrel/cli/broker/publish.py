@@ -24,8 +24,9 @@ def publish(
     source: Annotated[str, typer.Option("--source", help="The source of events that name none.")] = "whimbrel-cli",
     json: Json = False,
 ) -> None:
-    """Publish events: CloudEvents, or objects that become the data of one.
+    """Publish events to a broker.
 
+    They are CloudEvents, or objects that become the data of one.
     Ends when everything is on the broker's disk. Exit status: 1 if some event was refused.
     """
     taken = repeated = refused = 0

@@ -13,12 +13,21 @@ from whimbrel.cli.terminal.options import Json
 
 
 def serve(
-    data: Annotated[str | None, typer.Option("--data", metavar="DIR", help="Where everything is stored.")] = None,
-    host: Annotated[str | None, typer.Option("--host", help="The address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option("--port", help="The port to listen on; 0 picks a free one.")] = None,
+    data: Annotated[
+        str | None, typer.Option("--data", metavar="DIR", help="Where everything is stored (default: whimbrel-data).")
+    ] = None,
+    host: Annotated[
+        str | None, typer.Option("--host", metavar="ADDRESS", help="The address to listen on (default: 127.0.0.1).")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option("--port", metavar="PORT", help="The port to listen on (default: 8080); 0 picks a free one."),
+    ] = None,
     config: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings in TOML.")] = None,
-    tls_certificate: Annotated[str | None, typer.Option("--tls-certificate", metavar="FILE", help="PEM file.")] = None,
-    tls_key: Annotated[str | None, typer.Option("--tls-key", metavar="FILE", help="PEM file.")] = None,
+    tls_certificate: Annotated[
+        str | None, typer.Option("--tls-certificate", metavar="FILE", help="The certificate for TLS, in PEM.")
+    ] = None,
+    tls_key: Annotated[str | None, typer.Option("--tls-key", metavar="FILE", help="Its key, in PEM.")] = None,
     timestamps: Annotated[
         str | None, typer.Option("--timestamps", metavar="NAMES", help="Attributes whose texts are timestamps.")
     ] = None,
@@ -31,12 +40,16 @@ def serve(
     ] = None,
     peer_token: Annotated[
         list[str] | None,
-        typer.Option("--peer-token", help="The token for each --peer, or one for all; better in WHIMBREL_PEER_TOKENS."),
+        typer.Option(
+            "--peer-token",
+            metavar="TOKEN",
+            help="The token for each --peer, or one for all; better in WHIMBREL_PEER_TOKENS.",
+        ),
     ] = None,
     optimizer: Annotated[
         bool | None, typer.Option("--optimizer", help="Keep the routing tree of all linked brokers; one should.")
     ] = None,
-    name: Annotated[str | None, typer.Option("--name", help="What peers call this broker.")] = None,
+    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="What peers call this broker.")] = None,
     engine: Annotated[
         str | None, typer.Option("--engine", metavar="inline|spark", help="Who matches: the broker, or a job on Spark.")
     ] = None,
@@ -51,14 +64,22 @@ def serve(
         bool | None, typer.Option("--access-log/--no-access-log", help="Whether every request is logged.")
     ] = None,
     retention_seconds: Annotated[
-        float | None, typer.Option("--retention-seconds", help="How long events are kept; 0 for ever. A week.")
+        float | None,
+        typer.Option(
+            "--retention-seconds", metavar="SECONDS", help="How long events are kept (default: a week); 0 for ever."
+        ),
     ] = None,
     retention_bytes: Annotated[
-        int | None, typer.Option("--retention-bytes", help="How large the log may become; 0 for no limit. 10 GB.")
+        int | None,
+        typer.Option(
+            "--retention-bytes", metavar="BYTES", help="How large the log may become (default: 10 GB); 0 for no limit."
+        ),
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Any setting; lists with commas. May be repeated."),
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Any setting; lists with commas. May be repeated. See --show-settings."
+        ),
     ] = None,
     show_settings: Annotated[
         bool, typer.Option("--show-settings", help="Print all settings with their values, as --config takes them.")

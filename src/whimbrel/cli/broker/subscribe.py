@@ -19,8 +19,9 @@ def subscribe(
     ca: Authority = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="End after so many events.")] = None,
 ) -> None:
-    """Print the events that a filter or a durable subscription matches, one per line.
+    """Print what a subscription matches, one per line.
 
+    It is a filter, or a durable subscription.
     Reconnects by itself. A durable subscription goes on behind the last event that was printed.
     """
     if (filter is None) == (id is None):

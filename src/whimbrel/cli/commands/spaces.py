@@ -28,9 +28,9 @@ def spaces(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Watch moving objects enter and leave zones, live; ends by itself.
+    """Watch moving objects enter and leave zones, live.
 
-    Taxis are small boxes, zones are rectangles. The position of every taxi is a publication that stays, and a zone is
+    It ends by itself. Taxis are small boxes, zones are rectangles. The position of every taxi is a publication that stays, and a zone is
     told only when a taxi begins or ceases to overlap it. With --json every notification is a line of JSON.
     """
     import numpy as np

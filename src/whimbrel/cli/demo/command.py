@@ -55,7 +55,10 @@ def demo(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Match a bundled day of a web shop, in a few seconds; and, if asked, a stream on Spark, in half a minute."""
+    """Match a bundled day of a web shop, in a few seconds.
+
+    If asked, it also matches a stream on Spark, in half a minute.
+    """
     from whimbrel.lab.web_shop import write_samples
 
     if write is not None:

@@ -15,9 +15,7 @@ from whimbrel.cli.terminal.options import Json
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-lab = typer.Typer(
-    help="The papers: their matchers side by side, and their experiments.", no_args_is_help=True, rich_markup_mode=None
-)
+lab = typer.Typer(help="The papers: their matchers and their experiments.", no_args_is_help=True, rich_markup_mode=None)
 lab.command()(matchers)
 lab.command()(advise)
 
