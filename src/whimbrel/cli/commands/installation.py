@@ -35,7 +35,8 @@ def version(json: Json = False) -> None:
 def warm() -> None:
     """Compile every kernel now, so that no first use waits.
 
-    For images, and before a service starts. Compiled code is kept in NUMBA_CACHE_DIR if that is set, else beside the library or in the user's cache.
+    For images, and before a service starts.
+    Compiled code is kept in NUMBA_CACHE_DIR if that is set, else beside the library or in the user's cache.
     """
     from whimbrel.lab.warm_up import warm_up
 

@@ -30,7 +30,8 @@ def spaces(
 ) -> None:
     """Watch moving objects enter and leave zones, live.
 
-    It ends by itself. Taxis are small boxes, zones are rectangles. The position of every taxi is a publication that stays, and a zone is
+    It ends by itself.
+    Taxis are small boxes, zones are rectangles. The position of every taxi is a publication that stays, and a zone is
     told only when a taxi begins or ceases to overlap it. With --json every notification is a line of JSON.
     """
     import numpy as np
