@@ -216,14 +216,14 @@ class LiveFeed:
                 rates[number] = rates.get(number, 0.0) + (1 - _KEEP) * weight / seconds
         kept = sorted(((rate, number) for number, rate in rates.items() if number >= 0), reverse=True)[:_BUSY_KEPT]
         self._rates = {number: rate for rate, number in kept if rate > 0.01}
-        names = self._store.names([number for _, number in kept[:BUSIEST]])
+        names = self._store.ids_of([number for _, number in kept[:BUSIEST]])
         return [BusySubscription(names[number], round(rate, 2)) for rate, number in kept[:BUSIEST] if number in names]
 
     def _tail(self) -> list[TailEvent]:
         seen = []
         while self._seen:
             seen.append(self._seen.popleft())
-        names = self._store.names(sorted({number for one in seen for number in one.numbers}))
+        names = self._store.ids_of(sorted({number for one in seen for number in one.numbers}))
         return [
             TailEvent(
                 one.offset,

@@ -93,7 +93,7 @@ class Store(Protocol):
         """The numbers of all versions, ascending."""
 
     def ids_of(self, numbers: Sequence[int]) -> dict[int, str]:
-        """The ids of the subscriptions that have these versions."""
+        """The ids of the subscriptions that some versions belong to, by the numbers of the versions."""
 
     def schema_extensions(self) -> list[tuple[int, SchemaExtension]]:
         """The extensions of the schema with their offsets, in their order."""
@@ -115,9 +115,6 @@ class Store(Protocol):
 
     def versions(self, id: str) -> list[tuple[int, int | None]]:
         """The (number, until) pairs of a subscription, oldest first; `until` is None for the newest."""
-
-    def names(self, numbers: Sequence[int]) -> dict[int, str]:
-        """The ids of the subscriptions that some versions belong to, by the numbers of the versions."""
 
     def live_filters(self) -> Iterable[tuple[int, str, str]]:
         """The (number, text, dialect) of every subscription, in the order of numbers."""

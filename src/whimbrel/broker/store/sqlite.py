@@ -112,9 +112,11 @@ class SqliteStore:
         return [number for (number,) in self._rows("SELECT number FROM version ORDER BY number")]
 
     def ids_of(self, numbers: Sequence[int]) -> dict[int, str]:
-        """The ids of the subscriptions that have these versions."""
-        found = (self._rows("SELECT number, id FROM version WHERE number = ?", (number,)) for number in numbers)
-        return {number: id for rows in found for number, id in rows}
+        """The ids of the subscriptions that some versions belong to, by the numbers of the versions."""
+        given = to_json(list(numbers))
+        return dict(
+            self._rows("SELECT number, id FROM version WHERE number IN (SELECT value FROM json_each(?))", (given,))
+        )
 
     def schema_extensions(self) -> list[tuple[int, SchemaExtension]]:
         """The extensions of the schema with their offsets, in their order."""
@@ -154,11 +156,6 @@ class SqliteStore:
     def versions(self, id: str) -> list[tuple[int, int | None]]:
         """The (number, until) pairs of a subscription, oldest first; `until` is None for the newest."""
         return self._rows("SELECT number, until FROM version WHERE id = ? ORDER BY number", (id,))
-
-    def names(self, numbers: Sequence[int]) -> dict[int, str]:
-        """The ids of the subscriptions that some versions belong to, by the numbers of the versions."""
-        marks = ", ".join("?" * len(numbers))
-        return dict(self._rows(f"SELECT number, id FROM version WHERE number IN ({marks})", numbers) if numbers else ())
 
     def live_filters(self) -> Iterable[tuple[int, str, str]]:
         """The (number, text, dialect) of every subscription, in the order of numbers."""

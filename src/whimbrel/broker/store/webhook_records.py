@@ -79,9 +79,6 @@ class WebhookStore(Protocol):
     def numbers(self) -> list[int]:
         """The numbers of all subscriptions with a sink, ascending."""
 
-    def ids(self, numbers: Sequence[int]) -> list[str]:
-        """The ids of the subscriptions that these versions belong to."""
-
     def positions(self) -> list[tuple[str, int, int, int | None, int | None]]:
         """For each version of subscriptions with a sink: id, number, first, start, and the cursor's offset."""
 

@@ -15,7 +15,6 @@ from whimbrel.broker.store.webhook_records import Attempt, UndeliveredMessage, W
 
 ATTEMPTS = 1_000_000
 """Attempts of all subscriptions that are kept, at most."""
-_CHUNK = 500
 
 Rows: TypeAlias = Callable[[str, Sequence[object]], list[Any]]
 _signing = msgspec.json.Decoder(list[SigningSecret])
@@ -33,15 +32,6 @@ class SqliteWebhooks:
         return [
             number for (number,) in self._rows("SELECT number FROM subscription WHERE protocol = 'HTTP' ORDER BY 1", ())
         ]
-
-    def ids(self, numbers: Sequence[int]) -> list[str]:
-        """The ids of the subscriptions that these versions belong to."""
-        found: list[str] = []
-        for start in range(0, len(numbers), _CHUNK):
-            part = numbers[start : start + _CHUNK]
-            marks = ",".join("?" * len(part))
-            found += [id for (id,) in self._rows(f"SELECT DISTINCT id FROM version WHERE number IN ({marks})", part)]
-        return found
 
     def positions(self) -> list[tuple[str, int, int, int | None, int | None]]:
         """For each version of subscriptions with a sink: id, number, first, start, and the cursor's offset."""

@@ -225,7 +225,7 @@ class WebhookEngine:
                 unknown.append(number)
             else:
                 self.wake(channel.id)
-        for id in self._store.webhooks.ids(unknown) if unknown else ():
+        for id in dict.fromkeys(self._store.ids_of(unknown).values()) if unknown else ():
             self.wake(id)
 
     def _queue(self, channel: Channel) -> None:
