@@ -269,7 +269,6 @@ class Deliverer:
         self.records.set_state(channel.id, channel.state)
 
     def _disable(self, channel: Channel, state: WebhookState, reason: str, problem: str) -> None:
-        self.counts["disabled"] += 1
         logger.warning("the webhook of subscription %s is disabled: %s (%s)", channel.id, reason, problem)
         channel.buffer = []
         channel.state = state._replace(
