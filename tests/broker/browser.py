@@ -39,7 +39,9 @@ class Browser:
         self._closing.callback(self._process.wait)
         self._closing.callback(self._process.kill)
         try:
-            self._socket = self._closing.enter_context(connect(self._page_url(), max_size=64 << 20, proxy=None))
+            self._socket = self._closing.enter_context(
+                connect(self._page_url(), max_size=64 << 20, ping_interval=None, proxy=None)
+            )
             for domain in ("Page", "Runtime", "Log", "Network"):
                 self.send(f"{domain}.enable")
             self.resize(width, height)
