@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.engine.test_index import pairs
 from whimbrel import Filter, Index
-from whimbrel.ranks.patterns.networks import find_networks
+from whimbrel.ranks.patterns.networks import Networks4
 
 ODD = [
     "", "1", "1.2.3", "1.2.3.4.5", "01.2.3.4", "1.2.3.00", "256.1.1.1", "1..2.3", ".1.2.3", "1.2.3.", "1.2.3.4 ",
@@ -71,9 +71,9 @@ def test_networks_match_as_their_filters_do(chosen: list[tuple[str, str]], found
 def test_addresses_are_read_as_python_reads_them(texts: list[str]) -> None:
     data = [text.encode() for text in texts]
     offsets = np.cumsum([0, *map(len, data)])
-    keys, ranks = np.array([0], np.int64), np.array([[1, 0]], np.int32)  # 0.0.0.0/0
-    zero, cuts = np.array([0]), np.array([0, 1])
-    ends, _ = find_networks(zero, cuts, keys, ranks, offsets, np.frombuffer(b"".join(data), np.uint8))
+    everything = np.frombuffer(b"00000000" + b"000", np.uint8).reshape(1, 11)  # 0.0.0.0/0
+    networks = Networks4(everything, np.array([1]), np.array([False]))
+    ends, _ = networks.find(offsets, np.frombuffer(b"".join(data), np.uint8))
     for text, known in zip(texts, np.diff(ends).tolist(), strict=True):
         try:
             ipaddress.IPv4Address(text)

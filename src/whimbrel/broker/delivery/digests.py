@@ -47,7 +47,7 @@ def closed(messages: Sequence[StoredMessage], seconds: int, now: int) -> list[St
 def digest_of(messages: Sequence[StoredMessage], seconds: int) -> bytes:
     """The digest of some messages: from the start of the first one's window to the end of the last one's.
 
-    >>> digest_of([StoredMessage(7, b'{"id": "a"}', 3_725_000_000)], 3600)
+    >>> digest_of([StoredMessage(7, b'{"id": "a"}', time=3_725_000_000)], 3600)
     b'{"from":"1970-01-01T01:00:00Z","until":"1970-01-01T02:00:00Z","events":[{"id": "a"}]}'
     """
     start = time_text(window_start(messages[0].time, seconds))

@@ -105,12 +105,13 @@ PlanOption = Annotated[PlanChoice, typer.Option("--plan", help="How work is spre
 
 
 def _options_of_all_commands(context: typer.Context) -> dict[str, str]:
-    """The parameter that each option sets, by the name of the option without dashes."""
+    """The parameter that each option of commands with --config sets, by the name of the option without dashes."""
     group = context.parent.command if context.parent is not None else context.command
     commands = getattr(group, "commands", {"": context.command})
     return {
         option.lstrip("-"): parameter.name
         for command in commands.values()
+        if any(_HINT in parameter.opts for parameter in command.params)
         for parameter in command.params
         for option in parameter.opts
         if option.startswith("--") and option not in (_HINT, "--help") and parameter.name is not None

@@ -28,6 +28,7 @@ class _Counted:
         self.messages = self.requests = 0
         self.done = asyncio.Event()
         self._wanted = wanted
+        self.connections: set[asyncio.Transport] = set()
 
     def add(self, messages: int) -> None:
         """A request came."""
@@ -49,6 +50,7 @@ class _Receiver(asyncio.Protocol):
         """Connected."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        self._counted.connections.add(transport)
 
     def data_received(self, data: bytes) -> None:
         """Some of a request, or several."""
@@ -108,4 +110,7 @@ async def _run(broker: BrokerProcess, subscriptions: int, events: int, batch: in
     seconds = time.perf_counter() - began
     connection.close()
     server.close()
+    for transport in counted.connections:
+        transport.abort()
+    await asyncio.sleep(0)  # connections are closed in the next round of the loop
     return seconds, counted.requests
