@@ -296,7 +296,7 @@ def test_validate_explain_preview_and_lint(http: httpx.Client) -> None:
 
 def test_health_metrics_and_documents(http: httpx.Client) -> None:
     assert http.get("/healthz").json() == {"status": "ok"}
-    assert http.get("/readyz").json() == {"ready": True}
+    assert http.get("/readyz").json() == {"ready": True, "engine": {"name": "inline", "state": "running"}}
     http.post("/events", json={"a": 1})
     shown = http.get("/metrics").text
     assert "whimbrel_published_events_total" in shown and "whimbrel_publish_seconds_bucket" in shown

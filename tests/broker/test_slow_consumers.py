@@ -32,7 +32,7 @@ class FastReader:
             rest = b""
             while piece := await reader.read(1 << 17):
                 rest += piece
-                cut = rest.rfind(b"\n\n") + 2
+                cut = rest.rfind(b"\n\n") + 1  # 0 where no event is whole yet
                 self.offsets += map(int, _ID.findall(rest[:cut]))
                 rest = rest[cut:]
         finally:
