@@ -59,6 +59,7 @@ def test_events_are_refused_in_time_and_taken_again(small_disk: Path) -> None:
         assert int(refused.headers["retry-after"]) > 0
         free = os.statvfs(small_disk)
         assert free.f_bavail * free.f_frsize > LEAST_RESERVE // 2
+        fill(small_disk / "other", 1 << 20)  # a subscription is smaller than an event: leave it no room either
         assert http.post("/subscriptions", json={"filter": "TRUE"}).status_code == 507
         assert http.post(f"/subscriptions/{id}/ack", json={"offset": 2}).status_code == 200
         assert http.delete(f"/subscriptions/{other}").status_code == 204
