@@ -102,14 +102,42 @@ def history(
 
 
 def check_order(mood: Moody, offsets: dict[tuple[str, str], int]) -> None:
-    """What comes for the first time comes in the order of the log; the same id means the same content."""
-    first_seen: dict[int, None] = {}
+    """What comes for the first time comes in the order of the log; what comes again has the id that it had."""
+    first_seen: dict[int, str] = {}
     bodies: dict[str, bytes] = {}
     for got in mood.taken:
-        assert bodies.setdefault(got.headers["webhook-id"], got.body) == got.body
+        id = got.headers["webhook-id"]
+        assert bodies.setdefault(id, got.body) == got.body
         for event in got.events:
-            first_seen.setdefault(offsets[event["source"], event["id"]])
+            assert first_seen.setdefault(offsets[event["source"], event["id"]], id) == id
     assert list(first_seen) == sorted(first_seen)
+
+
+@pytest.mark.parametrize("fields", [{"protocolsettings": {"batch": 10}}, {"digest": {"every": "1s"}}], ids=str)
+def test_a_request_that_was_not_answered_has_the_same_events_and_id_after_a_kill(
+    tmp_path: Path, fields: dict[str, Any]
+) -> None:
+    came, go_on = threading.Event(), threading.Event()
+
+    def hang(_: Got) -> int:
+        came.set()
+        go_on.wait(30)
+        return 204
+
+    with BrokerProcess(tmp_path / "data", **SETTINGS | {"webhook_seconds": 60.0}) as broker, Receiver(hang) as receiver:
+        with Client(broker.url) as client:
+            client.create("TRUE", protocol="HTTP", sink=receiver.url, **fields)
+            client.publish([{"n": n} for n in range(3)])
+            assert came.wait(30)
+            client.publish([{"n": n} for n in range(3, 6)])
+            time.sleep(1.1 if "digest" in fields else 0.0)  # another window is over
+        broker.kill()
+        go_on.set()
+        broker.start()
+        receiver.until(lambda: len(receiver.events) >= 9)
+        first, again, rest = receiver.got
+        assert first.headers["webhook-id"] == again.headers["webhook-id"] and first.body == again.body
+        assert [event["data"]["n"] for got in (first, rest) for event in got.events] == list(range(6))
 
 
 def test_ten_kills_lose_no_webhook(tmp_path: Path) -> None:

@@ -93,6 +93,7 @@ class _BrokerCollector(Collector):
             "whimbrel_webhook_messages": ("Messages that receivers of webhooks took.", sent["delivered"]),
             "whimbrel_webhook_failures": ("Requests to receivers that failed.", sent["failed"]),
             "whimbrel_webhook_given_up": ("Messages that became dead letters of webhooks.", sent["given_up"]),
+            "whimbrel_webhook_troubles": ("Times that webhooks try again what the store refused.", sent["troubles"]),
             "whimbrel_webhook_gaps": ("Times that messages were deleted before a webhook got them.", sent["gaps"]),
             "whimbrel_spills": ("Times that a slow durable consumer went back to the log.", counts["spills"]),
             "whimbrel_match_commits": ("Commits of match lists since the start.", broker.matches.commits),

@@ -13,8 +13,9 @@ class WebhookState(NamedTuple):
     """How the deliveries of a subscription stand; one without a record is fresh.
 
     Consent was given for `sink`: `none`, `granted` or `refused`; `rate` is what the receiver allows a minute. While a
-    delivery fails, `attempts` were made since `failing`, the next one is `due`, and it ends at the cursor `until`, so
-    that every attempt has the same events. `disabled` says why nothing is sent. Times are microseconds since 1970 UTC.
+    delivery fails, `attempts` were made since `failing`, and the next one is `due`. Batches and digests are cut from
+    the messages up to the cursor `until`, so that every attempt has the same events. `disabled` says why nothing is
+    sent. Times are microseconds since 1970 UTC.
     """
 
     sink: str
@@ -31,7 +32,7 @@ class WebhookState(NamedTuple):
 
     @property
     def until(self) -> Cursor | None:
-        """The cursor of the last message of the delivery that fails."""
+        """The cursor of the last message that is cut into requests."""
         return None if self.until_offset is None else Cursor(self.until_offset, self.until_part)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -10,6 +11,8 @@ from whimbrel.broker.store import Cursor, WebhookState
 from whimbrel.broker.webhooks.target import WebhookTarget
 
 BEFORE_ALL = Cursor(-1)
+AT_ONCE, IDLE = 0.0, math.inf
+"""When a channel's next turn is, besides a time: it has more, or nothing."""
 
 
 @dataclass(slots=True, eq=False)
@@ -25,6 +28,7 @@ class Channel:
     is_woken: bool = False
     due: float = 0.0
     paced: float = 0.0  # by the rate that the receiver allows, nothing is sent before this time
+    troubles: int = 0  # turns in a row that raised what nobody expected
     target: WebhookTarget | None = None
     state: WebhookState | None = None
     position: Cursor = BEFORE_ALL

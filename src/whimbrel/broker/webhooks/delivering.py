@@ -4,33 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from collections import Counter
 from collections.abc import Callable
 from time import monotonic, time
 from typing import NamedTuple
 
-from whimbrel.broker.delivery.digests import closed, next_window
 from whimbrel.broker.delivery.reader import MessageReader, StoredMessage
-from whimbrel.broker.requests.errors import Truncated
 from whimbrel.broker.requests.settings import Settings
-from whimbrel.broker.store import Attempt, Cursor, Store, UndeliveredMessage, WebhookState
-from whimbrel.broker.webhooks.channel import Channel
+from whimbrel.broker.store import Attempt, Store, UndeliveredMessage, WebhookState
+from whimbrel.broker.webhooks.channel import AT_ONCE, IDLE, Channel
 from whimbrel.broker.webhooks.connection import HttpResponse
 from whimbrel.broker.webhooks.consent import new_callback, read_consent
 from whimbrel.broker.webhooks.http_client import WebhookClient
-from whimbrel.broker.webhooks.outgoing import Outgoing, compose, fitting, options, post
+from whimbrel.broker.webhooks.outgoing import Outgoing, compose, options, post
+from whimbrel.broker.webhooks.planning import RequestPlanner
 from whimbrel.broker.webhooks.records import WebhookRecords, now_us
 from whimbrel.broker.webhooks.retries import pause_before, read_retry_after, verdict_of
 from whimbrel.broker.webhooks.target import WebhookTarget, load_target
 from whimbrel.model.errors import WhimbrelError
 
-AT_ONCE, IDLE = 0.0, math.inf
-"""When a channel's next turn is, besides a time: it has more, or nothing."""
-READ_AHEAD = 64
-"""Messages that are read at a time for requests of one event."""
-BUFFER_BYTES = 128 << 10
-"""Bytes of messages that a channel keeps for its next turns."""
 BODIES_BYTES = 128 << 20
 """Bytes of all requests that are being sent; a turn waits while there are more."""
 SLOW_SECONDS = 5.0
@@ -63,25 +55,30 @@ class Deliverer:
         self._store = store
         self._reader = reader
         self._client = client
+        self._planner = RequestPlanner(reader, self.records, self.counts)
         self._sending = 0  # bytes
         self._sent = asyncio.Event()
 
     def load(self, channel: Channel) -> None:
-        """Read what the store says about a channel. Its target is None if there is nothing to deliver to."""
+        """Read what the store says about a channel. Its target is None if there is nothing to deliver to.
+
+        It stays stale if that fails.
+        """
         if channel.target is not None:
             self.by_number.pop(channel.target.held.number, None)
-        channel.target = target = load_target(self._store, channel.id)
-        channel.is_stale = False
+            channel.target = None
         channel.buffer = []
-        if target is None:
-            return
-        self.by_number[target.held.number] = channel
-        state = self.records.state(channel.id)
-        # Consent and failures belong to a sink; another one starts afresh.
-        channel.state = state if state is not None and state.sink == target.sink else WebhookState(target.sink)
-        stored = self._reader.position(target.held)
-        newer = self.records.cursor(channel.id)
-        channel.position = stored if newer is None else max(stored, newer, key=lambda cursor: cursor.place)
+        target = load_target(self._store, channel.id)
+        if target is not None:
+            state = self.records.state(channel.id)
+            # Consent and failures belong to a sink; another one starts afresh.
+            channel.state = state if state is not None and state.sink == target.sink else WebhookState(target.sink)
+            stored = self._reader.position(target.held)
+            newer = self.records.cursor(channel.id)
+            channel.position = stored if newer is None else max(stored, newer, key=lambda cursor: cursor.place)
+            self.by_number[target.held.number] = channel
+        channel.target = target
+        channel.is_stale = False
 
     async def turn(self, channel: Channel) -> tuple[float, bool | None]:
         """Do the next thing for a channel: when it wants its next turn, and whether its host did well."""
@@ -98,55 +95,14 @@ class Deliverer:
             if state.consent == "refused":
                 return IDLE, None
             return await self._ask_consent(channel, target, state)
-        messages, wait = await self._next_messages(channel, target, state)
+        while self._sending > BODIES_BYTES:
+            self._sent.clear()
+            await self._sent.wait()
+        messages, wait = await self._planner.next_messages(channel, target)
         if not messages:
             return wait, None
         outgoing = compose(self._log, target, messages)
         return await self._send(channel, target, state, messages, outgoing)
-
-    async def _next_messages(
-        self, channel: Channel, target: WebhookTarget, state: WebhookState
-    ) -> tuple[list[StoredMessage], float]:
-        """The messages of the next request; if there are none, when to look again."""
-        limit = target.batch
-        complete = True
-        if len(channel.buffer) < (limit if target.settings.batch or target.digest else 1):
-            channel.buffer, complete = await self._read(channel, target, max(limit, 1))
-        messages = channel.buffer
-        until = state.until
-        if until is not None:  # every attempt has the same events
-            messages = [one for one in messages if one.cursor.place <= until.place] or messages
-        if not messages:
-            return [], IDLE if complete else AT_ONCE
-        if target.digest is not None:
-            found = closed(messages[:limit], target.digest.seconds, now_us())
-            return found, AT_ONCE if found else next_window(messages[0].time, target.digest.seconds) / 1e6
-        return fitting(messages, limit), AT_ONCE
-
-    async def _read(self, channel: Channel, target: WebhookTarget, limit: int) -> tuple[list[StoredMessage], bool]:
-        held, after = target.held, channel.position
-        count = limit if limit > 1 else READ_AHEAD
-        while self._sending > BODIES_BYTES:
-            self._sent.clear()
-            await self._sent.wait()
-        try:
-            if held.start is not None and after.offset < held.first:  # a scan of the log takes its time
-                loop = asyncio.get_running_loop()
-                found, complete = await loop.run_in_executor(None, self._reader.read, held, after, count)
-            else:
-                found, complete = self._reader.read(held, after, count)
-        except Truncated as gap:  # retention was faster than the receiver
-            channel.position = Cursor(gap.first - 1)
-            self.records.move(channel.id, channel.position)
-            self.counts["gaps"] += 1
-            return [], False
-        if limit == 1:
-            size = 0
-            for place, message in enumerate(found):
-                size += len(message.event)
-                if size > BUFFER_BYTES:
-                    return found[: place + 1], complete
-        return found, complete
 
     async def _ask_consent(
         self, channel: Channel, target: WebhookTarget, state: WebhookState
@@ -220,9 +176,7 @@ class Deliverer:
         self.counts["delivered"] += len(messages)
         self._advance(channel, messages)
         if state.attempts or state.problem is not None:
-            channel.state = state._replace(
-                attempts=0, failing=None, due=None, until_offset=None, until_part=None, problem=None
-            )
+            channel.state = state._replace(attempts=0, failing=None, due=None, problem=None)
             self.records.set_state(channel.id, channel.state)
 
     def _advance(self, channel: Channel, messages: list[StoredMessage]) -> None:
@@ -256,14 +210,11 @@ class Deliverer:
                 self.counts["given_up"] += len(messages)
             self._disable(channel, state, "failing", problem)
             return
-        until = messages[-1].cursor if messages else None
         channel.buffer = []
         channel.state = state._replace(
             attempts=attempts,
             failing=state.failing or now,
             due=now + int(pause * 1e6),
-            until_offset=None if until is None else until.offset,
-            until_part=None if until is None else until.part,
             problem=problem,
         )
         self.records.set_state(channel.id, channel.state)
@@ -271,9 +222,7 @@ class Deliverer:
     def _disable(self, channel: Channel, state: WebhookState, reason: str, problem: str) -> None:
         logger.warning("the webhook of subscription %s is disabled: %s (%s)", channel.id, reason, problem)
         channel.buffer = []
-        channel.state = state._replace(
-            disabled=reason, attempts=0, failing=None, due=None, until_offset=None, until_part=None, problem=problem
-        )
+        channel.state = state._replace(disabled=reason, attempts=0, failing=None, due=None, problem=problem)
         self.records.set_state(channel.id, channel.state)
 
     async def _request(self, target: WebhookTarget, request: bytes) -> tuple[HttpResponse | None, str | None]:

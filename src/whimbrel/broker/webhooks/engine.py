@@ -16,6 +16,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from time import time
 from typing import Any, TypeVar
 
@@ -28,8 +29,8 @@ from whimbrel.broker.lists import RunSet
 from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.store import Store
 from whimbrel.broker.webhooks.addresses import Addresses, Resolve
-from whimbrel.broker.webhooks.channel import Channel
-from whimbrel.broker.webhooks.delivering import AT_ONCE, IDLE, Deliverer
+from whimbrel.broker.webhooks.channel import AT_ONCE, IDLE, Channel
+from whimbrel.broker.webhooks.delivering import Deliverer
 from whimbrel.broker.webhooks.host_queues import HostQueues
 from whimbrel.broker.webhooks.http_client import IDLE_SECONDS, WebhookClient
 from whimbrel.broker.webhooks.pending import behind
@@ -41,11 +42,16 @@ IDLE_CHANNELS = 10_000
 """Channels without work that stay loaded, at most."""
 SAVE_SECONDS = 0.05
 """How often cursors and attempts are stored: a crash repeats what was delivered in that time."""
+URGENT_SECONDS = 0.005
+"""How soon they are stored when a channel waits for it; others join it meanwhile."""
 STOP_SECONDS = 2.0
 """How long requests may take when the broker stops."""
-TROUBLE_SECONDS = 60.0
-"""When a channel is tried again whose turn raised what nobody expected."""
+TROUBLE_SECONDS = 1.0
+"""When something is tried again that the store refused, or that raised what nobody expected."""
+LONGEST_TROUBLE_SECONDS = 60.0
+"""Each time that a channel fails in a row its pause doubles, up to this."""
 
+_COUNTED = ("requests", "delivered", "failed", "given_up", "gaps", "troubles")
 T = TypeVar("T")
 logger = logging.getLogger("whimbrel.broker")
 
@@ -79,6 +85,7 @@ class WebhookEngine:
         self._timed: list[tuple[float, int, Channel]] = []
         self._order = itertools.count()
         self._timer: asyncio.TimerHandle | None = None
+        self._unknown: set[int] = set()  # numbers whose subscriptions could not be looked up
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="whimbrel-webhooks", daemon=True)
@@ -122,7 +129,7 @@ class WebhookEngine:
 
     def counts(self) -> dict[str, int]:
         """What happened, and what is going on."""
-        counts = {name: self.deliverer.counts[name] for name in ("requests", "delivered", "failed", "given_up", "gaps")}
+        counts = {name: self.deliverer.counts[name] for name in _COUNTED}
         phases = [channel.phase for channel in list(self._channels.values())]
         return {
             **counts,
@@ -177,27 +184,46 @@ class WebhookEngine:
 
     async def _begin(self) -> None:
         """Wake the subscriptions that have messages behind their cursor, and those that are tried again."""
-        waiting = await self._loop.run_in_executor(None, behind, self._store.webhooks, self._lists)
-        for id in waiting:
-            self.wake(id)
+        while not self._stopping:
+            try:
+                waiting = await self._loop.run_in_executor(None, behind, self._store.webhooks, self._lists)
+            except Exception:
+                self._in_trouble("what waits for webhooks could not be read")
+                await asyncio.sleep(TROUBLE_SECONDS)
+                continue
+            for id in waiting:
+                self.wake(id)
+            return
 
     async def _keep_house(self) -> None:
         """Store what deliveries change, and close connections that nobody uses."""
+        urgent = self.deliverer.records.urgent
         rounds = itertools.count(1)
         while not self._stopping:
-            await asyncio.sleep(SAVE_SECONDS)
-            await self._save()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(urgent.wait(), SAVE_SECONDS)
+                await asyncio.sleep(URGENT_SECONDS)
+            if not await self._save():
+                await asyncio.sleep(TROUBLE_SECONDS)
             if next(rounds) % 100 == 0:
                 self._client.close_idle(IDLE_SECONDS)
 
-    async def _save(self) -> None:
+    async def _save(self) -> bool:
+        """Store what deliveries changed; False if the store refuses. Then it is kept, to be tried again."""
         records = self.deliverer.records
         if records.take():
             try:
                 await self._loop.run_in_executor(records.pool, records.save)
             except Exception:
-                logger.exception("cursors and attempts of webhooks could not be stored")
+                self._in_trouble("cursors and attempts of webhooks could not be stored")
+                return False
             records.saved()
+        return True
+
+    def _in_trouble(self, what: str) -> None:
+        """Note what failed; it is tried again. Call it where the exception is handled."""
+        self.deliverer.counts["troubles"] += 1
+        logger.exception("%s: it is tried again", what)
 
     def _stop(self) -> None:
         self._stopping = True
@@ -207,11 +233,15 @@ class WebhookEngine:
         """Let requests end, and store everything."""
         if self._timer is not None:
             self._timer.cancel()
-        if self._tasks:
-            _, open_tasks = await asyncio.wait(self._tasks, timeout=STOP_SECONDS)
-            for task in open_tasks:
-                task.cancel()
-            await asyncio.gather(*open_tasks, return_exceptions=True)
+        deadline = time() + STOP_SECONDS
+        while self._tasks and time() < deadline:  # some may wait for what they changed to be stored
+            if not await self._save():
+                break
+            await asyncio.wait(self._tasks, timeout=SAVE_SECONDS)
+        open_tasks = list(self._tasks)
+        for task in open_tasks:
+            task.cancel()
+        await asyncio.gather(*open_tasks, return_exceptions=True)
         await self._save()
         self._client.close()
         self.deliverer.records.pool.shutdown()
@@ -225,13 +255,34 @@ class WebhookEngine:
                 unknown.append(number)
             else:
                 self.wake(channel.id)
-        for id in dict.fromkeys(self._store.ids_of(unknown).values()) if unknown else ():
+        if unknown:
+            self._wake_unknown(unknown)
+
+    def _wake_unknown(self, numbers: Sequence[int]) -> None:
+        """Wake the channels of numbers that are not loaded. If the store refuses, all of them are tried again later."""
+        try:
+            ids = dict.fromkeys(self._store.ids_of(numbers).values())
+        except Exception:
+            self._in_trouble("subscriptions with new messages could not be looked up")
+            if not self._unknown:
+                self._loop.call_later(TROUBLE_SECONDS, self._look_up_again)
+            self._unknown.update(numbers)
+            return
+        for id in ids:
             self.wake(id)
 
+    def _look_up_again(self) -> None:
+        numbers, self._unknown = sorted(self._unknown), set()
+        self._wake_unknown(numbers)
+
     def _queue(self, channel: Channel) -> None:
-        """Let a channel wait for its host."""
+        """Let a channel wait for its host; if it cannot be loaded, for a time."""
         if channel.is_stale:
-            self.deliverer.load(channel)
+            try:
+                self.deliverer.load(channel)
+            except Exception:
+                self._try_later(channel)
+                return
         if channel.target is None:
             self._forget(channel)
             return
@@ -248,16 +299,20 @@ class WebhookEngine:
             task.add_done_callback(self._tasks.discard)
 
     async def _turns(self, key: Any, channel: Channel) -> None:
+        following: float | None = None
         well: bool | None = None
         try:
             following, well = await self.deliverer.turn(channel)
         except asyncio.CancelledError:
             raise
         except Exception:
-            logger.exception("a webhook is tried again in a minute: subscription %s", channel.id)
-            following = time() + TROUBLE_SECONDS
+            self._try_later(channel)
+        else:
+            channel.troubles = 0
         self._queues.done(key, well)
-        if following == AT_ONCE or (following == IDLE and channel.is_woken) or channel.is_stale:
+        if following is None:
+            pass
+        elif following == AT_ONCE or (following == IDLE and channel.is_woken) or channel.is_stale:
             self._queue(channel)
         elif following == IDLE:
             self._rest(channel)
@@ -267,6 +322,13 @@ class WebhookEngine:
         assert task is not None
         self._tasks.discard(task)
         self._dispatch()
+
+    def _try_later(self, channel: Channel) -> None:
+        """A channel's turn failed, or it could not be loaded: it waits, longer each time. Call it in the handler."""
+        self._in_trouble(f"the webhook of subscription {channel.id} could not go on")
+        pause = min(LONGEST_TROUBLE_SECONDS, TROUBLE_SECONDS * 2**channel.troubles)
+        channel.troubles = min(channel.troubles + 1, 10)
+        self._wait_until(channel, time() + pause)
 
     def _rest(self, channel: Channel) -> None:
         """A channel has nothing to do; the ones that rest longest are forgotten."""

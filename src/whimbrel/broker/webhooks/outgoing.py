@@ -38,14 +38,14 @@ def compose(log: str, target: WebhookTarget, messages: Sequence[StoredMessage]) 
     return Outgoing(id, "application/cloudevents+json", messages[0].event, 1, last)
 
 
-def fitting(messages: Sequence[StoredMessage], limit: int) -> list[StoredMessage]:
-    """The messages at the front that go into one request."""
+def fitting(messages: Sequence[StoredMessage], limit: int, size_limit: int) -> list[StoredMessage]:
+    """The messages at the front that go into one request: it ends with the one that makes it `size_limit` bytes."""
     found: list[StoredMessage] = []
     size = 0
     for message in messages[:limit]:
         found.append(message)
         size += len(message.event)
-        if size >= REQUEST_BYTES:
+        if size >= size_limit:
             break
     return found
 

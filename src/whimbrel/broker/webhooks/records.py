@@ -1,11 +1,12 @@
 """What deliveries change, gathered in memory and stored together every few milliseconds.
 
 After a crash what was not stored yet is repeated: the cursor is older, and the same messages are sent again with the
-same ids. One event loop writes here; the store is written in a thread.
+same ids. One event loop writes here; the store is written in a thread. What it refuses is kept and tried again.
 """
 
 from __future__ import annotations
 
+import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from time import time_ns
 
@@ -13,6 +14,8 @@ from whimbrel.broker.store import Attempt, Cursor, UndeliveredMessage, WebhookCh
 
 KEPT = 100
 """Attempts and given-up deliveries of one subscription that are kept."""
+WAITING = 100_000
+"""Attempts that wait to be stored, at most; while the store refuses, older ones are forgotten."""
 
 
 class WebhookRecords:
@@ -23,11 +26,16 @@ class WebhookRecords:
         self._pool = ThreadPoolExecutor(1, "whimbrel-webhook-store")
         self._empty()
         self._saving: WebhookChanges | None = None
+        self._waiters: list[asyncio.Future[None]] = []
+        self._saving_waiters: list[asyncio.Future[None]] = []
+        self.urgent = asyncio.Event()
+        """Set while somebody waits for what he changed to be stored."""
 
     def _empty(self) -> None:
         self._cursors: dict[str, Cursor] = {}
         self._states: dict[str, WebhookState | None] = {}
         self._attempts: dict[str, list[Attempt]] = {}
+        self._noted = 0  # attempts
         self._undelivered: list[UndeliveredMessage] = []
 
     def cursor(self, id: str) -> Cursor | None:
@@ -62,33 +70,49 @@ class WebhookRecords:
         """Keep an attempt, to be stored; of one subscription the newest."""
         kept = self._attempts.setdefault(attempt.id, [])
         kept.append(attempt)
+        self._noted += 1
         if len(kept) > 2 * KEPT:
+            self._noted -= len(kept) - KEPT
             del kept[:-KEPT]
+        if self._noted > WAITING:
+            self._noted -= len(self._attempts.pop(next(iter(self._attempts))))
 
     def given_up(self, undelivered: UndeliveredMessage) -> None:
         """Keep a delivery that was given up, to be stored."""
         self._undelivered.append(undelivered)
 
-    def save(self) -> bool:
-        """Store what waits, and return when it is stored; False if there is nothing. Call it in a thread."""
-        changes = self._saving
-        if changes is None:
-            return False
-        self._store.save(changes, KEPT)
-        return True
+    async def stored(self) -> None:
+        """Wait until everything that was changed up to now is stored."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        self.urgent.set()
+        await waiter
 
     def take(self) -> bool:
-        """Make what waits ready for `save`; False if there is nothing, or something is being saved."""
-        if self._saving is not None or not (self._cursors or self._states or self._attempts or self._undelivered):
+        """Make what waits ready for `save`; False if there is nothing. What was not saved is still ready."""
+        if self._saving is not None:
+            return True
+        self.urgent.clear()
+        if not (self._cursors or self._states or self._attempts or self._undelivered or self._waiters):
             return False
         attempts = [one for kept in self._attempts.values() for one in kept]
         self._saving = WebhookChanges(self._cursors, self._states, attempts, self._undelivered)
+        self._saving_waiters, self._waiters = self._waiters, []
         self._empty()
         return True
+
+    def save(self) -> None:
+        """Store what is ready, and return when it is stored. Call it in a thread."""
+        assert self._saving is not None
+        self._store.save(self._saving, KEPT)
 
     def saved(self) -> None:
         """Forget what was ready: it is stored."""
         self._saving = None
+        for waiter in self._saving_waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._saving_waiters = []
 
     @property
     def pool(self) -> ThreadPoolExecutor:

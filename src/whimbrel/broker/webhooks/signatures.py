@@ -26,8 +26,8 @@ def sign(keys: Iterable[bytes], id: str, timestamp: int, body: bytes) -> str:
 def message_id(log: str, subscription: int, first: str, last: str) -> str:
     """The webhook-id of the messages from cursor `first` to `last` of a subscription: the same whenever they are sent.
 
-    It is another one if a repeated request has more events than the first try, so that a receiver that drops ids which
-    it knows drops no event that it does not.
+    Two requests with different events have different ids, so that a receiver that drops ids which it knows drops no
+    event that it does not.
     """
     name = f"{log} {subscription} {first} {last}".encode()
     return "msg_" + blake2b(name, digest_size=16).hexdigest()

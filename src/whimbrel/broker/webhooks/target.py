@@ -44,6 +44,11 @@ class WebhookTarget(NamedTuple):
         return [one.key for one in self.keys if one.until is None or one.until > now]
 
     @property
+    def is_grouped(self) -> bool:
+        """Whether a request may have several events."""
+        return self.digest is not None or self.settings.batch is not None
+
+    @property
     def batch(self) -> int:
         """Events of one request, at most."""
         return self.digest.max if self.digest is not None else self.settings.batch or 1
