@@ -22,7 +22,7 @@ def test_all_events_are_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(BrokerProcess, "settle", lambda self: None)  # nothing is merged at this size
     row = broker_bench.measure_publish("hm", TINY, tmp_path / "data", no_progress)
     assert (row["subscriptions"], row["events"]) == (200, 400) and row["events_per_second"] > 0
-    assert row["broker_us_per_event"] > 0
+    assert row["broker_us_per_event"] >= 0  # the system counts steps of 10 ms
 
 
 def test_every_stream_gets_every_event(tmp_path: Path) -> None:
