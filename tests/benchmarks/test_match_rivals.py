@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.rivals import RIVALS
+from whimbrel.lab.measure.benchmark_results import BenchSettings
 from whimbrel.lab.measure.matching import cases
 from whimbrel.lab.measure.matching.cases import MatchCase
 from whimbrel.lab.measure.matching.flat_filters import read_filters
 from whimbrel.lab.measure.matching.match_run import run
-from whimbrel.lab.measure.results import BenchSettings
 
 
 def tiny(case: MatchCase, n: int = 300) -> MatchCase:

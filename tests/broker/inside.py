@@ -14,7 +14,7 @@ from whimbrel.broker.requests.envelope import Incoming, structured
 from whimbrel.broker.requests.errors import BrokerError
 from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.requests.subscriptions import read_request
-from whimbrel.broker.sequencing.group import Published
+from whimbrel.broker.sequencing.request_group import Published
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import ANYBODY, Principal
 from whimbrel.broker.store import Cursor, StoredSubscription

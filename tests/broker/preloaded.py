@@ -3,7 +3,7 @@
 from tempfile import TemporaryDirectory
 
 import whimbrel.broker.server  # noqa: F401
-from whimbrel.broker.peering.feed import LoggedEvent
+from whimbrel.broker.peering.log_feed import LoggedEvent
 from whimbrel.broker.peering.routing import LinkRouter, RoutingSettings
 from whimbrel.engine.index import Index
 

@@ -23,7 +23,7 @@ from schemathesis.specs.openapi.checks import (  # noqa: E402
 )
 
 from whimbrel.broker.http.app import OPERATIONS  # noqa: E402
-from whimbrel.broker.http.documents import openapi_document  # noqa: E402
+from whimbrel.broker.http.openapi import openapi_document  # noqa: E402
 
 # Streams do not end by themselves, a WebSocket is no request, /matches waits as long as it is told, and commits are
 # MessagePack, which the fuzzer cannot write (bad ones are in test_engines.py).

@@ -17,7 +17,7 @@ from whimbrel.broker.backup.manifest import BackupError, Manifest
 from whimbrel.broker.backup.receiving import receive
 from whimbrel.broker.backup.restoring import restore
 from whimbrel.broker.requests.errors import Truncated
-from whimbrel.broker.sequencing.group import Published
+from whimbrel.broker.sequencing.request_group import Published
 from whimbrel.broker.service.stamps import FoldStamps
 from whimbrel.client import Client
 from whimbrel.lab.delivery_checker import judge

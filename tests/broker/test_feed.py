@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 
 from tests.broker.inside import event, opened, publish, run, subscribe
-from whimbrel.broker.page.feed import LOOK_SECONDS, FeedSample, LiveFeed
-from whimbrel.broker.sequencing.group import LivePairs
+from whimbrel.broker.page.live_feed import LOOK_SECONDS, FeedSample, LiveFeed
+from whimbrel.broker.sequencing.request_group import LivePairs
 
 
 def test_a_viewer_is_told_rates_events_and_subscriptions(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.broker.inside import event, ids_of, opened, publish, run, subscribe
 from whimbrel.broker.requests.entries import NewerEntry
-from whimbrel.broker.sequencing.group import Published
+from whimbrel.broker.sequencing.request_group import Published
 from whimbrel.broker.store.formats import StoreError
 from whimbrel.log import LogWriter, NewerLog
 from whimbrel.storage.errors import NewerFormat

@@ -15,8 +15,8 @@ import pytest
 from tests.broker.processes import BrokerProcess, free_port
 from whimbrel.broker.logs import configure_logs
 from whimbrel.broker.requests.envelope import structured
+from whimbrel.broker.requests.request_trace import REQUEST_ID, RequestTrace, request_id
 from whimbrel.broker.requests.settings import BadSettings, Settings, load_settings, to_toml, with_set
-from whimbrel.broker.requests.tracing import REQUEST_ID, RequestTrace, request_id
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 OTHER = "00-11111111111111111111111111111111-2222222222222222-00"

@@ -13,10 +13,10 @@ import pytest
 
 from tests.broker.inside import ANYBODY, opened
 from tests.broker.reference_topic import Message, ReferenceTopic
-from whimbrel.broker.publications.updates import UpdateKind, merged, read_update
+from whimbrel.broker.publications.update_requests import UpdateKind, merged, read_update
 from whimbrel.broker.requests.errors import BrokerError, Forbidden, NotFound, TooManyRequests
 from whimbrel.broker.requests.subscriptions import read_request
-from whimbrel.broker.sequencing.group import Published
+from whimbrel.broker.sequencing.request_group import Published
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.store import StoredSubscription

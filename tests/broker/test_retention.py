@@ -20,7 +20,7 @@ from tests.broker.processes import BrokerProcess
 from whimbrel.broker.lists import RunSet
 from whimbrel.broker.requests.errors import Truncated
 from whimbrel.broker.requests.settings import Settings
-from whimbrel.broker.sequencing.group import Published
+from whimbrel.broker.sequencing.request_group import Published
 from whimbrel.broker.service import retention, upkeep
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import Principal

@@ -17,7 +17,7 @@ from tests.broker.processes import BrokerProcess
 from whimbrel.broker.requests.context_schema import ANNOUNCEMENT, load_schema
 from whimbrel.broker.requests.errors import BrokerError, Conflict, Forbidden, NotFound
 from whimbrel.broker.requests.schema_extensions import ExtensionRefused, read_extensions
-from whimbrel.broker.sequencing.group import Published
+from whimbrel.broker.sequencing.request_group import Published
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import ANYBODY, Principal
 from whimbrel.broker.service.schema_fold import SchemaFileChanged

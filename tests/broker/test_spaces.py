@@ -13,10 +13,10 @@ import pytest
 from tests.broker.inside import ANYBODY, opened
 from tests.broker.reference_topic import ReferenceRegion, ReferenceTopic
 from tests.broker.test_publications import messages, ordered, update
-from whimbrel.broker.publications.updates import UpdateKind, read_update
+from whimbrel.broker.publications.update_requests import UpdateKind, read_update
 from whimbrel.broker.requests.errors import BrokerError, Conflict, Forbidden, NotFound, TooLarge, TooManyRequests
 from whimbrel.broker.requests.subscriptions import read_request
-from whimbrel.broker.sequencing.group import Published
+from whimbrel.broker.sequencing.request_group import Published
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import Principal
 

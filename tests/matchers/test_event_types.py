@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.strategies import events, filters
 from whimbrel.matchers import MATCHERS, make
 from whimbrel.matchers.checks import CHECKS, Check
-from whimbrel.matchers.options import MatcherOptionError
+from whimbrel.matchers.option_checks import MatcherOptionError
 from whimbrel.model.errors import LimitExceeded, UnsupportedEvent, UnsupportedFilter
 from whimbrel.model.filter import Filter
 from whimbrel.model.schema import Hierarchy, Schema

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from whimbrel.matchers import gough as gough_module
 from whimbrel.matchers.gough import Gough
-from whimbrel.matchers.options import MatcherOptionError
+from whimbrel.matchers.option_checks import MatcherOptionError
 from whimbrel.model.errors import LimitExceeded, UnsupportedEvent, UnsupportedFilter
 from whimbrel.model.filter import Filter
 from whimbrel.model.limits import Limit

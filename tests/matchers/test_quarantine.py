@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import events, filters
 from whimbrel.matchers import make
-from whimbrel.matchers.options import MatcherOptionError
+from whimbrel.matchers.option_checks import MatcherOptionError
 from whimbrel.matchers.quarantine import Quarantine
 from whimbrel.model.errors import UnsupportedEvent, UnsupportedFilter
 from whimbrel.model.filter import Filter

@@ -12,8 +12,8 @@ from whimbrel.overlay.router.baselines import SienaRouter
 from whimbrel.overlay.router.optimizer import OptimizerSettings
 from whimbrel.overlay.router.prefix_router import PrefixRouter, PrefixSettings
 from whimbrel.overlay.router.router import Router
-from whimbrel.overlay.simulation.history import Truth
 from whimbrel.overlay.simulation.network import Faults, Network
+from whimbrel.overlay.simulation.run_history import Truth
 from whimbrel.overlay.topology import Topology
 from whimbrel.overlay.tree.paths import Interest
 

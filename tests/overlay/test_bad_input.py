@@ -12,9 +12,9 @@ from whimbrel.model.filter import Filter
 from whimbrel.overlay.covering import cover_table
 from whimbrel.overlay.covering.cover_table import CoverTable
 from whimbrel.overlay.router import router as router_module
-from whimbrel.overlay.router.messages import Announce, Subscribe, TreeRequest, TreeUpdate, WholeTree
 from whimbrel.overlay.router.prefix_router import PrefixRouter
 from whimbrel.overlay.router.router import ROUTER_LINKS
+from whimbrel.overlay.router.router_messages import Announce, Subscribe, TreeRequest, TreeUpdate, WholeTree
 from whimbrel.overlay.tree.paths import PATHS, Interest, paths_of
 from whimbrel.overlay.tree.tree_bytes import chained, encode_changes
 

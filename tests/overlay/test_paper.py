@@ -16,15 +16,15 @@ from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
 from whimbrel.overlay.covering.cover_table import CoverTable
 from whimbrel.overlay.covering.siena import siena_filter
-from whimbrel.overlay.router.messages import Forwarded, Subscribe, Unsubscribe
 from whimbrel.overlay.router.prefix_router import PrefixRouter, PrefixSettings
 from whimbrel.overlay.router.router import UnexpectedMessage
+from whimbrel.overlay.router.router_messages import Forwarded, Subscribe, Unsubscribe
 from whimbrel.overlay.simulation.network import Network
 from whimbrel.overlay.topology import Topology
 from whimbrel.overlay.tree.paths import Interest, paths_of
 from whimbrel.overlay.tree.prefix import Prefix
 from whimbrel.overlay.tree.routing_tree import Node, RoutingTree
-from whimbrel.overlay.tree.snapshot import TreeSnapshot
+from whimbrel.overlay.tree.tree_snapshot import TreeSnapshot
 
 
 def shown(node: Node) -> dict[str, object]:

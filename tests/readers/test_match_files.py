@@ -17,7 +17,7 @@ from whimbrel.readers.errors import InputError, InputPlace
 from whimbrel.readers.events import FileBatch, parse_events, read_events
 from whimbrel.readers.json_lines import line_pieces, read_line
 from whimbrel.readers.match_files import PairBlock, add_rows, match_files, read_rows
-from whimbrel.readers.subscriptions import _decoded, _row, parse_subscriptions
+from whimbrel.readers.subscription_rows import _decoded, _row, parse_subscriptions
 
 
 def written(folder: Path, name: str, *items: object) -> str:

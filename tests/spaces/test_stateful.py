@@ -17,7 +17,7 @@ from tests.spaces.model import Model
 from tests.spaces.regions import SPACES, regions
 from whimbrel.spaces import Notification, Notifications, SubjectSpaces
 from whimbrel.spaces.index import ordered_lists
-from whimbrel.spaces.intervals import Interval
+from whimbrel.spaces.interval import Interval
 
 KEYS = ["a", "b", "c", 7, -1]
 keys = st.sampled_from(KEYS)

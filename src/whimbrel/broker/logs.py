@@ -8,7 +8,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TextIO
 
-from whimbrel.broker.requests.tracing import REQUEST_ID
+from whimbrel.broker.requests.request_trace import REQUEST_ID
 
 _LEAST = {"whimbrel": logging.DEBUG, "uvicorn": logging.WARNING}
 """Whose lines are written, and of which level at least: the server's own say nothing that the broker does not say."""

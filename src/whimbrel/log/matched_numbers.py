@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from whimbrel.engine.index import Index
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.matcher import Errors
-from whimbrel.model.rules import Rules, allows_text
+from whimbrel.model.token_rules import Rules, allows_text
 
 Numbers = NDArray[np.int64]
 

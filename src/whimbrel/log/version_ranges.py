@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from whimbrel.engine.index import Index
 from whimbrel.log.match_list import encode_all
 from whimbrel.log.matched_numbers import MatchedNumbers, match_events, obey, rows_of_pairs, sort_pairs
-from whimbrel.model.rules import Rules
+from whimbrel.model.token_rules import Rules
 
 
 class SubscriptionVersion(msgspec.Struct, frozen=True, rename={"start": "from"}):

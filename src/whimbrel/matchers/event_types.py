@@ -14,7 +14,7 @@ from functools import cache
 from typing import ClassVar
 
 from whimbrel.matchers.base import BaseMatcher, Stats
-from whimbrel.matchers.options import check_choice
+from whimbrel.matchers.option_checks import check_choice
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.constraint import NULL_KEY, Constraint
 from whimbrel.model.errors import UnsupportedEvent

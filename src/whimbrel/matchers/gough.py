@@ -20,7 +20,7 @@ from whimbrel.matchers.capabilities import PLAIN_SETS
 from whimbrel.matchers.conjunction_rows import ATTR, HIGH, KIND, LOW, POINTS, ConjunctionRows
 from whimbrel.matchers.event_grid import MISSING, EventGrid
 from whimbrel.matchers.frozen import FrozenMatcher
-from whimbrel.matchers.options import check_integer
+from whimbrel.matchers.option_checks import check_integer
 from whimbrel.matchers.papers import Paper
 from whimbrel.matchers.runs import Int32s, Int64s, bytes_of
 from whimbrel.model.errors import LimitExceeded

@@ -25,7 +25,7 @@ from whimbrel.matchers.conjunction_rows import (
 )
 from whimbrel.matchers.equality_clusters import Clusters, build_clusters, check_clusters, find_buckets, search_buffers
 from whimbrel.matchers.event_grid import EventGrid
-from whimbrel.matchers.options import check_choice
+from whimbrel.matchers.option_checks import check_choice
 from whimbrel.matchers.papers import Paper
 from whimbrel.matchers.predicate_clusters import HitCounts, Predicates, build_predicates, check_predicates, satisfied
 from whimbrel.matchers.recent_conjunctions import CountingMatcher, RecentConjunctions

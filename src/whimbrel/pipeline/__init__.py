@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from whimbrel.pipeline.stages.conform.conform import conform
     from whimbrel.pipeline.stages.deliver.deliver import deliver
     from whimbrel.pipeline.stages.match.match import explain, match, match_stream
-    from whimbrel.pipeline.stages.match.options import MatchOptions
+    from whimbrel.pipeline.stages.match.match_options import MatchOptions
     from whimbrel.pipeline.stages.transitions.transitions import TransitionOptions, export_publications, transitions
 
 __all__ = [

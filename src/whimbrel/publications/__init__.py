@@ -22,13 +22,14 @@ the old state matched are the transitions: a subscription that matches from now 
 >>> taxis.apply(format.table([Update("taxi 7", {"distance": 12.0}, 2)])).to_pylist()
 [{'key': 'taxi 7', 'subscription': 'near', 'kind': 'leave', 'sequence': 2}]
 
-    publications.py    `Publications`: current states, updates in, transitions out, saving and loading
-    updates.py         `UpdateFormat`, `Update`: the columns of updates and states, partial updates
-    index_version.py   `IndexVersion`: subscriptions as small integers, matching states
+    publications.py             `Publications`: current states, updates in, transitions out, saving and loading
+    updates.py                  `UpdateFormat`, `Update`: the columns of updates and states, partial updates
+    index_version.py            `IndexVersion`: subscriptions as small integers, matching states
     changing_subscriptions.py   `ChangingSubscriptions`: the same for an index that changes in place
-    rules.py           `TransitionRules`: who hears of leaves, hysteresis, dwell
-    dwell.py           pairs that are remembered for hysteresis and dwell; subject spaces use it too
-    changes.py, keys.py   arrays: matches of many states and their differences, keys as numbers
+    transition_rules.py         `TransitionRules`: who hears of leaves, hysteresis, dwell
+    dwell.py                    pairs that are remembered for hysteresis and dwell; subject spaces use it too
+    transition_table.py         `Transitions`: collects transitions as columns
+    changes.py, keys.py         arrays: matches of many states and their differences, keys as numbers
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     from whimbrel.publications.index_version import IndexVersion
     from whimbrel.publications.publications import Publications
-    from whimbrel.publications.rules import TransitionRules
+    from whimbrel.publications.transition_rules import TransitionRules
     from whimbrel.publications.updates import Update, UpdateFormat
 
 __all__ = ["IndexVersion", "Publications", "TransitionRules", "Update", "UpdateFormat"]
@@ -47,7 +48,7 @@ __all__ = ["IndexVersion", "Publications", "TransitionRules", "Update", "UpdateF
 _MODULES = {
     "IndexVersion": "index_version",
     "Publications": "publications",
-    "TransitionRules": "rules",
+    "TransitionRules": "transition_rules",
     "Update": "updates",
     "UpdateFormat": "updates",
 }

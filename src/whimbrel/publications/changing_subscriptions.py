@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from whimbrel.publications.changes import Codes, Matches
 from whimbrel.publications.index_version import RuleCodes, SubscriptionCodes
 from whimbrel.publications.keys import with_capacity
-from whimbrel.publications.rules import TransitionRules
+from whimbrel.publications.transition_rules import TransitionRules
 
 Find = Callable[[pa.Table], tuple[NDArray[np.int64], NDArray[np.int64]]]
 """Matches states: the offsets of each state's ids, and the ids."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from whimbrel.engine.loader import RowNumbers
 from whimbrel.model.subscription import Id
 from whimbrel.publications.changes import Codes, Matches
-from whimbrel.publications.rules import TransitionRules
+from whimbrel.publications.transition_rules import TransitionRules
 
 if TYPE_CHECKING:
     from whimbrel.engine.index import Index

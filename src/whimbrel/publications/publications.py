@@ -1,7 +1,7 @@
 """The current states of publications, and the transitions when states or subscriptions change.
 
 The state of a publication and the version of the index determine what it matches. So only states are saved, and pairs
-of subscriptions with hysteresis or dwell (`rules.py`). The matches of current states are cached in memory.
+of subscriptions with hysteresis or dwell (`transition_rules.py`). The matches of current states are cached in memory.
 
 One thread makes all changes. An update costs a match of the new state (the states of a call are matched together) and
 some 100 ns for the difference.
@@ -21,8 +21,8 @@ from whimbrel.model.subscription import Id
 from whimbrel.publications.changes import Changes, Differ, Matches, Rows
 from whimbrel.publications.index_version import SubscriptionCodes
 from whimbrel.publications.keys import KeyNumbers, with_capacity
-from whimbrel.publications.rules import RememberedPairs, TransitionRules
-from whimbrel.publications.transitions import DELETE, ENTER, LEAVE, Transitions
+from whimbrel.publications.transition_rules import RememberedPairs, TransitionRules
+from whimbrel.publications.transition_table import DELETE, ENTER, LEAVE, Transitions
 from whimbrel.publications.updates import (
     ALIVE,
     DELETED,

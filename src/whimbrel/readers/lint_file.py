@@ -12,7 +12,7 @@ from whimbrel.model.schema import Schema
 from whimbrel.model.subscription import Id, id_kind
 from whimbrel.readers.errors import InputError, InputPlace, RefusedInput
 from whimbrel.readers.source import Format
-from whimbrel.readers.subscriptions import parse_filter, read_subscriptions
+from whimbrel.readers.subscription_rows import parse_filter, read_subscriptions
 
 _WIDTH = 100
 """Characters of another filter that a finding shows."""

@@ -18,7 +18,7 @@ from whimbrel.readers.errors import InputError, InputPlace, RefusedInput
 from whimbrel.readers.events import read_source, shifted_error
 from whimbrel.readers.json_lines import LinePiece, blank_file, check_first_line, json_problem, line_pieces, too_long
 from whimbrel.readers.source import Format, InputFile, open_source
-from whimbrel.readers.subscriptions import SubscriptionRow, read_subscriptions
+from whimbrel.readers.subscription_rows import SubscriptionRow, read_subscriptions
 
 if TYPE_CHECKING:
     from whimbrel.engine.index import Index

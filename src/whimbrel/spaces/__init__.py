@@ -3,10 +3,10 @@
 subject_spaces      the public class: its calls validate, journal, apply
 validation          arguments of calls, checked and encoded
 state               what a call does: change members, build notifications
-space_definitions, dimension_domains, strings, intervals    from values of users to cells, and back
+space_definitions, dimension_domains, strings, interval    from values of users to cells, and back
 members             the publications, or the subscriptions: keys, flags, regions
 pair_matching       which pairs begin to match when one side changes
-dwell               subscriptions with hysteresis or dwell
+dwell_subscriptions subscriptions with hysteresis or dwell
 stored_pairs        their pairs by key, for an owner who keeps them itself
 notifications, contents     what a call returns
 journal, saved_state        what is on disk
@@ -26,7 +26,7 @@ from whimbrel.spaces.errors import (
     UnknownKey,
     UnknownSpace,
 )
-from whimbrel.spaces.intervals import Interval
+from whimbrel.spaces.interval import Interval
 from whimbrel.spaces.notifications import Notification, Notifications
 from whimbrel.spaces.space_definitions import Columns
 from whimbrel.spaces.subject_spaces import SubjectSpaces

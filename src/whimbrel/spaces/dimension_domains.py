@@ -26,7 +26,7 @@ from whimbrel.model.intervals import Cut, IntervalSet, after, before, edge
 from whimbrel.model.values import NUMBER, STRING, TIMESTAMP, Timestamp, Value, sort_key, type_of
 from whimbrel.spaces.errors import EmptyRegion, RegionError
 from whimbrel.spaces.index.region_arrays import HIGH, LOW
-from whimbrel.spaces.intervals import Interval, read_value, split_text
+from whimbrel.spaces.interval import Interval, read_value, split_text
 from whimbrel.spaces.strings import Labels, show_text
 
 _DOUBLE, _BITS = struct.Struct("<d"), struct.Struct("<q")

@@ -27,7 +27,7 @@ import numpy as np
 
 from whimbrel.model.values import Timestamp, to_value
 from whimbrel.spaces.errors import JournalError
-from whimbrel.spaces.intervals import Interval
+from whimbrel.spaces.interval import Interval
 from whimbrel.spaces.space_definitions import Columns
 from whimbrel.storage.array_file import Arrays, open_file, write_file
 from whimbrel.storage.atomic import make_directory, sync

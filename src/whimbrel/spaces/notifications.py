@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias, overload
 import numpy as np
 
 from whimbrel.spaces.index.region_arrays import Bytes, Int32s
-from whimbrel.spaces.intervals import Interval
+from whimbrel.spaces.interval import Interval
 
 Key: TypeAlias = int | str
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from whimbrel.spaces.errors import SpaceOptionError
 from whimbrel.spaces.index.region_arrays import Int32s, Regions
-from whimbrel.spaces.intervals import Interval
+from whimbrel.spaces.interval import Interval
 from whimbrel.spaces.members import ALL, COMPLEX, HIDDEN, Members
 from whimbrel.spaces.space_definitions import Definitions, read_all
 

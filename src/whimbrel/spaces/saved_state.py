@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from whimbrel.spaces.dwell import SubscriptionOptions
+from whimbrel.spaces.dwell_subscriptions import SubscriptionOptions
 from whimbrel.spaces.index.region_arrays import Regions
 from whimbrel.spaces.members import ALL, WANTS_LEAVES, Members, NewMembers
 from whimbrel.spaces.notifications import Key, NotificationBuilder

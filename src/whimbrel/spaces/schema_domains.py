@@ -15,7 +15,7 @@ from whimbrel.model.schema.errors import SchemaError
 from whimbrel.model.values import Value, sort_key
 from whimbrel.spaces.dimension_domains import DOMAINS, DimensionDomain, IntegerDomain, NumberDomain, real
 from whimbrel.spaces.errors import RegionError
-from whimbrel.spaces.intervals import Interval, read_value
+from whimbrel.spaces.interval import Interval, read_value
 
 DimensionType: TypeAlias = str | Mapping[str, object]
 """The name of a type, or the domain of a schema as a document defines it, such as {"kind": "integer", "minimum": 0}."""

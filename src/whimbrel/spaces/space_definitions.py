@@ -23,7 +23,7 @@ from whimbrel.spaces.dimension_domains import (
 )
 from whimbrel.spaces.errors import EmptyRegion, RegionError, SpaceConflict, UnknownDimension, UnknownSpace
 from whimbrel.spaces.index.region_arrays import HIGH, LOW, Int64s, Regions
-from whimbrel.spaces.intervals import Interval
+from whimbrel.spaces.interval import Interval
 from whimbrel.spaces.notifications import Key
 from whimbrel.spaces.schema_domains import (
     DimensionType,

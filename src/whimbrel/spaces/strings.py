@@ -14,7 +14,7 @@ import numpy as np
 
 from whimbrel.model.intervals import Cut
 from whimbrel.spaces.index.region_arrays import HIGH, LOW, Int64s
-from whimbrel.spaces.intervals import Interval
+from whimbrel.spaces.interval import Interval
 
 _STRIDE = 1 << 32
 """The distance of new labels at either end of the list."""

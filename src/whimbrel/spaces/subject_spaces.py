@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from whimbrel.spaces.dwell import SubscriptionOptions
+from whimbrel.spaces.dwell_subscriptions import SubscriptionOptions
 from whimbrel.spaces.errors import SpaceOptionError
 from whimbrel.spaces.journal import Journal, from_plain, to_plain
 from whimbrel.spaces.members import ALL, Members, NewMembers

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from whimbrel.spaces.dimension_domains import widened
-from whimbrel.spaces.dwell import SubscriptionOptions
+from whimbrel.spaces.dwell_subscriptions import SubscriptionOptions
 from whimbrel.spaces.errors import EmptyRegion, KeyExists, RegionError, SpaceOptionError
 from whimbrel.spaces.index.region_arrays import Int32s, Regions
 from whimbrel.spaces.index.region_rows import changed

@@ -18,7 +18,7 @@ from tests.broker.processes import BrokerProcess
 from tests.broker.webhooks.receiver import Receiver
 from tests.broker.webhooks.test_webhooks import SETTINGS, publish, subscribe
 from whimbrel.broker.delivery.digests import closed, digest_of
-from whimbrel.broker.delivery.reader import StoredMessage
+from whimbrel.broker.delivery.message_reader import StoredMessage
 
 EVERY = {"every": "1s", "max": 4}
 

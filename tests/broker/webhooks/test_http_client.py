@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.broker.inside import run
-from whimbrel.broker.requests.sinks import SinkUrl
+from whimbrel.broker.requests.webhook_sinks import SinkUrl
 from whimbrel.broker.webhooks.addresses import Addresses
 from whimbrel.broker.webhooks.connection import BODY_BYTES, HEAD_BYTES, ConnectionFailed, HttpResponse
 from whimbrel.broker.webhooks.http_client import WebhookClient

@@ -18,7 +18,7 @@ from whimbrel.lab.harness.panels import Panel
 from whimbrel.lab.harness.result_store import MeasuredPoint, NoResults, ResultStore, read_results
 from whimbrel.lab.harness.running import ExperimentsFailed, NoSuchScale, ScaleTooLarge, run_experiments
 from whimbrel.lab.measure.matching.rival import CannotTakePart
-from whimbrel.lab.report.page import page
+from whimbrel.lab.report.html_page import page
 from whimbrel.lab.report.summary import write_summary
 
 CALLS: list[Point] = []

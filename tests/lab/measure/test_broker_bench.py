@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from whimbrel.lab.measure import broker_bench
+from whimbrel.lab.measure.benchmark_results import no_progress
 from whimbrel.lab.measure.broker_process import BrokerProcess
 from whimbrel.lab.measure.broker_publications import measure_publications
 from whimbrel.lab.measure.broker_streams import measure_streams
 from whimbrel.lab.measure.broker_webhooks import measure_webhooks
-from whimbrel.lab.measure.results import no_progress
 
 TINY = broker_bench.BrokerSizes(
     subscriptions=200, events=400, batch=100, singles=20, streams=3, fan_out=20, many=200, entries=1_000

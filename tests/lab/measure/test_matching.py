@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 
 from whimbrel import Index
+from whimbrel.lab.measure.benchmark_results import NoMarks, Verdict, default_folder, no_progress
 from whimbrel.lab.measure.matching import cases
 from whimbrel.lab.measure.matching import process_start as start
 from whimbrel.lab.measure.matching.cases import SpeedClaim
-from whimbrel.lab.measure.matching.engine import Engine, build
+from whimbrel.lab.measure.matching.engine_competitor import Engine, build
 from whimbrel.lab.measure.matching.match_tables import FILES, tables_of
 from whimbrel.lab.measure.matching.race import run_race
 from whimbrel.lab.measure.matching.rival import Answers, CannotTakePart, MatchesDiffer, Pairs, Rival
-from whimbrel.lab.measure.results import NoMarks, Verdict, default_folder, no_progress
 from whimbrel.lab.measure.timing import affordable
 from whimbrel.lab.measure.workload_cache import workload_of
 from whimbrel.lab.workloads import make

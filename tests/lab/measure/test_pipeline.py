@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from benchmarks.__main__ import app
 from benchmarks.rivals import SPARK_RIVALS
 from whimbrel import Index
+from whimbrel.lab.measure.benchmark_results import BenchSettings, NoMarks, UnknownName
 from whimbrel.lab.measure.matching.rival import MatchesDiffer
 from whimbrel.lab.measure.pipeline import works
 from whimbrel.lab.measure.pipeline.pipeline_run import run
@@ -22,7 +23,6 @@ from whimbrel.lab.measure.pipeline.pipeline_tables import FILES
 from whimbrel.lab.measure.pipeline.spark_rival import SparkRival
 from whimbrel.lab.measure.pipeline.workbench import numbered, write_parts
 from whimbrel.lab.measure.pipeline.works import Work
-from whimbrel.lab.measure.results import BenchSettings, NoMarks, UnknownName
 from whimbrel.lab.workloads import make
 
 pytestmark = pytest.mark.spark

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from whimbrel.matchers.equality_tree import equality_tree, level_tree
 from whimbrel.matchers.equality_tree.equality_tree import EqualityTree
 from whimbrel.matchers.equality_tree.level_tree import paths
-from whimbrel.matchers.options import MatcherOptionError
+from whimbrel.matchers.option_checks import MatcherOptionError
 from whimbrel.model.errors import UnsupportedEvent, UnsupportedFilter
 from whimbrel.model.filter import Filter
 from whimbrel.model.limits import Limit

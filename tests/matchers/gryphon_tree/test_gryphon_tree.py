@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.strategies import compares, events
 from whimbrel.matchers.gryphon_tree.general_tree import GeneralLeaf, GeneralNode
 from whimbrel.matchers.gryphon_tree.gryphon_tree import GryphonTree
-from whimbrel.matchers.options import MatcherOptionError
+from whimbrel.matchers.option_checks import MatcherOptionError
 from whimbrel.model import expression as x
 from whimbrel.model.errors import UnsupportedEvent, UnsupportedFilter
 from whimbrel.model.filter import Filter

@@ -12,7 +12,7 @@ from tests.strategies import events, filters
 from whimbrel.lab.workloads import make as make_workload
 from whimbrel.matchers import make
 from whimbrel.matchers.neon.neon import Neon
-from whimbrel.matchers.options import MatcherOptionError
+from whimbrel.matchers.option_checks import MatcherOptionError
 from whimbrel.model.errors import LimitExceeded, UnsupportedEvent, UnsupportedFilter
 from whimbrel.model.filter import Filter
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whimbrel.matchers import make
-from whimbrel.matchers.options import MatcherOptionError
+from whimbrel.matchers.option_checks import MatcherOptionError
 from whimbrel.matchers.rapid.forests import FULL, block_bounds
 from whimbrel.matchers.rapid.rapid import PropertyMatcher
 from whimbrel.model.errors import EventError, UnsupportedFilter

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import interval_sets, values
 from whimbrel.matchers import make
-from whimbrel.matchers.options import MatcherOptionError
+from whimbrel.matchers.option_checks import MatcherOptionError
 from whimbrel.matchers.sgim.predicate_groups import PredicateTable, group_count
 from whimbrel.matchers.sgim.sgim import Sgim
 from whimbrel.model.filter import Filter

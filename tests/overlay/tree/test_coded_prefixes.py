@@ -12,7 +12,7 @@ from whimbrel.overlay.simulation.workload import Distribution, PaperWorkload
 from whimbrel.overlay.tree.paths import Interest
 from whimbrel.overlay.tree.prefix import Prefix
 from whimbrel.overlay.tree.routing_tree import RoutingTree
-from whimbrel.overlay.tree.snapshot import TreeSnapshot
+from whimbrel.overlay.tree.tree_snapshot import TreeSnapshot
 
 
 @pytest.fixture(scope="module")

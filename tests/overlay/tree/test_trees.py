@@ -13,8 +13,8 @@ from whimbrel.overlay.tree import routing_tree
 from whimbrel.overlay.tree.paths import Interest, paths_of
 from whimbrel.overlay.tree.prefix import MalformedPrefix, Prefix
 from whimbrel.overlay.tree.routing_tree import Node, RoutingTree
-from whimbrel.overlay.tree.snapshot import TreeSnapshot
 from whimbrel.overlay.tree.tree_bytes import MalformedTree, decode_tree, encode_tree
+from whimbrel.overlay.tree.tree_snapshot import TreeSnapshot
 
 SIENA = st.lists(
     st.tuples(st.sampled_from("xy"), st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), st.integers(0, 9)),

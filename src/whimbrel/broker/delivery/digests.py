@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from whimbrel.broker.delivery.reader import StoredMessage
+from whimbrel.broker.delivery.message_reader import StoredMessage
 from whimbrel.broker.requests.subscriptions import time_text
 
 DIGEST_BYTES = 4 << 20

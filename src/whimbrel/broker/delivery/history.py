@@ -21,8 +21,8 @@ from whimbrel.broker.store import StoredSubscription
 from whimbrel.engine.index import Index
 from whimbrel.log import EVENT, LogReader
 from whimbrel.log.matched_numbers import match_events
-from whimbrel.model.rules import Rules, allows_text
 from whimbrel.model.schema import Schema
+from whimbrel.model.token_rules import Rules, allows_text
 from whimbrel.storage.array_file import open_file, write_file
 from whimbrel.storage.atomic import make_directory
 from whimbrel.storage.errors import SavedIndexError

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from whimbrel.broker.delivery.framing import FRAMINGS
 from whimbrel.broker.delivery.outbox import Outbox
-from whimbrel.broker.requests.sinks import DigestRequest
-from whimbrel.broker.sequencing.group import LivePairs
+from whimbrel.broker.requests.webhook_sinks import DigestRequest
+from whimbrel.broker.sequencing.request_group import LivePairs
 from whimbrel.broker.store import Cursor
 
 

@@ -9,9 +9,9 @@ from typing import TypeAlias
 from whimbrel.broker.delivery.digests import closed, digest_of, next_window
 from whimbrel.broker.delivery.framing import FRAMINGS
 from whimbrel.broker.delivery.hub import Stream
-from whimbrel.broker.delivery.reader import StoredMessage
+from whimbrel.broker.delivery.message_reader import StoredMessage
 from whimbrel.broker.requests.errors import Truncated
-from whimbrel.broker.requests.sinks import DigestRequest
+from whimbrel.broker.requests.webhook_sinks import DigestRequest
 from whimbrel.broker.store import Cursor
 
 Read: TypeAlias = Callable[[Cursor, int], Awaitable[tuple[list[StoredMessage], bool]]]

@@ -28,14 +28,14 @@ from whimbrel.broker.http import (
     tokens,
     webhooks,
 )
-from whimbrel.broker.http.documents import Documents
 from whimbrel.broker.http.exchange import ErrorAnswer, Problem, answer, error_answer
 from whimbrel.broker.http.guard import Guard, RateLimits
+from whimbrel.broker.http.openapi import Documents
 from whimbrel.broker.http.request_log import RequestLog
 from whimbrel.broker.peering.connector import Connector
 from whimbrel.broker.peering.metrics import OverlayCollector
 from whimbrel.broker.peering.peering import Peering
-from whimbrel.broker.peering.tracing import Tracer
+from whimbrel.broker.peering.route_tracing import Tracer
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.metrics import Metrics
 from whimbrel.model.errors import WhimbrelError

@@ -38,7 +38,7 @@ from whimbrel.model.explain import explain as explain_filter
 from whimbrel.model.explain import explain_conjunction
 from whimbrel.model.filter import Filter
 from whimbrel.model.near_misses import nearest_conjunction
-from whimbrel.model.rules import Rules, allows, allows_text
+from whimbrel.model.token_rules import Rules, allows, allows_text
 
 LOOKED_AT = 10_000
 """Subscriptions that lint and near misses look at, at most: the first ones, in the order of their ids."""

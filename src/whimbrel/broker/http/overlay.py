@@ -14,8 +14,8 @@ from whimbrel.broker.http.socket import no_socket
 from whimbrel.broker.peering import wire
 from whimbrel.broker.peering.connector import Connector
 from whimbrel.broker.peering.peering import Peering
+from whimbrel.broker.peering.route_tracing import Tracer
 from whimbrel.broker.peering.status import overlay_picture, overlay_status
-from whimbrel.broker.peering.tracing import Tracer
 from whimbrel.broker.peering.wire import BadLink
 from whimbrel.broker.requests.errors import BadRequest, BrokerError, Forbidden, Unauthorized
 from whimbrel.broker.service.principal import ANYBODY, Principal

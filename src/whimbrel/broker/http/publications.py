@@ -20,10 +20,10 @@ from whimbrel.broker.http.exchange import (
 from whimbrel.broker.http.operation import IF_MATCH, LINES, OBJECT, PAGE, Operation, json_body
 from whimbrel.broker.http.publish import EventResult, PublishAnswer
 from whimbrel.broker.http.subscriptions import if_match
-from whimbrel.broker.publications.updates import PublicationUpdate, UpdateKind, read_update, read_update_lines
+from whimbrel.broker.publications.update_requests import PublicationUpdate, UpdateKind, read_update, read_update_lines
 from whimbrel.broker.requests.errors import BrokerError, TooLarge
 from whimbrel.broker.requests.subscriptions import time_text
-from whimbrel.broker.sequencing.group import Published
+from whimbrel.broker.sequencing.request_group import Published
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.store import StoredPublication
 

@@ -28,12 +28,12 @@ from whimbrel.broker.http.exchange import (
 from whimbrel.broker.http.operation import LINES, PAGE, Operation
 from whimbrel.broker.requests.envelope import Incoming, PlainEvents, is_lines, read_events, read_lines
 from whimbrel.broker.requests.errors import BrokerError, TooLarge, TooManyRequests, Unavailable
-from whimbrel.broker.requests.tracing import RequestTrace
-from whimbrel.broker.sequencing.group import Published
+from whimbrel.broker.requests.request_trace import RequestTrace
+from whimbrel.broker.sequencing.request_group import Published
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import Principal
 from whimbrel.model.limits import EVENT_BYTES
-from whimbrel.model.rules import allows_text
+from whimbrel.model.token_rules import allows_text
 
 GROUP_LINES = 1_000
 GROUP_BYTES = 1 << 20

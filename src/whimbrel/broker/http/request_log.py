@@ -12,7 +12,7 @@ from time import perf_counter
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from whimbrel.broker.requests.tracing import REQUEST_ID, request_id
+from whimbrel.broker.requests.request_trace import REQUEST_ID, request_id
 
 access = logging.getLogger("whimbrel.access")
 _STARTS = ("http.response.start", "websocket.accept", "websocket.http.response.start")

@@ -28,8 +28,8 @@ from whimbrel.broker.http.publications import (
 )
 from whimbrel.broker.http.publish import EventResult, PublishAnswer
 from whimbrel.broker.http.subscriptions import SubscriptionShown, if_match, shown
-from whimbrel.broker.publications.regions import RegionPatch, RegionsBody
-from whimbrel.broker.publications.updates import UpdateKind
+from whimbrel.broker.publications.region_bodies import RegionPatch, RegionsBody
+from whimbrel.broker.publications.update_requests import UpdateKind
 from whimbrel.broker.requests.errors import Unprocessable
 from whimbrel.broker.requests.subscriptions import ID, SubscriptionRequest, read_request
 

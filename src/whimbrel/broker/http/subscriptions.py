@@ -22,8 +22,8 @@ from whimbrel.broker.http.exchange import (
 from whimbrel.broker.http.matches import RANGE, export_versions
 from whimbrel.broker.http.operation import IF_MATCH, LINES, PAGE, JsonSchema, Operation, json_body
 from whimbrel.broker.requests.errors import BrokerError, TooLarge, Unprocessable
-from whimbrel.broker.requests.sinks import HTTP
 from whimbrel.broker.requests.subscriptions import ID, PROTOCOLS, SubscriptionRequest, read_request, time_text
+from whimbrel.broker.requests.webhook_sinks import HTTP
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.subscriptions import Asked, Versions

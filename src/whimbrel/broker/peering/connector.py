@@ -7,12 +7,12 @@ import logging
 import ssl
 from time import time_ns
 
-from whimbrel.broker.peering import handshake, regions, wire
+from whimbrel.broker.peering import handshake, overlay_regions, wire
 from whimbrel.broker.peering.dialer import Dialer
 from whimbrel.broker.peering.link import Link
+from whimbrel.broker.peering.link_session import LinkConnection, Session
 from whimbrel.broker.peering.peering import Peering
 from whimbrel.broker.peering.router_thread import restore_peer
-from whimbrel.broker.peering.session import LinkConnection, Session
 from whimbrel.broker.peering.wire import BadLink
 from whimbrel.broker.requests.entries import Change, LinkEnd, LinkPut
 from whimbrel.broker.service.principal import Principal
@@ -108,9 +108,9 @@ class Connector:
         if sorted(hello.timestamps) != sorted(self._peering.live.index.timestamps):
             raise BadLink("other-timestamps", "Expected a peer with the same setting `timestamps`")
         names = {**self._peering.region_without(None).names, **hello.region.names, peer: hello.name}
-        path = regions.closed_path(self._peering.id, peer, self._peering.region_without(peer), hello.region)
+        path = overlay_regions.closed_path(self._peering.id, peer, self._peering.region_without(peer), hello.region)
         if path is not None:
-            told = regions.in_names(path, names)
+            told = overlay_regions.in_names(path, names)
             if peer in self._peering.links:
                 self._peering.later(self._peering.end_link(peer, "cycle"))
             raise BadLink("cycle", f"Expected a link that closes no cycle, but got one beside {told}")

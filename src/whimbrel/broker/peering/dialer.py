@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketExce
 from websockets.typing import Subprotocol
 
 from whimbrel.broker.peering import wire
-from whimbrel.broker.peering.session import LinkConnection
+from whimbrel.broker.peering.link_session import LinkConnection
 from whimbrel.broker.peering.wire import BadLink
 
 FIRST_PAUSE = 0.1

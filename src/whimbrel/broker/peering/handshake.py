@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 
 from whimbrel.broker.peering import wire
-from whimbrel.broker.peering.session import LinkConnection
+from whimbrel.broker.peering.link_session import LinkConnection
 from whimbrel.broker.peering.wire import BadLink
 
 

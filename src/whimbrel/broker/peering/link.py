@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from whimbrel.broker.peering.wire import Region
-from whimbrel.model.rules import Rules
+from whimbrel.model.token_rules import Rules
 
 
 @dataclass

@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from whimbrel.broker.peering import regions, wire
-from whimbrel.broker.peering.feed import LogFeed
+from whimbrel.broker.peering import overlay_regions, wire
 from whimbrel.broker.peering.link import Link
+from whimbrel.broker.peering.link_session import Session
+from whimbrel.broker.peering.log_feed import LogFeed
 from whimbrel.broker.peering.router_thread import RouterThread, restore
 from whimbrel.broker.peering.routing import LinkRouter, RoutingSettings, Sent, unwired
-from whimbrel.broker.peering.session import Session
 from whimbrel.broker.peering.wire import Region
 from whimbrel.broker.requests.entries import (
     FORWARDED_EVENTS,
@@ -33,7 +33,7 @@ from whimbrel.broker.requests.entries import (
 )
 from whimbrel.broker.requests.envelope import Incoming
 from whimbrel.broker.requests.errors import BrokerError, NotFound
-from whimbrel.broker.sequencing.group import Forwarding, Publish, Published, RequestGroup
+from whimbrel.broker.sequencing.request_group import Forwarding, Publish, Published, RequestGroup
 from whimbrel.broker.service.broker import Broker
 from whimbrel.log.reader import Row
 from whimbrel.model.errors import WhimbrelError
@@ -295,7 +295,7 @@ class Peering:
         links = [link for link in self.links.values() if link.peer != peer]
         own = Region({self.id: self.name}, [(self.id, link.peer, link.since) for link in links])
         own.names.update({link.peer: link.label for link in links})
-        return regions.joined([own, *(link.region for link in links)])
+        return overlay_regions.joined([own, *(link.region for link in links)])
 
     def region(self) -> Region:
         """The whole overlay, as far as it is known here."""
@@ -307,11 +307,11 @@ class Peering:
             if peer != but:
                 session.say(wire.Behind(self.region_without(peer)))
         whole = self.region()
-        _, closing = regions.topology_of(whole.edges)
+        _, closing = overlay_regions.topology_of(whole.edges)
         for (one, two, _), path in closing:
             peer = two if one == self.id else one
             if self.id in (one, two) and peer in self.sessions:
-                told = regions.in_names(path, whole.names)
+                told = overlay_regions.in_names(path, whole.names)
                 reason = f"Expected a link that closes no cycle, but got one beside {told}"
                 self.refused_peers += 1
                 self.note_trouble(self.links[peer].name, reason)

@@ -12,7 +12,7 @@ from whimbrel.broker.peering.routing import LinkRouter, Sent
 from whimbrel.broker.sequencing.publishing import LiveIndex
 from whimbrel.broker.service.runtime import Runtime
 from whimbrel.broker.store import Store
-from whimbrel.model.rules import Rules
+from whimbrel.model.token_rules import Rules
 
 logger = logging.getLogger("whimbrel.overlay")
 

@@ -1,7 +1,7 @@
 """The router of a broker: `PrefixRouter`, fed with subscriptions, filters of peers, and entries of the log.
 
-Everything here runs in one thread of its own, which `LinkRouting.run` submits to: a tree of many filters takes seconds,
-for which nobody else waits. Messages to peers come out as wire messages.
+One thread of its own runs all of it (`RouterThread`), so that nothing else waits for a large tree, which takes seconds.
+Messages to peers come out as messages of `wire`.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from time import monotonic
 from typing import NamedTuple
 
 from whimbrel.broker.peering import wire
-from whimbrel.broker.peering.feed import LoggedEvent
+from whimbrel.broker.peering.log_feed import LoggedEvent
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
 from whimbrel.model.json_text import parse_json
-from whimbrel.model.rules import Rules, allows_text, constrain
-from whimbrel.overlay.router import messages
-from whimbrel.overlay.router.messages import Effects
+from whimbrel.model.token_rules import Rules, allows_text, constrain
+from whimbrel.overlay.router import router_messages
 from whimbrel.overlay.router.optimizer import OptimizerSettings
 from whimbrel.overlay.router.prefix_router import PrefixRouter, PrefixSettings
 from whimbrel.overlay.router.router import NEIGHBOUR_FILTERS
+from whimbrel.overlay.router.router_messages import Effects
 from whimbrel.overlay.tree.paths import Interest, interest_key
 
 ROUTES = 65_536
@@ -133,7 +133,7 @@ class LinkRouter:
                 interest = Interest(constrain(Filter.parse(text), self._rules[peer]), tenant)
                 theirs[key] = interest.key
                 self._uses[peer, interest.key] += 1
-                sent += self._told(self.router.handle(peer, messages.Subscribe(interest), monotonic()))
+                sent += self._told(self.router.handle(peer, router_messages.Subscribe(interest), monotonic()))
         for key in removed:
             ours = theirs.pop(key, None)
             if ours is None:
@@ -141,7 +141,7 @@ class LinkRouter:
             self._uses[peer, ours] -= 1
             if not self._uses[peer, ours]:
                 del self._uses[peer, ours]
-                sent += self._told(self.router.handle(peer, messages.Unsubscribe(ours), monotonic()))
+                sent += self._told(self.router.handle(peer, router_messages.Unsubscribe(ours), monotonic()))
         return sent
 
     def held(self, peer: str) -> list[bytes]:
@@ -152,7 +152,7 @@ class LinkRouter:
         """A peer is connected, and has these of our filters."""
         return self._told(self.router.resume(peer, held))
 
-    def tree_message(self, peer: str, message: messages.Message) -> list[Sent]:
+    def tree_message(self, peer: str, message: router_messages.Message) -> list[Sent]:
         """A peer says something of the tree or of the optimizer."""
         if peer not in self._theirs:
             return []
@@ -216,35 +216,35 @@ class LinkRouter:
         return [(peer, _wired(message)) for peer, message in effects.sent]
 
 
-def _wired(message: messages.Message) -> wire.LinkMessage:
+def _wired(message: router_messages.Message) -> wire.LinkMessage:
     match message:
-        case messages.Subscribe(interest):
+        case router_messages.Subscribe(interest):
             return wire.Filters([(interest.tenant, interest.text)])
-        case messages.Unsubscribe(key):
+        case router_messages.Unsubscribe(key):
             return wire.Filters([], [key])
-        case messages.Announce(epoch, optimizer, version):
+        case router_messages.Announce(epoch, optimizer, version):
             return wire.Announced(epoch, optimizer, version)
-        case messages.TreeUpdate(version, base, changes, digest):
+        case router_messages.TreeUpdate(version, base, changes, digest):
             told = [("", "", one) if isinstance(one, bytes) else (one.tenant, one.text, b"") for one in changes]
             return wire.Updated(version, base, told, digest)
-        case messages.TreeRequest(version):
+        case router_messages.TreeRequest(version):
             return wire.Requested(version)
-        case messages.WholeTree(version, data):
+        case router_messages.WholeTree(version, data):
             return wire.Whole(version, data)
-        case messages.Forwarded():
+        case router_messages.Forwarded():
             raise AssertionError("events are forwarded from the log")
 
 
-def unwired(message: wire.LinkMessage) -> messages.Message | None:
+def unwired(message: wire.LinkMessage) -> router_messages.Message | None:
     """What a message says to a router, if it is of the tree or of the optimizer. WhimbrelError if it cannot be read."""
     match message:
         case wire.Announced(epoch, optimizer, version):
-            return messages.Announce(epoch, optimizer, version)
+            return router_messages.Announce(epoch, optimizer, version)
         case wire.Updated(version, base, changes, digest):
             read = [key or Interest(Filter.parse(text), tenant) for tenant, text, key in changes]
-            return messages.TreeUpdate(version, base, tuple(read), digest)
+            return router_messages.TreeUpdate(version, base, tuple(read), digest)
         case wire.Requested(version):
-            return messages.TreeRequest(version)
+            return router_messages.TreeRequest(version)
         case wire.Whole(version, data):
-            return messages.WholeTree(version, data)
+            return router_messages.WholeTree(version, data)
     return None

@@ -113,7 +113,7 @@ class Behind(msgspec.Struct, tag="behind", array_like=True):
 
 
 class Announced(msgspec.Struct, tag="announced", array_like=True):
-    """Who optimizes: see `whimbrel.overlay.router.messages.Announce`."""
+    """Who optimizes: see `whimbrel.overlay.router.router_messages.Announce`."""
 
     epoch: Annotated[int, msgspec.Meta(ge=1, lt=1 << 31)]
     optimizer: Id

@@ -1,7 +1,10 @@
-"""State-persistent topics of the broker: publications with a key, whose subscriptions hear of transitions only.
+"""Publications and subject spaces of the broker: state stays, and subscriptions hear of transitions only.
 
-updates            what a request asks for: put, patch, delete
-tenant_states      the publications and the subscriptions of one tenant
-topic              all tenants, as the sequencer uses them: updates in, entries of the log and notifications out
-rendering          from entries of the log to messages
+update_requests  updates as requests ask for them: put, patch, delete
+region_bodies    regions of spaces as JSON
+tenant_states    the publications of one tenant, and the subscriptions on them
+topic            the publications of all tenants, as the sequencer uses them: updates in, log entries out
+space_topic      the same for subject spaces
+topics           both, for the sequencer and the registry of subscriptions
+rendering        turns log entries into messages
 """

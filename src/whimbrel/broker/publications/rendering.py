@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from whimbrel.broker.delivery.reader import Render, StoredMessage
-from whimbrel.broker.publications.regions import allows_regions
+from whimbrel.broker.delivery.message_reader import Render, StoredMessage
+from whimbrel.broker.publications.region_bodies import allows_regions
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.entries import DwellExpiry, PublicationChange, SubscriptionPut
 from whimbrel.broker.store import Cursor, Store, StoredSubscription
@@ -19,7 +19,7 @@ from whimbrel.log import LogReader
 from whimbrel.log.errors import BelowFloor
 from whimbrel.log.match_list import decode
 from whimbrel.log.reader import Row
-from whimbrel.model.rules import allows_text
+from whimbrel.model.token_rules import allows_text
 
 KINDS = {"e": "enter", "l": "leave", "d": "delete"}
 _CHUNK = 128  # states that are picked from the log at a time

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from whimbrel.broker.publications.regions import allows_regions, constrained, patched, read_regions
+from whimbrel.broker.publications.region_bodies import allows_regions, constrained, patched, read_regions
 from whimbrel.broker.publications.rendering import change_message
-from whimbrel.broker.publications.updates import PublicationUpdate, UpdateKind, check_version
+from whimbrel.broker.publications.update_requests import PublicationUpdate, UpdateKind, check_version
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.entries import DwellExpiry, PublicationChange, SpaceChange, SubscriptionPut
 from whimbrel.broker.requests.errors import (
@@ -30,13 +30,13 @@ from whimbrel.broker.requests.errors import (
 )
 from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.requests.subscriptions import SubscriptionRequest
-from whimbrel.broker.sequencing.group import Batch, Published, RequestGroup
+from whimbrel.broker.sequencing.request_group import Batch, Published, RequestGroup
 from whimbrel.broker.store import Store, StoredSubscription
 from whimbrel.log.match_list import encode
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.filter import Filter
 from whimbrel.model.limits import EVENT_BYTES
-from whimbrel.model.rules import Rules
+from whimbrel.model.token_rules import Rules
 from whimbrel.spaces import Notifications, SubjectSpaces
 from whimbrel.spaces.stored_pairs import ChangedPair
 

@@ -18,7 +18,7 @@ from whimbrel.broker.sequencing.publishing import LiveIndex
 from whimbrel.engine.index import Index
 from whimbrel.log.matched_numbers import MatchedNumbers, rows_of_pairs
 from whimbrel.model.filter import Filter
-from whimbrel.model.rules import Rules
+from whimbrel.model.token_rules import Rules
 from whimbrel.publications import Publications, TransitionRules, Update, UpdateFormat
 from whimbrel.publications.changes import Matches
 from whimbrel.publications.changing_subscriptions import ChangingSubscriptions

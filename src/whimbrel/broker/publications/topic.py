@@ -17,7 +17,7 @@ import numpy as np
 
 from whimbrel.broker.publications.rendering import change_message
 from whimbrel.broker.publications.tenant_states import Evaluated, HeldState, StateFilter, TenantStates, Transition
-from whimbrel.broker.publications.updates import PublicationUpdate, UpdateKind, check_version, merged
+from whimbrel.broker.publications.update_requests import PublicationUpdate, UpdateKind, check_version, merged
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.entries import DwellExpiry, PublicationChange, SubscriptionPut
 from whimbrel.broker.requests.errors import (
@@ -31,13 +31,13 @@ from whimbrel.broker.requests.errors import (
 )
 from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.requests.subscriptions import SubscriptionRequest, outer_of
-from whimbrel.broker.sequencing.group import Batch, Published, RequestGroup
+from whimbrel.broker.sequencing.request_group import Batch, Published, RequestGroup
 from whimbrel.broker.store import Store, StoredSubscription
 from whimbrel.log.match_list import encode, encode_all
 from whimbrel.log.matched_numbers import MatchedNumbers
 from whimbrel.model.filter import Filter
 from whimbrel.model.limits import EVENT_BYTES
-from whimbrel.model.rules import Rules, allows_text
+from whimbrel.model.token_rules import Rules, allows_text
 
 ON = "publications"
 EXPIRED_AT_ONCE = 1_000

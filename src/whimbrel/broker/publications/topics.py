@@ -9,7 +9,7 @@ from whimbrel.broker.publications.space_topic import SpaceTopic
 from whimbrel.broker.publications.topic import PublicationTopic
 from whimbrel.broker.requests.entries import SubscriptionPut
 from whimbrel.broker.requests.settings import Settings
-from whimbrel.broker.sequencing.group import Batch, RequestGroup
+from whimbrel.broker.sequencing.request_group import Batch, RequestGroup
 from whimbrel.broker.store import Store, StoredSubscription
 from whimbrel.model.filter import Filter
 

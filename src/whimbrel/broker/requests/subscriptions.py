@@ -11,12 +11,12 @@ import msgspec
 from whimbrel.broker.requests.entries import SubscriptionPut
 from whimbrel.broker.requests.errors import BAD_JSON, TooLarge, Unprocessable
 from whimbrel.broker.requests.filter_dialects import subscription_filter
-from whimbrel.broker.requests.sinks import HTTP, DigestRequest, check_digest, read_sink
+from whimbrel.broker.requests.webhook_sinks import HTTP, DigestRequest, check_digest, read_sink
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.event_schema import EventSchema
 from whimbrel.model.expression import And, Constant
 from whimbrel.model.filter import Filter
-from whimbrel.model.rules import Rules, constrain
+from whimbrel.model.token_rules import Rules, constrain
 
 SUBSCRIPTION_BYTES = 2 << 20
 """A subscription as it is asked for, at most: its filter, which has a limit of its own, and what goes with it."""

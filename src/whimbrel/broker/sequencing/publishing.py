@@ -10,14 +10,14 @@ from whimbrel.broker.lists.event_ids import EventIds
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.envelope import Incoming
 from whimbrel.broker.requests.errors import BrokerError, Forbidden, Unprocessable
-from whimbrel.broker.sequencing.group import Forwarding, Publish, Published, RequestGroup
+from whimbrel.broker.sequencing.request_group import Forwarding, Publish, Published, RequestGroup
 from whimbrel.broker.sequencing.watermark import Watermark
 from whimbrel.engine.index import Index
 from whimbrel.log.match_list import encode_all
 from whimbrel.log.matched_numbers import MatchedNumbers, match_events, obey, only
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.filter import Filter
-from whimbrel.model.rules import Rules, allows_text
+from whimbrel.model.token_rules import Rules, allows_text
 
 _CHECK = -(1 << 62), "specversion = ''"
 """An index without filters does not look at events. This one matches none, and lets all of them be checked."""

@@ -19,8 +19,8 @@ from typing import Any, Protocol
 from whimbrel.broker.lists.event_ids import EventIds
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.errors import NoSpace, Unavailable
-from whimbrel.broker.sequencing.group import Answer, Batch, Decide, Nobody, Publish, RequestGroup
 from whimbrel.broker.sequencing.publishing import Publishing
+from whimbrel.broker.sequencing.request_group import Answer, Batch, Decide, Nobody, Publish, RequestGroup
 from whimbrel.broker.sequencing.stages import StageTimes
 from whimbrel.log import LogWriter
 from whimbrel.model.errors import WhimbrelError

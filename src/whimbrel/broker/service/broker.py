@@ -17,8 +17,8 @@ from typing import Any, cast
 import numpy as np
 
 from whimbrel.broker.delivery.hub import Hub
-from whimbrel.broker.delivery.reader import MessageReader
-from whimbrel.broker.page.feed import Counts, LiveFeed
+from whimbrel.broker.delivery.message_reader import MessageReader
+from whimbrel.broker.page.live_feed import Counts, LiveFeed
 from whimbrel.broker.page.sessions import Sessions
 from whimbrel.broker.publications.rendering import PublicationMessages
 from whimbrel.broker.publications.topics import StatefulTopics
@@ -35,8 +35,8 @@ from whimbrel.broker.requests.entries import (
 from whimbrel.broker.requests.envelope import Incoming
 from whimbrel.broker.requests.errors import BrokerError
 from whimbrel.broker.requests.settings import Settings, is_loopback
-from whimbrel.broker.sequencing.group import Answer, Publish, Published, RequestGroup, settle_now
 from whimbrel.broker.sequencing.publishing import LiveIndex, Publishing
+from whimbrel.broker.sequencing.request_group import Answer, Publish, Published, RequestGroup, settle_now
 from whimbrel.broker.sequencing.sequencer import Sequencer
 from whimbrel.broker.sequencing.stages import StageTimes
 from whimbrel.broker.service.delivery import Delivery
@@ -46,13 +46,13 @@ from whimbrel.broker.service.opening import match_waiting, open_directory
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.publications import PublicationService
 from whimbrel.broker.service.quotas import Quotas
-from whimbrel.broker.service.registry import Registry
 from whimbrel.broker.service.retention import Retention
 from whimbrel.broker.service.runtime import Runtime
 from whimbrel.broker.service.schema_service import SchemaService
 from whimbrel.broker.service.sink_secrets import HeldSecrets
 from whimbrel.broker.service.spaces import SpaceService
 from whimbrel.broker.service.spark_process import SparkProcess
+from whimbrel.broker.service.subscription_registry import Registry
 from whimbrel.broker.service.subscriptions import Subscriptions
 from whimbrel.broker.service.tokens import Tokens
 from whimbrel.broker.service.upkeep import Upkeep

@@ -9,14 +9,14 @@ from typing import cast
 import msgspec
 
 from whimbrel.broker.delivery.hub import Hub, Stream
+from whimbrel.broker.delivery.message_reader import MessageReader, StoredMessage
 from whimbrel.broker.delivery.outbox import Outbox, Policy
-from whimbrel.broker.delivery.reader import MessageReader, StoredMessage
 from whimbrel.broker.delivery.streaming import Read
 from whimbrel.broker.requests.entries import Change
 from whimbrel.broker.requests.errors import Unavailable, Unprocessable
 from whimbrel.broker.requests.subscriptions import SubscriptionRequest
-from whimbrel.broker.sequencing.group import Decide, Nobody
 from whimbrel.broker.sequencing.publishing import LiveIndex
+from whimbrel.broker.sequencing.request_group import Decide, Nobody
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.runtime import Runtime
 from whimbrel.broker.service.subscriptions import Subscriptions
@@ -24,7 +24,7 @@ from whimbrel.broker.service.tokens import Tokens
 from whimbrel.broker.store import Cursor, Store, StoredSubscription
 from whimbrel.log import LogReader
 from whimbrel.model.filter import Filter
-from whimbrel.model.rules import constrain
+from whimbrel.model.token_rules import constrain
 
 
 class Delivery:

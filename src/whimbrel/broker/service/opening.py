@@ -35,8 +35,8 @@ from whimbrel.log.match_commit import COMMIT_BYTES
 from whimbrel.log.match_list import decode_all
 from whimbrel.log.reader import Row
 from whimbrel.log.version_ranges import SubscriptionVersion, VersionRanges, add_versions
-from whimbrel.model.rules import Rules
 from whimbrel.model.schema import Schema
+from whimbrel.model.token_rules import Rules
 from whimbrel.storage.errors import NewerFormat, SavedIndexError
 
 _VERSIONS = 10_000  # of one page

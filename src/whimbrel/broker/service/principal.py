@@ -14,7 +14,7 @@ import msgspec
 
 from whimbrel.broker.requests.errors import Forbidden, Unauthorized, Unprocessable
 from whimbrel.broker.store import Token
-from whimbrel.model.rules import Rules
+from whimbrel.model.token_rules import Rules
 
 SCOPES = ("publish", "subscribe", "match", "peer", "schema", "admin")
 _PREFIX = "whb"

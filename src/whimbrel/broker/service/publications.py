@@ -9,13 +9,13 @@ from typing import cast
 from whimbrel.broker.publications.space_topic import SpaceUpdates
 from whimbrel.broker.publications.topic import Updates
 from whimbrel.broker.publications.topics import StatefulTopics
-from whimbrel.broker.publications.updates import PublicationUpdate, check_key
+from whimbrel.broker.publications.update_requests import PublicationUpdate, check_key
 from whimbrel.broker.requests.errors import BrokerError, NotFound, Unavailable
-from whimbrel.broker.sequencing.group import Batch, Nobody, Published, RequestGroup
+from whimbrel.broker.sequencing.request_group import Batch, Nobody, Published, RequestGroup
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.runtime import Runtime
 from whimbrel.broker.store import Store, StoredPublication
-from whimbrel.model.rules import allows_text
+from whimbrel.model.token_rules import allows_text
 
 _UPDATE_BYTES = 64  # what an update counts for in the queue besides its content
 

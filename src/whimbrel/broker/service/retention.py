@@ -22,7 +22,7 @@ from whimbrel.broker.requests.entries import (
 )
 from whimbrel.broker.requests.envelope import BATCH_EVENTS
 from whimbrel.broker.requests.settings import Settings
-from whimbrel.broker.sequencing.group import Decide, Nobody
+from whimbrel.broker.sequencing.request_group import Decide, Nobody
 from whimbrel.broker.service.opening import Opened
 from whimbrel.broker.service.stamps import FoldStamps
 

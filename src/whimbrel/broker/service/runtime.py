@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias, TypeVar
 
 from whimbrel.broker.requests.entries import Change
-from whimbrel.broker.sequencing.group import Batch, Decide, Publish
+from whimbrel.broker.sequencing.request_group import Batch, Decide, Publish
 
 T = TypeVar("T")
 Decision: TypeAlias = Callable[[int], tuple[list[Change], object]]

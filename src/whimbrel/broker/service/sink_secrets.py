@@ -6,8 +6,8 @@ import msgspec
 
 from whimbrel.broker.requests.entries import SigningSecret, SinkSecrets
 from whimbrel.broker.requests.errors import Unprocessable
-from whimbrel.broker.requests.sinks import HTTP, new_signing_secret, read_sink, read_url, secret_bytes
 from whimbrel.broker.requests.subscriptions import SubscriptionRequest
+from whimbrel.broker.requests.webhook_sinks import HTTP, new_signing_secret, read_sink, read_url, secret_bytes
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.store import Store, StoredSubscription
 

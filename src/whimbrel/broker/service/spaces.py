@@ -6,18 +6,18 @@ from typing import Any
 
 import msgspec
 
-from whimbrel.broker.publications.regions import allows_regions
+from whimbrel.broker.publications.region_bodies import allows_regions
 from whimbrel.broker.publications.space_topic import SpaceUpdates
 from whimbrel.broker.publications.topics import StatefulTopics
-from whimbrel.broker.publications.updates import PublicationUpdate, check_key
+from whimbrel.broker.publications.update_requests import PublicationUpdate, check_key
 from whimbrel.broker.requests.entries import Change, SubscriptionEnd
 from whimbrel.broker.requests.errors import BrokerError, Forbidden, NotFound
 from whimbrel.broker.requests.subscriptions import SubscriptionRequest
-from whimbrel.broker.sequencing.group import Published
+from whimbrel.broker.sequencing.request_group import Published
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.publications import submit_updates
-from whimbrel.broker.service.registry import Registry
 from whimbrel.broker.service.runtime import Runtime
+from whimbrel.broker.service.subscription_registry import Registry
 from whimbrel.broker.service.subscriptions import Subscriptions, Versions
 from whimbrel.broker.service.tokens import Tokens
 from whimbrel.broker.store import Store, StoredPublication, StoredSubscription

@@ -26,9 +26,9 @@ from whimbrel.broker.requests.subscriptions import (
 from whimbrel.broker.sequencing.publishing import LiveIndex
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.quotas import Quotas
-from whimbrel.broker.service.registry import Registry
 from whimbrel.broker.service.runtime import Runtime
 from whimbrel.broker.service.sink_secrets import HeldSecrets, check_waiver, first_secrets, next_secrets
+from whimbrel.broker.service.subscription_registry import Registry
 from whimbrel.broker.service.tokens import Tokens
 from whimbrel.broker.store import Store, StoredSubscription
 from whimbrel.log import LogReader

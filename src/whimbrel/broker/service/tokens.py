@@ -11,10 +11,10 @@ from whimbrel.broker.delivery.hub import Hub
 from whimbrel.broker.requests.entries import Change, SubscriptionEnd, TokenEnd, TokenPut
 from whimbrel.broker.requests.errors import BrokerError, Conflict, NotFound, Unauthorized
 from whimbrel.broker.service.principal import ANYBODY, Principal, authenticate, check_rights, new_secret, principal_of
-from whimbrel.broker.service.registry import Registry
 from whimbrel.broker.service.runtime import Runtime
+from whimbrel.broker.service.subscription_registry import Registry
 from whimbrel.broker.store import Store, StoredSubscription, Token
-from whimbrel.model.rules import Rules
+from whimbrel.model.token_rules import Rules
 
 
 class Tokens:

@@ -12,13 +12,13 @@ from time import monotonic, time_ns
 
 from whimbrel.broker.requests.entries import Change, SubscriptionEnd
 from whimbrel.broker.requests.errors import Unavailable
-from whimbrel.broker.sequencing.group import Decide, Nobody
 from whimbrel.broker.sequencing.publishing import LiveIndex
+from whimbrel.broker.sequencing.request_group import Decide, Nobody
 from whimbrel.broker.service.disk_space import DiskSpace, is_full
 from whimbrel.broker.service.opening import Opened
 from whimbrel.broker.service.principal import Principal
-from whimbrel.broker.service.registry import Registry
 from whimbrel.broker.service.retention import Retention
+from whimbrel.broker.service.subscription_registry import Registry
 
 SAVE_CHANGES = 20_000
 """Changes of subscriptions after which the index is saved, if that is at least half of it: then all saves together cost

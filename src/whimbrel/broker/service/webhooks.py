@@ -9,15 +9,15 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from whimbrel.broker.delivery.reader import MessageReader
+from whimbrel.broker.delivery.message_reader import MessageReader
 from whimbrel.broker.requests.entries import Change, SinkSecrets, SubscriptionEnd, SubscriptionPut
 from whimbrel.broker.requests.errors import Conflict, NotFound
-from whimbrel.broker.requests.sinks import HTTP
 from whimbrel.broker.requests.subscriptions import time_text
+from whimbrel.broker.requests.webhook_sinks import HTTP
 from whimbrel.broker.service.principal import Principal
-from whimbrel.broker.service.registry import Registry
 from whimbrel.broker.service.runtime import Runtime
 from whimbrel.broker.service.sink_secrets import HeldSecrets, rotated
+from whimbrel.broker.service.subscription_registry import Registry
 from whimbrel.broker.store import Attempt, Cursor, Store, StoredSubscription, UndeliveredMessage, WebhookState
 from whimbrel.broker.webhooks.channel import Channel
 from whimbrel.broker.webhooks.consent import callback_digest, read_rate

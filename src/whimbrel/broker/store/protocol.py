@@ -9,8 +9,8 @@ from typing import NamedTuple, Protocol
 
 from whimbrel.broker.requests.entries import Change, SchemaExtension
 from whimbrel.broker.store.cursor import Cursor
-from whimbrel.broker.store.links import StoredLink
 from whimbrel.broker.store.matching import MatchingTables
+from whimbrel.broker.store.peer_links import StoredLink
 from whimbrel.broker.store.webhook_records import WebhookStore
 
 

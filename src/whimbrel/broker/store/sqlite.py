@@ -27,8 +27,8 @@ from whimbrel.broker.requests.entries import (
 )
 from whimbrel.broker.store.cursor import Cursor
 from whimbrel.broker.store.formats import StoreError, prepare
-from whimbrel.broker.store.links import LINK_FIELDS, StoredLink, apply_link_change
 from whimbrel.broker.store.matching import END_VERSION, MatchingTables, apply_commit
+from whimbrel.broker.store.peer_links import LINK_FIELDS, StoredLink, apply_link_change
 from whimbrel.broker.store.protocol import DeadLetter, StoredPublication, StoredSubscription, Token
 from whimbrel.broker.store.publications import STATE, apply_publications, split_publications
 from whimbrel.broker.store.schema import apply_extension, extension_of

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
-from whimbrel.broker.delivery.reader import StoredMessage
+from whimbrel.broker.delivery.message_reader import StoredMessage
 from whimbrel.broker.store import Cursor, WebhookState
 from whimbrel.broker.webhooks.target import WebhookTarget
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from time import monotonic, time
 from typing import NamedTuple
 
-from whimbrel.broker.delivery.reader import MessageReader, StoredMessage
+from whimbrel.broker.delivery.message_reader import MessageReader, StoredMessage
 from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.store import Attempt, Store, UndeliveredMessage, WebhookState
 from whimbrel.broker.webhooks.channel import AT_ONCE, IDLE, Channel

@@ -24,7 +24,7 @@ import numpy as np
 import uvloop
 from numpy.typing import NDArray
 
-from whimbrel.broker.delivery.reader import MessageReader
+from whimbrel.broker.delivery.message_reader import MessageReader
 from whimbrel.broker.lists import RunSet
 from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.store import Store

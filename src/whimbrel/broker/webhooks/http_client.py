@@ -7,7 +7,7 @@ import ssl
 from collections import OrderedDict
 from time import monotonic
 
-from whimbrel.broker.requests.sinks import SinkUrl
+from whimbrel.broker.requests.webhook_sinks import SinkUrl
 from whimbrel.broker.webhooks.addresses import Addresses
 from whimbrel.broker.webhooks.connection import ConnectionFailed, HttpResponse, ReceiverConnection
 

@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 from whimbrel.broker.delivery.digests import digest_of
-from whimbrel.broker.delivery.reader import StoredMessage
+from whimbrel.broker.delivery.message_reader import StoredMessage
 from whimbrel.broker.webhooks.signatures import message_id, sign
 from whimbrel.broker.webhooks.target import WebhookTarget
 

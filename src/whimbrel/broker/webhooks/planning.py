@@ -11,7 +11,7 @@ import asyncio
 from collections import Counter
 
 from whimbrel.broker.delivery.digests import DIGEST_BYTES, closed, next_window
-from whimbrel.broker.delivery.reader import MessageReader, StoredMessage
+from whimbrel.broker.delivery.message_reader import MessageReader, StoredMessage
 from whimbrel.broker.requests.errors import Truncated
 from whimbrel.broker.store import Cursor
 from whimbrel.broker.webhooks.channel import AT_ONCE, IDLE, Channel

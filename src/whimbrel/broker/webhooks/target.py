@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from whimbrel.broker.requests.sinks import (
+from whimbrel.broker.requests.subscriptions import SubscriptionRequest
+from whimbrel.broker.requests.webhook_sinks import (
     HTTP,
     DigestRequest,
     SinkSettings,
@@ -15,7 +16,6 @@ from whimbrel.broker.requests.sinks import (
     read_url,
     secret_bytes,
 )
-from whimbrel.broker.requests.subscriptions import SubscriptionRequest
 from whimbrel.broker.store import Store, StoredSubscription
 
 _specs = msgspec.json.Decoder(SubscriptionRequest)

@@ -12,7 +12,7 @@ from whimbrel.cli.terminal.console import say
 from whimbrel.cli.terminal.options import Json
 
 if TYPE_CHECKING:
-    from whimbrel.lab.measure.results import Result, ResultTable
+    from whimbrel.lab.measure.benchmark_results import Result, ResultTable
 
 
 def broker(
@@ -23,15 +23,15 @@ def broker(
     json: Json = False,
 ) -> None:
     """Durable publishes, publish to stream, fan-out, pulls from a long log, a start with many subscriptions."""
+    from whimbrel.lab.measure.benchmark_results import no_progress
     from whimbrel.lab.measure.broker_bench import FULL, SMALL, run
-    from whimbrel.lab.measure.results import no_progress
 
     result = run(FULL if scale is ScaleChoice.FULL else SMALL, no_progress if json else say)
     show_with_verdicts(result, [_table(result)], None if output is None else output / "broker.json", json)
 
 
 def _table(result: Result) -> ResultTable:
-    from whimbrel.lab.measure.results import ResultTable
+    from whimbrel.lab.measure.benchmark_results import ResultTable
 
     rows = [
         (

@@ -15,7 +15,7 @@ from whimbrel.cli.bench.overlay import overlay
 from whimbrel.cli.bench.races import match, pipeline
 from whimbrel.cli.terminal.console import say, to_json
 from whimbrel.cli.terminal.options import Json
-from whimbrel.lab.measure.results import Result, ResultTable, no_progress, number
+from whimbrel.lab.measure.benchmark_results import Result, ResultTable, no_progress, number
 
 if TYPE_CHECKING:
     from whimbrel.lab.measure.filter_parsing import Figure

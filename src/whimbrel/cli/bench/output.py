@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from whimbrel.cli.terminal.console import say, to_json
-from whimbrel.lab.measure.results import Progress, Result, ResultFiles, ResultTable, verdict_cells
+from whimbrel.lab.measure.benchmark_results import Progress, Result, ResultFiles, ResultTable, verdict_cells
 
 _QUIET_SECONDS = 10.0  # between two lines of progress where nothing can be written over
 _PAGE_WIDTH = 180  # where no terminal sets a width

@@ -10,7 +10,7 @@ import typer
 from whimbrel.cli.bench.output import ScaleChoice, show_with_verdicts
 from whimbrel.cli.terminal.console import say
 from whimbrel.cli.terminal.options import Json
-from whimbrel.lab.measure.results import ResultTable, no_progress
+from whimbrel.lab.measure.benchmark_results import ResultTable, no_progress
 
 
 def overlay(

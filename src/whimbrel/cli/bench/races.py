@@ -13,7 +13,7 @@ import typer
 
 from whimbrel.cli.bench.output import Destination, ScaleChoice, shown_progress
 from whimbrel.cli.terminal.options import Json, names_of
-from whimbrel.lab.measure.results import BenchSettings, Result, default_folder
+from whimbrel.lab.measure.benchmark_results import BenchSettings, Result, default_folder
 
 Scale = Annotated[ScaleChoice, typer.Option("--scale", help="Minutes, or the sizes that targets are for.")]
 Rivals = Annotated[

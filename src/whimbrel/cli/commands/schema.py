@@ -149,7 +149,7 @@ def _load(file: Path) -> Schema:
 def _check_subscriptions(schema: Schema, file: str, fallback: Format | None, report: RejectReport) -> int:
     """Report the subscriptions that do not fit the schema. Return how many subscriptions were read."""
     from whimbrel.readers.errors import InputError
-    from whimbrel.readers.subscriptions import parse_filter, read_subscriptions
+    from whimbrel.readers.subscription_rows import parse_filter, read_subscriptions
 
     count = 0
     with progress("Checking subscriptions", quiet=report.json) as bar:

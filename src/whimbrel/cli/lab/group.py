@@ -120,7 +120,7 @@ def report(
 ) -> None:
     """Write report.html: one page with every plot, table and verdict, which needs no network."""
     from whimbrel.lab.harness.result_store import read_results
-    from whimbrel.lab.report.page import write_page
+    from whimbrel.lab.report.html_page import write_page
     from whimbrel.lab.report.summary import write_summary
 
     records = read_results(output, scale.value if scale else None)

@@ -61,7 +61,7 @@ def advise(
     from whimbrel.lab.advisor import advise as measure
     from whimbrel.matchers import MATCHERS
     from whimbrel.readers.events import parse_events
-    from whimbrel.readers.subscriptions import parse_subscriptions
+    from whimbrel.readers.subscription_rows import parse_subscriptions
 
     if subscriptions == events == "-":
         raise typer.BadParameter("Expected - only once, because standard input can be read only once")

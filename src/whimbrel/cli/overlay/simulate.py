@@ -76,7 +76,7 @@ def simulate(
     """Simulate an overlay of routers three times: routing by prefix, as SIENA does, and by flooding."""
     from whimbrel.overlay.router.optimizer import OptimizerSettings
     from whimbrel.overlay.router.prefix_router import PrefixSettings
-    from whimbrel.overlay.simulation.picture import draw
+    from whimbrel.overlay.simulation.run_picture import draw
     from whimbrel.overlay.simulation.scenario import Scenario, ScenarioOptions
     from whimbrel.overlay.simulation.simulate import KINDS, Simulation
 

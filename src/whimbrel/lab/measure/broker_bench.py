@@ -21,13 +21,13 @@ from typing import Any
 
 import msgspec
 
+from whimbrel.lab.measure.benchmark_results import Progress, Verdict, no_progress
 from whimbrel.lab.measure.broker_process import BATCH, BrokerProcess, Connection, percentile
 from whimbrel.lab.measure.broker_publications import measure_publications
 from whimbrel.lab.measure.broker_rivals import measure_rivals
 from whimbrel.lab.measure.broker_streams import measure_streams
 from whimbrel.lab.measure.broker_webhooks import measure_webhooks
 from whimbrel.lab.measure.machine import card
-from whimbrel.lab.measure.results import Progress, Verdict, no_progress
 from whimbrel.lab.workloads import make
 
 _IMPORTED = 20_000

@@ -16,9 +16,9 @@ from typing import Any
 import pyarrow as pa
 
 from whimbrel.engine.index import Index
+from whimbrel.lab.measure.benchmark_results import Progress, Verdict, no_progress, report
 from whimbrel.lab.measure.cliff_forms import LOAD_FORMS, MATCH_FORMS, LoadForm, MatchForm, SourceFields
 from whimbrel.lab.measure.machine import card
-from whimbrel.lab.measure.results import Progress, Verdict, no_progress, report
 from whimbrel.lab.measure.timing import Times, interleaved
 
 HIGHEST_RATIO = 4.0

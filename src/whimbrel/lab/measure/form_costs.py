@@ -14,8 +14,8 @@ import msgspec
 import pyarrow as pa
 
 from whimbrel.engine.index import Index
+from whimbrel.lab.measure.benchmark_results import Progress, Verdict, no_progress, report
 from whimbrel.lab.measure.machine import card
-from whimbrel.lab.measure.results import Progress, Verdict, no_progress, report
 from whimbrel.lab.measure.timing import Times, interleaved
 from whimbrel.lab.workloads import make
 from whimbrel.model.errors import WhimbrelError

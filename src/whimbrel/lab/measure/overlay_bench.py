@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from whimbrel.lab.measure.benchmark_results import Progress, Verdict, no_progress, report
 from whimbrel.lab.measure.machine import card
 from whimbrel.lab.measure.overlay_chain import run_chain
-from whimbrel.lab.measure.results import Progress, Verdict, no_progress, report
 from whimbrel.lab.measure.timing import Times
 from whimbrel.model.event import Event
 from whimbrel.overlay.simulation.scenario import Scenario, ScenarioOptions
@@ -24,7 +24,7 @@ from whimbrel.overlay.simulation.simulate import Simulation
 from whimbrel.overlay.simulation.workload import Distribution, PaperWorkload
 from whimbrel.overlay.tree.prefix import Prefix
 from whimbrel.overlay.tree.routing_tree import RoutingTree
-from whimbrel.overlay.tree.snapshot import TreeSnapshot
+from whimbrel.overlay.tree.tree_snapshot import TreeSnapshot
 
 _NEIGHBOURS = 3
 """Neighbours that the filters of the timed forward step belong to, in turns."""

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from whimbrel.compiled.jit import kernel
+from whimbrel.lab.measure.benchmark_results import Progress, Verdict, no_progress, report
 from whimbrel.lab.measure.machine import card
-from whimbrel.lab.measure.results import Progress, Verdict, no_progress, report
 from whimbrel.lab.measure.timing import Times
 from whimbrel.lab.workloads.regions import DIMENSIONS, WIDTH, columns, moved, points, region
 from whimbrel.model.errors import WhimbrelError

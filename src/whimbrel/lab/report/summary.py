@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from whimbrel.lab.report.contents import (
+from whimbrel.lab.report.report_contents import (
     PAPER_TITLES,
     Record,
     by_paper,

@@ -7,7 +7,6 @@ is a new file and a line in WORKLOADS.
 import inspect
 from collections.abc import Callable
 
-from whimbrel.lab.workloads.base import Format, Workload
 from whimbrel.lab.workloads.gryphon import gryphon
 from whimbrel.lab.workloads.hm import hm
 from whimbrel.lab.workloads.lesubscribe import lesubscribe
@@ -17,6 +16,7 @@ from whimbrel.lab.workloads.ranges import ranges
 from whimbrel.lab.workloads.skewed import skewed
 from whimbrel.lab.workloads.stocks import stocks
 from whimbrel.lab.workloads.unselective import unselective
+from whimbrel.lab.workloads.workload import Format, Workload
 
 __all__ = [
     "WORKLOADS", "Format", "Workload", "gryphon", "hm", "lesubscribe", "make", "mixed", "properties",

@@ -8,9 +8,9 @@ they are 0.98, solved for, and 1.
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.lab.workloads.base import Workload, check_counts
 from whimbrel.lab.workloads.draws import Draws, Floats, zipf
 from whimbrel.lab.workloads.text import conjunctions, pick, subscriptions
+from whimbrel.lab.workloads.workload import Workload, check_counts
 
 VALUES, ATTRIBUTES = 3, 30
 FIRST = 0.98

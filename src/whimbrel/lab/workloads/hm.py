@@ -6,9 +6,9 @@ It shows what an index does when four of five conditions hold for every event an
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.lab.workloads.base import Workload, check_counts
 from whimbrel.lab.workloads.draws import Draws
 from whimbrel.lab.workloads.text import pick
+from whimbrel.lab.workloads.workload import Workload, check_counts
 
 RULE = (
     "env = 'prod' AND number = {} AND tags CONTAINS ALL ('tag1', 'tag2')"

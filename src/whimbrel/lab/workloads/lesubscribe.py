@@ -8,9 +8,9 @@ predicate is drawn again, and an operator that is not = is drawn evenly from < <
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.lab.workloads.base import Workload, check_counts
 from whimbrel.lab.workloads.draws import Draws
 from whimbrel.lab.workloads.text import conjunctions, pick, subscriptions
+from whimbrel.lab.workloads.workload import Workload, check_counts
 
 STRINGS = ("a1", "a2", "a3")
 NUMBERS = ("a4", "a5", "a6")

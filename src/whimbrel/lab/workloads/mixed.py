@@ -6,9 +6,9 @@ The shape of alerting and saved-search traffic: subscriptions crowd on few attri
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.lab.workloads.base import Workload, check_counts
 from whimbrel.lab.workloads.draws import Draws, Floats, Ints, zipf
 from whimbrel.lab.workloads.text import concat, conjunctions, interleave, pick, subscriptions
+from whimbrel.lab.workloads.workload import Workload, check_counts
 
 ATTRIBUTES = 100
 NAMES = [f"a{i}" for i in range(ATTRIBUTES)]

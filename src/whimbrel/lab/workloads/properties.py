@@ -8,9 +8,9 @@ fifth of the properties are tested, and light events have 6 % ones, heavy ones 6
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.lab.workloads.base import Workload, check_counts
 from whimbrel.lab.workloads.draws import Draws
 from whimbrel.lab.workloads.text import conjunctions, pick, subscriptions
+from whimbrel.lab.workloads.workload import Workload, check_counts
 
 NAMES = [f"p{i}" for i in range(1, 51)]
 TESTED = 0.2

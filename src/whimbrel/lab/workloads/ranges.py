@@ -7,9 +7,9 @@ Every subscription tests the same number of different attributes. The frozen cas
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.lab.workloads.base import Workload, check_counts
 from whimbrel.lab.workloads.draws import Draws, zipf
 from whimbrel.lab.workloads.text import concat, conjunctions, float_text, pick, subscriptions
+from whimbrel.lab.workloads.workload import Workload, check_counts
 
 
 def ranges(

@@ -7,9 +7,9 @@ attribute may repeat the value of the first one, and the events may drift away f
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.lab.workloads.base import Workload, check_counts
 from whimbrel.lab.workloads.draws import Draws, Ints, zipf
 from whimbrel.lab.workloads.text import concat, conjoin, pick, subscriptions
+from whimbrel.lab.workloads.workload import Workload, check_counts
 
 ATTRIBUTES, VALUES = 10, 1_000
 NAMES = [f"a{i}" for i in range(1, ATTRIBUTES + 1)]

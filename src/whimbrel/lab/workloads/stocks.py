@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from whimbrel.lab.workloads.base import Workload, check_counts
 from whimbrel.lab.workloads.draws import Bools, Draws, Floats, Ints
 from whimbrel.lab.workloads.text import concat, conjoin, pick, subscriptions
+from whimbrel.lab.workloads.workload import Workload, check_counts
 
 QUOTES_FILE = "stock_quotes.parquet"
 SYMBOLS, DAYS = 100, 2_452

@@ -7,9 +7,9 @@ subscriptions, and checking each of them costs more than counting the few compar
 import numpy as np
 import pyarrow as pa
 
-from whimbrel.lab.workloads.base import Workload, check_counts
 from whimbrel.lab.workloads.draws import Draws
 from whimbrel.lab.workloads.text import concat, subscriptions
+from whimbrel.lab.workloads.workload import Workload, check_counts
 
 NUMBER_VALUES = 1_000_000
 

@@ -20,7 +20,7 @@ from whimbrel.matchers.equality_tree.level_tree import FrozenTree, check_tree
 from whimbrel.matchers.event_grid import EventGrid
 from whimbrel.matchers.frozen import FrozenMatcher
 from whimbrel.matchers.gryphon_tree.general_tree import GeneralTree
-from whimbrel.matchers.options import check_names
+from whimbrel.matchers.option_checks import check_names
 from whimbrel.matchers.papers import Paper
 from whimbrel.matchers.runs import Int32s, Int64s
 from whimbrel.model.conjunction import Conjunction

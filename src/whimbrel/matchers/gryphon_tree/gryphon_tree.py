@@ -13,7 +13,7 @@ from whimbrel.matchers.base import BaseMatcher, Stats
 from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.matchers.gryphon_tree.frozen_tree import FrozenGeneralTree
 from whimbrel.matchers.gryphon_tree.general_tree import GeneralTree
-from whimbrel.matchers.options import check_names
+from whimbrel.matchers.option_checks import check_names
 from whimbrel.matchers.papers import Paper
 from whimbrel.model.conjunction import Conjunction
 from whimbrel.model.event import Event

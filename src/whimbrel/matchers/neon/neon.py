@@ -18,7 +18,7 @@ from whimbrel.matchers.event_grid import EventGrid
 from whimbrel.matchers.neon.predicate_tables import ANY_TYPE, COMPARISONS, evaluate, neon_tables
 from whimbrel.matchers.neon.recent_table import RecentTable
 from whimbrel.matchers.neon.relational import QUERY, RelationalForm
-from whimbrel.matchers.options import check_names
+from whimbrel.matchers.option_checks import check_names
 from whimbrel.matchers.papers import Paper
 from whimbrel.matchers.recent_conjunctions import CountingMatcher
 from whimbrel.matchers.runs import Int32s, Int64s, bytes_of

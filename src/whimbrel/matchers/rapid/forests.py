@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whimbrel.matchers.rapid.tree_kernels import Masks, Pool, TreeTable, insert_rows, remove_row, search_tree
+from whimbrel.matchers.rapid.rapid_kernels import Masks, Pool, TreeTable, insert_rows, remove_row, search_tree
 from whimbrel.matchers.runs import Int64s, bytes_of
 
 FULL = 0

@@ -1,7 +1,7 @@
 """RAPIDMatch, after Kale, Hazan, Cao and Singh, DEBS 2005, and Modified RAPIDMatch.
 
 Subscriptions are over {0, 1, *} and events over {0, 1}, as bits. Compiled loops run on flat arrays that change in
-place: `forests` says which trees there are, `tree_kernels` changes and searches them.
+place: `forests` says which trees there are, `rapid_kernels` changes and searches them.
 
 A property is an attribute with a type: compared with 0 or 1 it is a number, with FALSE or TRUE a boolean, and an
 attribute compared with both is two properties, because 1 and TRUE are different values. Properties are discovered on
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from whimbrel.matchers.base import BaseMatcher, Stats
 from whimbrel.matchers.capabilities import Capabilities
-from whimbrel.matchers.options import check_integer
+from whimbrel.matchers.option_checks import check_integer
 from whimbrel.matchers.papers import Paper
 from whimbrel.matchers.rapid.forests import FULL, Forests, PropertyBlock
 from whimbrel.model.conjunction import Conjunction

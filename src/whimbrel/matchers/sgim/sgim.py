@@ -20,7 +20,7 @@ from whimbrel.matchers.base import BaseMatcher, Stats
 from whimbrel.matchers.capabilities import Capabilities
 from whimbrel.matchers.conjunction_rows import SetArrays, in_set
 from whimbrel.matchers.constant_ranks import rank_constants
-from whimbrel.matchers.options import check_choice
+from whimbrel.matchers.option_checks import check_choice
 from whimbrel.matchers.papers import Paper
 from whimbrel.matchers.runs import Int32s, Int64s, bytes_of, joined
 from whimbrel.matchers.sgim.predicate_groups import Predicate, PredicateTable

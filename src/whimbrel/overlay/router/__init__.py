@@ -1,11 +1,12 @@
-"""Routers: what they keep, what they tell each other, and how they route an event.
+"""Routers: what they keep, the messages between them, and how they route an event.
 
-messages        what routers tell each other
-router          what all of them do: filters, neighbours, delivery
-prefix_router   routing by prefix
-view            a version of the tree as one router sees it
-optimizer       the one that decides what the tree is
-baselines       routing as SIENA does, and flooding
-counters        what a router counts
-trace           why an event goes where it goes
+router_messages  the messages between routers
+router           what all routers do: keep filters, tell neighbours, deliver
+prefix_router    routes by prefix
+view             a version of the tree as one router sees it
+optimizer        decides what the tree is, and when a version of it is published
+baselines        routing as SIENA does, and flooding
+durable_link     one end of a link that loses no message
+counters         what a router counts
+trace            explains the route of an event
 """

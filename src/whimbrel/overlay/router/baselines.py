@@ -6,8 +6,8 @@ from collections.abc import Hashable
 
 from whimbrel.overlay.covering.cover_table import CoverTable
 from whimbrel.overlay.covering.poset import Poset
-from whimbrel.overlay.router.messages import Effects, Forwarded
 from whimbrel.overlay.router.router import LOCAL, Route, Router
+from whimbrel.overlay.router.router_messages import Effects, Forwarded
 from whimbrel.overlay.tree.paths import Interest
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from whimbrel.overlay.router.messages import TreeUpdate
+from whimbrel.overlay.router.router_messages import TreeUpdate
 from whimbrel.overlay.tree.paths import Interest
 from whimbrel.overlay.tree.prefix import EMPTY_VERSION, Version
 from whimbrel.overlay.tree.tree_store import TreeStore

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from whimbrel.model.errors import LimitExceeded
 from whimbrel.model.event import Event
 from whimbrel.overlay.covering.cover_table import CoverTable
-from whimbrel.overlay.router.messages import (
+from whimbrel.overlay.router.optimizer import OptimizerSettings, TreeOptimizer
+from whimbrel.overlay.router.router import LOCAL, Route, Router
+from whimbrel.overlay.router.router_messages import (
     Announce,
     Effects,
     Forwarded,
@@ -17,12 +19,10 @@ from whimbrel.overlay.router.messages import (
     TreeUpdate,
     WholeTree,
 )
-from whimbrel.overlay.router.optimizer import OptimizerSettings, TreeOptimizer
-from whimbrel.overlay.router.router import LOCAL, Route, Router
 from whimbrel.overlay.router.view import TreeView
 from whimbrel.overlay.tree.prefix import EMPTY_VERSION, MalformedPrefix, Prefix, Version
-from whimbrel.overlay.tree.snapshot import TreeSnapshot
 from whimbrel.overlay.tree.tree_bytes import MalformedTree, encode_changes, encode_tree
+from whimbrel.overlay.tree.tree_snapshot import TreeSnapshot
 from whimbrel.overlay.tree.tree_store import LIVE_VERSIONS, TreeStore
 
 

@@ -21,7 +21,7 @@ from whimbrel.model.filter import Filter
 from whimbrel.model.limits import Limit
 from whimbrel.overlay.covering.cover_table import CoverTable
 from whimbrel.overlay.router.counters import Counters
-from whimbrel.overlay.router.messages import Effects, Forwarded, Message, Subscribe, Unsubscribe
+from whimbrel.overlay.router.router_messages import Effects, Forwarded, Message, Subscribe, Unsubscribe
 from whimbrel.overlay.tree.paths import Interest
 
 LOCAL = 1

@@ -17,7 +17,7 @@ from whimbrel.overlay.router.prefix_router import PrefixRouter
 from whimbrel.overlay.router.router import LOCAL
 from whimbrel.overlay.router.view import TreeView
 from whimbrel.overlay.tree.prefix import Prefix
-from whimbrel.overlay.tree.snapshot import TreeSnapshot
+from whimbrel.overlay.tree.tree_snapshot import TreeSnapshot
 
 
 @dataclass(frozen=True, slots=True)

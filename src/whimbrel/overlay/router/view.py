@@ -8,7 +8,7 @@ import numpy as np
 
 from whimbrel.overlay.covering.cover_table import CoverTable
 from whimbrel.overlay.tree.prefix import Prefix
-from whimbrel.overlay.tree.snapshot import TreeSnapshot
+from whimbrel.overlay.tree.tree_snapshot import TreeSnapshot
 
 
 class TreeView:

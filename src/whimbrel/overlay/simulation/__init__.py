@@ -1,9 +1,9 @@
-"""The simulator of an overlay, deterministic: the same seed gives the same run.
+"""The simulator of an overlay. It is deterministic: the same seed gives the same run.
 
-network     routers and links in simulated time, with faults
-history     what happened, and what had to
-workload    the filters and events of the paper
-scenario    what happens when
-picture     routers and links, drawn
-simulate    runs of each kind of router, and their figures
+network      routers and links in simulated time, with faults
+run_history  records what happened, and judges which deliveries are missing or wrong
+workload     the filters and events of the paper
+scenario     plans what happens when
+run_picture  draws routers and links after a run
+simulate     runs a scenario with each kind of router, and counts
 """

@@ -11,11 +11,11 @@ from typing import IO, TypeAlias
 
 from whimbrel.overlay.covering.cover_table import CoverTable
 from whimbrel.overlay.router.baselines import FloodRouter, SienaRouter
-from whimbrel.overlay.router.messages import Forwarded
 from whimbrel.overlay.router.prefix_router import PrefixRouter
 from whimbrel.overlay.router.router import Router, evaluate_interest
-from whimbrel.overlay.simulation.history import Truth
+from whimbrel.overlay.router.router_messages import Forwarded
 from whimbrel.overlay.simulation.network import Network
+from whimbrel.overlay.simulation.run_history import Truth
 from whimbrel.overlay.simulation.scenario import Scenario
 from whimbrel.overlay.tree.paths import Interest
 from whimbrel.overlay.tree.tree_store import TreeStore

@@ -19,7 +19,7 @@ from whimbrel.model.limits import Limit
 from whimbrel.model.patterns import Substring, Suffix
 from whimbrel.overlay.tree.paths import KEY_BYTES, Interest
 from whimbrel.overlay.tree.routing_tree import RoutingTree
-from whimbrel.overlay.tree.snapshot import TreeSnapshot
+from whimbrel.overlay.tree.tree_snapshot import TreeSnapshot
 
 TREE_BYTES = Limit("tree bytes", 1 << 30, "bytes", "a tree is decoded whole, in memory")
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from whimbrel.overlay.tree.paths import Interest
 from whimbrel.overlay.tree.prefix import EMPTY_VERSION, Version
 from whimbrel.overlay.tree.routing_tree import RoutingTree
-from whimbrel.overlay.tree.snapshot import TreeSnapshot, empty_snapshot
 from whimbrel.overlay.tree.tree_bytes import chained, decode_tree, encode_changes
+from whimbrel.overlay.tree.tree_snapshot import TreeSnapshot, empty_snapshot
 
 LIVE_VERSIONS = 4
 """Versions that are kept: an event that was matched on an older one is matched again."""

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from whimbrel.engine.index import Index
 from whimbrel.log.version_ranges import SubscriptionVersion, VersionRanges, add_versions
-from whimbrel.model.rules import Rules
 from whimbrel.model.schema import Schema
+from whimbrel.model.token_rules import Rules
 from whimbrel.pipeline.index.store import IndexStore
 from whimbrel.pipeline.index.workers import open_shard
 from whimbrel.storage.atomic import create_file, make_directory

@@ -18,8 +18,8 @@ from pyspark.sql.types import StructType
 from tests.pipeline.publishing import publish
 from tests.publications.model import ARROW, FILTERS, LATER, SCHEMA, Model, history
 from whimbrel.pipeline.errors import ColumnError, KeyMissing, OptionError
-from whimbrel.pipeline.stages.transitions.cells import bucket_numbers
 from whimbrel.pipeline.stages.transitions.transitions import TransitionOptions, export_publications, transitions
+from whimbrel.pipeline.stages.transitions.update_cells import bucket_numbers
 
 pytestmark = pytest.mark.spark
 

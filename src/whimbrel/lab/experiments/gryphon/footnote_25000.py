@@ -11,7 +11,7 @@ from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid, per_
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import STEPS_OVER_SIZE, TIME_OVER_SIZE
 from whimbrel.lab.workloads import make
-from whimbrel.lab.workloads.base import Workload
+from whimbrel.lab.workloads.workload import Workload
 
 SERIES = plain("equality_tree", "compiled_naive")
 

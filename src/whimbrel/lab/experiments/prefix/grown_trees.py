@@ -16,7 +16,7 @@ from whimbrel.overlay.simulation.simulate import Report, Simulation
 from whimbrel.overlay.simulation.workload import Distribution, PaperWorkload
 from whimbrel.overlay.tree.paths import Interest
 from whimbrel.overlay.tree.routing_tree import RoutingTree
-from whimbrel.overlay.tree.snapshot import TreeSnapshot
+from whimbrel.overlay.tree.tree_snapshot import TreeSnapshot
 
 DISTRIBUTIONS = [one.value for one in Distribution]
 EVENTS = 100

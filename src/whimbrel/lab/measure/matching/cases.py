@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from whimbrel.lab.measure.results import Scale, check_names
+from whimbrel.lab.measure.benchmark_results import Scale, check_names
 from whimbrel.lab.measure.workload_cache import Parameters
 
 

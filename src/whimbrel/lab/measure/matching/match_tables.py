@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from whimbrel.lab.measure.results import Result, ResultFiles, ResultTable, cells, number, verdict_cells
+from whimbrel.lab.measure.benchmark_results import Result, ResultFiles, ResultTable, cells, number, verdict_cells
 
 
 def tables_of(result: Result) -> list[ResultTable]:

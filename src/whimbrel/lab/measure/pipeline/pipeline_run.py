@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whimbrel.lab.measure import machine
+from whimbrel.lab.measure.benchmark_results import BenchSettings, Progress, check_names, no_progress
 from whimbrel.lab.measure.pipeline import works
 from whimbrel.lab.measure.pipeline.match_work import run_match
 from whimbrel.lab.measure.pipeline.open_work import run_open
@@ -17,7 +18,6 @@ from whimbrel.lab.measure.pipeline.spark_rival import SparkRivalMaker
 from whimbrel.lab.measure.pipeline.stream_work import run_stream
 from whimbrel.lab.measure.pipeline.workbench import Workbench
 from whimbrel.lab.measure.pipeline.works import Work
-from whimbrel.lab.measure.results import BenchSettings, Progress, check_names, no_progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from whimbrel.lab.measure.results import Result, ResultFiles, ResultTable, cells, verdict_cells
-from whimbrel.lab.measure.results import number as shown
+from whimbrel.lab.measure.benchmark_results import Result, ResultFiles, ResultTable, cells, verdict_cells
+from whimbrel.lab.measure.benchmark_results import number as shown
 
 
 def tables_of(result: Result) -> list[ResultTable]:

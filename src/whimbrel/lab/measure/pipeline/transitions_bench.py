@@ -27,8 +27,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whimbrel.lab.measure.benchmark_results import Progress, Verdict, no_progress, report
 from whimbrel.lab.measure.machine import card
-from whimbrel.lab.measure.results import Progress, Verdict, no_progress, report
 from whimbrel.lab.measure.timing import child_cpu_seconds
 
 if TYPE_CHECKING:

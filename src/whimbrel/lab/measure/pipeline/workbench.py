@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet
 
 import whimbrel
+from whimbrel.lab.measure.benchmark_results import BenchSettings, Progress
 from whimbrel.lab.measure.pipeline.spark_rival import SparkRivalMaker
-from whimbrel.lab.measure.results import BenchSettings, Progress
 from whimbrel.lab.measure.workload_cache import Parameters, place_of, workload_of
 from whimbrel.lab.workloads import Workload
 

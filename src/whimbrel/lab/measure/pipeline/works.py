@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from whimbrel.lab.measure.results import Scale, Verdict, check_names
+from whimbrel.lab.measure.benchmark_results import Scale, Verdict, check_names
 from whimbrel.lab.measure.workload_cache import Parameters
 
 Kind = Literal["match", "stream", "open", "compile", "curve", "handover"]

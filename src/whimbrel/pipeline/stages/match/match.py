@@ -25,7 +25,7 @@ from whimbrel.pipeline.index.compile import compile_index
 from whimbrel.pipeline.index.store import IndexStore, Shard, VersionManifest
 from whimbrel.pipeline.index.workers import verify_shard
 from whimbrel.pipeline.spark.transfer import positional
-from whimbrel.pipeline.stages.match.options import SUBSCRIPTION, SUBSCRIPTIONS, MatchJob, MatchOptions
+from whimbrel.pipeline.stages.match.match_options import SUBSCRIPTION, SUBSCRIPTIONS, MatchJob, MatchOptions
 from whimbrel.pipeline.stages.match.task import MatchTask
 
 PLANS = ("auto", "replicate", "shard")

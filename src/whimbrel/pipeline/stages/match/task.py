@@ -12,7 +12,7 @@ from whimbrel.model.errors import EventError, LimitExceeded
 from whimbrel.pipeline.errors import ColumnError
 from whimbrel.pipeline.index.workers import open_version, settle
 from whimbrel.pipeline.stages.match.match_lists import match_lists
-from whimbrel.pipeline.stages.match.options import SUBSCRIPTIONS, MatchJob
+from whimbrel.pipeline.stages.match.match_options import SUBSCRIPTIONS, MatchJob
 
 
 @dataclass(frozen=True, slots=True)

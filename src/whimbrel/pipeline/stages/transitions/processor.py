@@ -29,10 +29,10 @@ from pyspark.sql.streaming.stateful_processor import (
 
 from whimbrel.pipeline.spark.transfer import ColumnTransfer
 from whimbrel.pipeline.stages.transitions import worker_cache
-from whimbrel.pipeline.stages.transitions.cells import read_cells
+from whimbrel.pipeline.stages.transitions.update_cells import read_cells
 from whimbrel.pipeline.stages.transitions.worker_cache import CachedBucket
 from whimbrel.publications.publications import Publications, table_from_bytes, table_to_bytes
-from whimbrel.publications.rules import TransitionRules
+from whimbrel.publications.transition_rules import TransitionRules
 from whimbrel.publications.updates import KEY, UpdateFormat
 
 CONTROL, CELL = "version", "content"

@@ -29,8 +29,8 @@ from whimbrel.pipeline.errors import ColumnError, KeyMissing, OptionError
 from whimbrel.pipeline.index.store import ID_TYPES, IndexStore
 from whimbrel.pipeline.spark.expressions import column
 from whimbrel.pipeline.spark.transfer import plan_transfer, positional
-from whimbrel.pipeline.stages.transitions.cells import CellWriter, bucket_numbers
-from whimbrel.publications.rules import TransitionRules
+from whimbrel.pipeline.stages.transitions.update_cells import CellWriter, bucket_numbers
+from whimbrel.publications.transition_rules import TransitionRules
 from whimbrel.publications.updates import UpdateFormat
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, Suppor
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from whimbrel.pipeline.index.store import IndexStore
-from whimbrel.pipeline.stages.transitions.cells import bucket_numbers
+from whimbrel.pipeline.stages.transitions.update_cells import bucket_numbers
 
 FORMAT = "whimbrel_versions"
 

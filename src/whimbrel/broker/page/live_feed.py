@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from whimbrel.broker.page.latency import LatencyWindow
-from whimbrel.broker.sequencing.group import LivePairs
+from whimbrel.broker.sequencing.request_group import LivePairs
 from whimbrel.broker.store import Store
 
 HISTORY_SECONDS = 300

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 
 from whimbrel.broker.requests.errors import BAD_JSON, Forbidden, TooLarge, Unprocessable
-from whimbrel.model.rules import Rules
+from whimbrel.model.token_rules import Rules
 
 Regions = list[dict[str, Any]]
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from whimbrel.model.subscription import Id
 from whimbrel.publications.dwell import DwellPairs
-from whimbrel.publications.transitions import DELETE, ENTER, LEAVE, Transitions
+from whimbrel.publications.transition_table import DELETE, ENTER, LEAVE, Transitions
 
 Key: TypeAlias = int | str
 """The key of a publication."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from whimbrel.broker.requests.entries import Change
 from whimbrel.broker.requests.envelope import Incoming
 from whimbrel.broker.requests.errors import BrokerError, NotFound
-from whimbrel.model.rules import Rules
+from whimbrel.model.token_rules import Rules
 
 logger = logging.getLogger("whimbrel.broker")
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from whimbrel.lab.report.contents import (
+from whimbrel.lab.report.report_contents import (
     PAPER_TITLES,
     Pivot,
     Record,

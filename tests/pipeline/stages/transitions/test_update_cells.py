@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from whimbrel.pipeline.spark.transfer import ColumnTransfer, FieldPath
-from whimbrel.pipeline.stages.transitions.cells import CellWriter, bucket_numbers, read_cells
+from whimbrel.pipeline.stages.transitions.update_cells import CellWriter, bucket_numbers, read_cells
 from whimbrel.pipeline.stages.transitions.worker_cache import drop_parts, read_part, write_part
 from whimbrel.publications.changes import Matches
 from whimbrel.publications.updates import UpdateFormat

@@ -14,8 +14,8 @@ import pyarrow as pa
 from whimbrel.engine.index import Index
 from whimbrel.engine.intake import subscriptions as intake
 from whimbrel.engine.matching import workspace as workspace_module
+from whimbrel.lab.measure.benchmark_results import Progress, no_progress
 from whimbrel.lab.measure.matching.rival import Pairs, Rival, pairs_of_blocks
-from whimbrel.lab.measure.results import Progress, no_progress
 from whimbrel.lab.measure.timing import interleaved
 from whimbrel.lab.workloads import make
 from whimbrel.language.columnar.terms import SCANNED_FROM
