@@ -61,7 +61,7 @@ _MODULES = {
     "stages.conform.conform": ("conform",),
     "stages.deliver.deliver": ("deliver",),
     "stages.match.match": ("explain", "match", "match_stream"),
-    "stages.match.options": ("MatchOptions",),
+    "stages.match.match_options": ("MatchOptions",),
     "stages.transitions.transitions": ("TransitionOptions", "export_publications", "transitions"),
 }
 """The modules that define the public names."""
