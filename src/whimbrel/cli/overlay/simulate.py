@@ -27,6 +27,7 @@ from whimbrel.overlay.simulation.workload import NAMES, Distribution
 from whimbrel.overlay.topology import Shape
 
 if TYPE_CHECKING:
+    from whimbrel.overlay.simulation.scenario import ScenarioOptions
     from whimbrel.overlay.simulation.simulate import Report
 
 
@@ -76,9 +77,8 @@ def simulate(
     """Simulate an overlay of routers three times: routing by prefix, as SIENA does, and by flooding."""
     from whimbrel.overlay.router.optimizer import OptimizerSettings
     from whimbrel.overlay.router.prefix_router import PrefixSettings
-    from whimbrel.overlay.simulation.run_picture import draw
-    from whimbrel.overlay.simulation.scenario import Scenario, ScenarioOptions
-    from whimbrel.overlay.simulation.simulate import KINDS, Simulation
+    from whimbrel.overlay.simulation.scenario import ScenarioOptions
+    from whimbrel.overlay.simulation.simulate import KINDS
 
     kinds = [one for one in KINDS if not kind or one in kind]
     unknown = [one for one in kind or () if one not in KINDS]
@@ -90,11 +90,26 @@ def simulate(
         routers, subscribers, publishers, filters, events, seconds(interval), churn, together, shape, distribution,
         names, loss, cuts, crashes, seed, PrefixSettings(depth, decay, OptimizerSettings(threshold, wait)),
     )  # fmt: skip
+    reports = _run(options, kinds, history, picture, json)
+    if json:
+        sys.stdout.write(to_json(reports) + "\n")
+    else:
+        _show(reports)
+
+
+def _run(
+    options: ScenarioOptions, kinds: list[str], history: Path | None, picture: Path | None, quiet: bool
+) -> dict[str, Report]:
+    """Run the scenario with each kind of router, and write the files that were asked for."""
+    from whimbrel.overlay.simulation.run_picture import draw
+    from whimbrel.overlay.simulation.scenario import Scenario
+    from whimbrel.overlay.simulation.simulate import Simulation
+
     reports: dict[str, Report] = {}
     with ExitStack() as stack:
         written = None if history is None else stack.enter_context(open_for_writing(history, "--history"))
         drawn = None if picture is None else stack.enter_context(open_for_writing(picture, "--picture"))
-        bar = stack.enter_context(progress("simulating", len(kinds) + 1, quiet=json))
+        bar = stack.enter_context(progress("simulating", len(kinds) + 1, quiet=quiet))
         scenario = Scenario(options)
         simulation = Simulation(scenario)
         for place, one in enumerate(kinds, 1):
@@ -105,10 +120,7 @@ def simulate(
                 simulation.write_history(run, one, written)
             if drawn is not None and place == 1:
                 drawn.write(draw(scenario.topology, run.network))
-    if json:
-        sys.stdout.write(to_json(reports) + "\n")
-    else:
-        _show(reports)
+    return reports
 
 
 def _show(reports: dict[str, Report]) -> None:

@@ -330,29 +330,7 @@ def run(sizes: BrokerSizes, progress: Progress = no_progress) -> dict[str, Any]:
         started = measure_start(sizes, scratch / "start", progress)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    rates = {row["workload"]: float(row["events_per_second"]) for row in publishes}
-    verdicts = [
-        Verdict("durable events/s on hm, batches of 100 over 8 connections", 40_000, rates["hm"]),
-        Verdict("durable events/s on mixed, batches of 100 over 8 connections", 18_000, rates["mixed"]),
-        Verdict(
-            "share of that rate while 100 subscriptions a second change",
-            0.8,
-            changes["events_per_second"] / rates["hm"],
-        ),
-        Verdict("single publish at 500/s, p99 ms", 15, singles["p99_ms"], least=False),
-        Verdict("publish to stream at 1,000/s, p50 ms", 10, end_to_end["p50_ms"], least=False),
-        Verdict("deliveries/s to many streams", 150.0 * sizes.streams * 0.95, fan_out["deliveries_per_second"]),
-        Verdict("webhooks/s, one by one", 1_500, webhooks[0]["deliveries_per_second"]),
-        Verdict("messages/s to webhooks in batches of 100", 10_000, webhooks[1]["deliveries_per_second"]),
-        Verdict(
-            "durable updates/s of publications, 10,000 filters told of enters and leaves",
-            5_000,
-            publications["updates_per_second"],
-        ),
-        Verdict("pull of 10 matches, ms", 50, pulled["p50_ms"], least=False),
-        Verdict("start from the saved index, s", 4, started["start_seconds"], least=False),
-    ]
-    return {
+    result = {
         "machine": machine,
         "sizes": asdict(sizes),
         "publish": publishes,
@@ -365,5 +343,33 @@ def run(sizes: BrokerSizes, progress: Progress = no_progress) -> dict[str, Any]:
         "rivals": rivals,
         "pull": pulled,
         "start": started,
-        "verdicts": [verdict.to_dict() for verdict in verdicts],
     }
+    return {**result, "verdicts": [verdict.to_dict() for verdict in _verdicts(result, sizes)]}
+
+
+def _verdicts(result: dict[str, Any], sizes: BrokerSizes) -> list[Verdict]:
+    """The targets, each with what was measured."""
+    rates = {row["workload"]: float(row["events_per_second"]) for row in result["publish"]}
+    return [
+        Verdict("durable events/s on hm, batches of 100 over 8 connections", 40_000, rates["hm"]),
+        Verdict("durable events/s on mixed, batches of 100 over 8 connections", 18_000, rates["mixed"]),
+        Verdict(
+            "share of that rate while 100 subscriptions a second change",
+            0.8,
+            result["changes"]["events_per_second"] / rates["hm"],
+        ),
+        Verdict("single publish at 500/s, p99 ms", 15, result["singles"]["p99_ms"], least=False),
+        Verdict("publish to stream at 1,000/s, p50 ms", 10, result["end_to_end"]["p50_ms"], least=False),
+        Verdict(
+            "deliveries/s to many streams", 150.0 * sizes.streams * 0.95, result["fan_out"]["deliveries_per_second"]
+        ),
+        Verdict("webhooks/s, one by one", 1_500, result["webhooks"][0]["deliveries_per_second"]),
+        Verdict("messages/s to webhooks in batches of 100", 10_000, result["webhooks"][1]["deliveries_per_second"]),
+        Verdict(
+            "durable updates/s of publications, 10,000 filters told of enters and leaves",
+            5_000,
+            result["publications"]["updates_per_second"],
+        ),
+        Verdict("pull of 10 matches, ms", 50, result["pull"]["p50_ms"], least=False),
+        Verdict("start from the saved index, s", 4, result["start"]["start_seconds"], least=False),
+    ]
