@@ -142,7 +142,7 @@ class AsyncClient:
                 return pulled.messages
 
     async def acknowledge(self, id: str, cursor: str | int) -> None:
-        """The messages up to the cursor are done."""
+        """Acknowledge the messages up to a cursor."""
         await self.call(calls.acknowledge(id, cursor))
 
     async def rotate(self, id: str, secret: str | None = None, keep: int = 86_400) -> str:
@@ -150,11 +150,11 @@ class AsyncClient:
         return str((await self._object(calls.rotate(id, secret, keep)))["secret"])
 
     async def enable(self, id: str) -> None:
-        """Deliver to a sink again, now."""
+        """Deliver to the sink of a subscription again, now."""
         await self.call(calls.webhook(id, "enable"))
 
     async def disable(self, id: str) -> None:
-        """Deliver nothing to a sink until it is enabled."""
+        """Deliver nothing to the sink of a subscription until it is enabled."""
         await self.call(calls.webhook(id, "disable"))
 
     async def test(self, id: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What goes over the wire, as pure functions: requests to build, answers to read, pauses between attempts."""
+"""The requests to a broker and its answers, as pure functions, and the pauses between attempts."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ _JSON = {"content-type": "application/json"}
 
 
 def check(status: int, content: bytes, accepted: frozenset[int] = frozenset()) -> None:
-    """Refused unless the status is below 400 or accepted."""
+    """Raise Refused, or Gone, unless the status is below 400 or `accepted`."""
     if status < 400 or status in accepted:
         return
     try:

@@ -36,7 +36,7 @@ class Publisher:
         await self._task
 
     async def send(self, event: Event) -> asyncio.Future[PublishResult]:
-        """Queue an event, when there is room. The future gives its result once it is on disk."""
+        """Queue an event; waits while too many are pending. The future gives its result once it is on disk."""
         await self._room.acquire()
         future: asyncio.Future[PublishResult] = asyncio.get_running_loop().create_future()
         future.add_done_callback(lambda _: self._room.release())

@@ -138,7 +138,7 @@ class Client:
                 return pulled.messages
 
     def acknowledge(self, id: str, cursor: str | int) -> None:
-        """The messages up to the cursor are done."""
+        """Acknowledge the messages up to a cursor."""
         self.call(calls.acknowledge(id, cursor))
 
     def rotate(self, id: str, secret: str | None = None, keep: int = 86_400) -> str:
@@ -146,11 +146,11 @@ class Client:
         return str((self._object(calls.rotate(id, secret, keep)))["secret"])
 
     def enable(self, id: str) -> None:
-        """Deliver to a sink again, now."""
+        """Deliver to the sink of a subscription again, now."""
         self.call(calls.webhook(id, "enable"))
 
     def disable(self, id: str) -> None:
-        """Deliver nothing to a sink until it is enabled."""
+        """Deliver nothing to the sink of a subscription until it is enabled."""
         self.call(calls.webhook(id, "disable"))
 
     def test(self, id: str) -> dict[str, Any]:

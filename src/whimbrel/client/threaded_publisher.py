@@ -45,7 +45,7 @@ class ThreadedPublisher:
         self._thread.join()
 
     def send(self, event: Event) -> Future[PublishResult]:
-        """Queue an event, when there is room. The future gives its result once it is on disk."""
+        """Queue an event; waits while too many are pending. The future gives its result once it is on disk."""
         future: Future[PublishResult] = Future()
         with self._changed:
             self._changed.wait_for(lambda: self._open < self._pending)

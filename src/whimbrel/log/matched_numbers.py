@@ -53,8 +53,8 @@ def sorted_lists(matched: MatchedNumbers) -> MatchedNumbers:
     return MatchedNumbers(matched.offsets, numbers + low, matched.errors)
 
 
-def only(matched: MatchedNumbers, kept: NDArray[np.bool_]) -> MatchedNumbers:
-    """Drop some of the pairs."""
+def keep_pairs(matched: MatchedNumbers, kept: NDArray[np.bool_]) -> MatchedNumbers:
+    """Drop the pairs that are not `kept`."""
     counts = np.add.reduceat(np.append(kept, False), matched.offsets[:-1], dtype=np.int64) if len(kept) else None
     if counts is None:
         return matched
@@ -63,7 +63,7 @@ def only(matched: MatchedNumbers, kept: NDArray[np.bool_]) -> MatchedNumbers:
     return MatchedNumbers(offsets, matched.numbers[kept], matched.errors)
 
 
-def obey(
+def apply_rules(
     matched: MatchedNumbers, constrained: Mapping[int, Rules], events: Sequence[bytes], timestamps: Iterable[str]
 ) -> MatchedNumbers:
     """Drop pairs of numbers with rules that the event does not satisfy. Costs the pairs that have rules."""
@@ -80,7 +80,7 @@ def obey(
         if key not in decided:
             decided[key] = allows_text(rules, events[row], timestamps)
         kept[pair] = decided[key]
-    return matched if kept.all() else only(matched, kept)
+    return matched if kept.all() else keep_pairs(matched, kept)
 
 
 def sort_pairs(keys: NDArray[np.int64], values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from whimbrel.engine.index import Index
 from whimbrel.log.match_list import encode_all
-from whimbrel.log.matched_numbers import MatchedNumbers, match_events, obey, rows_of_pairs, sort_pairs
+from whimbrel.log.matched_numbers import MatchedNumbers, apply_rules, match_events, rows_of_pairs, sort_pairs
 from whimbrel.model.token_rules import Rules
 
 
@@ -62,7 +62,7 @@ class VersionRanges:
         rows, numbers = sort_pairs(rows[kept], numbers[kept])
         bounds = np.searchsorted(rows, np.arange(len(places) + 1)).astype(np.int64)
         timestamps = indexes[0].timestamps if indexes else ()
-        matched = obey(MatchedNumbers(bounds, numbers, {}), self._constrained, events, timestamps)
+        matched = apply_rules(MatchedNumbers(bounds, numbers, {}), self._constrained, events, timestamps)
         hits = np.flatnonzero(np.diff(matched.offsets))
         coded = encode_all(matched.offsets, matched.numbers)
         return places[hits], [coded[hit] for hit in hits.tolist()]

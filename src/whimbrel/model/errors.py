@@ -20,7 +20,7 @@ def _restored(kind: type[WhimbrelError], arguments: tuple[object, ...], fields: 
 
 
 class FilterError(WhimbrelError):
-    """A filter was refused: `text`, the `position` (code point) of the trouble, and what was wrong."""
+    """A filter was refused: `text`, the `position` (code point) of the problem, and what it is."""
 
     def __init__(self, problem: str, text: str = "", position: int = 0) -> None:
         self.problem, self.text, self.position = problem, text, position
@@ -28,12 +28,12 @@ class FilterError(WhimbrelError):
 
     @property
     def line(self) -> int:
-        """The line of the trouble, from 1."""
+        """The line of the problem, from 1."""
         return self.text.count("\n", 0, self.position) + 1
 
     @property
     def column(self) -> int:
-        """The column of the trouble, from 1."""
+        """The column of the problem, from 1."""
         return self.position - (self.text.rfind("\n", 0, self.position) + 1) + 1
 
     def _pointer(self) -> str:

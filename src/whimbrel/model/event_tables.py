@@ -177,7 +177,7 @@ def _table_events(table: pa.Table, attributes: Collection[str], timestamps: Coll
 
 
 def _placed(row: int, read: Callable[..., Event], *arguments: object) -> Event:
-    """Call `read`, and add the number of the event to its errors."""
+    """Call `read`, and add the row of the event to its errors."""
     try:
         return read(*arguments)
     except (EventError, LimitExceeded) as error:

@@ -57,17 +57,17 @@ class JsonError(EventError):
 
     @property
     def line(self) -> int | None:
-        """The line of the trouble, from 1."""
+        """The line of the problem, from 1."""
         return None if self.place is None else self.place.line
 
     @property
     def column(self) -> int | None:
-        """The column of the trouble, from 1."""
+        """The column of the problem, from 1."""
         return None if self.place is None else self.place.column
 
     @property
     def byte(self) -> int | None:
-        """The place of the trouble in the bytes of the text, from 0."""
+        """The place of the problem in the bytes of the text, from 0."""
         return None if self.place is None else self.place.byte
 
     def at_row(self, row: int | None) -> JsonError:

@@ -81,7 +81,7 @@ class ChangingSubscriptions:
         return self._rule_codes
 
     def translated(self, old: SubscriptionCodes, codes: Codes) -> Codes:
-        """There is only this version."""
+        """Return the codes as they are: an index that changes in place has one version."""
         return codes
 
     def match(self, states: pa.Table) -> Matches:

@@ -70,18 +70,18 @@ class DwellPairs(Generic[SubscriptionT, PublicationT]):
         return list(self._containing.get(publication, ()))
 
     def enter(self, subscription: SubscriptionT, publication: PublicationT) -> bool:
-        """The publication matches the filter. Return whether it was not inside before."""
+        """Note that the publication matches the filter. Return whether it was not inside before."""
         is_new = publication not in self._inside[subscription]
         self._set(subscription, publication, None)
         return is_new
 
     def stay(self, subscription: SubscriptionT, publication: PublicationT) -> None:
-        """The publication matches the wider filter: if it is inside, it stays, and does not leave when it was due."""
+        """Note that the publication matches only the wider filter: if it is inside it stays, and is no longer due."""
         if publication in self._inside[subscription]:
             self._set(subscription, publication, None)
 
     def exit(self, subscription: SubscriptionT, publication: PublicationT, now: float) -> bool:
-        """The publication matches neither filter. Return whether it leaves now; with dwell it leaves later."""
+        """Note that the publication matches neither filter. Return whether it leaves now; with dwell it waits."""
         inside = self._inside[subscription]
         if publication not in inside or inside[publication] is not None:
             return False

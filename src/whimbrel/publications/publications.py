@@ -163,7 +163,7 @@ class Publications:
         return found
 
     def forget_matches(self, rows: Rows) -> None:
-        """What these rows of `current` match has changed with the subscriptions: they are matched again when needed."""
+        """Forget what these rows of `current` match: subscriptions changed. They are matched again when needed."""
         self._matches.lengths[rows] = -1
 
     @property

@@ -80,7 +80,7 @@ class RememberedPairs:
     def update(
         self, key: Key, matched: Collection[Id], now: float, sequence: int | None, transitions: Transitions
     ) -> None:
-        """A publication has a new state, which matches these subscriptions."""
+        """Take a new state of a publication, which matches these subscriptions, and add the transitions."""
         self.now = max(self.now, now)
         touched = [*self.pairs.containing(key), *(id for id in matched if id in self._outer)]
         for id in dict.fromkeys(touched):
@@ -96,12 +96,12 @@ class RememberedPairs:
                 self._leave(id, key, sequence, transitions)
 
     def delete(self, key: Key, sequence: int | None, transitions: Transitions) -> None:
-        """A publication was deleted."""
+        """Forget a publication that was deleted, and add the transitions."""
         for id in self.pairs.delete(key):
             transitions.add(key, id, DELETE, sequence)
 
     def advance(self, now: float, transitions: Transitions) -> None:
-        """Make the publications leave whose dwell is over."""
+        """Make the publications leave whose dwell is over, and add the transitions."""
         self.now = max(self.now, now)
         for id, key in self.pairs.expire(now):
             self._leave(id, key, None, transitions)

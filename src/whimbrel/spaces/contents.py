@@ -110,7 +110,7 @@ class ContentTracker:
         return contents
 
     def changing(self, numbers: Int32s | int, olds: Regions) -> None:
-        """Must be called before publications lose these regions."""
+        """Hand the old regions of publications to the contents that need them. Must be called before they change."""
         if not self._held:
             return
         reader = self.reader()

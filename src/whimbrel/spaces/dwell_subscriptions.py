@@ -60,7 +60,7 @@ class DwellSubscriptions:
         self.pairs.restore((number, publication, due) for publication, due in inside.items())
 
     def entered(self, member: int, publication: int, to: NotificationBuilder) -> None:
-        """A publication begins to match a member, which has the inner region of a subscription or the outer one."""
+        """Note that a publication begins to match a member, which holds the inner or outer region of a subscription."""
         number = self._inner.get(member, member)
         if member != number:
             self.pairs.stay(number, publication)
@@ -68,7 +68,7 @@ class DwellSubscriptions:
             to.add_pairs([(number, publication)], ENTER)
 
     def left(self, member: int, publication: int, now: float, to: NotificationBuilder) -> None:
-        """A publication ceases to match a member, which has the outer region of a subscription."""
+        """Note that a publication ceases to match a member, which holds the outer region of a subscription."""
         number = self._inner[member]
         if self.pairs.exit(number, publication, now) and self.options[number].leave:
             to.add_pairs([(number, publication)], LEAVE)
@@ -76,7 +76,7 @@ class DwellSubscriptions:
     def replaced(
         self, number: int, inner: Iterable[int], outer: Iterable[int], now: float, to: NotificationBuilder
     ) -> None:
-        """A subscription got new regions, which match the publications `inner` and `outer`."""
+        """Compare the pairs of a subscription with new regions, which match the publications `inner` and `outer`."""
         overlapping = set(outer)
         for publication in inner:
             self.entered(number, publication, to)
@@ -87,7 +87,7 @@ class DwellSubscriptions:
                 self.left(self.outer[number], publication, now, to)
 
     def deleted(self, publication: int, to: NotificationBuilder) -> None:
-        """A publication was deleted: tell the subscriptions that it was inside of."""
+        """Forget a publication, and tell the subscriptions that it was inside of."""
         to.add_pairs([(number, publication) for number in self.pairs.delete(publication)], DELETE)
 
     def expire(self, now: float) -> list[tuple[int, int]]:

@@ -32,7 +32,7 @@ class StoredPairs:
             return self._state.dwell.pairs.next_due
 
     def track(self) -> None:
-        """From now on keep what `take_changed` gives."""
+        """Start to keep what `take_changed` returns."""
         self._state.dwell.pairs.changed = set()
 
     def take_changed(self) -> list[ChangedPair]:
@@ -57,7 +57,7 @@ class StoredPairs:
             self.note()
 
     def note(self) -> None:
-        """A call has ended: note what it changed, while its numbers still have their keys."""
+        """Keep what a call has changed, while its numbers still have their keys. Called at the end of each call."""
         pairs = self._state.dwell.pairs
         if pairs.changed:
             subscriptions, publications = self._state.names

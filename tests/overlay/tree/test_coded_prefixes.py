@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from whimbrel.model.event import Event
-from whimbrel.overlay.simulation.workload import Distribution, PaperWorkload
+from whimbrel.overlay.simulation.paper_workload import Distribution, PaperWorkload
 from whimbrel.overlay.tree.paths import Interest
 from whimbrel.overlay.tree.prefix import Prefix
 from whimbrel.overlay.tree.routing_tree import RoutingTree

@@ -109,7 +109,7 @@ class History:
         return bool(len(behind)) and int(behind[0]) < floor
 
     def truncate(self, floor: int) -> None:
-        """The log starts at `floor` now: forget the matches of subscriptions that were created below it."""
+        """Forget the matches of subscriptions that were created below `floor`, where the log starts now."""
         for path in self._directory.glob(f"*{_SUFFIX}"):
             if path.stem.isdigit() and int(path.stem) <= floor:
                 self.forget(int(path.stem))

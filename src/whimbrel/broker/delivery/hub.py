@@ -55,7 +55,7 @@ class Hub:
             self.listen(stream, number)
 
     def listen(self, stream: Stream, number: int) -> None:
-        """Push what this version matches, too."""
+        """Push what this version matches to a stream, too."""
         stream.numbers.add(number)
         others = self._by_number.get(number, ())
         if stream not in others:
@@ -76,13 +76,13 @@ class Hub:
             del self._by_id[stream.id]
 
     def renumber(self, id: str, number: int) -> None:
-        """A subscription has a new version."""
+        """Push to the stream of a subscription what its new version matches."""
         stream = self._by_id.get(id)
         if stream is not None:
             self.listen(stream, number)
 
     def end(self, id: str, reason: str) -> None:
-        """A subscription ended: close its stream."""
+        """Close the stream of a subscription that ended."""
         stream = self._by_id.get(id)
         if stream is not None:
             stream.outbox.close(reason)
@@ -123,7 +123,7 @@ class Hub:
                 stream.outbox.push(offset, payload)
 
     def recall(self, numbers: NDArray[np.int64]) -> None:
-        """These versions have older messages now: let their streams read on from the log."""
+        """Let the streams of these versions read on from the log: matches of older events have come."""
         by_number = self._by_number
         if by_number:
             open_numbers = np.fromiter(by_number, np.int64, len(by_number))

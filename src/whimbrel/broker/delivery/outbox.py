@@ -41,7 +41,7 @@ class Outbox:
         return self._bytes
 
     def push(self, offset: int, payload: bytes) -> None:
-        """Add a message; when there is no room the policy decides."""
+        """Add a message. If the outbox is full, the policy decides what is dropped."""
         if self.closed is not None or self.spilled:
             return
         messages, size = self._limits
@@ -63,7 +63,7 @@ class Outbox:
         self._wake.set()
 
     def spill(self) -> None:
-        """There are messages in the log that are not pushed: a durable subscription reads on from there."""
+        """Empty the outbox of a durable subscription: the stream reads on from the log instead."""
         if self.policy == "spill" and self.closed is None:
             self._waiting.clear()
             self._bytes = 0
@@ -88,7 +88,7 @@ class Outbox:
         return taken
 
     def close(self, reason: str) -> None:
-        """End the stream; what waits is dropped."""
+        """End the stream, and drop the messages that wait."""
         if self.closed is None:
             self.closed = reason
             self._waiting.clear()
@@ -96,7 +96,7 @@ class Outbox:
         self._wake.set()
 
     def recall(self) -> None:
-        """There is more in the log: let the stream read it."""
+        """Wake the stream of a durable subscription: it has more to read in the log."""
         self.spilled = self.policy == "spill"
         self._wake.set()
 

@@ -68,14 +68,14 @@ class Bodies:
         self._held = 0
 
     def take(self, scope: Scope, size: int) -> None:
-        """A request holds more of its body; Unavailable if all of them hold too much."""
+        """Count more bytes of a request's body; Unavailable if all requests together hold too many."""
         if self._held and self._held + size > self._limit:
             raise Unavailable(f"Expected bodies of at most {self._limit:,} bytes at one time: try again")
         self._held += size
         scope["whimbrel.held"] = scope.get("whimbrel.held", 0) + size
 
     def give_back(self, scope: Scope) -> None:
-        """Release what a request held: it is answered."""
+        """Release the bytes of a request that was answered."""
         self._held -= scope.get("whimbrel.held", 0)
 
 
@@ -185,7 +185,7 @@ def status_of(error: WhimbrelError) -> int:
 
 
 def problem_of(error: WhimbrelError) -> Problem:
-    """An error as JSON; of a filter also where the trouble is."""
+    """An error as JSON; of a filter also where it is wrong."""
     if isinstance(error, Truncated):
         return Problem(error.code, str(error), first=error.first)
     if isinstance(error, BrokerError):

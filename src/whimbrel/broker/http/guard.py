@@ -128,7 +128,7 @@ class Guard:
         return principal
 
     def _of_session(self, scope: Scope, headers: Headers, header: str) -> Principal:
-        """The principal of a browser that is logged in. What changes something must come from our own page."""
+        """The principal of a browser that is logged in. Requests that change something must come from our own page."""
         held = self._broker.sessions.token(session_name(header) or "", self._broker.tokens.stored)
         if held is None:
             raise Unauthorized("Expected a session that is known here: log in again")
@@ -174,7 +174,7 @@ class RateLimits:
 
 
 def _check_once(headers: Headers) -> None:
-    """Refuse headers that come twice and have one value: which one counts?"""
+    """Refuse a header that comes twice although it has one value."""
     names = headers.keys()
     if len(set(names)) == len(names):
         return

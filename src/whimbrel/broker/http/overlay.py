@@ -102,12 +102,12 @@ async def end(request: Request) -> Response:
 
 
 async def no_link(request: Request) -> Response:
-    """A request to link that does not ask for a WebSocket."""
+    """Refuse a request to link that does not ask for a WebSocket."""
     return await no_socket(request)
 
 
 def _look(request: Request) -> None:
-    """Counts are of everybody's events: a token with rules may not see them."""
+    """Forbidden for a token with rules: counts include everybody's events."""
     principal: Principal = request.scope["whimbrel.principal"]
     if principal.rules:
         raise Forbidden("Expected a token without rules")

@@ -171,7 +171,7 @@ class UpgradeRequired(BrokerError):
 
 
 async def no_socket(_: Request) -> Response:
-    """A request that does not ask for a WebSocket."""
+    """Refuse a request that does not ask for a WebSocket."""
     return error_answer(UpgradeRequired("Expected a WebSocket: Upgrade: websocket"), {"upgrade": "websocket"})
 
 

@@ -99,11 +99,11 @@ class EventIds:
         return None
 
     def remember(self, placed: Mapping[int, int]) -> None:
-        """Events with these digests get these offsets."""
+        """Note the offset of each of these digests."""
         self._tail.update(placed)
 
     def advance(self, end: int) -> bool:
-        """All entries below `end` are remembered. True if it is time to call `seal`."""
+        """Note that all entries below `end` are remembered. Return whether it is time to call `seal`."""
         self._end = end
         if len(self._tail) >= SEAL_EVENTS:
             self.put_aside(end)
@@ -131,7 +131,7 @@ class EventIds:
         self._runs.flush()
 
     def truncate(self, floor: int) -> None:
-        """The log starts at `floor` now: events below are not known any more. They must be in files."""
+        """Forget the events below `floor`, where the log starts now. They must be in files."""
         self._runs.truncate(floor)
 
     def close(self) -> None:

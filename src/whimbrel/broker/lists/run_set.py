@@ -110,7 +110,7 @@ class RunSet:
         return any(len(found := run.find(key, after)) and found[0] < floor for run in across)
 
     def truncate(self, floor: int) -> None:
-        """The log starts at `floor` now: drop the runs below it. `sealed` must have reached it."""
+        """Drop the runs below `floor`, where the log starts now. `sealed` must have reached it."""
         with self._merging:
             self._floor = max(floor, self._floor)
             gone = [run for run in self._runs if run.end <= self._floor]
@@ -121,7 +121,7 @@ class RunSet:
                 self._path(run).unlink(missing_ok=True)
 
     def forget_lost(self, kept: NDArray[np.int64]) -> None:
-        """Keep what was lost by these keys only: the others will not be asked for again."""
+        """Keep what these keys have lost, and forget it of all others: nobody asks for them again."""
         with self._merging:
             self._lost = self._lost.only(kept)
             self._lost.save(self._directory)
@@ -184,9 +184,10 @@ class RunSet:
 
 
 def lost_below(directory: Path, floor: int) -> LostKeys:
-    """What keys have lost below a floor, by the files of a set that another process may use. MissingIndex if one goes.
+    """What keys have lost below a floor, read from the files of a set that another process may be using.
 
-    Keys that have lost more since count as if they had lost the entry below the floor.
+    Keys that have lost more since count as if they had lost the entry below the floor. MissingIndex if a file goes
+    meanwhile.
     """
     known = LostKeys.open(directory)
     runs = [Run.open(path, verify=False) for path in directory.glob(f"*{_SUFFIX}")]

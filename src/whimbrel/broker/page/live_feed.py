@@ -122,7 +122,7 @@ class LiveFeed:
         self._task = asyncio.create_task(self._run())
 
     def close(self) -> None:
-        """End what pages follow."""
+        """End the streams of all pages."""
         self._closed = True
         if self._next is not None and not self._next.done():
             self._next.set_result(b"")

@@ -38,7 +38,7 @@ class Connector:
             self._peering.later(dialer.run())
 
     async def serve_dialed(self, connection: LinkConnection, url: str) -> bool:
-        """Run a connection that we opened; whether the link stood."""
+        """Run a connection that we opened. Return whether the link was established."""
         return await self._serve(connection, url, True, Principal(url, frozenset()))
 
     async def serve_accepted(self, connection: LinkConnection, principal: Principal) -> bool:

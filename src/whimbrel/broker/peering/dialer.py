@@ -50,7 +50,10 @@ class DialedConnection:
 
 
 class Dialer:
-    """Keeps a connection to the broker at a URL. `serve` runs one until it ends; `trouble` hears why there is none."""
+    """Keeps a connection to the broker at a URL.
+
+    `serve` runs it until it ends; `trouble` is called with the reason if there is none.
+    """
 
     def __init__(
         self,

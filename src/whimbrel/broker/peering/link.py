@@ -10,7 +10,7 @@ from whimbrel.model.token_rules import Rules
 
 @dataclass
 class Link:
-    """A link to the broker with the log `peer`. Counts are those since the start. The event loop changes it."""
+    """A link to the broker whose log is `peer`. Counts are those since the start. Only the event loop changes it."""
 
     peer: str
     name: str

@@ -116,13 +116,13 @@ class Session:
             await self._connection.close(self.reason)
 
     async def end(self, code: str, reason: str) -> None:
-        """Say why, and close."""
+        """Tell the peer why the connection ends, and close it."""
         await self._say_bye(code, reason)
         for task in self._tasks:
             task.cancel()
 
     def say(self, message: wire.LinkMessage) -> None:
-        """Send a message after those that wait. Filters that follow each other become one message."""
+        """Queue a message behind those that wait. Filters that follow each other become one message."""
         last = self._out[-1] if self._out else None
         if isinstance(message, wire.Filters) and isinstance(last, wire.Filters):
             fits = len(last.added) + len(message.added) <= wire.FILTERS_AT_ONCE
@@ -141,8 +141,8 @@ class Session:
             for task in self._tasks:
                 task.cancel()
 
-    def grown(self) -> None:
-        """Look at the log again: it has grown."""
+    def wake(self) -> None:
+        """Wake the task that reads the log, which has new entries."""
         self._grown.set()
 
     async def _say_bye(self, code: str, reason: str) -> None:
@@ -299,7 +299,7 @@ class Session:
             start = end
 
     def _is_full(self, events: int, size: int) -> bool:
-        """Whether the window has no room for so much."""
+        """Whether the window has no capacity for so many events and bytes."""
         waiting = sum(one.events for one in self._in_flight)
         return waiting + events > WINDOW_EVENTS or sum(one.size for one in self._in_flight) + size > WINDOW_BYTES
 

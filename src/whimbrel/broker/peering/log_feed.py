@@ -1,4 +1,4 @@
-"""The entries of the log as events to forward: whose they are, where they came from, and their prefix."""
+"""Reads entries of the log as events to forward: their tenant, where they were published, and their prefix."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class LogFeed:
 
 
 def boundary(log: LogReader, offset: int) -> int:
-    """The largest offset up to this one at which a feed may begin: not between an entry and the events it speaks of."""
+    """The largest offset, up to this one, at which a feed may begin: never between an entry and its events."""
     floor, end = log.bounds
     at = min(max(offset, floor), end)
     if at in (floor, end):

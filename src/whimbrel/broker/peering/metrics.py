@@ -1,4 +1,4 @@
-"""What Prometheus is told of links."""
+"""The Prometheus metrics of links and of the router."""
 
 from __future__ import annotations
 

@@ -74,12 +74,12 @@ class Peering:
 
     @property
     def id(self) -> str:
-        """By which peers know this broker."""
+        """The id of this broker's log, by which peers know the broker."""
         return self.log.id
 
     @property
     def name(self) -> str:
-        """What this broker is called."""
+        """The name of this broker, for peers and people."""
         return self.settings.name or f"{self.settings.host}:{self.settings.port}"
 
     @property
@@ -88,23 +88,23 @@ class Peering:
         return None if self._thread is None else self._thread.router
 
     async def run(self, work: Callable[[LinkRouter], T]) -> T:
-        """Do something in the thread of the router, and wait for it."""
+        """Call `work` in the thread of the router, and return its result."""
         assert self._thread is not None
         return await self._thread.run(work)
 
     def submit(self, work: Callable[[LinkRouter], list[Sent]]) -> None:
-        """Do something in the thread of the router, and send what it says. From any thread."""
+        """Queue `work` for the thread of the router; the messages that it returns are sent. From any thread."""
         if self._thread is not None and not self._closing:
             self._thread.submit(work)
 
     def later(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something beside, in the event loop."""
+        """Start a task in the event loop; it is cancelled when the broker stops."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def start(self) -> None:
-        """Take up the links of the store. Those that the settings, or a token, no longer name are ended."""
+        """Take up the links of the store, and end those that neither the settings nor a token name any more."""
         stored = self.store.links()
         wanted = self.settings.peers
         for held in stored:
@@ -119,7 +119,7 @@ class Peering:
                 self.later(self.end_link(link.peer, "removed"))
 
     def activate(self) -> None:
-        """Start the router, with all that is in the store."""
+        """Start the router and fill it from the store; do nothing if it runs."""
         if self._thread is not None:
             return
         settings = RoutingSettings(
@@ -154,7 +154,7 @@ class Peering:
     # What the rest of the broker tells.
 
     def _folded(self, group: RequestGroup) -> None:
-        """In the writer of the log: a group is on disk."""
+        """Tell the router and the sessions of a group that is on disk. Called in the writer of the log."""
         if self._thread is None:
             return
         for offset, change in group.changes:
@@ -165,10 +165,10 @@ class Peering:
             elif isinstance(change, TokenPut | TokenEnd):
                 self.runtime.call(self._token_changed, change)
         if group.events:
-            self._count_in_vain(group)
+            self._count_false_positives(group)
             self.runtime.call(self._wake)
 
-    def _count_in_vain(self, group: RequestGroup) -> None:
+    def _count_false_positives(self, group: RequestGroup) -> None:
         if self._tail < TAIL_GROUPS and any(kind == FORWARDED_EVENTS for kind, _, _ in group.rows):
             matched = set(group.pairs().offsets.tolist())
             rows = [(group.first + at, 0, kind, payload, None) for at, (kind, payload, _) in enumerate(group.rows)]
@@ -177,19 +177,19 @@ class Peering:
 
             def count(router: LinkRouter) -> list[Sent]:
                 self._tail -= 1
-                router.count_in_vain(event for event in events if event.offset not in matched)
+                router.count_false_positives(event for event in events if event.offset not in matched)
                 return []
 
             self.submit(count)
 
     def _ephemeral_changed(self, number: int) -> None:
-        """In the sequencer: an ephemeral subscription comes or goes."""
+        """Tell the router of an ephemeral subscription that came or went. Called in the sequencer."""
         text = self.live.ephemeral.get(number)
         id = f"stream{number}"
         self.submit(lambda router: router.end(id) if text is None else router.put(id, 0, text, "sql"))
 
     def _token_changed(self, change: TokenPut | TokenEnd) -> None:
-        """A peer's token was changed or revoked: it must show it again. Without it the link ends."""
+        """End the link of a peer whose token was revoked; a peer with a changed token must connect again."""
         for link in [link for link in self.links.values() if not link.dialed and link.name == change.name]:
             if isinstance(change, TokenEnd):
                 self.later(self.end_link(link.peer, "revoked"))
@@ -198,7 +198,7 @@ class Peering:
 
     def _wake(self) -> None:
         for session in self.sessions.values():
-            session.grown()
+            session.wake()
 
     async def end_link(self, peer: str, reason: str) -> None:
         """End a link for good; NotFound if there is none."""
@@ -213,12 +213,12 @@ class Peering:
         self.regions_changed()
 
     def add_link(self, link: Link) -> Link:
-        """Know a link from now on; returns it."""
+        """Add a link, and return it."""
         self.links[link.peer] = link
         return link
 
     def drop_link(self, peer: str) -> None:
-        """Forget the link with a peer, and what the peer wants."""
+        """Forget the link with a peer and the filters that came over it."""
         self.links.pop(peer, None)
         self.submit(lambda router: router.leave(peer))
 
@@ -238,20 +238,20 @@ class Peering:
         return await self.runtime.in_thread(read)
 
     async def outgoing(self, link: Link, feed: LogFeed, rows: list[Row]) -> list[wire.ForwardedItem]:
-        """Those of some entries that a peer wants."""
+        """Return the events among some entries that a peer wants, as they are sent."""
         return await self.run(lambda router: router.outgoing(link.peer, feed.events(rows)))
 
     def take_events(
         self, link: Link, tenant: str, events: list[Incoming], forwarding: Forwarding
     ) -> asyncio.Future[list[Published | BrokerError]]:
-        """Put events of a peer into the log; Unavailable if too many wait."""
+        """Queue events of a peer for the sequencer; Unavailable if too many wait."""
         future: asyncio.Future[list[Published | BrokerError]] = self.runtime.loop.create_future()
         publish = Publish(events, future, f"peer {link.name}", link.tenant or tenant, link.rules, forwarding)
         self.runtime.submit(publish)
         return future
 
     async def take_message(self, link: Link, message: wire.LinkMessage) -> None:
-        """Filters, trees, regions, traces, and the end of a link."""
+        """Handle a message of a peer that is not about events: filters, trees, regions, traces, the end of a link."""
         if isinstance(message, wire.Filters):
             await self._take_filters(link, message)
         elif isinstance(message, wire.Held):
@@ -281,7 +281,7 @@ class Peering:
             self.submit(route)
 
     async def _take_filters(self, link: Link, message: wire.Filters) -> None:
-        """Enter a peer's filters into the log, then let the router tell others: so none is lost that was told."""
+        """Enter a peer's filters into the log before the router tells others of them: a crash then loses none."""
         added = await self.run(lambda router: router.readable(link.peer, message.added))
         if added or message.removed:
             entry = PeerFilters(link.peer, added, message.removed)
@@ -291,7 +291,7 @@ class Peering:
     # Regions.
 
     def region_without(self, peer: str | None) -> Region:
-        """All that is known here, but for what lies behind a peer and the link to it."""
+        """The part of the overlay that is known here, without the link to a peer and what lies behind it."""
         links = [link for link in self.links.values() if link.peer != peer]
         own = Region({self.id: self.name}, [(self.id, link.peer, link.since) for link in links])
         own.names.update({link.peer: link.label for link in links})
@@ -302,7 +302,7 @@ class Peering:
         return self.region_without(None)
 
     def regions_changed(self, but: str | None = None) -> None:
-        """Tell peers what lies on our side, and end our link that closes a cycle, if there is one."""
+        """Tell all peers (except `but`) what lies on this side, and end a link of this broker that closes a cycle."""
         for peer, session in self.sessions.items():
             if peer != but:
                 session.say(wire.Behind(self.region_without(peer)))
@@ -331,7 +331,7 @@ class Peering:
                 session.say(message)
 
     async def _tend(self) -> None:
-        """Let time pass for the optimizer, and save cursors."""
+        """Again and again: publish a version of the tree that is due, and save cursors."""
         while True:
             await asyncio.sleep(SAVE_SECONDS / 4)
             self.submit(lambda router: router.tick())
@@ -347,7 +347,7 @@ class Peering:
             link.stored = cursor, region
 
     def note_trouble(self, name: str, reason: str) -> None:
-        """Keep why there is no link with a URL or a token, and log it when it is another reason than before."""
+        """Keep the reason why there is no link with a URL or a token. Log it if it is a new one."""
         if self.troubles.get(name) != reason:
             logger.warning("no link with %s: %s", name, reason)
         self.troubles[name] = reason

@@ -1,4 +1,4 @@
-"""Explains a route through real brokers: each says what it would do with an event, and asks those who would get it."""
+"""Explains a route through real brokers: each says what it would do with an event, and asks the next ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Tracer:
         peering.on_trace = self._take
 
     async def trace(self, raw: bytes, prefix: bytes | None = None, arrival: str | None = None) -> list[dict[str, Any]]:
-        """The hops of an event from here on. It came from a peer with a prefix, or is published here."""
+        """The hops of an event from here on. It came from the peer `arrival` with a prefix, or is published here."""
         names = self._peering.region().names
 
         def name_of(id: str) -> str:

@@ -1,4 +1,4 @@
-"""The thread of the router: work is done in the order in which it was submitted, and what it says is sent to peers."""
+"""The thread of the router. Work is done in the order in which it was submitted; its messages go to peers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class RouterThread:
-    """Runs work on a router. `deliver` gets messages to peers, in the event loop and in their order."""
+    """Runs work on a router. `deliver` gets the messages to peers, in the event loop and in their order."""
 
     def __init__(self, router: LinkRouter, runtime: Runtime, deliver: Callable[[list[Sent]], None]) -> None:
         self.router = router
@@ -30,11 +30,11 @@ class RouterThread:
         self._stopping = False
 
     async def run(self, work: Callable[[LinkRouter], T]) -> T:
-        """Do something, and wait for it."""
+        """Call `work` in the thread, and return its result."""
         return await self._runtime.loop.run_in_executor(self._pool, work, self.router)
 
     def submit(self, work: Callable[[LinkRouter], list[Sent]]) -> None:
-        """Do something, and send what it says. From any thread."""
+        """Queue `work`; the messages that it returns are delivered. From any thread."""
 
         def task() -> None:
             try:
@@ -49,7 +49,7 @@ class RouterThread:
             self._pool.submit(task)
 
     def stop(self) -> None:
-        """Finish what waits; nothing more is sent."""
+        """Finish the work that waits; its messages are not sent."""
         self._stopping = True
         self._pool.shutdown()
 
@@ -57,7 +57,7 @@ class RouterThread:
 def restore(
     router: LinkRouter, store: Store, live: LiveIndex, links: Iterable[tuple[str, Rules]], optimizes: bool
 ) -> list[Sent]:
-    """What was there before: peers with their filters, and local subscriptions."""
+    """Fill a new router with the peers, their filters and the local subscriptions of the store; return the messages."""
     for peer, rules in links:
         restore_peer(router, store, peer, rules)
     for held in store.subscriptions("", 1 << 62):
@@ -68,6 +68,6 @@ def restore(
 
 
 def restore_peer(router: LinkRouter, store: Store, peer: str, rules: Rules) -> list[Sent]:
-    """The filters of a peer, under the rules that hold now."""
+    """Add the stored filters of a peer, under the rules that hold now; return the messages."""
     router.join(peer, rules)
     return router.change_filters(peer, store.peer_filters(peer))

@@ -51,7 +51,7 @@ class KeptRoute(NamedTuple):
 
 
 class LinkRouter:
-    """The state of the router, and what goes through it. One thread calls it."""
+    """Feeds a `PrefixRouter`, and turns what it says into messages of the wire. One thread calls it."""
 
     def __init__(self, id: str, settings: RoutingSettings) -> None:
         optimizer = OptimizerSettings(trigger=settings.optimizer_seconds)
@@ -71,7 +71,7 @@ class LinkRouter:
         return list(self._theirs)
 
     def put(self, id: str, number: int, text: str, dialect: str) -> list[Sent]:
-        """A local subscription has a filter; a former one of it ends after this one is known."""
+        """Set the filter of a local subscription. Its former filter ends after peers know the new one."""
         former = self._versions.get(id)
         if former is not None and former >= number > 0:
             return []
@@ -83,18 +83,18 @@ class LinkRouter:
         return self._told(effects)
 
     def end(self, id: str) -> list[Sent]:
-        """A local subscription ends."""
+        """Remove a local subscription."""
         number = self._versions.pop(id, None)
         return [] if number is None else self._told(self.router.unsubscribe(f"{id}@{number}", monotonic()))
 
     def join(self, peer: str, rules: Rules) -> None:
-        """There is a peer. What it may see is constrained by rules."""
+        """Add a peer; `rules` constrain what it may see."""
         self.router.join(peer)
         self._theirs.setdefault(peer, {})
         self._rules[peer] = rules
 
     def leave(self, peer: str) -> list[Sent]:
-        """Forget a peer and its filters."""
+        """Remove a peer and its filters."""
         theirs = self._theirs.pop(peer, None)
         if theirs is None:
             return []
@@ -104,7 +104,7 @@ class LinkRouter:
         return self._told(self.router.unlink(peer))
 
     def readable(self, peer: str, added: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Those of a peer's filters that are new and can be taken; others are refused and counted."""
+        """Return those of a peer's filters that are new, parse, and are within the limit; count others as refused."""
         theirs = self._theirs.get(peer, {})
         good: dict[bytes, tuple[str, str]] = {}
         for tenant, text in added:
@@ -122,7 +122,7 @@ class LinkRouter:
         return list(good.values())
 
     def change_filters(self, peer: str, added: Iterable[tuple[str, str]], removed: Iterable[bytes] = ()) -> list[Sent]:
-        """A peer wants filters, and others no longer. They are in the log."""
+        """Add and remove filters of a peer, which must be in the log already."""
         sent: list[Sent] = []
         theirs = self._theirs.get(peer)
         if theirs is None:  # it has left meanwhile
@@ -149,11 +149,11 @@ class LinkRouter:
         return list(self._theirs[peer])
 
     def resume(self, peer: str, held: set[bytes]) -> list[Sent]:
-        """A peer is connected, and has these of our filters."""
+        """Tell a peer that has connected how our filters differ from those that it has: the keys in `held`."""
         return self._told(self.router.resume(peer, held))
 
     def tree_message(self, peer: str, message: router_messages.Message) -> list[Sent]:
-        """A peer says something of the tree or of the optimizer."""
+        """Handle a peer's message about the tree or the optimizer."""
         if peer not in self._theirs:
             return []
         return self._told(self.router.handle(peer, message, monotonic()))
@@ -168,7 +168,7 @@ class LinkRouter:
         return self._told(self.router.tick(monotonic())) if due is not None and due <= monotonic() else []
 
     def outgoing(self, peer: str, events: Iterable[LoggedEvent]) -> list[wire.ForwardedItem]:
-        """Those of some events that a peer wants, as they are sent."""
+        """Return those of some events that a peer wants, as they are sent."""
         bit = self.router.bit(peer)
         rules = self._rules[peer]
         items: list[wire.ForwardedItem] = []
@@ -185,7 +185,10 @@ class LinkRouter:
         return items
 
     def route(self, event: LoggedEvent) -> KeptRoute:
-        """Where an event goes. It is matched once, unless its prefix is no longer understood."""
+        """Find which peers want an event. The route is kept, so that an event is matched once for all links.
+
+        An event is matched again if the router has changed and its prefix can no longer be read.
+        """
         kept = self._routes.get(event.offset)
         if kept is not None and kept.generation == self._generation:
             return kept
@@ -204,14 +207,14 @@ class LinkRouter:
         """An event as filters see it."""
         return Event.of(parse_json(raw), self._settings.timestamps)
 
-    def count_in_vain(self, events: Iterable[LoggedEvent]) -> None:
-        """Events came from peers and match nothing here: count those that nobody else wants either."""
+    def count_false_positives(self, events: Iterable[LoggedEvent]) -> None:
+        """Count events of peers that match nothing here and that no other peer wants."""
         for event in events:
             if self.route(event).mask == 0:
                 self.router.counters.false_positives += 1
 
     def _told(self, effects: Effects) -> list[Sent]:
-        """Messages of the router as they travel. Whatever changed, routes are to be found again."""
+        """Turn the effects of a call into messages, and make all kept routes invalid."""
         self._generation += 1
         return [(peer, _wired(message)) for peer, message in effects.sent]
 
@@ -236,7 +239,10 @@ def _wired(message: router_messages.Message) -> wire.LinkMessage:
 
 
 def unwired(message: wire.LinkMessage) -> router_messages.Message | None:
-    """What a message says to a router, if it is of the tree or of the optimizer. WhimbrelError if it cannot be read."""
+    """The message to a router that a wire message about the tree or the optimizer stands for; None for any other.
+
+    WhimbrelError if it cannot be read.
+    """
     match message:
         case wire.Announced(epoch, optimizer, version):
             return router_messages.Announce(epoch, optimizer, version)

@@ -1,4 +1,4 @@
-"""What a broker tells of its links: topology, states, counts."""
+"""The links of a broker as JSON and as a picture: topology, states, counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from whimbrel.overlay.topology import LinkClosesCycle, Topology
 
 
 async def overlay_status(peering: Peering) -> dict[str, Any]:
-    """The overlay as this broker sees it. Numbers are those since its start."""
+    """The overlay as this broker knows it. Counts are those since its start."""
     routing = None if peering.router is None else await peering.run(_routing_status)
     filters: dict[str, int] = {} if routing is None else routing.pop("filters_of_peers")
     region = peering.region()
@@ -33,7 +33,7 @@ async def overlay_status(peering: Peering) -> dict[str, Any]:
 
 
 async def overlay_picture(peering: Peering) -> str:
-    """The overlay as SVG: this broker is on top, its links have the events of both ways, broken ones are dashed."""
+    """The overlay as SVG: this broker on top, events of both ways on each link, links that are not connected dashed."""
     region = peering.region()
     topology = Topology()
     topology.neighbours[peering.id] = []
@@ -76,7 +76,7 @@ def _link_status(peering: Peering, link: Link, filters: int) -> dict[str, Any]:
 
 
 def _routing_status(routing: LinkRouter) -> dict[str, Any]:
-    """In the thread of the router."""
+    """The counts of the router. Called in its thread."""
     router, counters = routing.router, routing.router.counters
     view = router.view(router.version)
     assert view is not None

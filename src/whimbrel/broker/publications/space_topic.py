@@ -125,11 +125,11 @@ class SpaceTopic:
         return SpaceChange(name, tenant), ids
 
     def dropped(self, tenant: str, name: str) -> None:
-        """The subscriptions of a space that is dropped have ended."""
+        """Forget a space whose subscriptions have ended."""
         del self._spaces[tenant, name]
 
     def admit(self, number: int, first: int, put: SubscriptionPut, _: Filter | None) -> None:
-        """A version of a subscription is valid from now on, or raise."""
+        """Add a version of a subscription, or raise."""
         space = self._find(put.tenant, put.on.removeprefix(PREFIX))
         for other in self._spaces.values():
             if other is not space and first in other.versions:  # its token has another tenant now
@@ -177,14 +177,14 @@ class SpaceTopic:
         return found
 
     def end(self, held: StoredSubscription) -> None:
-        """A subscription ends."""
+        """Remove a subscription."""
         space = self._spaces.get((held.tenant, held.on.removeprefix(PREFIX)))
         if space is not None and space.versions.pop(held.first, None) is not None:
             space.members.unsubscribe(held.first, now=self._now)
             space.members.pairs.take_changed()
 
     def complete(self, group: RequestGroup) -> None:
-        """Put what new versions are told into their entries."""
+        """Put what new versions are told into their log entries."""
         for place, (offset, change) in enumerate(group.changes if self._told else ()):
             if offset in self._told and isinstance(change, SubscriptionPut):
                 entered, left, inside = self._told.pop(offset)

@@ -74,7 +74,7 @@ class Evaluated(NamedTuple):
 
 
 class TenantStates:
-    """Only the sequencer uses it."""
+    """The publications of one tenant and the subscriptions on them. Only the sequencer uses it."""
 
     def __init__(self, timestamps: Iterable[str]) -> None:
         self._timestamps = frozenset(timestamps)
@@ -123,7 +123,7 @@ class TenantStates:
         self.changed_pairs()
 
     def admit(self, new: StateFilter) -> None:
-        """A version of a subscription is valid from now on; raises if its filter cannot be used."""
+        """Add a version of a subscription; raise if its filter cannot be used."""
         if 2 * new.first in self._pairs:
             self._former[new.first] = dict(self._pairs.inside(2 * new.first))
         self.end(new.first)
@@ -133,7 +133,7 @@ class TenantStates:
         self._note(new)
 
     def end(self, first: int) -> None:
-        """A subscription, or its present version, is no more."""
+        """Remove the present version of a subscription."""
         if self.filters.pop(first, None) is not None:
             for id in (2 * first, 2 * first + 1):
                 self.live.remove(id)
@@ -150,7 +150,7 @@ class TenantStates:
         return [None if one is None else HeldState(one["sequence"], one["state"]) for one in found]  # type: ignore[arg-type]
 
     def match(self, states: list[bytes]) -> MatchedNumbers:
-        """What states match; those that cannot be read are refused alone."""
+        """Match states. Those that cannot be read are refused alone."""
         return self.live.match(states)
 
     def apply(
@@ -185,7 +185,7 @@ class TenantStates:
         return found
 
     def evaluate(self, news: Sequence[tuple[StateFilter, StateFilter | None]], now: float) -> list[Evaluated]:
-        """Match all publications with new versions, which are admitted already, and the versions before them."""
+        """Match all publications with new versions, which were admitted, and with the versions before them."""
         table = self._publications.current()
         keys, offsets = table[KEY].to_pylist(), table[SEQUENCE].to_numpy()
         states: list[bytes] = table[FIRST_OF_STATE].to_pylist()

@@ -90,7 +90,7 @@ class PublicationTopic:
         return sum(map(len, tenants)), sum(each.bytes for each in tenants), filters
 
     def admit(self, number: int, first: int, put: SubscriptionPut, filter: Filter | None) -> None:
-        """A version of a subscription is valid from now on, or raise; `complete` then evaluates it."""
+        """Add a version of a subscription, or raise. `complete` then evaluates it against all publications."""
         tenant = self._tenant(put.tenant)
         new = state_filter(number, first, put, filter)
         if new.remembered and len(tenant) > REMEMBERED_PUBLICATIONS:
@@ -106,7 +106,7 @@ class PublicationTopic:
         self._new[first] = put.tenant, new, old
 
     def end(self, held: StoredSubscription) -> None:
-        """A subscription ends."""
+        """Remove a subscription."""
         self._tenant(held.tenant).end(held.first)
 
     def complete(self, group: RequestGroup) -> None:

@@ -1,4 +1,4 @@
-"""What stays: publications and subject spaces, together, as the sequencer and the registry use them."""
+"""Publications and subject spaces together, as the sequencer and the registry of subscriptions use them."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ class StatefulTopics:
         return any(one is not None and one <= now for one in due)
 
     def begin(self, group: RequestGroup) -> None:
-        """A group begins: set its time, and append entries for dwells that are over."""
+        """Begin a group: set its time, and append entries for dwells that are over."""
         self._now = max(self._now, self.clock())
         self.publications.expire(group, self._now)
         self.spaces.expire(group, self._now)
 
     def complete(self, group: RequestGroup) -> None:
-        """The changes of a group are decided: put what new versions are told into their entries."""
+        """Put what new versions are told into their log entries, once the changes of a group are decided."""
         self.publications.complete(group)
         self.spaces.complete(group)
 
     def wake(self, group: RequestGroup, batches: list[Batch]) -> None:
-        """The timer has asked for a group; `begin` has done all."""
+        """Decide the batch of the timer, which has no content: `begin` has done the work."""
         group.answers += [(batch.result, None) for batch in batches]
 
     def admit(self, number: int, first: int, put: SubscriptionPut, filter: Filter | None) -> None:
-        """A version of a subscription that is not on events is valid from now on, or raise."""
+        """Add a version of a subscription on publications or on a space, or raise."""
         self._topic(put.on).admit(number, first, put, filter)
 
     def end(self, held: StoredSubscription) -> None:
-        """A subscription that is not on events ends."""
+        """Remove a subscription on publications or on a space."""
         self._topic(held.on).end(held)
 
     def _topic(self, on: str) -> PublicationTopic | SpaceTopic:

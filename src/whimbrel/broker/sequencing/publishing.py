@@ -1,4 +1,4 @@
-"""Publish a group of events: recognise repeats, match, obey the rules of tokens, give offsets."""
+"""Publish a group of events: recognise repeats, match, apply_rules the rules of tokens, give offsets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from whimbrel.broker.sequencing.request_group import Forwarding, Publish, Publis
 from whimbrel.broker.sequencing.watermark import Watermark
 from whimbrel.engine.index import Index
 from whimbrel.log.match_list import encode_all
-from whimbrel.log.matched_numbers import MatchedNumbers, match_events, obey, only
+from whimbrel.log.matched_numbers import MatchedNumbers, apply_rules, keep_pairs, match_events
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.filter import Filter
 from whimbrel.model.token_rules import Rules, allows_text
@@ -74,7 +74,7 @@ class LiveIndex:
 
     def match(self, events: list[bytes]) -> MatchedNumbers:
         """Match events; pairs of subscriptions with rules that the event does not satisfy are left out."""
-        return obey(match_events(self._matched_now, events), self.constrained, events, self.index.timestamps)
+        return apply_rules(match_events(self._matched_now, events), self.constrained, events, self.index.timestamps)
 
 
 class Publishing:
@@ -212,7 +212,7 @@ class Publishing:
 def _coded_lists(matched: MatchedNumbers) -> Sequence[bytes | None]:
     """The match lists for the log: only durable subscriptions, whose numbers are not negative."""
     if len(matched.numbers) and matched.numbers.min() < 0:
-        matched = only(matched, matched.numbers >= 0)
+        matched = keep_pairs(matched, matched.numbers >= 0)
     return encode_all(matched.offsets, matched.numbers)
 
 

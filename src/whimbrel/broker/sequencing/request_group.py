@@ -39,10 +39,10 @@ class Nobody:
     """A result that nobody waits for."""
 
     def set_result(self, result: object, /) -> None:
-        """Ignore it."""
+        """Ignore the answer."""
 
     def set_exception(self, exception: BaseException, /) -> None:
-        """Say it in the log."""
+        """Write the error to the program's log."""
         if not isinstance(exception, NotFound):
             logger.warning("a change was refused: %s", exception)
 

@@ -43,10 +43,10 @@ class GroupHooks(Protocol):
     """Who takes part in every group."""
 
     def begin(self, group: RequestGroup) -> None:
-        """A group begins."""
+        """Called when a group begins."""
 
     def complete(self, group: RequestGroup) -> None:
-        """The changes of a group are decided."""
+        """Called when the changes of a group are decided."""
 
 
 class Sequencer:

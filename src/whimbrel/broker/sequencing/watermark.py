@@ -22,12 +22,12 @@ class Watermark:
         self.waiting = waiting
 
     def append(self, first: int, until: int) -> None:
-        """Events of first <= offset < until are new, and wait."""
+        """Add new events of first <= offset < until, which wait for their match lists."""
         held = self.waiting
         self.waiting = WaitingRange(first if held.first == held.until else held.first, until)
 
     def take(self, until: int) -> None:
-        """Everything below `until` is matched now."""
+        """Note that every event below `until` is matched."""
         self.waiting = WaitingRange(until, max(until, self.waiting.until))
 
     def at(self, end: int, floor: int = 0) -> int:

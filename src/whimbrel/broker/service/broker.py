@@ -221,7 +221,7 @@ class Broker:
         return cast("list[Published | BrokerError]", await future)
 
     def _fold(self, group: RequestGroup) -> None:
-        """In the writer of the log: a group is on disk."""
+        """Apply a group that is on disk to lists, store and parts of the broker. Called in the writer of the log."""
         pairs = group.pairs()
         durable = pairs.numbers >= 0
         end = group.next
@@ -252,7 +252,7 @@ class Broker:
                 DeadLetter(0, now, owner, to_json({"code": error.code, "message": str(error)}), raw[:DEAD_LETTER_BYTES])
                 for owner, raw, error in group.refused
             ]
-            self.store.bury(letters, self.settings.dead_letters)
+            self.store.add_dead_letters(letters, self.settings.dead_letters)
         self._engine.matched(numbers)
         self._upkeep.end = self.matches.end = max(self._upkeep.end, end)
         self.published += len(group.events)
@@ -268,7 +268,7 @@ class Broker:
             self.runtime.call(self.hub.recall, np.unique(numbers))
 
     def _tell(self, group: RequestGroup, pairs: Any) -> None:
-        """In the event loop: push to streams what is on disk now."""
+        """Push the messages of a group to open streams. Called in the event loop."""
         for number, change in group.changes:
             if isinstance(change, SubscriptionPut):
                 self.hub.renumber(change.id, number)

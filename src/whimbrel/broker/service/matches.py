@@ -104,12 +104,12 @@ class MatchCommits:
                 continue
 
     def stop(self) -> None:
-        """In the event loop: the broker stops, and questions wait no longer."""
+        """End the requests that wait for work: the broker stops. Called in the event loop."""
         self._stopping = True
         self._wake.set()
 
     def tell(self) -> None:
-        """In the event loop: something new is folded."""
+        """Wake the requests that wait for work. Called in the event loop when something new is folded."""
         self._wake.set()
 
     def versions(self, first: int, until: int, since: int) -> Iterator[SubscriptionVersion]:
@@ -141,7 +141,7 @@ class MatchCommits:
         return cast("Taken", await self._runtime.decide(decide))
 
     def folded(self, commit: MatchCommit) -> None:
-        """The store has seen a commit."""
+        """Note that the store has applied a commit."""
         self._pending.pop(commit.first, None)
         self.commits += 1
 

@@ -1,4 +1,4 @@
-"""What Prometheus is told. Counts of the broker are read when it asks; nothing is labelled by subscription."""
+"""The Prometheus metrics of a broker. They are read when Prometheus asks; none is labelled by subscription."""
 
 from __future__ import annotations
 

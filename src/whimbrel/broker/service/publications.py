@@ -51,7 +51,7 @@ class PublicationService:
         return seen, found[-1].key if len(found) == limit else None
 
     def expire(self) -> None:
-        """Let the sequencer expire dwells, if one is due. Called in every round of upkeep."""
+        """Ask the sequencer to expire dwells, if one is due. Upkeep calls it in every round."""
         if self.topics.is_due:
             with contextlib.suppress(Unavailable):  # it is tried again
                 self._runtime.submit(Batch(self.topics.wake, None, 1, _UPDATE_BYTES, Nobody()))

@@ -32,11 +32,11 @@ class Runtime:
         self._long_work = ThreadPoolExecutor(1, "whimbrel-scan")
 
     def start(self) -> None:
-        """Belong to the running event loop."""
+        """Use the running event loop."""
         self._loop = asyncio.get_running_loop()
 
     def stop(self) -> None:
-        """Wait for the pools."""
+        """Wait until the pools of threads have finished."""
         self._readers.shutdown()
         self._parsers.shutdown()
         self._long_work.shutdown()

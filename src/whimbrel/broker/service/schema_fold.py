@@ -26,7 +26,7 @@ class SchemaFileChanged(WhimbrelError):
 
 
 def grow(base: Schema | None, store: SqliteStore) -> None:
-    """Extend the schema of the file by the extensions of the log, or say why the two do not fit."""
+    """Extend the schema of the file by the extensions of the log. SchemaFileChanged if the two do not fit."""
     stored = [(offset, decode_extension(entry.definition)) for offset, entry in store.schema_extensions()]
     if base is None:
         if stored:

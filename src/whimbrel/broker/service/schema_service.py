@@ -103,7 +103,7 @@ class SchemaService:
         return answer
 
     def on_disk(self, group: RequestGroup) -> None:
-        """In the writer of the log: extensions of a group are on disk, and will be announced."""
+        """Queue the announcements of extensions that are on disk. Called in the writer of the log."""
         found = [(offset, change) for offset, change in group.changes if isinstance(change, SchemaExtension)]
         if found:
             self.extended += len(found)

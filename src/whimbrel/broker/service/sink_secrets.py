@@ -33,7 +33,7 @@ class HeldSecrets:
         return secrets
 
     def folded(self, offset: int, secrets: SinkSecrets) -> None:
-        """The store has these secrets now, so they are no longer held here."""
+        """Forget secrets that the store has now."""
         pending = self._pending.get(secrets.id)
         if pending is not None and pending[0] <= offset:
             del self._pending[secrets.id]

@@ -22,11 +22,11 @@ class Lease:
         return self._offset if monotonic() < self._until else None
 
     def move(self, offset: int) -> None:
-        """The entries below were read."""
+        """Release the entries below an offset: they were read."""
         self._offset, self._until = offset, monotonic() + LEASE_SECONDS
 
     def end(self) -> None:
-        """Hold nothing more."""
+        """Release everything."""
         self._until = 0.0
 
 
@@ -42,7 +42,7 @@ class FoldStamps:
         self._leases: tuple[Lease, ...] = ()
 
     def join(self, name: str, stamp: Callable[[], int]) -> None:
-        """A fold says how far it is. ValueError if the name is taken."""
+        """Add a fold by the function that gives its stamp. ValueError if the name is taken."""
         if name in self._stamps:
             raise ValueError(f"Expected a fold of another name than {name!r}, which has joined")
         self._stamps[name] = stamp

@@ -62,7 +62,7 @@ class Registry:
     def admit(
         self, number: int, first: int, entry: SubscriptionPut, filter: Filter | None = None
     ) -> StoredSubscription:
-        """Make a version known to the index, or raise; then it must be appended at that number.
+        """Add a version to the index, or raise. It must then be appended to the log at the offset `number`.
 
         `filter` is the entry's, if it was parsed already.
         """
@@ -78,7 +78,10 @@ class Registry:
     def admit_many(
         self, offset: int, asked: list[SubscriptionPut | BrokerError], given: set[str]
     ) -> tuple[list[Change], list[StoredSubscription | BrokerError]]:
-        """Make all good ones of many known to the index. Ids that were `given` may be there already."""
+        """Add many versions to the index; bad ones are answered with their error.
+
+        Ids that were `given` may be there already.
+        """
         self._space.check(sum(len(entry.spec) for entry in asked if isinstance(entry, SubscriptionPut)))
         good: list[int] = []
         seen: set[str] = set()
@@ -137,7 +140,7 @@ class Registry:
         return put
 
     def end(self, offset: int, held: StoredSubscription) -> None:
-        """A subscription ends at an offset."""
+        """Remove a subscription, which ends at an offset."""
         if held.on == "events":
             self._live.remove(held.number)
         else:
@@ -146,7 +149,7 @@ class Registry:
         self._history.forget(held.first)
 
     def folded(self, offset: int, change: SubscriptionPut | SubscriptionEnd) -> None:
-        """The store has seen a change."""
+        """Forget a change that the store has applied."""
         pending = self._pending.get(change.id)
         if pending is not None and pending[0] <= offset:
             del self._pending[change.id]

@@ -32,7 +32,7 @@ class Tokens:
         self.folded()
 
     def folded(self) -> None:
-        """The store has seen a change of tokens."""
+        """Note that the store has applied a change of tokens."""
         self.stored = {token.name: token for token in self._store.tokens()}
 
     def create_internal(self, name: str, scope: str) -> str:

@@ -52,7 +52,7 @@ class Webhooks:
         self._reader = reader
 
     def folded(self, changes: Sequence[tuple[int, Change]]) -> None:
-        """In the writer of the log: the store has seen changes; webhooks among them are told."""
+        """Tell webhooks of changes that the store has applied. Called in the writer of the log."""
         for offset, change in changes:
             if isinstance(change, SubscriptionPut) and change.protocol == HTTP:
                 self._engine.watch(change.id, offset, wake=len(changes) <= BULK)

@@ -63,6 +63,6 @@ def _keep_former(connection: sqlite3.Connection, path: Path, version: int) -> No
 
 
 def follow_log(path: Path, log_id: str) -> None:
-    """The log of a store that is not open has another id now."""
+    """Write the new id of the log into a store that is not open."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("UPDATE fold SET log = ?", (log_id,))

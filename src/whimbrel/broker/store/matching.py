@@ -73,7 +73,7 @@ class MatchingTables:
         return int(self._rows("SELECT watermark FROM matching", ())[0][0])
 
     def move_watermark(self, offset: int) -> None:
-        """Every event below this offset is matched."""
+        """Note that every event below this offset is matched."""
         with self._transaction() as connection:
             connection.execute("UPDATE matching SET watermark = max(watermark, ?)", (offset,))
 

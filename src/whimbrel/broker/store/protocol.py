@@ -168,13 +168,13 @@ class Store(Protocol):
         """The filters of a peer, as tenant and text."""
 
     def move_link(self, peer: str, cursor: int) -> None:
-        """The peer has our log up to here."""
+        """Note that a peer has our log up to the offset `cursor`."""
 
     def set_region(self, peer: str, region: bytes) -> None:
         """Store what lies behind a peer."""
 
-    def bury(self, letters: Sequence[DeadLetter], keep: int) -> None:
-        """Keep refused events (their numbers are ignored); the oldest go when there are more than `keep`."""
+    def add_dead_letters(self, letters: Sequence[DeadLetter], keep: int) -> None:
+        """Add refused events (their numbers are ignored). The oldest are deleted when there are more than `keep`."""
 
     def dead_letters(self, after: int, limit: int, owner: str | None = None) -> list[DeadLetter]:
         """A page of refused events with numbers above `after`."""

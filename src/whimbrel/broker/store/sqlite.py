@@ -247,7 +247,7 @@ class SqliteStore:
         return self._rows("SELECT tenant, text FROM peer_filter WHERE peer = ? ORDER BY key", (peer,))
 
     def move_link(self, peer: str, cursor: int) -> None:
-        """The peer has our log up to here."""
+        """Note that a peer has our log up to the offset `cursor`."""
         with self._transaction() as connection:
             connection.execute("UPDATE link SET cursor = ? WHERE peer = ?", (cursor, peer))
 
@@ -256,8 +256,8 @@ class SqliteStore:
         with self._transaction() as connection:
             connection.execute("UPDATE link SET region = ? WHERE peer = ?", (region, peer))
 
-    def bury(self, letters: Sequence[DeadLetter], keep: int) -> None:
-        """Keep refused events (their numbers are ignored); the oldest go when there are more than `keep`."""
+    def add_dead_letters(self, letters: Sequence[DeadLetter], keep: int) -> None:
+        """Add refused events (their numbers are ignored). The oldest are deleted when there are more than `keep`."""
         with self._transaction() as connection:
             connection.executemany(
                 "INSERT INTO dead_letter (time, owner, reason, event) VALUES (?, ?, ?, ?)",

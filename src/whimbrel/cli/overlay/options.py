@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from whimbrel.overlay.simulation.workload import Distribution
+from whimbrel.overlay.simulation.paper_workload import Distribution
 from whimbrel.overlay.topology import Shape
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?")

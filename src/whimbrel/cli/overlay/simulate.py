@@ -23,7 +23,7 @@ from whimbrel.cli.overlay.options import (
 from whimbrel.cli.terminal.console import progress, to_json
 from whimbrel.cli.terminal.options import Json
 from whimbrel.cli.terminal.outputs import check_outputs, open_for_writing
-from whimbrel.overlay.simulation.workload import NAMES, Distribution
+from whimbrel.overlay.simulation.paper_workload import NAMES, Distribution
 from whimbrel.overlay.topology import Shape
 
 if TYPE_CHECKING:

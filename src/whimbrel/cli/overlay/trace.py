@@ -21,7 +21,7 @@ from whimbrel.cli.overlay.options import (
 )
 from whimbrel.cli.terminal.console import plain, to_json
 from whimbrel.cli.terminal.options import Json
-from whimbrel.overlay.simulation.workload import Distribution
+from whimbrel.overlay.simulation.paper_workload import Distribution
 from whimbrel.overlay.topology import Shape
 
 if TYPE_CHECKING:

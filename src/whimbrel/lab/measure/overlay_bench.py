@@ -19,9 +19,9 @@ from whimbrel.lab.measure.machine import card
 from whimbrel.lab.measure.overlay_chain import run_chain
 from whimbrel.lab.measure.timing import Times
 from whimbrel.model.event import Event
+from whimbrel.overlay.simulation.paper_workload import Distribution, PaperWorkload
 from whimbrel.overlay.simulation.scenario import Scenario, ScenarioOptions
 from whimbrel.overlay.simulation.simulate import Simulation
-from whimbrel.overlay.simulation.workload import Distribution, PaperWorkload
 from whimbrel.overlay.tree.prefix import Prefix
 from whimbrel.overlay.tree.routing_tree import RoutingTree
 from whimbrel.overlay.tree.tree_snapshot import TreeSnapshot

@@ -28,7 +28,7 @@ from whimbrel.broker.requests.settings import Settings
 from whimbrel.broker.service.broker import Broker
 from whimbrel.client import Client, calls
 from whimbrel.lab.measure.benchmark_results import Progress
-from whimbrel.overlay.simulation.workload import Distribution, PaperWorkload
+from whimbrel.overlay.simulation.paper_workload import Distribution, PaperWorkload
 
 _BATCH = 500
 _WAIT_SECONDS = 600.0

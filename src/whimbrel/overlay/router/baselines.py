@@ -41,7 +41,7 @@ class SienaRouter(Router):
         return Route(mask, [one for one in found.interfaces if isinstance(one, bytes)], message)
 
     def _check_edge(self, route: Route, effects: Effects) -> bool:
-        """The poset has decided: what it found matches."""
+        """Deliver an event to the local subscriptions that the poset found; no filter is checked again."""
         for key in route.candidates:
             effects.delivered += [(subscription, route.message) for subscription in self._local[key]]
         return bool(route.candidates)

@@ -43,7 +43,7 @@ class DurableLink(Generic[Item]):
         return self._taken
 
     def acknowledge(self, number: int) -> None:
-        """The other end has taken all messages up to this number."""
+        """Drop the messages up to this number: the other end has taken them."""
         while self._waiting and self._waiting[0][0] <= number:
             self._waiting.popleft()
 

@@ -39,17 +39,17 @@ class TreeOptimizer:
         trees.restart(is_led=True)
 
     def add(self, interest: Interest) -> None:
-        """A filter came."""
+        """Note that a filter came."""
         self._trees.change(interest)
         self._changes.append(interest)
 
     def remove(self, key: bytes) -> None:
-        """A filter went."""
+        """Note that a filter went."""
         self._trees.change(key)
         self._changes.append(key)
 
     def due(self, now: float) -> float | None:
-        """When changes are to be published, as things are: now, later, or never."""
+        """The time at which the changes so far are to be published; None for never."""
         if not self._changes:
             self._since = None
             return None
@@ -60,7 +60,7 @@ class TreeOptimizer:
         return None if self._settings.trigger is None else self._since + self._settings.trigger
 
     def publish(self) -> TreeUpdate:
-        """Make a version of the changes."""
+        """Make a version of the changes so far, and return the update."""
         base = EMPTY_VERSION if self._version[1] == 0 else self._version
         self._version = (self.epoch, self._version[1] + 1)
         changes, self._changes, self._since = tuple(self._changes), [], None

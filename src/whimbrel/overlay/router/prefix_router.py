@@ -97,7 +97,10 @@ class PrefixRouter(Router):
         return self._finish(effects, now)
 
     def restart(self, now: float) -> Effects:
-        """Come back with what is durable: subscriptions, filters, what was sent and seen. Versions are asked for."""
+        """Start again with what is durable: subscriptions, filters, what was sent and seen.
+
+        Ask for versions of the tree.
+        """
         self._views.clear()
         if self._owns_trees:
             self._trees = TreeStore(self._settings.decay)
@@ -107,18 +110,18 @@ class PrefixRouter(Router):
         return Effects([] if self._toward is None else [(self._toward, TreeRequest(EMPTY_VERSION))])
 
     def link(self, neighbour: str) -> Effects:
-        """A link to a neighbour is there: tell it what is wanted here, and who optimizes."""
+        """Add a neighbour, and tell it which filters are wanted here and who the optimizer is."""
         effects = super().link(neighbour)
         if self._epoch and neighbour != self._toward:
             effects.sent.append((neighbour, Announce(self._epoch, self._leader, self.version)))
         return effects
 
     def due(self, now: float) -> float | None:
-        """When `tick` is to be called, if this is the optimizer and something waits."""
+        """The time at which to call `tick`; None unless this is the optimizer and changes wait."""
         return None if self.optimizer is None else self.optimizer.due(now)
 
     def tick(self, now: float) -> Effects:
-        """The time is `now`."""
+        """Publish a version of the tree if one is due at `now`."""
         return self._finish(Effects(), now)
 
     def onward(self, prefix: bytes | None, event: Callable[[], Event], arrival: int) -> tuple[int, bytes]:
@@ -209,7 +212,7 @@ class PrefixRouter(Router):
                 self.optimizer.remove(key)
 
     def _finish(self, effects: Effects, now: float) -> Effects:
-        """Publish a version of the tree if it is time."""
+        """Publish a version of the tree if one is due."""
         if self.optimizer is not None:
             due = self.optimizer.due(now)
             if due is not None and due <= now:
@@ -288,7 +291,7 @@ class PrefixRouter(Router):
             self.counters.malformed += 1
 
     def _spread(self, update: TreeUpdate, arrival: str | None, effects: Effects) -> None:
-        """Send an update to all neighbours but the one that it came from."""
+        """Send an update to all neighbours except the one that it came from."""
         others = [neighbour for neighbour in self.neighbours if neighbour != arrival]
         if others:
             self.counters.tree_update_bytes += len(others) * len(encode_changes(update.changes))

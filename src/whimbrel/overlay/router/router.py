@@ -82,7 +82,7 @@ class Router(ABC):
         return list(self._local.get(key, ()))
 
     def join(self, neighbour: str) -> None:
-        """There is a neighbour, with which nothing was exchanged so far."""
+        """Add a neighbour without telling it anything."""
         if neighbour not in self._bits:
             ROUTER_LINKS.check(len(self._bits) + 1, self.name)
             taken = set(self._bits.values())
@@ -90,7 +90,7 @@ class Router(ABC):
             self._sent[neighbour] = set()
 
     def link(self, neighbour: str) -> Effects:
-        """A link to a neighbour is there: tell it what is wanted here."""
+        """Add a neighbour, and tell it which filters are wanted here."""
         self.join(neighbour)
         effects = Effects()
         for key in list(self.interests):
@@ -98,9 +98,9 @@ class Router(ABC):
         return effects
 
     def resume(self, neighbour: str, held: Set[bytes]) -> Effects:
-        """A link is there again, and the neighbour has filters with these keys from here: tell it what differs.
+        """Tell a neighbour, which has the filters `held` (keys) from here, how they differ from what is wanted now.
 
-        What is new is sent before what has ended, so that no event falls between.
+        New filters are sent before the end of others, so that no event falls between.
         """
         effects = Effects()
         bit = self._bits[neighbour]
@@ -111,7 +111,7 @@ class Router(ABC):
         return effects
 
     def unlink(self, neighbour: str) -> Effects:
-        """A neighbour is gone for good, and so is all that it wanted."""
+        """Remove a neighbour for good, with all filters that it wanted."""
         effects = Effects()
         bit = self._bits[neighbour]
         for key in [key for key, mask in self.interests.items() if mask & bit]:
@@ -133,7 +133,7 @@ class Router(ABC):
         return self._finish(effects, now)
 
     def unsubscribe(self, subscription: str, now: float = 0.0) -> Effects:
-        """End a local subscription."""
+        """Remove a local subscription."""
         if subscription not in self._subscriptions:
             raise UnknownId(subscription)
         effects = Effects()
@@ -145,12 +145,12 @@ class Router(ABC):
         return self._finish(effects, now)
 
     def publish(self, event: Event, tenant: str = "") -> Effects:
-        """Take an event from a publisher."""
+        """Route an event of a publisher."""
         self._offset += 1
         return self._accept(Forwarded(self.name, self._offset, event, b"", tenant), None)
 
     def handle(self, neighbour: str, message: Message, now: float = 0.0) -> Effects:
-        """Take a message from a neighbour."""
+        """Handle a message of a neighbour; UnexpectedMessage if it is none or the message is not understood."""
         effects = Effects()
         if neighbour not in self._bits:
             raise UnexpectedMessage(self.name, neighbour, type(message).__name__)
@@ -166,26 +166,26 @@ class Router(ABC):
         return self._finish(effects, now)
 
     def has_seen(self, origin: str, offset: int) -> bool:
-        """Whether an event has come."""
+        """Whether an event has arrived before."""
         return offset <= self._seen.get(origin, 0)
 
     @abstractmethod
     def _route(self, message: Forwarded, arrival: int) -> Route:
-        """Where an event goes that came over the interface `arrival`, which is 0 for a publisher's."""
+        """Decide where an event goes that came over the interface `arrival`, which is 0 for a publisher's."""
 
     def _handle_other(self, neighbour: str, message: Message, now: float) -> Effects:
-        """Take a message that not all routers understand."""
+        """Handle a message that only some kinds of routers understand."""
         raise UnexpectedMessage(self.name, neighbour, type(message).__name__)
 
     def _finish(self, effects: Effects, now: float) -> Effects:
-        """Add what follows from a change."""
+        """Add what follows from a change. A subclass may publish a version of the tree here."""
         return effects
 
     def _changed(self, key: bytes, before: int, after: int) -> None:  # noqa: B027 - most need not know
-        """The interfaces that want a filter have changed."""
+        """Called when the interfaces that want a filter have changed: masks before and after."""
 
     def _accept(self, message: Forwarded, neighbour: str | None) -> Effects:
-        """Route an event that has not come before."""
+        """Route an event, unless it has arrived before, and deliver it to local subscriptions."""
         effects = Effects()
         if self.has_seen(message.origin, message.offset):
             self.counters.repeated += 1
@@ -204,7 +204,7 @@ class Router(ABC):
         return effects
 
     def _check_edge(self, route: Route, effects: Effects) -> bool:
-        """Deliver an event to the local subscriptions that it matches; whether there are any."""
+        """Deliver an event to the local subscriptions that it matches. Return whether there are any."""
         matched = False
         for key in route.candidates:
             holds, tested = self.evaluator(self.table[key], route.message)
@@ -217,7 +217,7 @@ class Router(ABC):
         return matched
 
     def _gain(self, interest: Interest, bit: int, effects: Effects) -> None:
-        """An interface wants a filter."""
+        """Note that an interface wants a filter, and offer the filter to all other neighbours."""
         key = interest.key
         if not interest.paths:  # nothing matches it
             return
@@ -236,7 +236,7 @@ class Router(ABC):
                 self._offer(key, neighbour, effects)
 
     def _lose(self, key: bytes, bit: int, effects: Effects) -> None:
-        """An interface no longer wants a filter."""
+        """Note that an interface no longer wants a filter, and tell the neighbours to which that matters."""
         before = self.interests.get(key, 0)
         if not before & bit:
             return
@@ -257,7 +257,7 @@ class Router(ABC):
             self.table.remove(key)
 
     def _offer(self, key: bytes, neighbour: str, effects: Effects) -> None:
-        """Send a filter to a neighbour, if others than it want it and none that covers it was sent."""
+        """Send a filter to a neighbour if somebody else wants it and no filter that covers it was sent."""
         sent = self._sent[neighbour]
         if key in sent or not self.interests[key] & ~self._bits[neighbour]:
             return

@@ -29,7 +29,7 @@ class TreeView:
             self.update(key, mask)
 
     def update(self, key: bytes, mask: int) -> None:
-        """The interfaces that want a filter have changed."""
+        """Set the interfaces, as a mask, that want a filter."""
         number = self.snapshot.number_of.get(key)
         if number is not None:
             self._masks[number] = mask
@@ -50,7 +50,10 @@ class TreeView:
             _ = prefix.others
 
     def forward(self, prefix: Prefix, wanted: int) -> tuple[int, int]:
-        """The interfaces that want an event, as bits, and the nodes and filters read; it may stop at `wanted`."""
+        """The interfaces that want an event, as bits, and how many nodes and filters were read.
+
+        It stops once all `wanted` bits are found.
+        """
         found, read = self.snapshot.forward(prefix, self._masks, wanted) if wanted else (0, 0)
         if found & wanted != wanted:
             for key in self.younger(prefix):

@@ -81,7 +81,7 @@ class Network:
             self._apply(pair[0], self.routers[pair[0]].link(pair[1]), self.history.begin(self.now))
 
     def at(self, time: float, step: Callable[[], None]) -> None:
-        """Do something at a time."""
+        """Plan a step for a time."""
         self._planned += 1
         heapq.heappush(self._steps, (time, self._planned, step))
 
@@ -98,7 +98,7 @@ class Network:
         return name not in self._down
 
     def optimize(self, name: str) -> None:
-        """A router becomes the optimizer."""
+        """Make a router the optimizer."""
         router = self.routers[name]
         assert isinstance(router, PrefixRouter)
         self._apply(name, router.optimize(self.now), self.history.begin(self.now))
@@ -123,7 +123,7 @@ class Network:
             self._apply(name, effects, self.history.published(self.now, name, content, event))
 
     def _apply(self, name: str, effects: Effects, cause: int) -> None:
-        """Send and deliver what a call of a router has brought about."""
+        """Send the messages and record the deliveries of a call of a router."""
         for subscription, _ in effects.delivered:
             self.history.delivered(cause, subscription, self.now)
         for neighbour, message in effects.sent:

@@ -1,8 +1,8 @@
-"""What happened in a simulation, and what should have: the judge of its deliveries.
+"""What happened in a simulation, and the judgement of its deliveries.
 
 A subscription must get every matching event that is published after it has propagated, and that has reached everybody
-before it ends. It has propagated when it and all changes before it have: a filter may rest on one that
-covers it and is still under way.
+before it ends. It has propagated when it and all changes before it have: a filter may rest on one that covers it and is
+still under way.
 """
 
 from __future__ import annotations
@@ -84,20 +84,20 @@ class RunHistory:
         self._unsettled: dict[int, SubscriptionRecord] = {}
 
     def begin(self, now: float) -> int:
-        """A cause."""
+        """Start a cause, and return its number."""
         self._causes += 1
         self._open[self._causes] = 0
         return self._causes
 
     def subscribed(self, now: float, router: str, subscription: str, interest: Interest) -> int:
-        """A subscription is asked for."""
+        """Record a new subscription. Return its cause."""
         cause = self.begin(now)
         record = SubscriptionRecord(subscription, interest, router, now)
         self.subscriptions[subscription] = self._unsettled[cause] = record
         return cause
 
     def unsubscribed(self, now: float, subscription: str) -> int:
-        """A subscription ends."""
+        """Record the end of a subscription. Return its cause."""
         self.subscriptions[subscription].ended = now
         return self.begin(now)
 
@@ -107,7 +107,7 @@ class RunHistory:
         return record is not None and record.ended is None
 
     def published(self, now: float, router: str, content: Mapping[str, object], event: Event) -> int:
-        """An event is published."""
+        """Record a new event. Return its cause."""
         cause = self.begin(now)
         record = EventRecord(router, now, content, event, now)
         self.events.append(record)
@@ -115,27 +115,27 @@ class RunHistory:
         return cause
 
     def sent(self, cause: int) -> None:
-        """A message is sent."""
+        """Count a message of a cause as under way."""
         self._open[cause] = self._open.get(cause, 0) + 1
 
     def handled(self, cause: int) -> None:
-        """A message is handled; what follows from it is sent next."""
+        """Count a message of a cause as handled. The messages that follow from it are counted next."""
         self._open[cause] -= 1
 
     def arrived(self, cause: int, router: str) -> None:
-        """A router took an event from a link."""
+        """Record that an event reached a router over a link."""
         record = self._of_cause[cause]
         assert isinstance(record, EventRecord)
         record.arrivals[router] += 1
 
     def delivered(self, cause: int, subscription: str, now: float) -> None:
-        """A subscription got an event."""
+        """Record that an event was delivered to a subscription."""
         record = self._of_cause[cause]
         assert isinstance(record, EventRecord)
         record.deliveries[subscription] += 1
 
     def settle(self, cause: int, now: float) -> None:
-        """A step is over: see which causes are, in order."""
+        """Note, at the end of a step, which causes are over: their subscriptions have propagated."""
         record = self._of_cause.get(cause)
         if isinstance(record, EventRecord):
             record.handled = now
@@ -151,7 +151,7 @@ class RunHistory:
             self._unsettled.pop(first).propagated = now
 
     def missing(self, truth: Truth) -> Iterator[tuple[EventRecord, SubscriptionRecord]]:
-        """Deliveries that had to be and were not."""
+        """The deliveries that should have happened and did not."""
         by_key = self._by_key()
         for event in self.events:
             for key in truth.matching(event.event):
@@ -161,7 +161,7 @@ class RunHistory:
                         yield event, one
 
     def wrong(self, truth: Truth) -> Iterator[tuple[EventRecord, str]]:
-        """Deliveries of events that do not match."""
+        """The deliveries of events to subscriptions that they do not match."""
         for event in self.events:
             matching = truth.matching(event.event)
             for subscription in event.deliveries:
@@ -169,7 +169,7 @@ class RunHistory:
                     yield event, subscription
 
     def duplicates(self) -> int:
-        """Deliveries and arrivals beyond the first."""
+        """The number of deliveries and arrivals beyond the first of each."""
         return sum(
             count - 1 for event in self.events for seen in (event.deliveries, event.arrivals) for count in seen.values()
         )

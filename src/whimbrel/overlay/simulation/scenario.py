@@ -1,4 +1,4 @@
-"""What happens in a simulation, planned beforehand, so that every kind of router meets the same.
+"""What happens in a simulation, planned beforehand, so that every kind of router gets the same.
 
 The default is the experiment of the paper: subscribers and publishers at the leaves of a tree of 27 routers, a filter
 of each subscriber and an event of each publisher every three seconds. Filters come first and events after them, unless
@@ -15,7 +15,7 @@ from random import Random
 from whimbrel.model.event import Event
 from whimbrel.overlay.router.prefix_router import PrefixSettings
 from whimbrel.overlay.simulation.network import Faults, Network
-from whimbrel.overlay.simulation.workload import NAMES, Distribution, PaperWorkload
+from whimbrel.overlay.simulation.paper_workload import NAMES, Distribution, PaperWorkload
 from whimbrel.overlay.topology import Shape, Topology
 from whimbrel.overlay.tree.paths import Interest
 
@@ -88,7 +88,7 @@ class Scenario:
         self.faults = self._plan_faults(random)
 
     def schedule(self, network: Network) -> None:
-        """Plan all that happens in a network."""
+        """Plan all subscriptions, events and faults in a network."""
         for one in self.filters:
             network.at(one.at, partial(network.subscribe, one.router, one.id, one.interest))
             if one.until is not None:

@@ -191,9 +191,9 @@ def forward_coded(
 def list_filters(
     tree: ForwardArrays, nodes: np.ndarray, limit: int, masks: np.ndarray, bit: int, out: np.ndarray
 ) -> tuple[int, int]:  # pragma: no cover
-    """Write the filters of one interface that end at nodes of a prefix. Returns how many, and what was read.
+    """Write the filters of one interface that end at nodes of a prefix. Return how many, and what was read.
 
-    `out` has room for every filter; one that ends at several nodes is written once.
+    `out` has the capacity for every filter; one that ends at several nodes is written once.
     """
     count = 0
     read = 0

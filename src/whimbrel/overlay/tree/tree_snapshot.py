@@ -118,7 +118,10 @@ class TreeSnapshot:
         return int(found), int(read)
 
     def forward_coded(self, data: bytes, masks: np.ndarray, wanted: int) -> tuple[int, int] | None:
-        """As `forward`, of a prefix as bytes, in one step. None if it has a limit, is malformed, or of another tree."""
+        """As `forward`, for a prefix that is still bytes, in one step.
+
+        None if it has a limit, is malformed, or of another tree.
+        """
         if not data.startswith(self._head) or len(data) > PREFIX_BYTES.value:
             return None
         found, read = forward_coded(

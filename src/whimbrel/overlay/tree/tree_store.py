@@ -72,7 +72,7 @@ class TreeStore:
         return self.commit(version, changes)
 
     def load(self, version: Version, data: bytes) -> TreeSnapshot:
-        """Take a version as a whole."""
+        """Add a version that was received as a whole."""
         if version in self._snapshots:
             return self._snapshots[version]
         tree, digest = decode_tree(data, self.decay)

@@ -101,9 +101,11 @@ class BrokerLink:
         return decoder.decode_lines(lines)
 
     def commit(self, commit: MatchCommit) -> int | None:
-        """Bring the lists of a range. Returns the new watermark; None if the range does not begin at the present one.
+        """Post the match lists of a range.
 
-        Sent again it is recognised.
+        Return the new watermark; None if the range does not begin at the present one.
+
+        A commit that is sent again is recognised.
         """
         headers = {"content-type": MEDIA_TYPE}
         call = calls.Call("POST", "/matches/commits", encode(commit), headers)

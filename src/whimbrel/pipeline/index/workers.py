@@ -64,8 +64,8 @@ def open_shard(store: IndexStore, name: str, timestamps: Collection[str] = ()) -
 def settle() -> None:
     """Exclude all objects that exist now from garbage collection, once in a process. Tasks call it when they end.
 
-    Spark collects garbage after each task, before the worker gets another. To visit every object of the libraries takes
-    60 ms, more than matching a thousand events.
+    Spark collects garbage after each task, before the worker gets another. To visit every object of the libraries
+    takes 60 ms, more than matching a thousand events.
     """
     gc.collect()
     gc.freeze()

@@ -9,7 +9,7 @@ from whimbrel.lab.harness.claims import order, ratio
 from whimbrel.lab.harness.experiment import Experiment, Point, grid
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
-from whimbrel.overlay.simulation.workload import Distribution, PaperWorkload
+from whimbrel.overlay.simulation.paper_workload import Distribution, PaperWorkload
 from whimbrel.overlay.tree.paths import Interest
 from whimbrel.overlay.tree.routing_tree import RoutingTree
 

@@ -11,8 +11,8 @@ from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Line, Panel
 from whimbrel.overlay.router.optimizer import OptimizerSettings
 from whimbrel.overlay.router.prefix_router import PrefixSettings
+from whimbrel.overlay.simulation.paper_workload import Distribution
 from whimbrel.overlay.simulation.scenario import ScenarioOptions
-from whimbrel.overlay.simulation.workload import Distribution
 
 THRESHOLDS = [0.1, 0.3, 0.8]
 

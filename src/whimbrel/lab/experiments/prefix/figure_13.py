@@ -10,7 +10,7 @@ from whimbrel.lab.harness.claims import order
 from whimbrel.lab.harness.experiment import Experiment, Point, grid
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
-from whimbrel.overlay.simulation.workload import Distribution
+from whimbrel.overlay.simulation.paper_workload import Distribution
 
 
 def count(point: Point) -> Iterator[Row]:

@@ -11,9 +11,9 @@ import numpy as np
 from whimbrel.lab.harness.experiment import Point
 from whimbrel.model.event import Event
 from whimbrel.model.filter import Filter
+from whimbrel.overlay.simulation.paper_workload import Distribution, PaperWorkload
 from whimbrel.overlay.simulation.scenario import Scenario, ScenarioOptions
 from whimbrel.overlay.simulation.simulate import Report, Simulation
-from whimbrel.overlay.simulation.workload import Distribution, PaperWorkload
 from whimbrel.overlay.tree.paths import Interest
 from whimbrel.overlay.tree.routing_tree import RoutingTree
 from whimbrel.overlay.tree.tree_snapshot import TreeSnapshot
