@@ -6,10 +6,10 @@ from typing import Self
 
 from whimbrel.engine.index import Index
 from whimbrel.log import EVENT
-from whimbrel.log.match_commit import MatchCommit
+from whimbrel.log.match_commit import MatchCommit, MatchStatus
 from whimbrel.log.version_ranges import VersionRanges, add_versions
 from whimbrel.model.schema import Schema
-from whimbrel.pipeline.connectors.broker_link import BrokerAddress, BrokerLink, WaitingStatus
+from whimbrel.pipeline.connectors.broker_link import BrokerAddress, BrokerLink
 
 
 class PlainEngine:
@@ -25,7 +25,7 @@ class PlainEngine:
     def __exit__(self, *_: object) -> None:
         self.link.close()
 
-    def next_commit(self, status: WaitingStatus | None = None) -> MatchCommit | None:
+    def next_commit(self, status: MatchStatus | None = None) -> MatchCommit | None:
         """The commit of the next range; None if nothing waits."""
         found = status or self.link.status()
         first, until = found.watermark, min(found.until, found.watermark + self.most)

@@ -1,4 +1,4 @@
-"""A commit: the match lists of a range of a log, brought later by whoever matched it.
+"""A commit: the match lists of a range of a log, brought later by whoever matched it; and what still waits for one.
 
 Only events that matched something have a list. On the wire and in the log a commit is one MessagePack array, lists
 coded as everywhere in the log (`match_list`), so that a thousand matches take about two kilobytes.
@@ -17,6 +17,20 @@ from whimbrel.log import match_list
 MEDIA_TYPE = "application/vnd.msgpack"
 COMMIT_BYTES = 8 << 20
 """Bytes of the lists of one commit, at most, but for a single list that is longer."""
+
+
+class MatchStatus(msgspec.Struct, frozen=True):
+    """How far the events of a log are matched. Those of watermark <= offset < until wait, if `until` is above.
+
+    `changed` is the offset behind the last change of subscriptions, tokens or schema; `log` is the id of the log.
+    """
+
+    log: str
+    floor: int
+    end: int
+    watermark: int
+    until: int
+    changed: int
 
 
 class MatchCommit(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -14,9 +14,9 @@ from starlette.responses import Response, StreamingResponse
 from whimbrel.broker.http.exchange import ErrorAnswer, answer, body_of, broker_of, number_of, principal_of, problem_of
 from whimbrel.broker.http.operation import LINES, OBJECT, JsonSchema, Operation
 from whimbrel.broker.requests.errors import BadRequest, Truncated, Unprocessable, UnsupportedMediaType
-from whimbrel.broker.service.matches import MatchStatus, NotAtWatermark
+from whimbrel.broker.service.matches import NotAtWatermark
 from whimbrel.log import EVENT, BelowFloor, BeyondEnd, LogReader
-from whimbrel.log.match_commit import MEDIA_TYPE, decode
+from whimbrel.log.match_commit import MEDIA_TYPE, MatchStatus, decode
 from whimbrel.log.version_ranges import SubscriptionVersion
 
 ARROW = "application/vnd.apache.arrow.stream"

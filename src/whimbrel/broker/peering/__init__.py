@@ -5,7 +5,6 @@ link             what a broker knows of one link, connected or not
 peering          all links of a broker: what peers are told, and what comes from them
 connector        decides who may be linked, and runs the connections
 dialer           opens connections to a peer, again and again
-handshake        the first messages of a connection
 link_session     one connection to a peer, from the handshake to its end
 log_feed         reads the log as events to forward
 routing          the router of a broker: subscriptions, filters of peers and events in, messages out

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import ssl
 from time import time_ns
 
-from whimbrel.broker.peering import handshake, overlay_regions, wire
+from whimbrel.broker.peering import overlay_regions, wire
 from whimbrel.broker.peering.dialer import Dialer
 from whimbrel.broker.peering.link import Link
 from whimbrel.broker.peering.link_session import LinkConnection, Session
@@ -54,19 +55,19 @@ class Connector:
             async with asyncio.timeout(HELLO_SECONDS):
                 if dialed:
                     since = time_ns() // 1000 if held is None else held.since
-                    await handshake.say(connection, self._hello(since, None if held is None else held.peer))
-                    theirs = await handshake.first_message(connection)
+                    await _say(connection, self._hello(since, None if held is None else held.peer))
+                    theirs = await _first_message(connection)
                     link = await self._admit(theirs, name, since, principal)
                 else:
-                    theirs = await handshake.first_message(connection)
+                    theirs = await _first_message(connection)
                     link = await self._admit(theirs, name, None, principal)
-                    await handshake.say(connection, self._hello(0, theirs.id))  # now it may know who we are
+                    await _say(connection, self._hello(0, theirs.id))  # now it may know who we are
         except BadLink as error:
             self._peering.refused_peers += 1
             self._peering.note_trouble(name, error.message)
             if held is not None and error.code in ("cycle", "ended"):
                 await self._peering.end_link(held.peer, error.code)
-            await handshake.refuse(connection, error)
+            await _refuse(connection, error)
             return False
         except (ConnectionError, TimeoutError) as error:
             self._peering.note_trouble(name, f"no hello: {error}")
@@ -165,3 +166,25 @@ class Connector:
         held = await self._peering.run(lambda router: router.held(link.peer))
         for start in range(0, max(1, len(held)), 50_000):
             session.say(wire.Held(held[start : start + 50_000], start + 50_000 < len(held)))
+
+
+async def _say(connection: LinkConnection, message: wire.Hello | wire.Bye) -> None:
+    """Send a message."""
+    for frame in wire.frames(wire.encode(message)):
+        await connection.send(frame)
+
+
+async def _first_message(connection: LinkConnection) -> wire.Hello:
+    """The hello of a peer; BadLink if something else comes."""
+    assembler = wire.Assembler(wire.HELLO_BYTES)
+    while (whole := assembler.add(await connection.receive())) is None:
+        pass
+    return wire.decode_hello(whole)
+
+
+async def _refuse(connection: LinkConnection, error: BadLink) -> None:
+    """Say why a peer cannot be linked, and close."""
+    with contextlib.suppress(ConnectionError, TimeoutError):
+        async with asyncio.timeout(1.0):
+            await _say(connection, wire.Bye(error.code, error.message[:4096]))
+    await connection.close(error.message)

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from time import monotonic
 from typing import NamedTuple, cast
 
-import msgspec
 import numpy as np
 
 from whimbrel.broker.requests.entries import Change
@@ -19,22 +18,8 @@ from whimbrel.broker.requests.errors import Conflict, Unprocessable
 from whimbrel.broker.sequencing.watermark import Watermark
 from whimbrel.broker.service.opening import Opened, versions_between
 from whimbrel.broker.service.runtime import Runtime
-from whimbrel.log.match_commit import MatchCommit
+from whimbrel.log.match_commit import MatchCommit, MatchStatus
 from whimbrel.log.version_ranges import SubscriptionVersion
-
-
-class MatchStatus(msgspec.Struct):
-    """How far events are matched. Those of watermark <= offset < until wait, if `until` is above.
-
-    `changed` is the offset behind the last change of subscriptions, tokens or schema; `log` names the log.
-    """
-
-    log: str
-    floor: int
-    end: int
-    watermark: int
-    until: int
-    changed: int
 
 
 class NotAtWatermark(Conflict):

@@ -12,20 +12,9 @@ import pyarrow as pa
 
 from whimbrel.client import Client, Refused, calls
 from whimbrel.log import EVENT, BelowFloor, BeyondEnd
-from whimbrel.log.match_commit import MEDIA_TYPE, MatchCommit, encode
+from whimbrel.log.match_commit import MEDIA_TYPE, MatchCommit, MatchStatus, encode
 from whimbrel.log.reader import CHUNK, Row
 from whimbrel.log.version_ranges import SubscriptionVersion
-
-
-class WaitingStatus(msgspec.Struct, frozen=True):
-    """How far a broker's events are matched: see its `GET /matches`."""
-
-    log: str
-    floor: int
-    end: int
-    watermark: int
-    until: int
-    changed: int
 
 
 class EventReading(msgspec.Struct, frozen=True):
@@ -84,10 +73,10 @@ class BrokerLink:
         """Close the connection."""
         self._client.close()
 
-    def status(self, wait: float = 0.0) -> WaitingStatus:
+    def status(self, wait: float = 0.0) -> MatchStatus:
         """What waits for its match lists; with `wait` seconds, when something does."""
         call = calls.Call("GET", "/matches", query={"wait": f"{wait:g}"}, patience=wait)
-        return msgspec.json.decode(self._client.call(call), type=WaitingStatus)
+        return msgspec.json.decode(self._client.call(call), type=MatchStatus)
 
     def reading(self) -> EventReading:
         """How events are read."""

@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from whimbrel.log import EVENT
-from whimbrel.log.match_commit import COMMIT_BYTES, MatchCommit
+from whimbrel.log.match_commit import COMMIT_BYTES, MatchCommit, MatchStatus
 from whimbrel.log.match_list import decode_all
 from whimbrel.model.schema import Schema
-from whimbrel.pipeline.connectors.broker_link import BrokerAddress, BrokerLink, EventReading, WaitingStatus
+from whimbrel.pipeline.connectors.broker_link import BrokerAddress, BrokerLink, EventReading
 from whimbrel.pipeline.connectors.log_place import LogPlace
 from whimbrel.pipeline.index.version_index import CompiledVersions, VersionIndex
 from whimbrel.pipeline.index.workers import settle
@@ -83,7 +83,7 @@ class LogMatcher:
         self._known = -1  # versions are known up to this offset
         self.index: VersionIndex
 
-    def run(self, status: WaitingStatus) -> tuple[int, int]:
+    def run(self, status: MatchStatus) -> tuple[int, int]:
         """Match and commit the next range: how many entries and pairs. None are committed if another job was faster."""
         first = status.watermark
         until = min(status.until, first + RANGE_ENTRIES)
@@ -94,7 +94,7 @@ class LogMatcher:
                 return 0, 0
         return until - first, len(decode_all(lists)[1])
 
-    def _follow(self, status: WaitingStatus) -> None:
+    def _follow(self, status: MatchStatus) -> None:
         """Bring the index up to the entries that wait."""
         if self._known >= status.changed and self._origin is not None and self._origin[0] == status.log:
             return
@@ -134,7 +134,7 @@ def run_broker_job(spark: SparkSession, job: BrokerJob, monitor: JobMonitor) -> 
     return summary
 
 
-def _run_range(matcher: LogMatcher, status: WaitingStatus, summary: RunSummary, monitor: JobMonitor) -> None:
+def _run_range(matcher: LogMatcher, status: MatchStatus, summary: RunSummary, monitor: JobMonitor) -> None:
     began = time.perf_counter()
     entries, pairs = matcher.run(status)
     milliseconds = round(1_000 * (time.perf_counter() - began))
