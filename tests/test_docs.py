@@ -124,3 +124,13 @@ def test_the_page_of_the_broker_names_every_scope_setting_and_endpoint() -> None
     assert [name for name in Settings.__struct_fields__ if f"`{name}`" not in page] == []
     first_parts = {"/" + operation.path.split("/")[1] for operation in OPERATIONS}
     assert [path for path in sorted(first_parts) if f"`{path}`" not in endpoints and f"`{path}/" not in endpoints] == []
+
+
+def test_architecture_names_every_package_and_the_folders_of_the_large_ones() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    packages = ROOT / "src" / "whimbrel"
+    folders = [path.parent for path in packages.glob("*/__init__.py")]
+    for large in ("broker", "overlay", "pipeline", "lab"):
+        folders += [path.parent for path in (packages / large).glob("*/__init__.py")]
+    named = [f"`{folder.relative_to(packages)}/`" for folder in folders]
+    assert sorted(name for name in named if name not in text) == []
