@@ -109,8 +109,11 @@ def test_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", [ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md"], ids=name_of)
 def test_paths_exist(page: Path) -> None:
     packages = ROOT / "src" / "whimbrel"
-    for path in re.findall(r"`((?:\w+/)+(?:[\w-]+\.\w+)?)`", page.read_text(encoding="utf-8")):
+    text = page.read_text(encoding="utf-8")
+    for path in re.findall(r"`((?:\w+/)+(?:[\w-]+\.\w+)?)`", text):
         assert (packages / path).exists() or (ROOT / path).exists(), path
+    modules = {path.name for place in (packages, ROOT / "tests") for path in place.rglob("*.py")}
+    assert set(re.findall(r"`(\w+\.py)`", text)) <= modules
 
 
 def test_the_page_of_the_broker_names_every_scope_setting_and_endpoint() -> None:
