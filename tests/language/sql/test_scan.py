@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.language import texts as sql
-from tests.language.test_columnar import check
+from tests.language.columnar.test_columnar import check
 from whimbrel.lab.workloads import mixed
 from whimbrel.language.columnar import terms as columnar
 from whimbrel.language.columnar.terms import parse_many, scan_many

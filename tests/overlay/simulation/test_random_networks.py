@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.overlay.random_networks import Plan, check_plan, random_plan
+from tests.overlay.simulation.random_networks import Plan, check_plan, random_plan
 from tests.strategies import events, filters
 from whimbrel.overlay.simulation.network import Faults
 

@@ -10,7 +10,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from tests.lab.test_workloads import PREDICATE, filters, matches_per_event, small
+from tests.lab.workloads.test_workloads import PREDICATE, filters, matches_per_event, small
 from whimbrel.lab.workloads import Workload, make
 from whimbrel.lab.workloads.gryphon import decay
 from whimbrel.lab.workloads.lesubscribe import expected_matches
