@@ -1,4 +1,4 @@
-"""A broker process that the tests of a module share."""
+"""A broker process that the tests of a module share, and where logs are truncated."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tests.broker.processes import BrokerProcess
+from tests.broker.truncated import Target
 
 
 @pytest.fixture(scope="module")
@@ -21,3 +22,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 def http(broker: BrokerProcess) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=broker.url, timeout=120, trust_env=False) as client:
         yield client
+
+
+@pytest.fixture
+def target(monkeypatch: pytest.MonkeyPatch) -> Target:
+    return Target(monkeypatch)

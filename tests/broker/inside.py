@@ -46,6 +46,12 @@ async def publish(broker: Broker, *events: Incoming, by: Principal = ANYBODY) ->
     return await broker.publish(list(events), by)
 
 
+def offsets(results: list[Published | BrokerError]) -> list[tuple[int, bool]]:
+    """Where events are, and whether they were there already; none may be refused."""
+    assert all(isinstance(result, Published) for result in results), results
+    return [(result.offset, result.duplicate) for result in results]  # type: ignore[union-attr]
+
+
 async def subscribe(broker: Broker, filter: str, by: Principal = ANYBODY, **fields: Any) -> StoredSubscription:
     body = msgspec.json.encode({"filter": filter, **fields})
     return await broker.subscriptions.create((read_request(body), body), by)

@@ -49,7 +49,8 @@ class BrokerProcess:
 
     def __init__(self, data: Path, **settings: Any) -> None:
         self.settings = {"data": str(data), "port": free_port(), "heartbeat": 1.0, **settings}
-        self.url = f"http://127.0.0.1:{self.settings['port']}"
+        scheme = "https" if "tls_certificate" in settings else "http"
+        self.url = f"{scheme}://127.0.0.1:{self.settings['port']}"
         self.process: Any = None
 
     def start(self, wait: bool = True, file_bytes: int | None = None, break_at: Path | None = None) -> BrokerProcess:
@@ -62,7 +63,7 @@ class BrokerProcess:
 
     def is_ready(self) -> bool:
         try:
-            return httpx.get(f"{self.url}/readyz", timeout=5, trust_env=False).status_code == 200
+            return httpx.get(f"{self.url}/readyz", timeout=5, trust_env=False, verify=False).status_code == 200
         except httpx.TransportError:
             return False
 

@@ -94,6 +94,30 @@ def test_a_restored_broker_has_subscriptions_cursors_and_ids(tmp_path: Path) -> 
     run(work)
 
 
+@pytest.mark.parametrize("over_http", [False, True], ids=["directory", "http"])
+def test_a_restored_broker_has_the_schema_and_its_extensions(tmp_path: Path, over_http: bool) -> None:
+    file = tmp_path / "shop.toml"
+    file.write_text(
+        'type_attribute = "type"\n[attributes]\n"data.price" = "decimal"\n[types.offer]\n"data.price" = "mandatory"\n'
+    )
+    dealer = {"rule": "create-attribute", "name": "data.dealer", "domain": "string"}
+    with BrokerProcess(tmp_path / "data", schema=str(file)) as broker, Client(broker.url) as client:
+        client.create("data.price > 3")
+        client.extend_schema([dealer])
+        whole = client.schema()
+        if over_http:
+            receive(client.download("/backup"), tmp_path / "backup")
+    if not over_http:
+        back_up(tmp_path / "data", tmp_path / "backup")
+    file.unlink()
+    restore(tmp_path / "backup", tmp_path / "restored")
+    with BrokerProcess(tmp_path / "restored") as broker, Client(broker.url) as client:
+        assert client.schema() == whole
+        offer = {"specversion": "1.0", "source": "s", "type": "offer"}
+        refused, taken = client.publish([{**offer, "id": "1"}, {**offer, "id": "2", "data": {"price": 1}}])
+        assert refused.error is not None and taken.offset is not None
+
+
 def test_what_was_lost_by_truncation_is_known_after_a_restore(tmp_path: Path) -> None:
     async def work() -> None:
         async with opened(tmp_path / "data") as broker:

@@ -17,11 +17,11 @@ from whimbrel.broker.service.disk_space import LEAST_RESERVE, DiskSpace
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 200 MiB."""
+    """A file system of 130 MiB, of which a broker keeps half free."""
     mounted = tmp_path / "disk"
     mounted.mkdir()
     done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=200m", "tmpfs", str(mounted)], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=130m", "tmpfs", str(mounted)], capture_output=True, check=False
     )
     if done.returncode != 0:
         pytest.skip("needs the right to mount a small file system")
@@ -37,14 +37,14 @@ def fill(path: Path, size: int) -> None:
 
 
 def test_events_are_refused_in_time_and_taken_again(small_disk: Path) -> None:
-    padding = "x" * 100_000
+    padding = "x" * 200_000
     with (
         BrokerProcess(small_disk / "data") as process,
         httpx.Client(base_url=process.url, timeout=120, trust_env=False) as http,
     ):
         id = http.post("/subscriptions", json={"filter": "data.n >= 0"}).json()["id"]
         other = http.post("/subscriptions", json={"filter": "data.n < 0"}).json()["id"]
-        fill(small_disk / "filler", 80 << 20)
+        fill(small_disk / "filler", 30 << 20)
         acked: list[int] = []
 
         def publish_until_refused() -> httpx.Response:

@@ -284,7 +284,7 @@ def run_history(process: BrokerProcess, seed: int, engine: PlainEngine | None) -
         return {place: offsets_of(client, id) for place, id in enumerate(ids)}
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 10))])
 def test_both_engines_give_the_same_while_subscriptions_change(tmp_path: Path, seed: int) -> None:
     with BrokerProcess(tmp_path / "inline") as process:
         inline = run_history(process, seed, None)

@@ -102,8 +102,8 @@ def test_a_failed_sync_ends_the_broker_and_loses_nothing(tmp_path: Path) -> None
     check_nothing_is_missing(process, id, acked)
 
 
-def test_twenty_kills_lose_nothing(tmp_path: Path) -> None:
-    kill_again_and_again(tmp_path / "data", 20, 7)
+def test_eight_kills_lose_nothing(tmp_path: Path) -> None:
+    kill_again_and_again(tmp_path / "data", 8, 7)
 
 
 @pytest.mark.soak

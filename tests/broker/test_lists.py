@@ -181,3 +181,35 @@ def test_what_keys_have_lost_is_known_where_entries_bring_the_matches_of_older_e
             assert runs.find(key).tolist() == [offset for offset in expected.get(key, []) if offset >= floor]
             for after in range(-1, runs.end):
                 assert runs.has_lost(key, after) == any(offset > after for offset in lost), (key, after)
+
+
+KEYS = st.lists(st.lists(st.integers(0, 6), max_size=3), min_size=1, max_size=40)
+
+
+@given(KEYS, st.lists(st.integers(0, 40), max_size=3), st.booleans())
+def test_runs_know_what_each_key_lost(entries: list[list[int]], floors: list[int], reopen: bool) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as directory:
+        runs = RunSet(Path(directory), 0)
+        offsets: dict[int, list[int]] = {}
+        floor = 0
+        for at, keys in enumerate(entries):
+            for key in set(keys):
+                offsets.setdefault(key, []).append(at)
+            distinct = sorted(set(keys))
+            runs.add(at + 1, np.array(distinct, np.int64), np.full(len(distinct), at, np.int64))
+            if at % 5 == 4:
+                runs.flush()
+        for wanted in floors:
+            floor = max(floor, min(wanted, len(entries)))
+            runs.flush()
+            assert runs.sealed == len(entries)
+            runs.truncate(floor)
+            if reopen:
+                runs = RunSet(Path(directory), len(entries), floor=floor)
+        for key in range(7):
+            for after in range(-1, len(entries)):
+                behind = [offset for offset in offsets.get(key, ()) if offset > after]
+                assert runs.find(key, after).tolist() == [offset for offset in behind if offset >= floor]
+                assert runs.has_lost(key, after) == any(offset < floor for offset in behind)

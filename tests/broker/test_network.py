@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import shutil
 import socket
-import ssl
 import struct
-import subprocess
 import time
 from pathlib import Path
 
@@ -19,7 +16,6 @@ from hypothesis import strategies as st
 
 from tests.broker.processes import BrokerProcess
 from tests.broker.test_http import subscribe
-from whimbrel.client import Client
 
 LINES = {"content-type": "application/x-ndjson"}
 
@@ -69,29 +65,6 @@ def test_other_origins_may_call_only_if_they_are_named(tmp_path: Path) -> None:
             refused = http.options("/subscriptions", headers=asked | {"origin": origin})
             assert refused.status_code == 403 and "access-control-allow-origin" not in refused.headers
             assert http.get("/subscriptions", headers={"origin": origin}).status_code == 403
-
-
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="a certificate is made with openssl")
-def test_tls(tmp_path: Path) -> None:
-    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=localhost"
-    files = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
-    subprocess.run([*command.split(), *files], check=True, capture_output=True)
-    process = BrokerProcess(tmp_path / "data", tls_certificate=str(certificate), tls_key=str(key))
-    process.start(wait=False)
-    try:
-        trusted = ssl.create_default_context(cafile=certificate)
-        with Client(process.url.replace("http", "https"), tls=trusted, attempts=50) as client:
-            id = client.create("data.a = 1")["id"]
-            client.publish([{"a": 1}, {"a": 2}])
-            assert [message.data for message in client.pull(id)] == [{"a": 1}]
-            assert next(iter(client.subscribe(id=id))).data == {"a": 1}
-        with pytest.raises(httpx.TransportError):  # not in plain text
-            httpx.get(f"{process.url}/healthz", trust_env=False)
-        with pytest.raises(httpx.ConnectError, match="certificate"):  # and not unknown to the client
-            httpx.get(f"{process.url.replace('http', 'https')}/healthz", trust_env=False)
-    finally:
-        process.kill()
 
 
 def test_heads_must_come_in_time_and_have_an_end(tmp_path: Path) -> None:

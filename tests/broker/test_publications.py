@@ -146,7 +146,7 @@ class Walk:
         assert found == ordered(self.reference.subscriptions[id].told), self.reference.subscriptions[id]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 30))])
 def test_transitions_are_those_of_the_reference_also_after_restarts(seed: int, tmp_path: Path) -> None:
     async def work() -> None:
         walk = Walk(seed)

@@ -110,7 +110,7 @@ class SpaceWalk:
         assert {one.key: msgspec.json.decode(one.state) for one in found} == self.reference.states
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 20))])
 def test_transitions_are_those_of_the_reference_also_after_restarts(seed: int, tmp_path: Path) -> None:
     async def work() -> None:
         walk = SpaceWalk(seed)
@@ -150,6 +150,17 @@ def test_a_space_belongs_to_one_tenant_and_rules_hold_in_it(tmp_path: Path) -> N
             assert isinstance(await change(broker, "e", "put", {"regions": [{"x": 1}]}, strange), Forbidden)
             with pytest.raises(Forbidden):
                 await broker.spaces.drop("map", bound)
+
+    asyncio.run(work())
+
+
+def test_a_subscription_that_is_put_twice_at_once_is_there_once(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with opened(tmp_path) as broker:
+            await broker.spaces.define("map", {"x": "number", "y": "number"}, ANYBODY)
+            await asyncio.gather(*(subscribe(broker, "zone", regions=[{"x": [0, 9]}]) for _ in range(3)))
+            await change(broker, "a", "put", {"regions": [{"x": 1}]})
+            assert len(await messages(broker, "zone")) == 1
 
     asyncio.run(work())
 

@@ -9,13 +9,14 @@ if find_spec("httpx") is None:
 
 from whimbrel.client.asynchronous import AsyncClient
 from whimbrel.client.calls import Message, PublishResult
-from whimbrel.client.errors import ClientError, Gone, Refused, StreamEnded, Unreachable
+from whimbrel.client.errors import BadAuthority, ClientError, Gone, Refused, StreamEnded, Unreachable
 from whimbrel.client.publisher import Publisher
 from whimbrel.client.synchronous import Client
 from whimbrel.client.threaded_publisher import ThreadedPublisher
 
 __all__ = [
     "AsyncClient",
+    "BadAuthority",
     "Client",
     "ClientError",
     "Gone",

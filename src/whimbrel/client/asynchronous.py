@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Self
 
 import httpx
@@ -16,25 +17,27 @@ from whimbrel.client.errors import Refused, Unreachable
 from whimbrel.client.following import Following
 from whimbrel.client.keyed import AsyncKeyedPublications, AsyncKeyedSpace
 from whimbrel.client.publisher import Publisher
+from whimbrel.client.trust import trusted
 
 
 class AsyncClient:
     """A broker at a URL. Requests that may be sent again are, until `attempts` have failed.
 
-    `tls` says whom to trust: a context, or None for the authorities that the system knows.
+    With https, `ca` is a file of certificates (PEM) to trust instead of those that the system trusts, and `tls` a whole
+    context in the place of it.
     Use it as `async with AsyncClient("http://127.0.0.1:8080") as client`.
     """
 
     def __init__(
         self, url: str, token: str | None = None, *, source: str = "whimbrel-client", attempts: int = 8,
-        timeout: float = 30.0, tls: ssl.SSLContext | None = None,
+        timeout: float = 30.0, tls: ssl.SSLContext | None = None, ca: str | Path | None = None,
     ) -> None:  # fmt: skip
         self.url = url.rstrip("/")
         self._source = source
         self._attempts = attempts
         self._timeout = timeout
         headers = {} if token is None else {"authorization": f"Bearer {token}"}
-        self._http = httpx.AsyncClient(base_url=self.url, headers=headers, verify=tls or True, trust_env=False)
+        self._http = httpx.AsyncClient(base_url=self.url, headers=headers, verify=trusted(tls, ca), trust_env=False)
 
     async def __aenter__(self) -> Self:
         return self

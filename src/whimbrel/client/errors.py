@@ -19,6 +19,14 @@ class Unreachable(ClientError):
         super().__init__(f"Expected an answer from {url}, but got none in {attempts} attempts: {problem}")
 
 
+class BadAuthority(ClientError):
+    """The file of certificates to trust, at `path`, cannot be used."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        self.path = path
+        super().__init__(f"Expected a file of certificates in PEM, but: {problem} - at {path}")
+
+
 class Refused(ClientError):
     """The broker refused a request: its `status`, and the `code` of the reason."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Self
 
 import httpx
@@ -17,25 +18,27 @@ from whimbrel.client.errors import Refused, Unreachable
 from whimbrel.client.following import Following
 from whimbrel.client.keyed import KeyedPublications, KeyedSpace
 from whimbrel.client.threaded_publisher import ThreadedPublisher
+from whimbrel.client.trust import trusted
 
 
 class Client:
     """A broker at a URL. Requests that may be sent again are, until `attempts` have failed.
 
-    `tls` says whom to trust: a context, or None for the authorities that the system knows.
+    With https, `ca` is a file of certificates (PEM) to trust instead of those that the system trusts, and `tls` a whole
+    context in the place of it.
     Use it as `with Client("http://127.0.0.1:8080") as client`.
     """
 
     def __init__(
         self, url: str, token: str | None = None, *, source: str = "whimbrel-client", attempts: int = 8,
-        timeout: float = 30.0, tls: ssl.SSLContext | None = None,
+        timeout: float = 30.0, tls: ssl.SSLContext | None = None, ca: str | Path | None = None,
     ) -> None:  # fmt: skip
         self.url = url.rstrip("/")
         self._source = source
         self._attempts = attempts
         self._timeout = timeout
         headers = {} if token is None else {"authorization": f"Bearer {token}"}
-        self._http = httpx.Client(base_url=self.url, headers=headers, verify=tls or True, trust_env=False)
+        self._http = httpx.Client(base_url=self.url, headers=headers, verify=trusted(tls, ca), trust_env=False)
 
     def __enter__(self) -> Self:
         return self

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -97,6 +98,45 @@ def test_a_websocket_gets_digests(http: httpx.Client, broker: BrokerProcess) -> 
             found.append(json.loads(socket.recv()))
         socket.send(json.dumps({"ack": found[-1]["whimbrelcursor"]}))
     check(found, 3)
+
+
+@pytest.mark.parametrize("protocol", ["SSE", "WS"])
+def test_an_open_stream_follows_changes_of_its_digest(http: httpx.Client, broker: BrokerProcess, protocol: str) -> None:
+    topic = f"changing {protocol}"
+    body = {"filter": f"data.topic = '{topic}'", "protocol": protocol}
+    made = http.post("/subscriptions", json=body).json()
+
+    def change(**fields: Any) -> None:
+        http.put(f"/subscriptions/{made['id']}", json={**body, **fields}).raise_for_status()
+
+    with messages(http, broker, made["id"], protocol) as coming:
+        publish(http, topic)
+        assert next(coming)["data"]["n"] == 0
+        change(digest=EVERY)
+        publish(http, topic, 2, first=1)
+        digests = [next(coming)]
+        while len(digests) == 1 and len(digests[0]["events"]) < 2:  # a window may end between two events
+            digests.append(next(coming))
+        assert [event["data"]["n"] for digest in digests for event in digest["events"]] == [1, 2]
+        change(digest={"every": "1h"})
+        publish(http, topic, 1, first=3)
+        change()  # what waits for the end of the hour comes now
+        publish(http, topic, 1, first=4)
+        assert [next(coming)["data"]["n"] for _ in range(2)] == [3, 4]
+
+
+@contextmanager
+def messages(http: httpx.Client, broker: BrokerProcess, id: str, protocol: str) -> Iterator[Iterator[dict[str, Any]]]:
+    """The messages of a stream, as they come."""
+    if protocol == "SSE":
+        with http.stream("GET", f"/subscriptions/{id}/stream") as answer:
+            lines = answer.iter_lines()
+            assert next(lines) == ": whimbrel"  # it is open
+            yield (json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: "))
+        return
+    url = f"{broker.url.replace('http', 'ws')}/subscriptions/{id}/ws"
+    with connect(url, subprotocols=["cloudevents.json"], proxy=None) as socket:  # type: ignore[list-item]
+        yield (json.loads(message) for message in socket)
 
 
 @given(

@@ -10,6 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.broker.certificates import make_certificates
 from tests.broker.processes import BrokerProcess
 from whimbrel.client import Client
 from whimbrel.log import LogWriter
@@ -180,6 +181,8 @@ def test_a_log_that_lost_its_end_and_another_log_are_errors(stream: Stream, tmp_
         (_SHORT, {"failOnDataLoss": "maybe"}, "true or false, but got 'maybe'"),
         (_SHORT, {"path": ""}, "the directory of a log, or the url of a broker, but got ''"),
         (_SHORT, {"url": "http://127.0.0.1:1"}, "either the directory of a log or the url of a broker, but got '/"),
+        (_SHORT, {"ca": "ca.pem"}, "no file of certificates with the directory of a log, but got 'ca.pem' - at ca"),
+        (_SHORT, {"path": "", "url": "https://localhost", "ca": "none"}, "Expected a file of certificates in PEM"),
         (_SHORT, {"path": "", "url": "localhost"}, "with http:// or https://, but got 'localhost' - at url"),
         (_SHORT, {"token": "t"}, "no token with the directory of a log, but got 'one' - at token"),
         (_SHORT, {"path": "/nowhere"}, "Expected a log, but there is none - at /nowhere"),
@@ -194,21 +197,22 @@ def test_bad_options_and_columns_are_named(
         session.read.format("whimbrel").schema(schema).options(**{"path": str(log), **options}).load().collect()
 
 
-def test_a_broker_is_read_over_http_as_its_directory_is(session: SparkSession, tmp_path: Path) -> None:
-    process = BrokerProcess(tmp_path)
-    with process:
+def test_a_broker_is_read_over_https_as_its_directory_is(session: SparkSession, tmp_path: Path) -> None:
+    files = make_certificates(tmp_path / "certificates")
+    process = BrokerProcess(tmp_path, **files.settings)
+    with process, httpx.Client(base_url=process.url, verify=files.trusting, timeout=60, trust_env=False) as http:
         tokens: dict[str, str] = {}
         for name, scopes in (("root", ["admin"]), ("user", ["publish", "subscribe"]), ("spark", ["match"])):
             headers = {"authorization": f"Bearer {tokens['root']}"} if tokens else {}
             asked = {"name": name, "scopes": scopes}
-            made = httpx.post(f"{process.url}/tokens", json=asked, headers=headers, trust_env=False, timeout=60)
-            tokens[name] = made.json()["token"]
-        with Client(process.url, tokens["user"]) as client:
+            tokens[name] = http.post("/tokens", json=asked, headers=headers).json()["token"]
+        with Client(process.url, tokens["user"], ca=files.authority) as client:
             client.create("data.n < 20")
             offsets = [result.offset for result in client.publish([{"n": n} for n in range(30)])]
             client.create("data.n < 10")  # an entry between events
             offsets += [result.offset for result in client.publish([{"n": n} for n in range(30)])]
         over_http = {"url": process.url, "token": tokens["spark"], "eventsPerPartition": "25"}
+        over_http |= {"ca": str(files.authority)}
         rows = session.read.format("whimbrel").options(**over_http).load().orderBy("offset").collect()
         in_directory = session.read.format("whimbrel").load(str(tmp_path / "log")).orderBy("offset").collect()
         assert rows == in_directory and [row.offset for row in rows] == offsets
@@ -223,6 +227,7 @@ def test_a_broker_is_read_over_http_as_its_directory_is(session: SparkSession, t
         for options, problem in (
             ({"token": tokens["user"]}, "Expected a token with the scope match"),
             ({"token": "wrong"}, "401"),
+            ({"ca": ""}, "certificate verify failed"),
             ({"endingOffset": "10000"}, f"the end of the log, but got 10000 - at {process.url}"),
         ):
             with pytest.raises(PySparkException, match=problem):

@@ -75,11 +75,18 @@ class Hub:
         if stream.id is not None and self._by_id.get(stream.id) is stream:
             del self._by_id[stream.id]
 
-    def renumber(self, id: str, number: int) -> None:
-        """Push to the stream of a subscription what its new version matches."""
+    def is_open(self, id: str) -> bool:
+        """Whether a subscription has a stream."""
+        return id in self._by_id
+
+    def renumber(self, id: str, number: int, digest: DigestRequest | None) -> None:
+        """A subscription has a new version; its stream goes on with what that says about digests."""
         stream = self._by_id.get(id)
         if stream is not None:
             self.listen(stream, number)
+            if stream.digest != digest:
+                stream.digest = digest
+                stream.outbox.recall()
 
     def end(self, id: str, reason: str) -> None:
         """Close the stream of a subscription that ended."""

@@ -37,16 +37,28 @@ async def follow(
 
     `read` is for durable subscriptions. The stream is open in the hub already, so that what comes while the log is read
     waits in its outbox. When that overflows, a durable subscription reads the log again. Where the log was truncated
-    meanwhile the consumer is told, and goes on from the floor; without `tell_gap` that raises Truncated.
+    meanwhile the consumer is told, and goes on from the floor; without `tell_gap` that raises Truncated. When the
+    subscription changes to digests, or from them, or to other ones, the stream goes on with them.
     """
-    if read is not None and stream.digest is not None:
-        async for digest in _follow_digests(stream, stream.digest, read, after, heartbeat, tell_gap):
-            yield digest
-        return
+    while stream.outbox.closed is None:
+        digest = stream.digest
+        if read is not None and digest is not None:
+            followed = _follow_digests(stream, digest, read, after, heartbeat, tell_gap)
+        else:
+            followed = _follow_messages(stream, read, after, heartbeat, limit, tell_gap)
+        async for reached, payloads in followed:
+            after = reached
+            yield reached, payloads
+
+
+async def _follow_messages(
+    stream: Stream, read: Read | None, after: Cursor, heartbeat: float, limit: int | None, tell_gap: TellGap | None
+) -> AsyncIterator[tuple[Cursor, list[bytes]]]:
+    """As `follow`, one message per event."""
     outbox = stream.outbox
     frame = FRAMINGS[outbox.framing]
     caught_up = read is None
-    while outbox.closed is None:
+    while outbox.closed is None and stream.digest is None:
         if read is not None and (outbox.spilled or not caught_up):
             outbox.spilled = False
             try:
@@ -79,7 +91,7 @@ async def _follow_digests(
     outbox.spilled = True  # nothing is pushed: the log is read when a window is over
     frame, seconds = FRAMINGS[outbox.framing], digest.seconds
     due = 0
-    while outbox.closed is None:
+    while outbox.closed is None and stream.digest == digest:
         now = time_ns() // 1_000
         if now >= due:
             try:

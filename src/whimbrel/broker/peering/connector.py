@@ -16,6 +16,7 @@ from whimbrel.broker.peering.peering import Peering
 from whimbrel.broker.peering.router_thread import restore_peer
 from whimbrel.broker.peering.wire import BadLink
 from whimbrel.broker.requests.entries import Change, LinkEnd, LinkPut
+from whimbrel.broker.requests.settings import BadSettings
 from whimbrel.broker.service.principal import Principal
 
 logger = logging.getLogger("whimbrel.overlay")
@@ -34,7 +35,7 @@ class Connector:
         """Dial the peers of the settings."""
         settings = self._peering.settings
         for url, token in zip(settings.peers, settings.tokens_of_peers(), strict=True):
-            tls = ssl.create_default_context(cafile=settings.peer_ca) if url.startswith("https") else None
+            tls = _trusting(settings.peer_ca) if url.startswith("https") else None
             dialer = Dialer(url, token, tls, self.serve_dialed, self._peering.note_trouble)
             self._peering.later(dialer.run())
 
@@ -188,3 +189,11 @@ async def _refuse(connection: LinkConnection, error: BadLink) -> None:
         async with asyncio.timeout(1.0):
             await _say(connection, wire.Bye(error.code, error.message[:4096]))
     await connection.close(error.message)
+
+
+def _trusting(authority: str | None) -> ssl.SSLContext:
+    """Whom to trust: the certificates of a file, or those that the system trusts."""
+    try:
+        return ssl.create_default_context(cafile=authority)
+    except OSError as error:
+        raise BadSettings(f"Expected peer_ca to be a file of certificates in PEM, but: {error}") from None

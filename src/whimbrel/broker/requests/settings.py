@@ -100,7 +100,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     peer_tokens: list[str] = []
     """The token to show to each of `peers`, or one for all of them."""
     peer_ca: str | None = None
-    """A certificate to trust, for peers with https."""
+    """A file of certificates (PEM) to trust for peers with https, instead of those that the system trusts."""
     peer_filters: Count = 1_000_000
     """Filters that one peer may want; more are refused, and their events not sent."""
     optimizer: bool = False

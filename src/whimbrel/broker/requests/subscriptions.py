@@ -93,6 +93,11 @@ def read_request(body: bytes, on: str | None = None) -> SubscriptionRequest:
     return request
 
 
+def digest_asked(spec: bytes) -> DigestRequest | None:
+    """What a subscription says about digests; `spec` is its request as it came."""
+    return _decoder.decode(spec).digest
+
+
 def _check_topic(request: SubscriptionRequest) -> None:
     """Refuse fields that mean nothing for what the subscription is on."""
     start = None if request.start == "now" else request.start

@@ -6,15 +6,13 @@ import contextlib
 from time import monotonic
 from typing import cast
 
-import msgspec
-
 from whimbrel.broker.delivery.hub import Hub, Stream
 from whimbrel.broker.delivery.message_reader import MessageReader, StoredMessage
 from whimbrel.broker.delivery.outbox import Outbox, Policy
 from whimbrel.broker.delivery.streaming import Read
 from whimbrel.broker.requests.entries import Change
 from whimbrel.broker.requests.errors import Unavailable, Unprocessable
-from whimbrel.broker.requests.subscriptions import SubscriptionRequest
+from whimbrel.broker.requests.subscriptions import digest_asked
 from whimbrel.broker.sequencing.publishing import LiveIndex
 from whimbrel.broker.sequencing.request_group import Decide, Nobody
 from whimbrel.broker.service.principal import Principal
@@ -89,7 +87,7 @@ class Delivery:
         """
         self._tokens.check_current(principal)
         held = self._subscriptions.find(id, principal)
-        digest = msgspec.json.decode(held.spec, type=SubscriptionRequest).digest
+        digest = digest_asked(held.spec)
         stream = Stream(Outbox("spill", framing), held.owner, held.id, caller=principal.name, digest=digest)
         self._hub.open(stream, [held.number])
         return held, stream

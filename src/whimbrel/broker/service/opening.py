@@ -88,7 +88,7 @@ def open_directory(directory: Path, timestamps: Iterable[str] = (), schema: Sche
         lists = RunSet(directory / "matches", reader.end, floor=reader.floor)
         ids = EventIds(directory / "ids", reader)
         _catch_up(reader, store, lists, ids)
-        grow(schema, store)
+        schema = grow(schema, store)
         index = _open_index(directory / "index", reader.id, store, timestamps, schema)
         constrained = {number: msgspec.json.decode(rules) for number, rules in store.constrained()}
         history = History(directory / "history", reader, index.timestamps, index.schema)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ from whimbrel.broker.publications.space_topic import SpaceUpdates
 from whimbrel.broker.publications.topics import StatefulTopics
 from whimbrel.broker.publications.update_requests import PublicationUpdate, check_key
 from whimbrel.broker.requests.entries import Change, SubscriptionEnd
-from whimbrel.broker.requests.errors import BrokerError, Forbidden, NotFound
+from whimbrel.broker.requests.errors import BrokerError, Conflict, Forbidden, NotFound
 from whimbrel.broker.requests.subscriptions import SubscriptionRequest
 from whimbrel.broker.sequencing.request_group import Published
 from whimbrel.broker.service.principal import Principal
@@ -107,7 +108,8 @@ class SpaceService:
         asked = msgspec.structs.replace(request, on=f"spaces/{space}")
         body = msgspec.json.encode(asked)
         if versions is None and not await self._runtime.in_thread(self._registry.is_taken, id):
-            return await self._subscriptions.create((asked, body), principal, id), True
+            with contextlib.suppress(Conflict):  # somebody was faster: a request that came twice, perhaps
+                return await self._subscriptions.create((asked, body), principal, id), True
         return await self._subscriptions.replace(id, (asked, body), principal, versions), False
 
     def find_subscription(self, space: str, id: str, principal: Principal) -> StoredSubscription:

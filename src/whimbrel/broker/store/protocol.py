@@ -11,6 +11,7 @@ from whimbrel.broker.requests.entries import Change, SchemaExtension
 from whimbrel.broker.store.cursor import Cursor
 from whimbrel.broker.store.matching import MatchingTables
 from whimbrel.broker.store.peer_links import StoredLink
+from whimbrel.broker.store.schema import SchemaBase
 from whimbrel.broker.store.webhook_records import WebhookStore
 
 
@@ -98,11 +99,11 @@ class Store(Protocol):
     def schema_extensions(self) -> list[tuple[int, SchemaExtension]]:
         """The extensions of the schema with their offsets, in their order."""
 
-    def schema_base(self) -> str:
-        """The digest of the schema's file when it was last used; empty if there was none."""
+    def schema_base(self) -> SchemaBase | None:
+        """The schema that extensions extend, when it was last used; None if there was none."""
 
-    def set_schema_base(self, digest: str) -> None:
-        """Remember the schema's file."""
+    def set_schema_base(self, base: SchemaBase) -> None:
+        """Remember the schema that extensions extend."""
 
     def subscription(self, id: str) -> StoredSubscription | None:
         """The subscription of that id; None if there is none or it has ended."""

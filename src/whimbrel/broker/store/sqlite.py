@@ -31,7 +31,7 @@ from whimbrel.broker.store.matching import END_VERSION, MatchingTables, apply_co
 from whimbrel.broker.store.peer_links import LINK_FIELDS, StoredLink, apply_link_change
 from whimbrel.broker.store.protocol import DeadLetter, StoredPublication, StoredSubscription, Token
 from whimbrel.broker.store.publications import STATE, apply_publications, split_publications
-from whimbrel.broker.store.schema import apply_extension, extension_of
+from whimbrel.broker.store.schema import SchemaBase, apply_extension, extension_of
 from whimbrel.broker.store.webhooks import SqliteWebhooks, end_webhook, move_cursor, put_secrets
 
 _CACHE_KIB = 32 << 10  # pages that the writing connection keeps: an import touches them all over the file
@@ -123,14 +123,15 @@ class SqliteStore:
         rows = self._rows('SELECT offset, definition, "by" FROM schema_extension ORDER BY offset')
         return [extension_of(row) for row in rows]
 
-    def schema_base(self) -> str:
-        """The digest of the schema's file when it was last used; empty if there was none."""
-        return "".join(digest for (digest,) in self._rows("SELECT digest FROM schema_base"))
+    def schema_base(self) -> SchemaBase | None:
+        """The schema that extensions extend, when it was last used; None if there was none."""
+        found = self._rows("SELECT digest, document FROM schema_base")
+        return SchemaBase(*found[0]) if found else None
 
-    def set_schema_base(self, digest: str) -> None:
-        """Remember the schema's file."""
+    def set_schema_base(self, base: SchemaBase) -> None:
+        """Remember the schema that extensions extend."""
         with self._transaction() as connection:
-            connection.execute("INSERT OR REPLACE INTO schema_base VALUES (1, ?)", (digest,))
+            connection.execute("INSERT OR REPLACE INTO schema_base VALUES (1, ?, ?)", base)
 
     def subscription(self, id: str) -> StoredSubscription | None:
         """The subscription of that id; None if there is none or it has ended."""

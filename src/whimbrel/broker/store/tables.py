@@ -64,7 +64,7 @@ CREATE INDEX undelivered_id ON undelivered (id, number);
 
 _SCHEMA = """
 CREATE TABLE schema_extension (offset INTEGER PRIMARY KEY, definition BLOB NOT NULL, "by" TEXT NOT NULL);
-CREATE TABLE schema_base (one INTEGER PRIMARY KEY CHECK (one = 1), digest TEXT NOT NULL);
+CREATE TABLE schema_base (one INTEGER PRIMARY KEY CHECK (one = 1), digest TEXT NOT NULL, document BLOB NOT NULL);
 """
 
 # Of a version that has ended, what it matched by; older stores lack it, and the log has it. `matching` is how far all

@@ -22,12 +22,6 @@ Authority = Annotated[
 
 def connect(url: str, token: str | None, authority: str | None, source: str = "whimbrel-cli") -> Client:
     """A client of the broker at a URL."""
-    import ssl
-
     from whimbrel.client import Client
 
-    try:
-        tls = None if authority is None else ssl.create_default_context(cafile=authority)
-    except OSError as error:
-        raise typer.BadParameter(f"Expected a certificate in PEM, but: {error} - at {authority}") from None
-    return Client(url, token, source=source, tls=tls)
+    return Client(url, token, source=source, ca=authority)

@@ -47,6 +47,9 @@ PeerTokens = Annotated[
         help="The token for each --peer, or one for all; better in WHIMBREL_PEER_TOKENS.",
     ),
 ]
+PeerAuthority = Annotated[
+    str | None, typer.Option("--peer-ca", metavar="FILE", help="Trust these certificates (PEM), for peers with https.")
+]
 Optimizer = Annotated[
     bool | None, typer.Option("--optimizer", help="Keep the routing tree of all linked brokers; one should.")
 ]
@@ -99,6 +102,7 @@ def serve(
     schema: SchemaFile = None,
     peer: Peers = None,
     peer_token: PeerTokens = None,
+    peer_ca: PeerAuthority = None,
     optimizer: Optimizer = None,
     name: BrokerName = None,
     engine: Engine = None,
@@ -134,6 +138,7 @@ def serve(
         "tls_key": tls_key,
         "peers": peer or None,
         "peer_tokens": peer_token or None,
+        "peer_ca": peer_ca,
         "optimizer": optimizer,
         "name": name,
         "log": log,

@@ -11,6 +11,7 @@ import msgspec
 import pyarrow as pa
 
 from whimbrel.client import Client, Refused, calls
+from whimbrel.client.trust import authority_context
 from whimbrel.log import EVENT, BelowFloor, BeyondEnd
 from whimbrel.log.match_commit import MEDIA_TYPE, MatchCommit, MatchStatus, encode
 from whimbrel.log.reader import CHUNK, Row
@@ -49,7 +50,7 @@ class BrokerAddress:
         """Whom to trust; None for the authorities that the system knows."""
         if self.authority is None:
             return None
-        context = ssl.create_default_context(cafile=self.authority)
+        context = authority_context(self.authority)
         if self.pinned:
             context.check_hostname = False
             context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN

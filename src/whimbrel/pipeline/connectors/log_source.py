@@ -15,6 +15,7 @@ Options:
     path                 the directory of the log, on the same host or mounted at the same place on all
     url                  instead of a path: the address of the broker that owns the log, which is then read over HTTP
     token                with a url: a token with the scope match
+    ca                   with https: a file of certificates (PEM) to trust, at the same place on all hosts
     startingOffset       earliest (default), latest (of streams only), or a number; a checkpoint takes precedence
     endingOffset         latest (default) or a number, of batch reads only
     maxEventsPerTrigger  the largest micro-batch, by default 100,000; 0 for no limit
@@ -224,18 +225,20 @@ def _arrow_schema(schema: t.StructType) -> pa.Schema:
 
 
 def _place(options: Any) -> LogPlace:
-    path, url, token = (options.get(name) or None for name in ("path", "url", "token"))
+    path, url, token, ca = (options.get(name) or None for name in ("path", "url", "token", "ca"))
     if url is None:
         if path is None:
             raise OptionError("path", options.get("path"), "the directory of a log, or the url of a broker")
         if token is not None:
             raise OptionError("token", "one", "no token with the directory of a log")
+        if ca is not None:
+            raise OptionError("ca", ca, "no file of certificates with the directory of a log")
         return LogPlace(path.removeprefix("file://"))
     if path is not None:
         raise OptionError("path", path, "either the directory of a log or the url of a broker")
     if not url.startswith(("http://", "https://")):
         raise OptionError("url", url, "the address of a broker, with http:// or https://")
-    return LogPlace(broker=BrokerAddress(url, token))
+    return LogPlace(broker=BrokerAddress(url, token, ca))
 
 
 def _offset(options: Any, name: str, default: str, words: tuple[str, ...]) -> str | int:
