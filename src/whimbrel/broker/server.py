@@ -68,13 +68,13 @@ class GuardedProtocol(HttpToolsProtocol):
                 self._cut()
 
     def on_message_begin(self) -> None:
-        """A head begins."""
+        """Count the bytes of a new head from here on."""
         super().on_message_begin()
         if self._timer is None:
             self._expect_head()
 
     def on_headers_complete(self) -> None:
-        """The head is whole."""
+        """Stop the clock: the head is complete."""
         self._stop_timer()
         super().on_headers_complete()
 
@@ -206,7 +206,7 @@ class StoppingServer(uvicorn.Server):
 
 
 def _spare_the_collector() -> None:
-    """Let the garbage collector never look at what is there now: going through it would stop everything for 0.1 s."""
+    """Exclude all objects that exist now from garbage collection: visiting them would stop everything for 0.1 s."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_GC_OBJECTS, 20, 100)

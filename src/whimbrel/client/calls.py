@@ -157,7 +157,7 @@ def acknowledge(id: str, cursor: str | int) -> Call:
 
 
 def rotate(id: str, secret: str | None, keep: int) -> Call:
-    """Another secret for a webhook. Sent twice, it would make two."""
+    """Make another secret for a webhook. Sent twice, it would make two."""
     return post(f"{subscription_path(id)}/rotate", {"keep": keep} | ({} if secret is None else {"secret": secret}))
 
 

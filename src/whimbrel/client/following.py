@@ -66,7 +66,7 @@ class Following:
         self._parser = EventParser()
 
     def connecting(self) -> Mapping[str, str]:
-        """Start a connection: its headers."""
+        """Start a connection, and return its headers."""
         self._parser = EventParser()
         self._dropped = 0
         return {} if self._last is None else {"last-event-id": self._last}
@@ -94,6 +94,6 @@ class Following:
                 self._last = at if self._is_durable else None
 
     def pause(self, headers: Mapping[str, str] = {}) -> float:
-        """A connection ended: seconds before the next one."""
+        """Note the end of a connection, and return the seconds to wait before the next one."""
         self._attempt += 1
         return pause(self._attempt - 1, headers)

@@ -130,7 +130,7 @@ class KeyedSpace:
         self.publications = KeyedPublications(caller, f"{_space_path(name)}/publications")
 
     def define(self, dimensions: Mapping[str, Any]) -> None:
-        """Define the space: the types of its dimensions. Again with the same ones it does nothing."""
+        """Define the space by the types of its dimensions. The same definition again changes nothing."""
         self._caller.call(calls.put(_space_path(self._name), {"dimensions": dimensions}))
 
     def drop(self) -> None:
@@ -203,7 +203,7 @@ class AsyncKeyedSpace:
         self.publications = AsyncKeyedPublications(caller, f"{_space_path(name)}/publications")
 
     async def define(self, dimensions: Mapping[str, Any]) -> None:
-        """Define the space: the types of its dimensions. Again with the same ones it does nothing."""
+        """Define the space by the types of its dimensions. The same definition again changes nothing."""
         await self._caller.call(calls.put(_space_path(self._name), {"dimensions": dimensions}))
 
     async def drop(self) -> None:

@@ -235,7 +235,7 @@ class LogReader:
         return self._checked(rows, start, stop)
 
     def _refuse(self, offset: int, floor: int, end: int) -> NoReturn:
-        """Say why there is no entry at an offset."""
+        """Raise the error for an offset without an entry."""
         if offset < floor:
             raise BelowFloor(self.directory, offset, floor)
         if offset >= end:

@@ -118,7 +118,7 @@ class LogWriter:
 
     @property
     def waiting_bytes(self) -> int:
-        """The bytes of entries that are not on disk yet, about."""
+        """The approximate bytes of entries that are not on disk yet."""
         return self._waiting_bytes
 
     def append(self, event: bytes, matches: Matches = None, *, kind: int = file.EVENT) -> Future[int]:

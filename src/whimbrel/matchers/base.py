@@ -310,7 +310,7 @@ class BaseMatcher(Matcher, ABC):
         return int(place)
 
     def _new_kind(self, ids: Sequence[Id]) -> str | None:
-        """The kind of all ids, which must be new ones of one kind."""
+        """The kind of new ids, int64 or string; raise if one is taken or they are of different kinds."""
         kind = self._kind
         for id in ids:
             found = id_kind(id)

@@ -48,7 +48,7 @@ class Bulk:
         return Filter.parse(*self._texts[place])
 
     def owners(self, places: int) -> Int32s:
-        """The owner of each of so many places: ~place, or `GONE` for a removed one."""
+        """The owners of the first `places` places: ~place, or `GONE` for a removed one."""
         owners = ~np.arange(places, dtype=np.int32)
         owners[list(self.removed)] = GONE
         return owners
@@ -138,7 +138,7 @@ class BulkMatcher(BaseMatcher):
 
 
 def _other_rows(load: Conjunctions, capabilities: Capabilities) -> np.ndarray:
-    """The rows that are not one conjunction of plain sets that a matcher supports, one for each attribute."""
+    """The rows that cannot stay columns: those that are not one conjunction of plain sets that the matcher supports."""
     names: dict[str, int] = {}
     attr = np.zeros(load.size, np.int64)
     is_other, is_range = np.zeros(load.size, np.bool_), np.zeros(load.size, np.bool_)

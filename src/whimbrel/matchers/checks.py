@@ -307,7 +307,7 @@ def _pairs(table: pa.Table) -> list[tuple[int, int]]:
 
 
 def _failing(insert: Callable[..., None], stored: int) -> Callable[..., None]:
-    """An `_insert` that fails after so many conjunctions."""
+    """An `_insert` that raises once it has stored `stored` conjunctions."""
     left = iter(range(stored))
 
     def failing(number: int, conjunction: object) -> None:

@@ -160,7 +160,7 @@ def needed_sets(constraint: Constraint) -> list[IntervalSet]:
 
 
 def _spans(dictionary: Dictionary, attr: int, values: IntervalSet) -> list[tuple[int, int]]:
-    """The intervals of ranks that a set of values is: points, all but points, or intervals."""
+    """The rank intervals of a set of values."""
     rank = dictionary.lookup(attr).rank
     points = values.as_points()
     if points is not None:

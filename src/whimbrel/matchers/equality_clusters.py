@@ -39,7 +39,7 @@ class Clusters(NamedTuple):
         return int(self.row_start[-1])
 
     def sizes(self, rows: int) -> dict[str, int]:
-        """What `stats()` says of the clusters of so many rows."""
+        """The counts of clusters for `stats()`; `rows` is the number of all rows."""
         shapes, buckets = len(self.mask), len(self.row_start) - 1
         return {"key_shapes": shapes, "buckets": buckets, "without_equality": rows - self.clustered}
 

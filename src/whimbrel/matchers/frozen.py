@@ -174,7 +174,7 @@ class FrozenMatcher(BulkMatcher):
             yield event_grid(self._encoder.encode_events(waiting), len(self._dictionary.names))
 
     def _linked(self) -> RowHolders:
-        """The places of each row as they are now."""
+        """The places that hold each row now, as arrays."""
         if self._links is None or self._links[0] != self._changes:
             owners = self._owners
             loose = owners >= 0

@@ -250,7 +250,7 @@ class HitCounts:
         self.runs = np.zeros((2 * predicates.size + OPERATORS * (len(predicates.first) + 2), 2), dtype=np.int32)
 
     def prepare(self, events: int) -> None:
-        """Begin the stamps anew if they could run out within so many events."""
+        """Reset the stamps if they could overflow within the next `events` events."""
         if self.stamp + self.step * (events + 2) > LAST_STAMP:
             self.stamp = 0
             self.hits[:] = 0

@@ -181,7 +181,7 @@ class RecentConjunctions:
                 yield from buckets.get(key, ())
 
     def contents(self) -> tuple[object, ...]:
-        """All that is stored, to compare."""
+        """Everything that is stored, in a form that tests can compare."""
         holders = {name: predicates.holders for name, predicates in self._predicates.items()}
         return self._needed, holders, self._keyed, self._left
 
@@ -203,11 +203,11 @@ class RecentStructure(Protocol):
 
 
 class CountingMatcher(FrozenMatcher):
-    """A compiled matcher whose new conjunctions are in a structure that can change, up to a sixteenth of all."""
+    """A compiled matcher that keeps new conjunctions, up to a sixteenth of all, in a structure that can change."""
 
     @abstractmethod
     def _new_recent(self) -> RecentStructure:
-        """The empty structure that is like the member's own."""
+        """An empty structure for new conjunctions, which finds and counts as the compiled one does."""
 
     def freeze(self) -> None:
         """Compile everything that is stored."""

@@ -118,7 +118,7 @@ class CoverIndex:
 
 
 def _points(conjunction: Conjunction) -> dict[str, Hashable]:
-    """The attributes that must have one certain value, and that value."""
+    """The attributes whose constraint is a single value, with that value."""
     out: dict[str, Hashable] = {}
     for name, constraint in conjunction.constraints:
         if constraint.missing or constraint.null or not constraint.bound:
@@ -130,7 +130,7 @@ def _points(conjunction: Conjunction) -> dict[str, Hashable]:
 
 
 def _hull(conjunction: Conjunction, name: str | None) -> tuple[Cut, Cut]:
-    """The smallest interval with all values that the attribute may have; everything if it has no constraint."""
+    """The smallest interval that holds every allowed value of the attribute; everything without a constraint."""
     constraint = None if name is None else conjunction.by_attribute.get(name)
     if constraint is None:
         return BOTTOM, TOP

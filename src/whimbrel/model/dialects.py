@@ -67,7 +67,7 @@ class Hint(NamedTuple):
 
 @runtime_checkable
 class Hinting(Protocol):
-    """A dialect that knows texts which parse and yet are hardly what was meant."""
+    """A dialect that recognises texts which parse but probably say something else than was meant."""
 
     def hints(self, text: str) -> Sequence[Hint]:
         """The hints on a text, from left to right."""

@@ -68,7 +68,7 @@ class RowError(WhimbrelError):
 
 
 class FilterWarning(UserWarning):
-    """A filter that is accepted and hardly what was meant, such as `category = "Toy"`."""
+    """A filter is accepted but probably says something else than was meant, such as `category = "Toy"`."""
 
 
 class LimitExceeded(RowError):
@@ -173,7 +173,7 @@ class UnsupportedEvent(WhimbrelError):
 
 
 class MissingExtra(WhimbrelError, ImportError):
-    """An optional dependency is not installed; `extra` brings it."""
+    """An optional dependency is not installed; installing `extra` adds it."""
 
     def __init__(self, package: str, extra: str) -> None:
         self.package, self.extra = package, extra

@@ -126,21 +126,21 @@ class IsMissing:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """NOT term."""
+    """The negation of a term."""
 
     term: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """All terms."""
+    """True where all terms are."""
 
     terms: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """Some term."""
+    """True where some term is."""
 
     terms: tuple[Expression, ...]
 

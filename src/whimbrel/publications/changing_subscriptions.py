@@ -61,11 +61,11 @@ class ChangingSubscriptions:
         self.add(id, leave=False, remembered=False)
 
     def codes(self, ids: NDArray[np.int64]) -> Codes:
-        """The codes of ids as the index has them."""
+        """Convert ids of the index to codes."""
         return (2 * np.searchsorted(self._ids[: self._count], ids >> 1) + (ids & 1)).astype(np.int32)
 
     def ids(self, codes: NDArray[np.integer]) -> pa.Array:
-        """The ids, as the index has them, of codes."""
+        """Convert codes to ids of the index."""
         return pa.array(2 * self._ids[codes >> 1] + (codes & 1))
 
     def rule_codes(self, rules: TransitionRules) -> RuleCodes:

@@ -59,7 +59,7 @@ class KeyNumbers:
 
 
 def with_capacity(array: NDArray[Any], size: int, fill: int = 0) -> NDArray[Any]:
-    """The array if it has `size` values, else a copy with twice as many, filled up."""
+    """The array itself if it has `size` elements, else a copy with at least twice as many, padded with `fill`."""
     if size <= len(array):
         return array
     out = np.full(2 * size, fill, array.dtype)

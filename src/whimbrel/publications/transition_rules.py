@@ -38,7 +38,7 @@ class TransitionRules:
 
     @property
     def silent(self) -> list[Id]:
-        """The subscriptions whose matches alone are no transitions: remembered ones and their wider ones."""
+        """The subscriptions whose matches are no transitions by themselves: remembered ones and their wider filters."""
         return list(dict.fromkeys([*self.remembered, *(self.outer or {}).values()]))
 
     def tells_leaves(self, id: Id) -> bool:

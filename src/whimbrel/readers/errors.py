@@ -59,7 +59,7 @@ class FileMissing(InputError):
 
 
 class FileUnreadable(InputError):
-    """The file is there, but is a folder, or may not be read, or reading it failed."""
+    """The file exists, but is a folder, may not be read, or failed while it was read."""
 
 
 class FileEmpty(InputError):
@@ -87,7 +87,7 @@ class NotAnObject(InputError):
 
 
 class DuplicateKey(InputError):
-    """An object has a key twice, or a table a column."""
+    """An object has a key twice, or a table has a column twice."""
 
 
 class MissingField(InputError):

@@ -30,9 +30,9 @@ _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 def unseen_attributes(
     files: Sequence[str], fallback: Format | None, mentioned: Collection[str], matched: bool
 ) -> Iterator[str]:
-    """Say which of the attributes that filters mention no event has, with the nearest name that there is.
+    """Say which attributes of filters no event has, with the nearest name that events have.
 
-    Where something `matched`, only those that have a near name: others may be rare. Pipes are not read again.
+    Where something `matched`, only those with a near name are told: others may be rare. Pipes are not read again.
     """
     if not all(Path(file).is_file() for file in files):
         return

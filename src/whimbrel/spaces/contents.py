@@ -80,7 +80,7 @@ class StoredContent:
         return len(self._kept) < MOST_CHANGES and self._cells < MOST_CELLS
 
     def settle(self, members: Members, reader: RegionReader) -> None:
-        """Copy all regions that may still be asked for; from then on the stored ones are not needed."""
+        """Copy every region that may still be asked for. After that the stored regions are not needed."""
         left = np.unique(self._publications)
         kept = []
         for each in self._kept:

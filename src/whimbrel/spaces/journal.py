@@ -119,7 +119,7 @@ class Journal:
         self._sweep()
 
     def close(self) -> None:
-        """Let others open the directory."""
+        """Release the directory."""
         if self._lock.is_held:
             os.close(self._file)
             self._lock.release()

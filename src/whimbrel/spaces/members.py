@@ -121,11 +121,11 @@ class Members:
         return self.regions.read(self.rows(number))
 
     def read_singles(self, numbers: Int32s) -> Regions:
-        """The regions of members that have one each."""
+        """The regions of members that have exactly one."""
         return self.regions.read(self._single[numbers])
 
     def write_singles(self, numbers: Int32s, regions: Regions) -> None:
-        """Give members that have one region each a new one."""
+        """Replace the regions of members that have exactly one."""
         self.regions.write(self._single[numbers], regions)
 
     def write(self, number: int, regions: Regions) -> None:

@@ -124,7 +124,7 @@ def _dump(members: Members) -> dict[str, np.ndarray]:
 
 
 def _load(arrays: dict[str, np.ndarray], members: Members, alone: set[Key]) -> Iterator[tuple[NewMembers, str, int]]:
-    """The members of a role with filter and flags: simple ones by flags, then others, and those in `alone`, singly."""
+    """The saved members of a role with filter and flags: simple ones in groups of equal flags, others one by one."""
     counts, flags, start, cells = (arrays[f"{members.role}.{name}"] for name in ("counts", "told", "start", "cells"))
     keys: list[tuple[Key, str]] = msgspec.msgpack.decode(
         arrays[f"{members.role}.keys"].tobytes(), type=list[tuple[Key, str]]

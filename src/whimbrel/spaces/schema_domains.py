@@ -102,7 +102,7 @@ def dimension_domain(kind: object) -> DimensionDomain:
 
 
 def plain_type(kind: DimensionType) -> PlainType:
-    """The type of a dimension in the form in which equal types are equal: a domain as its own definition."""
+    """The normalised type of a dimension, so that equal types compare equal: a domain becomes its definition."""
     return kind if isinstance(kind, str) else read_domain(kind, "domain").definition()
 
 

@@ -58,7 +58,7 @@ class SpaceState:
                 domain.labels.prune(np.concatenate(used))
 
     def advance(self, moment: float, to: NotificationBuilder) -> None:
-        """Let publications leave when their dwell is over."""
+        """Make the publications leave whose dwell is over."""
         left = self.dwell.expire(moment)
         if left:
             to.contents = self.contents.current(np.array([publication for _, publication in left], np.int32))
@@ -93,7 +93,7 @@ class SpaceState:
         members.write(number, new)
 
     def _change_filter(self, number: int, new: Regions, filter: str, moment: float, to: NotificationBuilder) -> None:
-        """Give a publication another filter and new regions: whoever matched is compared with whoever matches."""
+        """Give a publication another filter and new regions, and compare all matches before and after."""
         members = self.publications
         old = members.read(number)
         self.contents.changing(number, old)
@@ -180,7 +180,7 @@ class SpaceState:
                 members.set_filter(each, filter)
 
     def _changed_pairs(self, old: Regions, new: Regions, old_filter: str, new_filter: str, kind: int) -> Int32s:
-        """The publications that a subscription begins to match when it changes or, of the kind LEAVE, ceases to."""
+        """The publications that a changed subscription begins to match or, with the kind LEAVE, ceases to match."""
         if kind == LEAVE:
             old, new, old_filter, new_filter = new, old, new_filter, old_filter
         if old_filter == new_filter:

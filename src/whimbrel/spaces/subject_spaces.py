@@ -324,7 +324,7 @@ class SubjectSpaces:
         return {name: roles[0][name] + roles[1][name] for name in roles[0]}
 
     def advance(self, now: float | None = None) -> Notifications:
-        """Let publications leave when their dwell is over. Every other call does this first, too."""
+        """Make the publications leave whose dwell is over. Every other call does this first, too."""
         with self._lock:
             return self._finish(self._begin("advance", [], {}, now))
 
@@ -348,7 +348,7 @@ class SubjectSpaces:
         return to
 
     def _finish(self, to: NotificationBuilder) -> Notifications:
-        """The notifications of a call that was applied."""
+        """End a call that was applied: note the stored pairs that it changed, and return its notifications."""
         self.pairs.note()
         self._state.prune()
         self.last = to.finish(self._state.names, self.sequence)
@@ -372,7 +372,7 @@ class SubjectSpaces:
 
 
 def _given(**options: object) -> dict[str, object]:
-    """The options that have a value."""
+    """The options that are not None."""
     return {name: value for name, value in options.items() if value is not None}
 
 

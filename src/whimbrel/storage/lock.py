@@ -64,7 +64,7 @@ class OwnerLock:
         return self._descriptor
 
     def release(self) -> None:
-        """Let another owner in; a second call does nothing."""
+        """Release the lock; a second call does nothing."""
         _held.discard(self)
         if self._descriptor is not None:
             os.close(self._descriptor)

@@ -40,7 +40,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
     @staticmethod
     def supported() -> int:
-        """The newest format that is known here."""
+        """The newest format of backups that this version reads."""
         return FORMAT_VERSION
 
     @staticmethod

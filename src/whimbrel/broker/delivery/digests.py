@@ -32,7 +32,7 @@ def next_window(time: int, seconds: int) -> int:
 
 
 def closed(messages: Sequence[StoredMessage], seconds: int, now: int) -> list[StoredMessage]:
-    """The messages at the front whose window is over, up to DIGEST_BYTES."""
+    """The first messages, up to DIGEST_BYTES, whose windows are over."""
     end = window_start(now, seconds)
     found: list[StoredMessage] = []
     size = 0

@@ -61,7 +61,7 @@ class ErrorAnswer(msgspec.Struct):
 
 
 class Bodies:
-    """The bytes of all bodies that are held at one time, bounded. Used in the event loop only."""
+    """Bounds the bytes of all request bodies that are held at one time. Used in the event loop only."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -93,7 +93,7 @@ def principal_of(request: Request, scope: str) -> Principal:
 
 
 async def pieces_of(request: Request) -> AsyncIterator[bytes]:
-    """The body as it comes. Compressed bodies are refused, and clients that pause too long."""
+    """The pieces of the body as they arrive. Refuses compressed bodies and clients that pause too long."""
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise UnsupportedMediaType("Expected a body without Content-Encoding")
     pieces = request.stream()

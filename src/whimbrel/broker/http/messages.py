@@ -52,7 +52,7 @@ class PullAnswer(msgspec.Struct):
 
 
 class AckRequest(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """The place up to which messages are done: an offset, or a cursor."""
+    """The body of an acknowledgement: an offset or a cursor, up to which all messages are done."""
 
     offset: int | None = None
     cursor: str | None = None

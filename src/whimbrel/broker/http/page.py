@@ -124,7 +124,7 @@ async def logout(request: Request) -> Response:
 
 
 def _check_origin(request: Request) -> None:
-    """Let no other page log a browser in or out."""
+    """Forbidden unless the request comes from our own page: no other page may log a browser in or out."""
     origin = request.headers.get("origin")
     if origin is not None and origin != own_origin(request.scope, Headers(scope=request.scope)):
         raise Forbidden("Expected a request of the broker's own page")

@@ -63,7 +63,7 @@ class PublishAnswer(msgspec.Struct):
 
 
 class DeadLetterShown(msgspec.Struct):
-    """An event that was refused: who published it, why, and the event as far as it is kept."""
+    """A refused event: who published it, why it was refused, and its first bytes."""
 
     number: int
     time: int

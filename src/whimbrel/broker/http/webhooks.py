@@ -62,7 +62,7 @@ class UndeliveredPage(msgspec.Struct):
 
 
 class RotateRequest(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """Another secret: given, or made by the broker. The former one signs too for `keep` seconds."""
+    """The new secret; without one the broker makes it. The former secret signs too for `keep` seconds."""
 
     secret: str | None = None
     keep: Annotated[int, msgspec.Meta(ge=0, le=30 * 86_400)] = KEPT_SECONDS

@@ -86,7 +86,10 @@ class EventIds:
         return found
 
     def verified(self, offsets: Iterable[int], source: str, id: str) -> int | None:
-        """The first of these offsets whose event has these names; entries above the sealed ones are believed."""
+        """The first of these offsets whose event has this source and id.
+
+        Offsets that are not sealed need no look at the log.
+        """
         for offset in offsets:
             if offset >= self._runs.end:
                 return offset

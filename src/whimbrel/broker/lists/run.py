@@ -104,7 +104,7 @@ class Run(NamedTuple):
 
 
 def _high_bits(keys: NDArray[np.int64], words: int) -> NDArray[np.uint64]:
-    """The place of each key in a bitmap of so many words, a power of two."""
+    """The bit of each key in a bitmap of `words` words, a power of two."""
     places: NDArray[np.uint64] = keys.view(np.uint64) >> np.uint64(64 - 6 - (words.bit_length() - 1))
     return places
 

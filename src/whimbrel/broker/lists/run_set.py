@@ -49,7 +49,7 @@ class RunSet:
 
     @property
     def floor(self) -> int:
-        """The lowest offset that is found."""
+        """The lowest offset that a search finds."""
         return self._floor
 
     @property

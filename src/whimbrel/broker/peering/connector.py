@@ -105,7 +105,10 @@ class Connector:
         )
 
     async def _admit(self, hello: wire.Hello, name: str, since: int | None, principal: Principal) -> Link:
-        """The link of a peer that said hello; BadLink if it cannot be linked. `since` is None if the peer dialed."""
+        """Find or make the link of a peer that said hello; BadLink if it cannot be linked.
+
+        `since` is None if the peer dialed.
+        """
         peer, dialed = hello.id, since is not None
         if sorted(hello.timestamps) != sorted(self._peering.live.index.timestamps):
             raise BadLink("other-timestamps", "Expected a peer with the same setting `timestamps`")
@@ -160,7 +163,7 @@ class Connector:
         return self._peering.add_link(Link(hello.id, name, dialed, since, received=received))
 
     async def _greet(self, session: Session) -> None:
-        """Say how far the peer's log has come, and which of its filters are here."""
+        """Tell the peer how much of its log is here, and which of its filters are."""
         link = session.link
         session.say(wire.Welcome(link.received))
         session.say(wire.Behind(self._peering.region_without(link.peer)))  # it may have changed since the hello
@@ -184,7 +187,7 @@ async def _first_message(connection: LinkConnection) -> wire.Hello:
 
 
 async def _refuse(connection: LinkConnection, error: BadLink) -> None:
-    """Say why a peer cannot be linked, and close."""
+    """Tell a peer why it cannot be linked, and close the connection."""
     with contextlib.suppress(ConnectionError, TimeoutError):
         async with asyncio.timeout(1.0):
             await _say(connection, wire.Bye(error.code, error.message[:4096]))

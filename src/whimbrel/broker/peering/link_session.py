@@ -49,7 +49,7 @@ class LinkConnection(Protocol):
 
 
 class Owner(Protocol):
-    """What a session needs of the broker: `whimbrel.broker.peering.peering.Peering`."""
+    """What a session needs of its broker; `whimbrel.broker.peering.peering.Peering` has it."""
 
     @property
     def log(self) -> LogReader:
@@ -62,7 +62,7 @@ class Owner(Protocol):
         """Entries of the log that are on disk; none if there are none yet."""
 
     async def outgoing(self, link: Link, feed: LogFeed, rows: list[Row]) -> list[wire.ForwardedItem]:
-        """Those of some entries that a peer wants."""
+        """Return the events among some entries that a peer wants, as they are sent."""
 
     def take_events(
         self, link: Link, tenant: str, events: list[Incoming], forwarding: Forwarding
@@ -70,7 +70,7 @@ class Owner(Protocol):
         """Put events into the log; Unavailable if too many wait."""
 
     async def take_message(self, link: Link, message: wire.LinkMessage) -> None:
-        """Filters, trees, regions and traces."""
+        """Handle a message that is not about events: filters, trees, regions and traces."""
 
 
 class Session:

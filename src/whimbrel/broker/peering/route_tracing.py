@@ -90,7 +90,10 @@ class Tracer:
 def _hop(
     router: LinkRouter, raw: bytes, prefix: bytes | None, arrival: str | None
 ) -> tuple[dict[str, Any], bytes, list[str]]:
-    """In the thread of the router: what it does with an event, its prefix from here on, and who gets it."""
+    """What the router does with an event, its prefix from here on, and which peers get it.
+
+    Called in the router's thread.
+    """
     try:
         read = None if prefix is None else Prefix.decode(prefix)
     except (MalformedPrefix, LimitExceeded):

@@ -64,7 +64,7 @@ class Hello(msgspec.Struct, tag="hello", array_like=True):
 
 
 class Welcome(msgspec.Struct, tag="welcome", array_like=True):
-    """The link stands. The receiver's entries up to offset `received` are here; None if nothing has come so far."""
+    """The link is established. The sender has the receiver's log up to the entry `received`; None if it has nothing."""
 
     received: Offset | None
 
@@ -101,13 +101,13 @@ class Events(msgspec.Struct, tag="events", array_like=True):
 
 
 class Ack(msgspec.Struct, tag="ack", array_like=True):
-    """All that was sent up to this offset of the receiver's log is on disk at the sender, or was refused for good."""
+    """Everything up to this offset of the receiver's log is on disk at the sender, or was refused for good."""
 
     offset: Offset
 
 
 class Behind(msgspec.Struct, tag="behind", array_like=True):
-    """What lies on the sender's side of the link has changed."""
+    """The sender's new region: what lies on its side of the link."""
 
     region: Region
 
@@ -130,7 +130,7 @@ class Updated(msgspec.Struct, tag="updated", array_like=True):
 
 
 class Requested(msgspec.Struct, tag="requested", array_like=True):
-    """A version of the tree is asked for, as a whole."""
+    """Asks for a version of the tree as a whole."""
 
     version: Version
 
@@ -143,7 +143,10 @@ class Whole(msgspec.Struct, tag="whole", array_like=True):
 
 
 class Trace(msgspec.Struct, tag="trace", array_like=True):
-    """What would become of an event with this prefix? The answer has the same number."""
+    """Asks what the receiver, and those behind it, would do with an event of this prefix.
+
+    The answer has the same number.
+    """
 
     number: Offset
     prefix: bytes

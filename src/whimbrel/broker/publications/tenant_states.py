@@ -50,7 +50,7 @@ class StateFilter:
 
 
 class Transition(NamedTuple):
-    """A version of a subscription is told of the entry at `offset`; `hidden` if rules may hide the new state."""
+    """Version `number` of a subscription is told of the entry at `offset`; `hidden` if rules may hide the state."""
 
     offset: int
     number: int
@@ -168,13 +168,16 @@ class TenantStates:
         return list(self._told_of(self._publications.apply(table, now, matches)))
 
     def expire(self, now: float) -> list[tuple[int, str]]:
-        """Let publications leave whose dwell is over: (first number, key) of all pairs, told or not."""
+        """Make the publications leave whose dwell is over.
+
+        Return (first number, key) of all pairs, told of leaves or not.
+        """
         found = [(int(id) // 2, str(key)) for id, key in self._pairs.expire(now)]
         self.changed_pairs()
         return found
 
     def changed_pairs(self) -> dict[str, list[tuple[int, float | None, bool]]]:
-        """By key, the remembered pairs that changed since the last call: first number, when it leaves, is it inside."""
+        """By key, the remembered pairs that changed since the last call: first number, when it leaves, is inside."""
         changed = self._pairs.changed
         assert changed is not None
         found: dict[str, list[tuple[int, float | None, bool]]] = {}

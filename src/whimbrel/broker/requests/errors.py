@@ -40,14 +40,14 @@ class Forbidden(BrokerError):
 
 
 class NotFound(BrokerError):
-    """There is no such thing, or the caller may not see it."""
+    """What the request names does not exist, or the caller may not see it."""
 
     status = 404
     code = "not-found"
 
 
 class Conflict(BrokerError):
-    """The request does not go with what is there already."""
+    """The request contradicts what exists already."""
 
     status = 409
     code = "conflict"

@@ -100,7 +100,7 @@ class Publishing:
         self._place(group, requests, digests, known, refused, fresh, matched)
 
     def _known(self, digests: list[int], events: list[Incoming]) -> dict[int, int]:
-        """The offsets of events that were published before, by their place."""
+        """The offsets of events that were published before, by their position among `events`."""
         found = self._ids.look_up(digests)
         if not found:
             return {}
@@ -199,7 +199,7 @@ class Publishing:
         group.offsets.append(pairs[kept])
 
     def _enter_forwarded(self, group: RequestGroup, forwarding: Forwarding, taken: list[int]) -> None:
-        """Say in the log where the next events come from."""
+        """Append the entry that says where the next events come from."""
         offsets = [forwarding.offsets[at] for at in taken]
         prefixes = [forwarding.prefixes[at] for at in taken]
         last = forwarding.positions[taken[-1]]

@@ -202,7 +202,7 @@ class Sequencer:
             decide(group, waiting)
 
     def _with_space(self, group: RequestGroup, requests: list[Publish | Batch]) -> list[Publish | Batch]:
-        """The requests that the disk has room for: all, or only those that nobody waits for, such as expiries."""
+        """The requests for which the disk has space: all, or only those that nobody waits for, such as expiries."""
         try:
             if requests:
                 self._check_space(sum(request.size for request in requests) + self._writer.waiting_bytes)

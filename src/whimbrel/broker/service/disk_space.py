@@ -50,12 +50,12 @@ class DiskSpace:
         return max(LEAST_RESERVE, int(found.f_blocks * found.f_frsize * RESERVED_PART))
 
     def has(self, size: int) -> bool:
-        """Whether so many bytes can be written without using the reserve."""
+        """Whether `size` bytes can be written without using the reserve."""
         free, reserve = self.free, self.reserve
         return free >= reserve + size or (free >= reserve // 2 and self.reusable >= reserve + size)
 
     def check(self, size: int) -> None:
-        """NoSpace if requests of so many bytes would use the reserve."""
+        """Raise NoSpace if requests of `size` bytes would use the reserve."""
         if not self.has(_WRITTEN * size):
             self.refused += 1
             raise NoSpace(f"Expected {self.reserve >> 20:,} MiB of the disk to stay free, but {self.free >> 20:,} are")

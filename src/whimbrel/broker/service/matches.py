@@ -73,7 +73,7 @@ class MatchCommits:
         return MatchStatus(log.id, floor, end, watermark, until, self.changed)
 
     async def wait(self, seconds: float) -> MatchStatus:
-        """The status when something waits, or after so many seconds."""
+        """The status, as soon as something waits for match lists, or after `seconds`."""
         deadline = monotonic() + seconds
         while True:
             self.asked = monotonic()

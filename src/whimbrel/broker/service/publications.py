@@ -60,7 +60,7 @@ class PublicationService:
 async def submit_updates(
     runtime: Runtime, decide: Callable[[RequestGroup, list[Batch]], None], content: Updates | SpaceUpdates
 ) -> list[Published | BrokerError]:
-    """Let the sequencer decide updates. Returns when they are on disk, with an offset or an error for each."""
+    """Queue updates for the sequencer. Returns when they are on disk, with an offset or an error for each."""
     size = sum(len(update.content) + _UPDATE_BYTES for update in content.updates)
     future = runtime.loop.create_future()
     runtime.submit(Batch(decide, content, len(content.updates), size, future))

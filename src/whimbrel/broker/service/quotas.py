@@ -29,16 +29,17 @@ class Quotas:
         self._costs: dict[str, float] = {}
 
     def is_judged(self, text: str) -> bool:
-        """Whether a filter's cost is looked at: of all if each has a limit, else of those that may be expensive.
+        """Whether the cost of a filter must be estimated: always if each has a limit, else if it may be expensive.
 
-        Those are long ones, and ones with a regular expression, which the engine may have to try on every event.
+        Expensive filters are long ones, and those with a regular expression, which the engine may have to try
+        on every event.
         """
         if self._settings.filter_nanoseconds > 0:
             return True
         return self._settings.token_nanoseconds > 0 and (len(text) > CHEAP_LENGTH or "rlike" in text.lower())
 
     def check_count(self, owner: str, more: int) -> None:
-        """TooManyRequests if the principal may not have so many subscriptions more."""
+        """Raise TooManyRequests if the principal may not have `more` further subscriptions."""
         limit = self._settings.subscriptions_per_token
         if self._store.count_subscriptions(owner) + more > limit:
             raise TooManyRequests(f"Expected at most {limit:,} subscriptions of {owner!r}", QUOTA_SECONDS)

@@ -57,7 +57,7 @@ class Runtime:
         self.loop.call_soon_threadsafe(function, *arguments)
 
     def decide(self, decision: Decision) -> Awaitable[Any]:
-        """Let the sequencer decide a change; the answer comes when it is on disk."""
+        """Queue a change for the sequencer; the answer comes when it is on disk."""
         future = self.loop.create_future()
         self.submit(Decide(decision, future))
         return future

@@ -70,7 +70,10 @@ def next_secrets(
 
 
 def rotated(secrets: SinkSecrets | None, id: str, secret: str | None, keep: int, now: int) -> SinkSecrets:
-    """A new secret signs, the former ones `keep` seconds more; times are microseconds."""
+    """The secrets after a rotation: a new one signs, and the former ones for `keep` seconds more.
+
+    Times are microseconds.
+    """
     if secret is not None:
         secret_bytes(secret)
     until = now + keep * 1_000_000
@@ -86,7 +89,7 @@ def rotated(secrets: SinkSecrets | None, id: str, secret: str | None, keep: int,
 
 
 def check_waiver(request: SubscriptionRequest, principal: Principal, held: StoredSubscription | None = None) -> None:
-    """Only an admin may waive the consent of a receiver; whoever replaces a subscription may leave it waived."""
+    """Only an admin may waive the consent of a receiver (else Forbidden). A waiver of the same sink may stay."""
     if request.protocol != HTTP:
         return
     asked = read_sink(request.sink, request.protocolsettings, None)

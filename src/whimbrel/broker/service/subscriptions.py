@@ -65,7 +65,7 @@ class Subscriptions:
         self._log = log
 
     async def create(self, asked: Asked, principal: Principal, id: str | None = None) -> StoredSubscription:
-        """A new subscription, with an id of its own or the one that is given."""
+        """Create a subscription, with a new id or the one that is given."""
         self._quotas.check_count(principal.name, 1)
         check_waiver(asked[0], principal)
         put, filter = await self._runtime.in_parser(self._prepared, asked, id or uuid.uuid4().hex, principal)
@@ -86,7 +86,7 @@ class Subscriptions:
     async def replace(
         self, id: str, asked: Asked, principal: Principal, versions: Versions = None
     ) -> StoredSubscription:
-        """Another filter for a subscription: from this offset on it sees what the new one matches.
+        """Give a subscription another filter, which holds from this offset on.
 
         The rules are those of its owner, whoever asks.
         """

@@ -36,7 +36,7 @@ class Tokens:
         self.stored = {token.name: token for token in self._store.tokens()}
 
     def create_internal(self, name: str, scope: str) -> str:
-        """A token for a process of the broker's own."""
+        """Create a token for a process that the broker starts. It is not stored."""
         token, digest = new_secret(name)
         self.internal[name] = Token(name, digest, scope, "", "{}")
         return token
@@ -51,7 +51,7 @@ class Tokens:
     async def create(
         self, name: str, scopes: Iterable[str], tenant: str = "", rules: dict[str, Any] | None = None
     ) -> str:
-        """A new token. The text is returned once; only its digest is stored."""
+        """Create a token. Its text is returned once; only its digest is stored."""
         token, digest = new_secret(name)
         entry = TokenPut(name, digest, check_rights(name, scopes, rules or {}), tenant, rules or {})
 
@@ -66,7 +66,7 @@ class Tokens:
         return made
 
     async def change(self, name: str, scopes: Iterable[str], tenant: str, rules: dict[str, Any]) -> None:
-        """Other rights for a token. If its rules change its filters are built anew; its streams are closed."""
+        """Give a token other rights. If its rules change, its filters are built again; its streams are closed."""
         chosen = check_rights(name, scopes, rules)
 
         def decide(offset: int) -> tuple[list[Change], object]:

@@ -65,7 +65,7 @@ class Webhooks:
         return self._engine.delivered
 
     def counts(self) -> dict[str, int]:
-        """What happened, and what is going on."""
+        """Counts since the start, and how many channels run, queue or wait."""
         return self._engine.counts()
 
     def signing_secret(self, id: str) -> str | None:
@@ -95,7 +95,7 @@ class Webhooks:
         return shown | {name: value for name, value in optional.items() if value is not None}
 
     async def rotate(self, id: str, principal: Principal, secret: str | None, keep: int) -> str:
-        """Another secret signs; the former one signs too for `keep` seconds."""
+        """Sign with another secret, and return it. The former one signs too for `keep` seconds."""
 
         def decide(offset: int) -> tuple[list[Change], object]:
             held = self._registry.held(id, principal)
@@ -190,7 +190,7 @@ class Webhooks:
         return result
 
     async def consent(self, secret: str, rate: str | None) -> bool:
-        """A receiver consents by its callback; False if nobody has asked for it."""
+        """Note the consent of a receiver that called its callback. False if nobody has asked for it."""
 
         async def work() -> bool:
             id = self._engine.deliverer.records.by_callback(callback_digest(secret))

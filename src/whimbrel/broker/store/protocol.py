@@ -148,7 +148,7 @@ class Store(Protocol):
         """The remembered pairs: the first number of the subscription, the key, and when it leaves."""
 
     def expired(self, time: int, limit: int) -> list[str]:
-        """The ids of subscriptions whose expiry is not after `time`."""
+        """The ids of at most `limit` subscriptions that expire at `time` or before."""
 
     def cursor(self, id: str) -> Cursor | None:
         """The acknowledged cursor of a subscription."""
@@ -160,7 +160,7 @@ class Store(Protocol):
         """All tokens."""
 
     def origins(self) -> dict[str, int]:
-        """The last offset that came of every other log."""
+        """The last offset that was received of every other log."""
 
     def links(self) -> list[StoredLink]:
         """The links that have not ended."""

@@ -31,7 +31,7 @@ Changes = Sequence[tuple[int, Change]]
 
 
 def split_publications(changes: Changes) -> tuple[list[tuple[int, Change]], list[tuple[int, Change]]]:
-    """The changes that publications see, in the order of the log, and those that the rest of the store sees."""
+    """Split changes, in their order, into those that tables of publications apply and those that the others apply."""
     seen = [one for one in changes if isinstance(one[1], PublicationEntry | SubscriptionPut)]
     return seen, [one for one in changes if not isinstance(one[1], PublicationEntry)]
 

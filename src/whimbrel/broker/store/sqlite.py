@@ -214,7 +214,7 @@ class SqliteStore:
         return self._rows("SELECT first, key, due FROM publication_pair")
 
     def expired(self, time: int, limit: int) -> list[str]:
-        """The ids of subscriptions whose expiry is not after `time`."""
+        """The ids of at most `limit` subscriptions that expire at `time` or before."""
         rows = self._rows("SELECT id FROM subscription WHERE expires <= ? ORDER BY expires LIMIT ?", (time, limit))
         return [id for (id,) in rows]
 
@@ -235,7 +235,7 @@ class SqliteStore:
         ]
 
     def origins(self) -> dict[str, int]:
-        """The last offset that came of every other log."""
+        """The last offset that was received of every other log."""
         return dict(self._rows("SELECT id, offset FROM origin"))
 
     def links(self) -> list[StoredLink]:

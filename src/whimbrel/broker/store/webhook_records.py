@@ -90,7 +90,7 @@ class WebhookStore(Protocol):
         """How its deliveries stand."""
 
     def due(self) -> list[tuple[str, int]]:
-        """The subscriptions whose delivery is tried again, and when."""
+        """The subscriptions with a delivery to try again, and when."""
 
     def by_callback(self, digest: str) -> str | None:
         """The subscription with that callback."""
@@ -105,4 +105,4 @@ class WebhookStore(Protocol):
         """Deliveries that were given up, with numbers above `after`."""
 
     def redelivered(self, number: int) -> None:
-        """A dead letter is not dead any more."""
+        """Delete a dead letter that was delivered after all."""

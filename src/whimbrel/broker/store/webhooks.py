@@ -57,7 +57,7 @@ class SqliteWebhooks:
         return WebhookState(*found[0]) if found else None
 
     def due(self) -> list[tuple[str, int]]:
-        """The subscriptions whose delivery is tried again, and when."""
+        """The subscriptions with a delivery to try again, and when."""
         return self._rows("SELECT id, due FROM webhook WHERE due IS NOT NULL AND disabled IS NULL", ())
 
     def by_callback(self, digest: str) -> str | None:
@@ -104,7 +104,7 @@ class SqliteWebhooks:
         return [UndeliveredMessage(*row) for row in rows]
 
     def redelivered(self, number: int) -> None:
-        """A dead letter is not dead any more."""
+        """Delete a dead letter that was delivered after all."""
         with self._transaction() as connection:
             connection.execute("DELETE FROM undelivered WHERE number = ?", (number,))
 
@@ -151,7 +151,7 @@ def put_secrets(connection: sqlite3.Connection, offset: int, change: SinkSecrets
 
 
 def end_webhook(connection: sqlite3.Connection, offset: int, id: str) -> None:
-    """A subscription ended at an offset: forget its secrets and all that was sent, unless there is a newer one."""
+    """Forget the secrets and attempts of a subscription that ended at an offset, unless it was created again since."""
     deleted = connection.execute("DELETE FROM sink_secrets WHERE id = ? AND offset < ?", (id, offset)).rowcount
     if deleted and connection.execute(_LIVE, (id,)).fetchone() is None:
         for table in ("webhook", "attempt", "undelivered"):

@@ -75,14 +75,14 @@ class ReceiverConnection(asyncio.Protocol):
             self._transport.abort()
 
     def give_up(self) -> HttpResponse | None:
-        """The time is up: close. What the head said counts, if it came."""
+        """Close, because the time is up. Return what the head said, if it came."""
         has_head, status, headers = self._has_head, self._status, self._headers
         self._waiter = None
         self.close()
         return HttpResponse(status, headers) if has_head else None
 
     def data_received(self, data: bytes) -> None:
-        """Some of a response; bytes that nobody asked for close the connection."""
+        """Parse bytes of a response; close the connection if nobody asked for one."""
         if self._waiter is None:
             self.close()
             return
@@ -99,7 +99,7 @@ class ReceiverConnection(asyncio.Protocol):
             self._finish(reusable=False)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The receiver closed. Without a length, that is where a body ends."""
+        """Note that the receiver closed. A body without a length ends here."""
         if self._waiter is None:
             return
         if self._has_head:
@@ -108,14 +108,14 @@ class ReceiverConnection(asyncio.Protocol):
             self._fail("Expected a response, but the connection was closed", is_stale=self._bytes == 0)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header, from the parser."""
+        """Keep a header, called by the parser."""
         low = name.lower()
         self._head += len(name) + len(value)
         if low in KEPT_HEADERS:
             self._headers[low.decode()] = value.decode("latin-1").strip()[:256]
 
     def on_headers_complete(self) -> None:
-        """The head is whole, from the parser; heads of 1xx are followed by another."""
+        """Note a complete head, called by the parser; after one of 1xx another follows."""
         if self._head > HEAD_BYTES:  # all of it came at once
             self._fail(_LONG_HEAD)
             return
@@ -125,7 +125,7 @@ class ReceiverConnection(asyncio.Protocol):
             self._finish(reusable=False)
 
     def on_message_complete(self) -> None:
-        """The response is whole, from the parser."""
+        """Note a complete response, called by the parser."""
         if self._has_head:
             self._finish(reusable=bool(self._parser.should_keep_alive()))
         else:

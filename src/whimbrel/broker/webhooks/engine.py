@@ -110,12 +110,12 @@ class WebhookEngine:
             self._call(self._wake_numbers, found)
 
     def watch(self, id: str, number: int, wake: bool) -> None:
-        """A subscription with a sink was created or changed. Unless it is woken, it does nothing until it matches."""
+        """Note that a subscription with a sink was created or changed. Unless `wake` is set, it waits for a match."""
         self._watched.add(number)
         self._call(self.wake if wake else self._reload, id, True)
 
     def changed(self, id: str) -> None:
-        """A subscription ended, or has other secrets."""
+        """Load a subscription again that ended or has other secrets."""
         self._call(self._reload, id, True)
 
     def run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
@@ -149,7 +149,10 @@ class WebhookEngine:
         return channel
 
     def wake(self, id: str, changed: bool = False) -> None:
-        """A subscription may have something to do. One that waits for a time goes on waiting, unless it changed."""
+        """Give a subscription a turn if it has something to do.
+
+        One that waits for a time goes on waiting, unless it changed.
+        """
         channel = self._channels.get(id)
         if channel is None:
             channel = self._channels[id] = Channel(id)

@@ -36,7 +36,7 @@ class HostQueues(Generic[T]):
         self._ready: deque[_Host[T]] = deque()
 
     def push(self, key: Hashable, one: T) -> None:
-        """Something waits for a host."""
+        """Queue something for a host."""
         host = self._hosts.get(key)
         if host is None:
             host = self._hosts[key] = _Host(key)
@@ -44,7 +44,7 @@ class HostQueues(Generic[T]):
         self._offer(host)
 
     def pop(self) -> tuple[Hashable, T] | None:
-        """The next one, of the host whose turn it is; `done` must follow."""
+        """Take the next item, of the host whose turn it is; `done` must follow. None if nothing may run."""
         while self._ready:
             host = self._ready.popleft()
             host.offered = False
@@ -56,7 +56,7 @@ class HostQueues(Generic[T]):
         return None
 
     def done(self, key: Hashable, well: bool | None) -> None:
-        """A delivery ended, well or not; None if the host was not asked."""
+        """Note the end of a delivery, and whether it went well; None if the host was not asked."""
         host = self._hosts[key]
         host.running -= 1
         if well is not None:

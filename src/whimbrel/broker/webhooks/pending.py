@@ -9,7 +9,7 @@ from whimbrel.broker.store import WebhookStore
 
 
 def behind(store: WebhookStore, lists: RunSet) -> list[str]:
-    """The ids of those that have messages, or may have some older than themselves, or are tried again.
+    """The ids of subscriptions with a sink that have messages behind their cursor, may have some, or are tried again.
 
     Costs a search for all numbers in each run of the lists: some milliseconds for 100,000 subscriptions.
     """

@@ -39,7 +39,7 @@ class WebhookRecords:
         self._undelivered: list[UndeliveredMessage] = []
 
     def cursor(self, id: str) -> Cursor | None:
-        """A cursor that the store may not have yet."""
+        """The cursor of a subscription, if it is newer than the store's; else None."""
         saving = None if self._saving is None else self._saving.cursors.get(id)
         return self._cursors.get(id, saving)
 
@@ -59,11 +59,11 @@ class WebhookRecords:
         return self._store.by_callback(digest)
 
     def move(self, id: str, cursor: Cursor) -> None:
-        """Messages up to the cursor are done."""
+        """Move the cursor of a subscription: messages up to it are done."""
         self._cursors[id] = cursor
 
     def set_state(self, id: str, state: WebhookState | None) -> None:
-        """Deliveries stand otherwise; None for fresh."""
+        """Set how the deliveries of a subscription stand; None for a new one."""
         self._states[id] = state
 
     def attempted(self, attempt: Attempt) -> None:

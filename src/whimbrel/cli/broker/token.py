@@ -103,7 +103,7 @@ def revoke(
 
 
 def _offline(data: str, work: Callable[[Broker], Awaitable[Any]]) -> Any:
-    """Do something with the data of a broker that does not run; LogLocked if it does."""
+    """Open the data of a broker that does not run, and call `work` on it; LogLocked if the broker runs."""
     from whimbrel.broker.requests.settings import Settings
     from whimbrel.broker.service.broker import Broker
 

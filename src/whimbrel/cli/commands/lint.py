@@ -59,5 +59,5 @@ def lint(
 
 
 def _counted(count: int, rule: str) -> str:
-    """A rule with how often it was met: errors are things, all other rules are what a filter is."""
+    """A rule with its number of findings, as text: `2 errors`, `3 covered`."""
     return f"{count:,} {rule}" + ("s" if rule in ("error", "duplicate", "suspicious-name") and count > 1 else "")

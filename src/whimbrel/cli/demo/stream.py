@@ -31,7 +31,7 @@ _SETTINGS = {
 
 
 class SparkInBackground:
-    """A session that starts while something else is shown."""
+    """Starts a Spark session in a thread while the terminal shows something else."""
 
     def __init__(self) -> None:
         self._ready: Future[SparkSession] = Future()
@@ -59,7 +59,7 @@ class SparkInBackground:
 
 
 def _loaded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows as they are. The first job of a worker is slow because it loads the engine."""
+    """Return the rows unchanged. Run once so that workers load the engine before anything is timed."""
     import whimbrel.pipeline.index.shards
     import whimbrel.pipeline.stages.match.task  # noqa: F401
 

@@ -41,7 +41,7 @@ def load_index(
 
 
 def _say_hints(rows: list[PlacedRow], report: RejectReport) -> None:
-    """Say which filters are hardly what was meant."""
+    """Say which filters probably mean something else than was meant."""
     dialect = dialects.get(dialects.CANONICAL)
     if not isinstance(dialect, dialects.Hinting):
         return

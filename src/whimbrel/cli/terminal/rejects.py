@@ -82,7 +82,7 @@ class RejectReport:
                 yield item
 
     def note(self, text: str) -> None:
-        """Say something that is worth a look and refuses nothing."""
+        """Print a remark that refuses nothing."""
         if self.json:
             say_json({"note": text})
         else:

@@ -20,7 +20,7 @@ Scale = Literal["small", "full"]
 
 
 def no_progress(text: str) -> None:
-    """Say nothing."""
+    """Ignore progress."""
 
 
 def default_folder() -> Path:

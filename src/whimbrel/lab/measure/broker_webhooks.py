@@ -31,7 +31,7 @@ class _Counted:
         self.connections: set[asyncio.Transport] = set()
 
     def add(self, messages: int) -> None:
-        """A request came."""
+        """Count a request and its messages."""
         self.requests += 1
         self.messages += messages
         if self.messages >= self._wanted:
@@ -47,13 +47,13 @@ class _Receiver(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Connected."""
+        """Keep the transport of a new connection."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._counted.connections.add(transport)
 
     def data_received(self, data: bytes) -> None:
-        """Some of a request, or several."""
+        """Parse part of a request, or several requests, and answer those that are complete."""
         assert self._transport is not None
         self._rest += data
         while (head := self._rest.find(b"\r\n\r\n")) >= 0:

@@ -78,7 +78,7 @@ def winner(measures: Measures) -> str:
 
 
 def pivots(measures: Measures, most_rows: int = 60) -> list[Pivot]:
-    """A table for each measure, of at most so many rows."""
+    """A table for each measure, of at most `most_rows` rows."""
     out = []
     for measure in dict.fromkeys(row["measure"] for row in measures.rows):
         rows = [row for row in measures.rows if row["measure"] == measure]

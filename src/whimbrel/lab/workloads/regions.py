@@ -15,7 +15,7 @@ WIDTH = 10.0
 
 
 def points(count: int, constraints: int, rng: np.random.Generator) -> np.ndarray:
-    """Points in 0..99 with so many constraints each; NaN in dimensions without one."""
+    """Points in 0..99 with `constraints` constraints each; NaN in dimensions without one."""
     values = np.full((count, DIMENSIONS), np.nan)
     chosen = np.argsort(rng.random((count, DIMENSIONS)), axis=1)[:, :constraints]
     np.put_along_axis(values, chosen, rng.integers(0, 100, (count, constraints)).astype(float), axis=1)

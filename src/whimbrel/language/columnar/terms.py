@@ -132,7 +132,7 @@ class TermGroup:
     lengths: Int64s | None = None
 
     def only(self, mask: npt.NDArray[np.bool_]) -> TermGroup | None:
-        """Some of the uses, or None if there are none."""
+        """The group with some of its uses; None if there are none."""
         if mask.all():
             return self
         if not mask.any():

@@ -71,7 +71,7 @@ class RecentTable:
         return [number for number, count in counts.items() if count == self._needed[number]]
 
     def contents(self) -> tuple[object, ...]:
-        """All that is stored, to compare."""
+        """Everything that is stored, in a form that tests can compare."""
         return self._rows, self._needed
 
     def _predicates(self, conjunction: Conjunction) -> tuple[SortKey | None, list[tuple[TableOperation, Operand]]]:

@@ -257,7 +257,7 @@ class ModifiedRapid(PropertyMatcher):
 
 
 def _points(conjunction: Conjunction) -> Iterator[tuple[str, SortKey]]:
-    """The one value that each attribute is compared with."""
+    """The attributes of a conjunction, each with the one value that it is compared with."""
     for attribute, constraint in conjunction.constraints:
         yield from ((attribute, key) for key in constraint.values.as_points() or ())
 

@@ -44,11 +44,11 @@ class Domain(ABC):
         """What a value must be; part of error messages."""
 
     def code(self, key: SortKey) -> SortKey | None:
-        """The key that stands for a value when it is matched, or None if the value is outside."""
+        """The key that a value is matched by, or None if the value is not in the domain."""
         return key if key[0] == self.rank else None
 
     def definition(self) -> dict[str, object]:
-        """The domain as a document has it."""
+        """The definition of the domain as a document writes it."""
         return {"kind": self.kind}
 
     def canonical(self, values: IntervalSet) -> IntervalSet:

@@ -117,7 +117,7 @@ class OrderedEnumeration(Ordered):
 
     @cached_property
     def _lower(self) -> dict[int, set[int]]:
-        """The codes that some chain has directly below a code."""
+        """For each code the codes that some chain lists directly below it."""
         lower: dict[int, set[int]] = {}
         for chain in self.order:
             for low, high in itertools.pairwise(chain):

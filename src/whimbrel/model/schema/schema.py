@@ -73,7 +73,7 @@ class Schema:
 
     @property
     def own_type_attribute(self) -> str | None:
-        """An attribute whose value is one of the event's types as well, where it is the name of one."""
+        """A second attribute that can name a type of the event; values that are no names of types do not count."""
         return self._state.own_type_attribute
 
     @property

@@ -138,7 +138,7 @@ def _values(
 
 
 def _stray(schema: Schema, name: str, types: list[str], view: View) -> Violation:
-    """An attribute that the view does not have (R3)."""
+    """The violation of an attribute that the view does not have (R3)."""
     if name in schema.attributes:
         owners = [one for one, uses in schema.types.items() if name in uses]
         hint = f" (an attribute of {', '.join(owners)})" if owners else ""

@@ -38,12 +38,12 @@ class Poset:
         return len(self._nodes)
 
     def insert(self, key: bytes, interface: Hashable) -> None:
-        """An interface wants a filter."""
+        """Note that an interface wants a filter."""
         self._wanted.setdefault(key, set()).add(interface)
         self._keep(key, interface)
 
     def remove(self, key: bytes, interface: Hashable) -> None:
-        """An interface wants a filter no longer; those of its filters that were covered by it come back."""
+        """Note that an interface no longer wants a filter. Its filters that were covered by it are kept again."""
         self._wanted[key].discard(interface)
         if not self._wanted[key]:
             del self._wanted[key]
@@ -76,7 +76,7 @@ class Poset:
         return PosetMatch(found, visited, tested)
 
     def nodes(self) -> Iterator[tuple[bytes, set[Hashable]]]:
-        """The filters and who is kept at them."""
+        """The filters, each with the interfaces that are kept at it."""
         return iter(self._nodes.items())
 
     def _keep(self, key: bytes, interface: Hashable) -> None:

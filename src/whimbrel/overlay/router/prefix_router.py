@@ -77,11 +77,11 @@ class PrefixRouter(Router):
 
     @property
     def version(self) -> Version:
-        """The youngest version that it has."""
+        """The youngest version of the tree that it has."""
         return next(reversed(self._views))
 
     def view(self, version: Version) -> TreeView | None:
-        """A version that it has."""
+        """Its view of a version of the tree; None if it does not have that version."""
         return self._views.get(version)
 
     def optimize(self, now: float) -> Effects:

@@ -31,7 +31,7 @@ ROUTER_LINKS = Limit("links of a router", 61, "neighbours", "interfaces are the 
 
 
 class UnexpectedMessage(WhimbrelError):
-    """A router got what it does not understand, or a message from one that is not its neighbour."""
+    """A router got a message that it does not understand, or one from a router that is not its neighbour."""
 
     def __init__(self, router: str, neighbour: str, found: str) -> None:
         self.router, self.neighbour, self.found = router, neighbour, found

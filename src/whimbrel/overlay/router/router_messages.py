@@ -81,7 +81,7 @@ Message: TypeAlias = Subscribe | Unsubscribe | Forwarded | Announce | TreeUpdate
 
 @dataclass(slots=True)
 class Effects:
-    """What a call of a router brings about: messages to neighbours, in order, and subscriptions that get an event."""
+    """The results of a call: messages to neighbours, in order, and events for local subscriptions."""
 
     sent: list[tuple[str, Message]] = field(default_factory=list)
     delivered: list[tuple[str, Forwarded]] = field(default_factory=list)

@@ -29,7 +29,7 @@ _ORDERS: tuple[Comparison, ...] = ("<", "<=", ">", ">=")
 
 
 class PaperWorkload:
-    """Filters and events, the same ones for the same seed."""
+    """Draws filters and events. The same seed gives the same ones."""
 
     def __init__(self, distribution: Distribution, seed: int, names: int = NAMES) -> None:
         self._distribution = distribution

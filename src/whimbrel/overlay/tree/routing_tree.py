@@ -157,7 +157,7 @@ class RoutingTree:
         return (root.added + root.removed) / total if total else 0.0
 
     def mark_published(self) -> None:
-        """From now on `difference` compares with what the tree is now."""
+        """Note that the tree was published: `difference` compares with this state from now on."""
         self._published_weight = self.root.weight
         self._publication += 1
 
@@ -191,7 +191,7 @@ class RoutingTree:
         pending: list[tuple[Node, int, IntervalSet | None]],
         made: list[Node],
     ) -> None:
-        """Where a set of values goes below a node: parts below siblings that it overlaps, the rest to its own node."""
+        """Place a set of values below a node: what it shares with siblings below those, the rest in its own node."""
         lane = node.lanes.get(name)
         covered: list[Node] = []
         rest = values

@@ -82,7 +82,7 @@ def _node(name: str, cuts: list[Any], patterns: list[list[str]]) -> tuple[str, I
 
 
 def _plain(part: object) -> object:
-    """An integer that is too large for the format becomes a list with its digits."""
+    """A part of a cut as MessagePack takes it: an integer that is too large becomes a list with its digits."""
     return [str(part)] if isinstance(part, int) and not -_LARGE <= part < _LARGE else part
 
 

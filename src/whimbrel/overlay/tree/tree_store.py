@@ -34,7 +34,7 @@ class TreeStore:
         return self._snapshots.get(version)
 
     def versions(self) -> list[Version]:
-        """The versions that are there, oldest first."""
+        """The versions that the store has, oldest first."""
         return list(self._snapshots)
 
     def difference(self) -> float:
@@ -42,9 +42,9 @@ class TreeStore:
         return self._tree.difference()
 
     def change(self, change: Interest | bytes) -> None:
-        """Insert or remove a filter. Only the optimizer does this; `commit` makes a version of all changes.
+        """Insert or remove a filter; only the optimizer does this. `commit` makes a version of all changes.
 
-        What is there is not inserted and what is not there is not removed, whoever says so.
+        Inserting a filter twice, or removing one that is not in the tree, does nothing.
         """
         if isinstance(change, bytes):
             if change in self._tree:

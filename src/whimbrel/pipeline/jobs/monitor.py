@@ -56,10 +56,10 @@ class JobMonitor(Protocol):
         """Entered while Spark works on what the label says."""
 
     def rejected(self, path: str, rejects: DataFrame, count: int) -> None:
-        """Subscriptions of a path were refused: a table of id, text and message, and the number of its rows."""
+        """Called with refused subscriptions of a path: a table of id, text and message, and the number of its rows."""
 
     def following(self) -> AbstractContextManager[threading.Event]:
         """Entered while the micro-batches of a stream run. The stream stops when the event is set."""
 
     def micro_batch(self, batch: MicroBatch, summary: RunSummary) -> None:
-        """A micro-batch has ended; the summary includes it."""
+        """Called when a micro-batch has ended; the summary includes it."""

@@ -39,5 +39,5 @@ def struct(fields: dict[str, str]) -> str:
 
 
 def try_cast(value: str, kind: str) -> str:
-    """A cast that gives null where the value cannot be held."""
+    """A cast that gives null where the type cannot hold the value."""
     return f"try_cast({value} AS {kind})"

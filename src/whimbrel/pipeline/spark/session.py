@@ -116,7 +116,7 @@ def session(master: str | None = None, *, name: str = "whimbrel", settings: Sett
 def running_session(
     master: str | None = None, *, name: str = "whimbrel", settings: Settings | None = None
 ) -> Iterator[SparkSession]:
-    """The session that the program has, or a new one, which is stopped at the end."""
+    """Use the session that the program has, or start one and stop it at the end."""
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()

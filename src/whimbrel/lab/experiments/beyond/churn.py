@@ -20,7 +20,7 @@ STEPS = 100
 
 
 def measure(point: Point) -> Iterator[Timed | Row]:
-    """One run is a hundred events, with so many additions and as many removals after each."""
+    """Time runs of a hundred events, with additions and as many removals after each event."""
     n, changes = int(point["n"]), int(point["changes"])
     workload = make("lesubscribe", n=n, p=1.0, events=STEPS)
     rows = workload.events.to_pylist()

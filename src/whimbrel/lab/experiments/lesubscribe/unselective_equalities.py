@@ -20,7 +20,7 @@ def measure(point: Point) -> Iterator[Timed | Row]:
 
 
 def count(point: Point) -> Iterator[Row]:
-    """Candidates that fail: what quarantining checks in vain."""
+    """The candidates that quarantining checks and that fail."""
     workload = _workload(point)
     measures = {"false candidates": "false_candidates"}
     yield from work_counted(THREE, workload.subscriptions, workload.events, measures)

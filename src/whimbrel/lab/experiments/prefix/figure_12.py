@@ -24,7 +24,7 @@ def count(point: Point) -> Iterator[Row]:
 
 
 def false_shares(series: str, events: int, distribution: Distribution, threshold: float) -> Iterator[Row]:
-    """The share of arrivals that were in vain, and the events that were lost."""
+    """The share of arrivals that were false positives, and the events that were lost."""
     settings = PrefixSettings(optimizer=OptimizerSettings(threshold, None))
     report = simulated(
         ScenarioOptions(filters=events, events=events, together=True, distribution=distribution, prefix=settings)

@@ -59,7 +59,7 @@ def grown(filters: Iterable[Filter]) -> Grown:
 
 
 def frozen(tree: RoutingTree) -> Grown:
-    """A version of the tree as it is."""
+    """A version of the tree in its present state."""
     snapshot = TreeSnapshot(tree, (1, 1))
     depths = np.zeros(len(snapshot), np.int64)
     parents = snapshot.parent
@@ -69,7 +69,7 @@ def frozen(tree: RoutingTree) -> Grown:
 
 
 def paper_tree(point: Point) -> tuple[Grown, list[Event]]:
-    """The tree of so many filters drawn from the distribution of a point, and events of the same kind."""
+    """A tree of filters drawn from the distribution of a point, and events drawn from the same."""
     workload = PaperWorkload(Distribution(str(point["distribution"])), seed=1)
     tree = grown(workload.filter() for _ in range(int(point["n"])))
     return tree, [Event(workload.event()) for _ in range(EVENTS)]

@@ -22,7 +22,7 @@ LABEL = "The search log of the paper is not public any more: phrases are drawn f
 
 
 def queries(count: int, users: int, seed: int = 0) -> list[str]:
-    """So many different queries of so many users."""
+    """`count` different queries of `users` users."""
     draws = Draws(seed, 3)
     words = zipf(WORDS, EXPONENT)
     mine: list[list[str]] = [[] for _ in range(users)]

@@ -17,7 +17,7 @@ NEW = 10**9
 
 
 def filled(publications: int, subscriptions: int, constraints: int, seed: int = 20) -> SubjectSpaces:
-    """Spaces with so many of both. Publications are points with that many constraints."""
+    """Spaces with that many publications and subscriptions. Publications are points with `constraints` constraints."""
     rng = np.random.default_rng(seed)
     spaces = SubjectSpaces()
     spaces.define("paper", {f"d{d}": "number" for d in range(DIMENSIONS)})

@@ -13,5 +13,5 @@ ALL = {**plain("naive", "compiled_naive", "rapid", "modified_rapid", "sgim"), **
 
 
 def workload_of(n: int, ones: float) -> Workload:
-    """So many subscriptions over {0, 1, *}, and events with that share of ones."""
+    """`n` subscriptions over {0, 1, *}, and events with that share of ones."""
     return make("properties", n=n, events=50 if n < 250 else 400, ones=ones)

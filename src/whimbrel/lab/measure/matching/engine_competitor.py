@@ -116,7 +116,7 @@ def warm_up() -> None:
 
 @contextmanager
 def _parallel(wanted: bool) -> Iterator[None]:
-    """Let bulk loads use all cores, or only one."""
+    """Allow bulk loads to use all cores, or only one."""
     usual = intake.PARALLEL
     intake.PARALLEL = wanted
     try:

@@ -48,7 +48,7 @@ _STATE_STORE = {
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """The columns of updates that are no attributes, by role; None for roles without a column."""
+    """The columns of updates that are not attributes, by role; None for a role without a column."""
 
     key: str
     sequence: str | None
