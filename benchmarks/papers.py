@@ -8,7 +8,7 @@ answers of everybody else, not to race.
 """
 
 from whimbrel.lab.measure.matching.cases import MatchCase
-from whimbrel.lab.measure.matching.paper_competitor import Member
+from whimbrel.lab.measure.matching.paper_competitor import PaperMatcher
 from whimbrel.lab.measure.matching.rival import Rival
 from whimbrel.matchers import MATCHERS
 
@@ -30,7 +30,7 @@ def rivals(case: MatchCase) -> list[Rival]:
     members = {name: (name, dict[str, object]()) for name in MATCHERS} | VARIANTS
     out: list[Rival] = []
     for title, (name, options) in members.items():
-        one = Member(title, name, options)
+        one = PaperMatcher(title, name, options)
         one.most = min(case.papers, FEWER.get(name, case.papers if one.in_bulk else ONE_BY_ONE))
         out.append(one)
     return out

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _CONSTRUCTS = {"range": "ranges", "excluded": "exclusions"}
 
 
-class Bulk:
+class BulkLoads:
     """Loads of rows, whose numbers are places; removed places stay in the columns and are left out of later builds."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class BulkMatcher(BaseMatcher):
 
     def __init__(self, timestamps: Iterable[str] = (), count: bool = False) -> None:
         super().__init__(timestamps, count)
-        self._bulk = Bulk()
+        self._bulk = BulkLoads()
         self._loaded = False  # whether columns came since this was last cleared
 
     def add_many(self, subscriptions: Iterable[tuple[Id, object]] | pa.Table, dialect: str = "sql") -> None:

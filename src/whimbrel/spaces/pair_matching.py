@@ -48,7 +48,7 @@ class RegionFilters:
         return self._named[name]
 
 
-class Matching:
+class PairMatching:
     """Queries about pairs: members of one role that match members of the other."""
 
     def __init__(self, definitions: Definitions, filters: RegionFilters) -> None:

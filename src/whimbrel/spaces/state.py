@@ -12,7 +12,7 @@ from whimbrel.spaces.dwell_subscriptions import DwellSubscriptions, Subscription
 from whimbrel.spaces.index.region_arrays import Int32s, Int64s, Regions
 from whimbrel.spaces.members import ALL, HIDDEN, REMEMBERED, WANTS_LEAVES, Members, NewMembers
 from whimbrel.spaces.notifications import DELETE, ENTER, LEAVE, Key, NotificationBuilder
-from whimbrel.spaces.pair_matching import Matching, RegionFilters
+from whimbrel.spaces.pair_matching import PairMatching, RegionFilters
 from whimbrel.spaces.schema_domains import DimensionType
 from whimbrel.spaces.space_definitions import Definitions
 
@@ -25,7 +25,7 @@ class SpaceState:
     def __init__(self, filters: RegionFilters) -> None:
         self.definitions = Definitions()
         self.filters = filters
-        self.matching = Matching(self.definitions, filters)
+        self.matching = PairMatching(self.definitions, filters)
         self.publications = Members("publication")
         self.subscriptions = Members("subscription")
         self.dwell = DwellSubscriptions()

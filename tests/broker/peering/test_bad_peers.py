@@ -69,7 +69,7 @@ def linked(broker: OverlayBroker) -> Iterator[Peer]:
         peer = Peer(socket)
         peer.say(hello())
         peer.hear(wire.Hello)
-        peer.hear(wire.Held)
+        peer.hear(wire.HeldFilters)
         yield peer
 
 
@@ -179,7 +179,7 @@ def test_a_bad_prefix_costs_a_match_and_the_event_is_taken(broker: OverlayBroker
             second.say(hello(id=other, name="second", since=2, region=wire.Region({other: "second"}, [])))
             second.hear(wire.Hello)
             second.say(wire.Welcome(None))
-            second.say(wire.Held([], False))
+            second.say(wire.HeldFilters([], False))
             second.say(wire.Filters([("", "data.n < 5")]))
             until(lambda: broker.links()["second"]["filters"] == 1)
             routing = broker.overlay()["routing"]
@@ -218,7 +218,7 @@ def test_events_that_are_none_are_refused_alone_and_repeated_ones_are_recognised
 
 def test_filters_that_cannot_be_read_are_refused_alone(broker: OverlayBroker) -> None:
     with linked(broker) as peer:
-        peer.say(wire.Held([], False))
+        peer.say(wire.HeldFilters([], False))
         before = broker.overlay()["routing"]["refused_filters"]
         bomb = " AND ".join(f"(a{n} = 1 OR b{n} = 1)" for n in range(40))  # 2^40 conjunctions
         texts = ["data.n <", bomb, "x" * 2_000_000, "data.m = 1", "(" * 5000]
@@ -244,9 +244,9 @@ def test_a_peer_with_too_many_filters_is_heard_up_to_the_limit(tmp_path: Path) -
 def test_trees_that_are_none_are_not_used(broker: OverlayBroker) -> None:
     with linked(broker) as peer:
         version = broker.overlay()["routing"]["version"]
-        peer.say(wire.Whole((1 << 20, 1), b"no tree"))
-        peer.say(wire.Updated((1 << 20, 1), (0, 0), [("", "not a filter (", b"")], b"?" * 16))
-        peer.say(wire.Updated((1 << 20, 1), (7, 7), [], b"?" * 16))
-        assert peer.hear(wire.Requested).version == (1 << 20, 1)
+        peer.say(wire.WholeTreeMessage((1 << 20, 1), b"no tree"))
+        peer.say(wire.TreeUpdateMessage((1 << 20, 1), (0, 0), [("", "not a filter (", b"")], b"?" * 16))
+        peer.say(wire.TreeUpdateMessage((1 << 20, 1), (7, 7), [], b"?" * 16))
+        assert peer.hear(wire.TreeRequestMessage).version == (1 << 20, 1)
         assert broker.overlay()["routing"]["version"] == version
         assert link_of(broker)["connected"]

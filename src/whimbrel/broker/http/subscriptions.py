@@ -26,7 +26,7 @@ from whimbrel.broker.requests.subscriptions import ID, PROTOCOLS, SubscriptionRe
 from whimbrel.broker.requests.webhook_sinks import HTTP
 from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.service.principal import Principal
-from whimbrel.broker.service.subscriptions import Asked, Versions
+from whimbrel.broker.service.subscriptions import RequestWithBody, Versions
 from whimbrel.broker.store import StoredSubscription
 
 IMPORT_LINES = 20_000
@@ -170,8 +170,8 @@ async def import_lines(request: Request) -> Response:
     return answer(ImportAnswer(results), 422 if refused else 200)
 
 
-def _read_lines(lines: list[bytes]) -> list[Asked | BrokerError]:
-    found: list[Asked | BrokerError] = []
+def _read_lines(lines: list[bytes]) -> list[RequestWithBody | BrokerError]:
+    found: list[RequestWithBody | BrokerError] = []
     for line in lines:
         try:
             asked = read_request(line)

@@ -11,7 +11,7 @@ from time import time_ns
 from whimbrel.broker.peering import overlay_regions, wire
 from whimbrel.broker.peering.dialer import Dialer
 from whimbrel.broker.peering.link import Link
-from whimbrel.broker.peering.link_session import LinkConnection, Session
+from whimbrel.broker.peering.link_session import LinkConnection, LinkSession
 from whimbrel.broker.peering.peering import Peering
 from whimbrel.broker.peering.router_thread import restore_peer
 from whimbrel.broker.peering.wire import BadLink
@@ -74,7 +74,7 @@ class Connector:
             self._peering.note_trouble(name, f"no hello: {error}")
             await connection.close("no hello")
             return False
-        session = Session(self._peering, link, connection, principal.rules)
+        session = LinkSession(self._peering, link, connection, principal.rules)
         self._peering.sessions[link.peer] = session
         link.connects += 1
         link.reason = ""
@@ -162,14 +162,14 @@ class Connector:
             return held
         return self._peering.add_link(Link(hello.id, name, dialed, since, received=received))
 
-    async def _greet(self, session: Session) -> None:
+    async def _greet(self, session: LinkSession) -> None:
         """Tell the peer how much of its log is here, and which of its filters are."""
         link = session.link
         session.say(wire.Welcome(link.received))
-        session.say(wire.Behind(self._peering.region_without(link.peer)))  # it may have changed since the hello
+        session.say(wire.RegionChange(self._peering.region_without(link.peer)))  # it may have changed since the hello
         held = await self._peering.run(lambda router: router.held(link.peer))
         for start in range(0, max(1, len(held)), 50_000):
-            session.say(wire.Held(held[start : start + 50_000], start + 50_000 < len(held)))
+            session.say(wire.HeldFilters(held[start : start + 50_000], start + 50_000 < len(held)))
 
 
 async def _say(connection: LinkConnection, message: wire.Hello | wire.Bye) -> None:

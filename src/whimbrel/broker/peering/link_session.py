@@ -48,7 +48,7 @@ class LinkConnection(Protocol):
         """Close it."""
 
 
-class Owner(Protocol):
+class SessionOwner(Protocol):
     """What a session needs of its broker; `whimbrel.broker.peering.peering.Peering` has it."""
 
     @property
@@ -73,10 +73,10 @@ class Owner(Protocol):
         """Handle a message that is not about events: filters, trees, regions and traces."""
 
 
-class Session:
+class LinkSession:
     """A connection to the peer of a link. `run` returns when it ends; `reason` says why."""
 
-    def __init__(self, owner: Owner, link: Link, connection: LinkConnection, rules: Rules) -> None:
+    def __init__(self, owner: SessionOwner, link: Link, connection: LinkConnection, rules: Rules) -> None:
         self.owner = owner
         self.link = link
         self.rules = rules
@@ -317,4 +317,4 @@ def _size(message: wire.LinkMessage) -> int:
     """What a message takes, about."""
     if isinstance(message, wire.Filters):
         return 64 + sum(len(text) + 32 for _, text in message.added) + 24 * len(message.removed)
-    return 256 + (len(message.data) if isinstance(message, wire.Whole) else 0)
+    return 256 + (len(message.data) if isinstance(message, wire.WholeTreeMessage) else 0)

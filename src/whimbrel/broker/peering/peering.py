@@ -17,7 +17,7 @@ import msgspec
 
 from whimbrel.broker.peering import overlay_regions, wire
 from whimbrel.broker.peering.link import Link
-from whimbrel.broker.peering.link_session import Session
+from whimbrel.broker.peering.link_session import LinkSession
 from whimbrel.broker.peering.log_feed import LogFeed
 from whimbrel.broker.peering.router_thread import RouterThread, restore
 from whimbrel.broker.peering.routing import LinkRouter, RoutingSettings, Sent, unwired
@@ -54,12 +54,12 @@ class Peering:
     def __init__(self, broker: Broker) -> None:
         self.log = broker.log
         self.links: dict[str, Link] = {}
-        self.sessions: dict[str, Session] = {}
+        self.sessions: dict[str, LinkSession] = {}
         self.refused_peers = 0
         """Peers that were refused: no hello, another protocol, a cycle."""
         self.troubles: dict[str, str] = {}
         """Why a URL of the settings has no link."""
-        self.on_trace: Callable[[Link, wire.Trace | wire.Traced], None] = lambda _link, _message: None
+        self.on_trace: Callable[[Link, wire.Trace | wire.TraceAnswer], None] = lambda _link, _message: None
         """Takes what peers say of traces; set by the tracer."""
         self.runtime = broker.runtime
         self.store = broker.store
@@ -254,19 +254,19 @@ class Peering:
         """Handle a message of a peer that is not about events: filters, trees, regions, traces, the end of a link."""
         if isinstance(message, wire.Filters):
             await self._take_filters(link, message)
-        elif isinstance(message, wire.Held):
+        elif isinstance(message, wire.HeldFilters):
             link.held_keys.update(message.keys)
             if not message.more:
                 held, link.held_keys = link.held_keys, set()
                 self.submit(lambda router: router.resume(link.peer, held))
-        elif isinstance(message, wire.Behind):
+        elif isinstance(message, wire.RegionChange):
             link.region = message.region
             self.regions_changed(but=link.peer)
         elif isinstance(message, wire.Bye):
             if message.code in ("ended", "cycle") and not self._closing and link.peer in self.links:
                 self.sessions.pop(link.peer, None)
                 self.later(self.end_link(link.peer, message.code))
-        elif isinstance(message, wire.Trace | wire.Traced):
+        elif isinstance(message, wire.Trace | wire.TraceAnswer):
             self.on_trace(link, message)
         else:
 
@@ -305,7 +305,7 @@ class Peering:
         """Tell all peers (except `but`) what lies on this side, and end a link of this broker that closes a cycle."""
         for peer, session in self.sessions.items():
             if peer != but:
-                session.say(wire.Behind(self.region_without(peer)))
+                session.say(wire.RegionChange(self.region_without(peer)))
         whole = self.region()
         _, closing = overlay_regions.topology_of(whole.edges)
         for (one, two, _), path in closing:

@@ -67,8 +67,8 @@ class Tracer:
         finally:
             del self._waiting[number]
 
-    def _take(self, link: Link, message: wire.Trace | wire.Traced) -> None:
-        if isinstance(message, wire.Traced):
+    def _take(self, link: Link, message: wire.Trace | wire.TraceAnswer) -> None:
+        if isinstance(message, wire.TraceAnswer):
             answer = self._waiting.get(message.number)
             if answer is not None and not answer.done():
                 answer.set_result(message.hops)
@@ -84,7 +84,7 @@ class Tracer:
             return
         session = self._peering.sessions.get(link.peer)
         if session is not None:
-            session.say(wire.Traced(asked.number, msgspec.json.encode(hops)))
+            session.say(wire.TraceAnswer(asked.number, msgspec.json.encode(hops)))
 
 
 def _hop(

@@ -226,14 +226,14 @@ def _wired(message: router_messages.Message) -> wire.LinkMessage:
         case router_messages.Unsubscribe(key):
             return wire.Filters([], [key])
         case router_messages.Announce(epoch, optimizer, version):
-            return wire.Announced(epoch, optimizer, version)
+            return wire.OptimizerMessage(epoch, optimizer, version)
         case router_messages.TreeUpdate(version, base, changes, digest):
             told = [("", "", one) if isinstance(one, bytes) else (one.tenant, one.text, b"") for one in changes]
-            return wire.Updated(version, base, told, digest)
+            return wire.TreeUpdateMessage(version, base, told, digest)
         case router_messages.TreeRequest(version):
-            return wire.Requested(version)
+            return wire.TreeRequestMessage(version)
         case router_messages.WholeTree(version, data):
-            return wire.Whole(version, data)
+            return wire.WholeTreeMessage(version, data)
         case router_messages.Forwarded():
             raise AssertionError("events are forwarded from the log")
 
@@ -244,13 +244,13 @@ def unwired(message: wire.LinkMessage) -> router_messages.Message | None:
     WhimbrelError if it cannot be read.
     """
     match message:
-        case wire.Announced(epoch, optimizer, version):
+        case wire.OptimizerMessage(epoch, optimizer, version):
             return router_messages.Announce(epoch, optimizer, version)
-        case wire.Updated(version, base, changes, digest):
+        case wire.TreeUpdateMessage(version, base, changes, digest):
             read = [key or Interest(Filter.parse(text), tenant) for tenant, text, key in changes]
             return router_messages.TreeUpdate(version, base, tuple(read), digest)
-        case wire.Requested(version):
+        case wire.TreeRequestMessage(version):
             return router_messages.TreeRequest(version)
-        case wire.Whole(version, data):
+        case wire.WholeTreeMessage(version, data):
             return router_messages.WholeTree(version, data)
     return None

@@ -69,7 +69,7 @@ class Welcome(msgspec.Struct, tag="welcome", array_like=True):
     received: Offset | None
 
 
-class Held(msgspec.Struct, tag="held", array_like=True):
+class HeldFilters(msgspec.Struct, tag="held", array_like=True):
     """Filters of the receiver that the sender has; the last message of them is not followed by `more`."""
 
     keys: Annotated[list[Key], msgspec.Meta(max_length=100_000)]
@@ -106,13 +106,13 @@ class Ack(msgspec.Struct, tag="ack", array_like=True):
     offset: Offset
 
 
-class Behind(msgspec.Struct, tag="behind", array_like=True):
+class RegionChange(msgspec.Struct, tag="behind", array_like=True):
     """The sender's new region: what lies on its side of the link."""
 
     region: Region
 
 
-class Announced(msgspec.Struct, tag="announced", array_like=True):
+class OptimizerMessage(msgspec.Struct, tag="announced", array_like=True):
     """Who optimizes: see `whimbrel.overlay.router.router_messages.Announce`."""
 
     epoch: Annotated[int, msgspec.Meta(ge=1, lt=1 << 31)]
@@ -120,7 +120,7 @@ class Announced(msgspec.Struct, tag="announced", array_like=True):
     version: Version
 
 
-class Updated(msgspec.Struct, tag="updated", array_like=True):
+class TreeUpdateMessage(msgspec.Struct, tag="updated", array_like=True):
     """A version of the tree as changes of the one before: tenant and text of a filter, or the key of one that went."""
 
     version: Version
@@ -129,13 +129,13 @@ class Updated(msgspec.Struct, tag="updated", array_like=True):
     digest: Key
 
 
-class Requested(msgspec.Struct, tag="requested", array_like=True):
+class TreeRequestMessage(msgspec.Struct, tag="requested", array_like=True):
     """Asks for a version of the tree as a whole."""
 
     version: Version
 
 
-class Whole(msgspec.Struct, tag="whole", array_like=True):
+class WholeTreeMessage(msgspec.Struct, tag="whole", array_like=True):
     """A version of the tree as a whole."""
 
     version: Version
@@ -153,7 +153,7 @@ class Trace(msgspec.Struct, tag="trace", array_like=True):
     raw: bytes
 
 
-class Traced(msgspec.Struct, tag="traced", array_like=True):
+class TraceAnswer(msgspec.Struct, tag="traced", array_like=True):
     """What the sender, and those behind it, would do with an event; JSON."""
 
     number: Offset
@@ -168,7 +168,19 @@ class Bye(msgspec.Struct, tag="bye", array_like=True):
 
 
 LinkMessage: TypeAlias = (
-    Welcome | Held | Filters | Events | Ack | Behind | Announced | Updated | Requested | Whole | Trace | Traced | Bye
+    Welcome
+    | HeldFilters
+    | Filters
+    | Events
+    | Ack
+    | RegionChange
+    | OptimizerMessage
+    | TreeUpdateMessage
+    | TreeRequestMessage
+    | WholeTreeMessage
+    | Trace
+    | TraceAnswer
+    | Bye
 )
 
 

@@ -65,7 +65,7 @@ class HeldState(NamedTuple):
     state: bytes
 
 
-class Evaluated(NamedTuple):
+class Evaluation(NamedTuple):
     """What a new version is told: offsets of states that it begins to match or ceases to, and its remembered pairs."""
 
     entered: Rows
@@ -187,7 +187,7 @@ class TenantStates:
         changed.clear()
         return found
 
-    def evaluate(self, news: Sequence[tuple[StateFilter, StateFilter | None]], now: float) -> list[Evaluated]:
+    def evaluate(self, news: Sequence[tuple[StateFilter, StateFilter | None]], now: float) -> list[Evaluation]:
         """Match all publications with new versions, which were admitted, and with the versions before them."""
         table = self._publications.current()
         keys, offsets = table[KEY].to_pylist(), table[SEQUENCE].to_numpy()
@@ -221,7 +221,7 @@ class TenantStates:
     def _evaluated(
         self, new: StateFilter, old: StateFilter | None, hits: tuple[Rows, Rows, Rows], keys: list[str], offsets: Rows,
         now: float,
-    ) -> Evaluated:  # fmt: skip
+    ) -> Evaluation:  # fmt: skip
         inner, outer, before = hits
         if old is not None and old.remembered:
             held = self._former.pop(new.first, {})
@@ -240,7 +240,7 @@ class TenantStates:
             out = np.setdiff1d(left, outer).tolist()
             left = np.array([row for row in out if self._pairs.exit(id, keys[row], now)], np.int64)
             inside = list(self._pairs.inside(id).items())  # type: ignore[arg-type]
-        return Evaluated(np.sort(offsets[entered]), np.sort(offsets[left]) if new.leave else offsets[:0], inside)
+        return Evaluation(np.sort(offsets[entered]), np.sort(offsets[left]) if new.leave else offsets[:0], inside)
 
     @property
     def _pairs(self) -> DwellPairs[int | str, int | str]:

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from whimbrel.broker.publications.rendering import change_message
-from whimbrel.broker.publications.tenant_states import Evaluated, HeldState, StateFilter, TenantStates, Transition
+from whimbrel.broker.publications.tenant_states import Evaluation, HeldState, StateFilter, TenantStates, Transition
 from whimbrel.broker.publications.update_requests import PublicationUpdate, UpdateKind, check_version, merged
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.entries import DwellExpiry, PublicationChange, SubscriptionPut
@@ -79,7 +79,7 @@ class PublicationTopic:
         self._tenants: dict[str, TenantStates] = {}
         self._now = 0.0
         self._new: dict[int, tuple[str, StateFilter, StateFilter | None]] = {}  # to be evaluated, by first
-        self._evaluated: dict[int, Evaluated] = {}
+        self._evaluated: dict[int, Evaluation] = {}
         self._load(store)
 
     @property

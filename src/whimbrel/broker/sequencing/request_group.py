@@ -35,7 +35,7 @@ class Result(Protocol):
         """Give the error."""
 
 
-class Nobody:
+class IgnoredResult:
     """A result that nobody waits for."""
 
     def set_result(self, result: object, /) -> None:

@@ -20,7 +20,7 @@ from whimbrel.broker.lists.event_ids import EventIds
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.errors import NoSpace, Unavailable
 from whimbrel.broker.sequencing.publishing import Publishing
-from whimbrel.broker.sequencing.request_group import Answer, Batch, Decide, Nobody, Publish, RequestGroup
+from whimbrel.broker.sequencing.request_group import Answer, Batch, Decide, IgnoredResult, Publish, RequestGroup
 from whimbrel.broker.sequencing.stages import StageTimes
 from whimbrel.log import LogWriter
 from whimbrel.model.errors import WhimbrelError
@@ -207,8 +207,8 @@ class Sequencer:
             if requests:
                 self._check_space(sum(request.size for request in requests) + self._writer.waiting_bytes)
         except NoSpace as error:
-            group.answers += [(one.result, error) for one in requests if not isinstance(one.result, Nobody)]
-            return [one for one in requests if isinstance(one.result, Nobody)]
+            group.answers += [(one.result, error) for one in requests if not isinstance(one.result, IgnoredResult)]
+            return [one for one in requests if isinstance(one.result, IgnoredResult)]
         return requests
 
     def _append(self, group: RequestGroup) -> None:

@@ -14,7 +14,7 @@ from whimbrel.broker.requests.entries import Change
 from whimbrel.broker.requests.errors import Unavailable, Unprocessable
 from whimbrel.broker.requests.subscriptions import digest_asked
 from whimbrel.broker.sequencing.publishing import LiveIndex
-from whimbrel.broker.sequencing.request_group import Decide, Nobody
+from whimbrel.broker.sequencing.request_group import Decide, IgnoredResult
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.runtime import Runtime
 from whimbrel.broker.service.subscriptions import Subscriptions
@@ -134,4 +134,4 @@ class Delivery:
             return [], None
 
         with contextlib.suppress(Unavailable):
-            self._runtime.submit(Decide(decide, Nobody()))
+            self._runtime.submit(Decide(decide, IgnoredResult()))

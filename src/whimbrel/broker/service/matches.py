@@ -16,7 +16,7 @@ import numpy as np
 from whimbrel.broker.requests.entries import Change
 from whimbrel.broker.requests.errors import Conflict, Unprocessable
 from whimbrel.broker.sequencing.watermark import Watermark
-from whimbrel.broker.service.opening import Opened, versions_between
+from whimbrel.broker.service.opening import OpenedDirectory, versions_between
 from whimbrel.broker.service.runtime import Runtime
 from whimbrel.log.match_commit import MatchCommit, MatchStatus
 from whimbrel.log.version_ranges import SubscriptionVersion
@@ -32,7 +32,7 @@ class NotAtWatermark(Conflict):
         )
 
 
-class Taken(NamedTuple):
+class TakenCommit(NamedTuple):
     """A commit is in the log; `repeated` if it was there before."""
 
     watermark: int
@@ -42,7 +42,7 @@ class Taken(NamedTuple):
 class MatchCommits:
     """Takes match lists. `taken` and `changed` are set by the broker when entries are folded."""
 
-    def __init__(self, runtime: Runtime, opened: Opened) -> None:
+    def __init__(self, runtime: Runtime, opened: OpenedDirectory) -> None:
         self._runtime = runtime
         self._opened = opened
         self._watermark: Watermark = opened.watermark
@@ -103,7 +103,7 @@ class MatchCommits:
             raise Unprocessable(f"Expected a range that ends at {self.end} or before, but got {until}", "bad-range")
         return versions_between(self._opened.store, self._opened.reader, first, until, since)
 
-    async def commit(self, commit: MatchCommit) -> Taken:
+    async def commit(self, commit: MatchCommit) -> TakenCommit:
         """Take the lists of a range; NotAtWatermark unless it begins at the watermark or was taken before."""
         if commit.log != self._opened.reader.id:
             raise Conflict(f"Expected the log {self._opened.reader.id}, but got {commit.log[:80]!r}")
@@ -117,13 +117,13 @@ class MatchCommits:
 
         def decide(_: int) -> tuple[list[Change], object]:
             if self._is_taken(commit):
-                return [], Taken(self.watermark, True)
+                return [], TakenCommit(self.watermark, True)
             self._check_place(commit)
             self._watermark.take(commit.until)
             self._pending[commit.first] = commit.until
-            return [commit], Taken(commit.until, False)
+            return [commit], TakenCommit(commit.until, False)
 
-        return cast("Taken", await self._runtime.decide(decide))
+        return cast("TakenCommit", await self._runtime.decide(decide))
 
     def folded(self, commit: MatchCommit) -> None:
         """Note that the store has applied a commit."""

@@ -51,7 +51,7 @@ _names = msgspec.json.Decoder(_Names)
 
 
 @dataclass
-class Opened:
+class OpenedDirectory:
     """Log, store, lists and index of a data directory, all brought up to the end of the log."""
 
     directory: Path
@@ -74,7 +74,7 @@ class Opened:
         self.reader.close()
 
 
-def open_directory(directory: Path, timestamps: Iterable[str] = (), schema: Schema | None = None) -> Opened:
+def open_directory(directory: Path, timestamps: Iterable[str] = (), schema: Schema | None = None) -> OpenedDirectory:
     """Open or create a broker's data. Costs what came after the last seal of the lists, not the log."""
     directory.mkdir(parents=True, exist_ok=True)
     writer = LogWriter(directory / "log")
@@ -94,7 +94,7 @@ def open_directory(directory: Path, timestamps: Iterable[str] = (), schema: Sche
         history = History(directory / "history", reader, index.timestamps, index.schema)
         watermark = Watermark(_waiting(reader, store))
         on_error.pop_all()
-    return Opened(directory, writer, reader, store, lists, ids, index, constrained, history, watermark)
+    return OpenedDirectory(directory, writer, reader, store, lists, ids, index, constrained, history, watermark)
 
 
 def _check_reach(store: SqliteStore, reader: LogReader, directory: Path) -> None:
@@ -113,7 +113,7 @@ def _waiting(reader: LogReader, store: SqliteStore) -> WaitingRange:
     return WaitingRange(reader.end, reader.end) if found is None else WaitingRange(found[0], found[1] + 1)
 
 
-def match_waiting(opened: Opened) -> None:
+def match_waiting(opened: OpenedDirectory) -> None:
     """Match what another engine left: commits of the waiting range go to the log, and the folds follow."""
     first, until = opened.watermark.waiting
     if first == until:

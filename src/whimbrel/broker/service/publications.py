@@ -11,7 +11,7 @@ from whimbrel.broker.publications.topic import Updates
 from whimbrel.broker.publications.topics import StatefulTopics
 from whimbrel.broker.publications.update_requests import PublicationUpdate, check_key
 from whimbrel.broker.requests.errors import BrokerError, NotFound, Unavailable
-from whimbrel.broker.sequencing.request_group import Batch, Nobody, Published, RequestGroup
+from whimbrel.broker.sequencing.request_group import Batch, IgnoredResult, Published, RequestGroup
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.runtime import Runtime
 from whimbrel.broker.store import Store, StoredPublication
@@ -54,7 +54,7 @@ class PublicationService:
         """Ask the sequencer to expire dwells, if one is due. Upkeep calls it in every round."""
         if self.topics.is_due:
             with contextlib.suppress(Unavailable):  # it is tried again
-                self._runtime.submit(Batch(self.topics.wake, None, 1, _UPDATE_BYTES, Nobody()))
+                self._runtime.submit(Batch(self.topics.wake, None, 1, _UPDATE_BYTES, IgnoredResult()))
 
 
 async def submit_updates(

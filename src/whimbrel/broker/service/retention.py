@@ -22,8 +22,8 @@ from whimbrel.broker.requests.entries import (
 )
 from whimbrel.broker.requests.envelope import BATCH_EVENTS
 from whimbrel.broker.requests.settings import Settings
-from whimbrel.broker.sequencing.request_group import Decide, Nobody
-from whimbrel.broker.service.opening import Opened
+from whimbrel.broker.sequencing.request_group import Decide, IgnoredResult
+from whimbrel.broker.service.opening import OpenedDirectory
 from whimbrel.broker.service.stamps import FoldStamps
 
 ROUND_SECONDS = 1.0
@@ -39,7 +39,7 @@ class Retention:
     """Truncates the log of a broker. Used by the thread of upkeep only."""
 
     def __init__(
-        self, opened: Opened, settings: Settings, stamps: FoldStamps, submit: Callable[[Decide], None]
+        self, opened: OpenedDirectory, settings: Settings, stamps: FoldStamps, submit: Callable[[Decide], None]
     ) -> None:
         self.truncated = 0
         """Entries deleted since the start."""
@@ -103,7 +103,7 @@ class Retention:
                 return [], None
 
             if opened.ids.sealed < wanted:
-                self._submit(Decide(put_aside, Nobody()))  # the next round finds it sealed
+                self._submit(Decide(put_aside, IgnoredResult()))  # the next round finds it sealed
             opened.ids.flush()
 
     def _boundary(self, floor: int, before: int) -> int:

@@ -21,7 +21,7 @@ from whimbrel.broker.requests.entries import Change, SchemaExtension
 from whimbrel.broker.requests.envelope import Incoming
 from whimbrel.broker.requests.errors import Conflict, Forbidden, NotFound, Unavailable, Unprocessable
 from whimbrel.broker.requests.schema_extensions import SCHEMA_NAMES, Extension, apply_all, decode_extension, rule_of
-from whimbrel.broker.sequencing.request_group import Decide, Nobody, Publish, RequestGroup
+from whimbrel.broker.sequencing.request_group import Decide, IgnoredResult, Publish, RequestGroup
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.runtime import Runtime
 from whimbrel.broker.store import SqliteStore
@@ -117,7 +117,7 @@ class SchemaService:
             return
         with self._announcing, contextlib.suppress(Unavailable):
             if self._waiting:
-                self._submit(Publish([announcement(*one) for one in self._waiting], Nobody(), SOURCE))
+                self._submit(Publish([announcement(*one) for one in self._waiting], IgnoredResult(), SOURCE))
                 self._waiting = []
 
 

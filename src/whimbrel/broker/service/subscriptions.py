@@ -35,7 +35,7 @@ from whimbrel.log import LogReader
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.filter import Filter
 
-Asked: TypeAlias = tuple[SubscriptionRequest, bytes]
+RequestWithBody: TypeAlias = tuple[SubscriptionRequest, bytes]
 """A request and the body that it came in."""
 Versions: TypeAlias = frozenset[str] | None
 """The versions that If-Match names; None for any."""
@@ -64,7 +64,7 @@ class Subscriptions:
         self._store = store
         self._log = log
 
-    async def create(self, asked: Asked, principal: Principal, id: str | None = None) -> StoredSubscription:
+    async def create(self, asked: RequestWithBody, principal: Principal, id: str | None = None) -> StoredSubscription:
         """Create a subscription, with a new id or the one that is given."""
         self._quotas.check_count(principal.name, 1)
         check_waiver(asked[0], principal)
@@ -84,7 +84,7 @@ class Subscriptions:
         return cast("StoredSubscription", await self._runtime.decide(decide))
 
     async def replace(
-        self, id: str, asked: Asked, principal: Principal, versions: Versions = None
+        self, id: str, asked: RequestWithBody, principal: Principal, versions: Versions = None
     ) -> StoredSubscription:
         """Give a subscription another filter, which holds from this offset on.
 
@@ -122,7 +122,9 @@ class Subscriptions:
 
         await self._runtime.decide(decide)
 
-    async def import_many(self, asked: list[Asked], principal: Principal) -> list[StoredSubscription | BrokerError]:
+    async def import_many(
+        self, asked: list[RequestWithBody], principal: Principal
+    ) -> list[StoredSubscription | BrokerError]:
         """Create many subscriptions in one step. An `id` is kept if no other subscription has it."""
         self._quotas.check_count(principal.name, len(asked))
         entries = await self._runtime.in_parser(self._entries, asked, principal)
@@ -169,7 +171,7 @@ class Subscriptions:
         """Subscriptions that the principal may see, with ids above `after`."""
         return self._store.subscriptions(after, limit, None if principal.sees_all else principal.name)
 
-    def _prepared(self, asked: Asked, id: str, principal: Principal) -> tuple[SubscriptionPut, Filter]:
+    def _prepared(self, asked: RequestWithBody, id: str, principal: Principal) -> tuple[SubscriptionPut, Filter]:
         request, body = asked
         on_events = request.on == "events"
         rules = {} if request.on.startswith("spaces/") else principal.rules  # there they constrain the regions
@@ -180,7 +182,7 @@ class Subscriptions:
             entry = msgspec.structs.replace(entry, tenant=principal.tenant)
         return entry, filter
 
-    def _entries(self, asked: list[Asked], principal: Principal) -> list[SubscriptionPut | BrokerError]:
+    def _entries(self, asked: list[RequestWithBody], principal: Principal) -> list[SubscriptionPut | BrokerError]:
         """The entries of many requests. Plain texts are not parsed here: the index does that for all at once."""
         made: list[SubscriptionPut | BrokerError] = []
         filters: dict[int, Filter] = {}

@@ -13,9 +13,9 @@ from time import monotonic, time_ns
 from whimbrel.broker.requests.entries import Change, SubscriptionEnd
 from whimbrel.broker.requests.errors import Unavailable
 from whimbrel.broker.sequencing.publishing import LiveIndex
-from whimbrel.broker.sequencing.request_group import Decide, Nobody
+from whimbrel.broker.sequencing.request_group import Decide, IgnoredResult
 from whimbrel.broker.service.disk_space import DiskSpace, is_full
-from whimbrel.broker.service.opening import Opened
+from whimbrel.broker.service.opening import OpenedDirectory
 from whimbrel.broker.service.principal import Principal
 from whimbrel.broker.service.retention import Retention
 from whimbrel.broker.service.subscription_registry import Registry
@@ -39,7 +39,7 @@ class Upkeep:
 
     def __init__(
         self,
-        opened: Opened,
+        opened: OpenedDirectory,
         live: LiveIndex,
         registry: Registry,
         retention: Retention,
@@ -153,7 +153,7 @@ class Upkeep:
                     return [SubscriptionEnd(id, "expired")], None
 
                 with contextlib.suppress(Unavailable):  # it is tried again
-                    self._submit(Decide(decide, Nobody()))
+                    self._submit(Decide(decide, IgnoredResult()))
 
 
 @contextlib.contextmanager
@@ -167,7 +167,7 @@ def _unless_full() -> Iterator[None]:
         logger.warning("the disk is full: %s", error)
 
 
-def _saved_offset(opened: Opened) -> int:
+def _saved_offset(opened: OpenedDirectory) -> int:
     """The offset of the saved index that was opened; 0 if there was none."""
     found = opened.index.facts.get("offset")
     return found if isinstance(found, int) else 0

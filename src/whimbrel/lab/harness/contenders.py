@@ -13,7 +13,7 @@ from whimbrel.engine.index import Index
 from whimbrel.lab.harness.experiment import Timed
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.measure.matching.engine_competitor import Engine
-from whimbrel.lab.measure.matching.paper_competitor import Member
+from whimbrel.lab.measure.matching.paper_competitor import PaperMatcher
 from whimbrel.lab.measure.matching.rival import Answers, Rival
 from whimbrel.lab.measure.timing import affordable, seconds_of
 from whimbrel.lab.workloads import Workload
@@ -44,7 +44,7 @@ def loaded(series: Series, subscriptions: pa.Table) -> list[Rival]:
     """The engine and then a matcher for each series, with the subscriptions."""
     out: list[Rival] = [loaded_engine(subscriptions)]
     for title, (matcher, options) in series.items():
-        rival = Member(title, matcher, options)
+        rival = PaperMatcher(title, matcher, options)
         rival.load(subscriptions, 0.0)
         out.append(rival)
     return out
@@ -98,7 +98,7 @@ def work_counted(
     A matcher without the counter has no row. Sizes (`bytes`) come as they are; the engine's is there, too.
     """
     for title, (matcher, options) in series.items():
-        rival = Member(title, matcher, {**options, "count": True})
+        rival = PaperMatcher(title, matcher, {**options, "count": True})
         rival.load(subscriptions, 0.0)
         rival.run(events)
         stats = rival.matcher.stats()

@@ -13,7 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from whimbrel.matchers.rapid.rapid_kernels import Masks, Pool, TreeTable, insert_rows, remove_row, search_tree
+from whimbrel.matchers.rapid.rapid_kernels import (
+    NodePool,
+    PropertyMasks,
+    TreeTable,
+    insert_rows,
+    remove_row,
+    search_tree,
+)
 from whimbrel.matchers.runs import Int64s, bytes_of
 
 FULL = 0
@@ -66,10 +73,10 @@ class Forests:
                 forest.append(blocks)
             self.forests.append(forest)
         self._trees = self._plan(plans)
-        self._pool = Pool(
+        self._pool = NodePool(
             np.empty((_NODES, 4), np.int32), np.empty((_ENTRIES, 2), np.int32), np.array([0, -1, 0, -1], np.int64)
         )
-        self._masks = Masks(np.zeros((_ROWS, self.words), np.uint64), np.zeros((_ROWS, self.words), np.uint64))
+        self._masks = PropertyMasks(np.zeros((_ROWS, self.words), np.uint64), np.zeros((_ROWS, self.words), np.uint64))
         self._found = np.empty(_ROWS, np.int32)
         self._stack = np.empty(2 * properties + 8, np.int32)
 
@@ -101,7 +108,7 @@ class Forests:
             left = left[done:]
             if left.size:
                 nodes, entries, used = self._pool
-                self._pool = Pool(_grown(nodes, 2 * len(nodes)), _grown(entries, 2 * len(entries)), used)
+                self._pool = NodePool(_grown(nodes, 2 * len(nodes)), _grown(entries, 2 * len(entries)), used)
 
     def remove(self, row: int) -> None:
         """Take a row out of all trees."""
@@ -129,7 +136,7 @@ class Forests:
         held = len(self._found)
         if rows > held:
             capacity = max(rows, 2 * held)
-            self._masks = Masks(*(_grown(masks, capacity) for masks in self._masks))
+            self._masks = PropertyMasks(*(_grown(masks, capacity) for masks in self._masks))
             self._found = np.empty(capacity, np.int32)
 
     def check(self, rows: dict[int, tuple[int, int]]) -> None:

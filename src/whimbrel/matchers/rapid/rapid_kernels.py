@@ -20,7 +20,7 @@ Uint64s = npt.NDArray[np.uint64]
 _NONE = -1
 
 
-class Pool(NamedTuple):
+class NodePool(NamedTuple):
     """The nodes and entries of all trees of a matcher.
 
     A row of `nodes` is (position, star, zero, one): the position in its tree's order of properties that the node tests,
@@ -32,7 +32,7 @@ class Pool(NamedTuple):
     used: Int64s  # [4]: nodes used, first free node, entries used, first free entry
 
 
-class Masks(NamedTuple):
+class PropertyMasks(NamedTuple):
     """The bit masks of rows: the properties that must be 1, and those that must be 0."""
 
     ones: Uint64s  # [row, word]
@@ -51,7 +51,7 @@ class TreeTable(NamedTuple):
 
 
 @inlined
-def _branch(masks: Masks, row: int, bit: int) -> int:
+def _branch(masks: PropertyMasks, row: int, bit: int) -> int:
     """The column of a node's child that a row belongs to: 1 for *, 2 for 0, 3 for 1."""
     shift = np.uint64(bit & 63)
     if (masks.ones[row, bit >> 6] >> shift) & np.uint64(1):
@@ -62,7 +62,7 @@ def _branch(masks: Masks, row: int, bit: int) -> int:
 
 
 @helper
-def _new_node(pool: Pool, size: Int64s) -> int:
+def _new_node(pool: NodePool, size: Int64s) -> int:
     nodes, used = pool.nodes, pool.used
     node = used[1]
     if node == _NONE:
@@ -77,7 +77,7 @@ def _new_node(pool: Pool, size: Int64s) -> int:
 
 
 @helper
-def _push(pool: Pool, leaf: int, row: int) -> None:
+def _push(pool: NodePool, leaf: int, row: int) -> None:
     nodes, entries, used = pool.nodes, pool.entries, pool.used
     entry = used[3]
     if entry == _NONE:
@@ -92,14 +92,14 @@ def _push(pool: Pool, leaf: int, row: int) -> None:
 
 
 @helper
-def _new_leaf(pool: Pool, row: int, size: Int64s) -> int:
+def _new_leaf(pool: NodePool, row: int, size: Int64s) -> int:
     leaf = _new_node(pool, size)
     _push(pool, leaf, row)
     return leaf
 
 
 @helper
-def _apart(masks: Masks, row: int, other: int, block: Uint64s) -> bool:
+def _apart(masks: PropertyMasks, row: int, other: int, block: Uint64s) -> bool:
     """Whether some property outside the block tells two rows apart."""
     ones, zeros = masks.ones, masks.zeros
     for word in range(block.shape[0]):
@@ -110,7 +110,7 @@ def _apart(masks: Masks, row: int, other: int, block: Uint64s) -> bool:
 
 
 @helper
-def _separable(pool: Pool, leaf: int, masks: Masks, block: Uint64s) -> bool:
+def _separable(pool: NodePool, leaf: int, masks: PropertyMasks, block: Uint64s) -> bool:
     entry = pool.nodes[leaf, 1]
     first = pool.entries[entry, 0]
     while entry != _NONE:
@@ -121,7 +121,9 @@ def _separable(pool: Pool, leaf: int, masks: Masks, block: Uint64s) -> bool:
 
 
 @helper
-def _split(pool: Pool, trees: TreeTable, tree: int, leaf: int, start: int, masks: Masks, capacity: int) -> None:
+def _split(
+    pool: NodePool, trees: TreeTable, tree: int, leaf: int, start: int, masks: PropertyMasks, capacity: int
+) -> None:
     """Turn an overfull leaf into a node on the first property that some entry cares about, and so on below."""
     nodes, entries, order, block, size = pool.nodes, pool.entries, trees.orders[tree], trees.blocks[tree], trees.sizes
     while nodes[leaf, 2] > capacity and _separable(pool, leaf, masks, block):
@@ -154,7 +156,7 @@ def _split(pool: Pool, trees: TreeTable, tree: int, leaf: int, start: int, masks
 
 
 @helper
-def _insert(pool: Pool, trees: TreeTable, tree: int, row: int, masks: Masks, capacity: int) -> None:
+def _insert(pool: NodePool, trees: TreeTable, tree: int, row: int, masks: PropertyMasks, capacity: int) -> None:
     nodes, order, size = pool.nodes, trees.orders[tree], trees.sizes[tree]
     parent, column, node, start = _NONE, 0, trees.roots[tree], 0
     fresh = _NONE
@@ -204,7 +206,7 @@ def _qualifies(ones: Uint64s, row: int, block: Uint64s, limit: int) -> bool:
 
 
 @kernel
-def insert_rows(rows: Int64s, capacity: int, pool: Pool, masks: Masks, trees: TreeTable) -> int:
+def insert_rows(rows: Int64s, capacity: int, pool: NodePool, masks: PropertyMasks, trees: TreeTable) -> int:
     """Insert rows into every tree they qualify for (ERR-7a); returns how many went in before the pool was full."""
     count, width = trees.orders.shape
     used = pool.used
@@ -213,19 +215,19 @@ def insert_rows(rows: Int64s, capacity: int, pool: Pool, masks: Masks, trees: Tr
             return done
         row = rows[done]
         for tree in range(count):
-            held = Masks(masks.zeros, masks.ones) if trees.mirrored[tree] else masks
+            held = PropertyMasks(masks.zeros, masks.ones) if trees.mirrored[tree] else masks
             if _qualifies(held.ones, row, trees.blocks[tree], trees.limits[tree]):
                 _insert(pool, trees, tree, row, held, capacity)
     return int(rows.shape[0])
 
 
 @kernel
-def remove_row(row: int, pool: Pool, masks: Masks, trees: TreeTable) -> None:
+def remove_row(row: int, pool: NodePool, masks: PropertyMasks, trees: TreeTable) -> None:
     """Remove a row from every tree that holds it, with the nodes that it leaves without a purpose."""
     nodes, used, roots, orders, sizes = pool.nodes, pool.used, trees.roots, trees.orders, trees.sizes
     path = np.empty((orders.shape[1] + 2, 2), np.int64)
     for tree in range(roots.shape[0]):
-        held = Masks(masks.zeros, masks.ones) if trees.mirrored[tree] else masks
+        held = PropertyMasks(masks.zeros, masks.ones) if trees.mirrored[tree] else masks
         if not _qualifies(held.ones, row, trees.blocks[tree], trees.limits[tree]):
             continue
         node, depth = roots[tree], 0
@@ -256,7 +258,7 @@ def remove_row(row: int, pool: Pool, masks: Masks, trees: TreeTable) -> None:
 
 
 @helper
-def _unlink(pool: Pool, leaf: int, row: int) -> None:
+def _unlink(pool: NodePool, leaf: int, row: int) -> None:
     nodes, entries, used = pool.nodes, pool.entries, pool.used
     before, entry = _NONE, nodes[leaf, 1]
     while entries[entry, 0] != row:
@@ -274,8 +276,8 @@ def _unlink(pool: Pool, leaf: int, row: int) -> None:
 def search_tree(
     tree: int,
     event: Uint64s,
-    pool: Pool,
-    masks: Masks,
+    pool: NodePool,
+    masks: PropertyMasks,
     trees: TreeTable,
     stack: Int32s,
     found: Int32s,

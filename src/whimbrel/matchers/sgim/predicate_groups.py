@@ -25,7 +25,7 @@ class Predicate:
         self.values = values
         self.low, self.high = values.cuts[0], values.cuts[-1]
         self.rows: set[int] = set()
-        self.group: Group | None = None
+        self.group: PredicateGroup | None = None
 
     @property
     def is_interval(self) -> bool:
@@ -48,7 +48,7 @@ class Predicate:
         return bounded_float(value)
 
 
-class Group:
+class PredicateGroup:
     """Predicates and their index: the lowest and highest of their lower and of their upper cuts."""
 
     __slots__ = ("max_high", "max_low", "members", "min_high", "min_low")
@@ -83,12 +83,12 @@ class Group:
         return min(lows), max(lows), min(highs), max(highs)
 
 
-class Classes:
+class PredicateClasses:
     """The groups of one type of an attribute: made anew when n doubles or halves, or one has four times its share."""
 
     def __init__(self, dynamic: bool) -> None:
         self.dynamic = dynamic
-        self.groups = [Group()]
+        self.groups = [PredicateGroup()]
         self.size = 0
         self.regroupings = 0
         self._grouped = 1
@@ -122,7 +122,7 @@ class Classes:
 
     def _regroup(self) -> None:
         members = [member for group in self.groups for member in group.members.values()]
-        self.groups = [Group() for _ in range(group_count(len(members)))]
+        self.groups = [PredicateGroup() for _ in range(group_count(len(members)))]
         self._grouped = max(1, len(members))
         self.regroupings += 1
         if self.dynamic:
@@ -161,7 +161,7 @@ class PredicateTable:
     def __init__(self, dynamic: bool) -> None:
         self.dynamic = dynamic
         self.predicates: dict[IntervalSet, Predicate] = {}
-        self.classes: dict[int, Classes] = {}
+        self.classes: dict[int, PredicateClasses] = {}
         self.rest: dict[IntervalSet, Predicate] = {}
 
     def add(self, values: IntervalSet, row: int) -> None:
@@ -170,7 +170,7 @@ class PredicateTable:
         if predicate is None:
             predicate = self.predicates[values] = Predicate(values)
             if predicate.is_interval:
-                self.classes.setdefault(predicate.low[0], Classes(self.dynamic)).add(predicate)
+                self.classes.setdefault(predicate.low[0], PredicateClasses(self.dynamic)).add(predicate)
             else:
                 self.rest[values] = predicate
         predicate.rows.add(row)
@@ -190,7 +190,7 @@ class PredicateTable:
         else:
             del self.rest[values]
 
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[PredicateGroup]:
         """The groups that have members."""
         return [group for classes in self.classes.values() for group in classes.groups if group.members]
 

@@ -33,7 +33,7 @@ class SimulationRun:
     report: Report
 
 
-class Memo:
+class EvaluationCache:
     """Evaluations of filters on the event at hand, which all routers of a simulation share."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Simulation:
 
     def run(self, kind: str) -> SimulationRun:
         """Run the scenario with routers of one kind."""
-        scenario, memo = self._scenario, Memo()
+        scenario, memo = self._scenario, EvaluationCache()
         trees = TreeStore(scenario.options.prefix.decay)
         routers = {name: self._router(kind, name, trees) for name in scenario.topology.neighbours}
         for router in routers.values():

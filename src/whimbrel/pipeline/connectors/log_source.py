@@ -71,7 +71,7 @@ class WhimbrelSource(DataSource):
 
 
 @dataclass
-class Range(InputPartition):
+class LogRange(InputPartition):
     """One task: the entries of `start <= offset < end`."""
 
     start: int
@@ -110,7 +110,7 @@ class _RangeReader:
         self._schema = schema
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Range)
+        assert isinstance(partition, LogRange)
         skip_lost = not self._options.fail_on_loss
         return read_batches(self._options.place, partition.start, partition.end, self._schema, skip_lost)
 
@@ -125,7 +125,7 @@ class LogBatchReader(_RangeReader, DataSourceReader):
         with options.place.open() as log:  # a missing or foreign log is an error of the query, not of its first task
             _ = log.bounds
 
-    def partitions(self) -> Sequence[Range]:
+    def partitions(self) -> Sequence[LogRange]:
         """The ranges that tasks read."""
         with self._options.place.open() as reader:
             floor, newest = reader.bounds
@@ -138,7 +138,7 @@ class LogBatchReader(_RangeReader, DataSourceReader):
                 raise BelowFloor(str(self._options.place), start, floor)
             start = floor
         ranges = _ranges(start, end, self._options.per_partition or 100_000)
-        return ranges or [Range(start, start)]  # for no partition at all Spark would make one that says nothing
+        return ranges or [LogRange(start, start)]  # for no partition at all Spark would make one that says nothing
 
 
 class LogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -180,7 +180,7 @@ class LogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvail
         with self._options.place.open() as reader:
             return {"log": reader.id, "offset": reader.end}
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[Range]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[LogRange]:
         """The ranges that the tasks of a micro-batch read."""
         floor, newest = self._bounds(start)
         first = self._resumed(start["offset"], floor, newest)
@@ -204,11 +204,11 @@ class LogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvail
         return max(floor, min(offset, end))
 
 
-def _ranges(start: int, end: int, size: int) -> list[Range]:
+def _ranges(start: int, end: int, size: int) -> list[LogRange]:
     """Ranges of nearly equal length, none above `size`."""
     count = max(0, -(-(end - start) // size))
     return [
-        Range(start + (end - start) * part // count, start + (end - start) * (part + 1) // count)
+        LogRange(start + (end - start) * part // count, start + (end - start) * (part + 1) // count)
         for part in range(count)
     ]
 

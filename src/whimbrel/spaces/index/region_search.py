@@ -48,7 +48,7 @@ from whimbrel.spaces.index.region_arrays import (
     OrderedList,
     RegionRows,
 )
-from whimbrel.spaces.index.strategies import Asked, crossing_scan, eliminate, overlap_scan, tail_scan
+from whimbrel.spaces.index.strategies import QueryConditions, crossing_scan, eliminate, overlap_scan, tail_scan
 
 _FEW = 256
 """A crossing scan of at most this many entries is taken without pricing the other strategies."""
@@ -117,7 +117,7 @@ def search(
             )  # fmt: skip
             valid, was_valid = queries.header[at, NEW_VALID], queries.header[at, OLD_VALID]
             numbers[at] = names[region]
-            asked = Asked(valid, was_valid, required, one_space, numbers[at])
+            asked = QueryConditions(valid, was_valid, required, one_space, numbers[at])
             if valid == 0:
                 continue
             crossing = overlap = elimination = HIGH

@@ -77,7 +77,7 @@ _OTHER, _TAG, _PEER_LOW, _PEER_HIGH = np.uint64(OTHER), np.uint64(TAG), np.uint6
 _NEW_LOW, _NEW_HIGH, _OLD_HIGH = np.uint64(NEW_LOW), np.uint64(NEW_HIGH), np.uint64(OLD_HIGH)
 
 
-class Asked(NamedTuple):
+class QueryConditions(NamedTuple):
     """The conditions of a query beside its bounds."""
 
     valid: int
@@ -142,7 +142,7 @@ def _overlapping_complete(
 @kernel
 def _scan_rows(
     entries: Int64s, begin: int, end: int, least: int, most: int, d: int, chosen: Int64s, choice: int, heads: Int64s,
-    cells: Int64s, flags: Bytes, spaces: Int64s, bounds: Int64s, asked: Asked, out: Int64s, found: int,
+    cells: Int64s, flags: Bytes, spaces: Int64s, bounds: Int64s, asked: QueryConditions, out: Int64s, found: int,
 ) -> int:  # fmt: skip
     """Report the entries from `begin` to `end` whose regions begin to match, reading the row where the peer fits.
 
@@ -168,7 +168,7 @@ def _scan_rows(
 @kernel
 def _scan_between(
     entries: Int64s, flat: Int64s, zones: Int32s, low: int, high: int, least: int, most: int, d: int, rows: RegionRows,
-    spaces: Int64s, queries: QueryBatch, flat_bounds: Int64s, at: int, asked: Asked, out: Int64s, found: int,
+    spaces: Int64s, queries: QueryBatch, flat_bounds: Int64s, at: int, asked: QueryConditions, out: Int64s, found: int,
 ) -> int:  # fmt: skip
     """Scan the entries with low <= cut < high, which lie in the entry range `zones`."""
     begin, end = between(entries, zones[0], zones[1], low, high)
@@ -204,7 +204,9 @@ def crossing_scan(
     while item >= 0:
         at, touch = item // dimensions, item % dimensions
         item = link[item]
-        asked = Asked(queries.header[at, NEW_VALID], queries.header[at, OLD_VALID], required, one_space, numbers[at])
+        asked = QueryConditions(
+            queries.header[at, NEW_VALID], queries.header[at, OLD_VALID], required, one_space, numbers[at]
+        )
         up, down = crossings[at, touch, level], crossings[at, touch, level + 1]
         low, high = bounds[at, d, NEW_LOW], bounds[at, d, NEW_HIGH]
         if up[0] < up[1]:
@@ -222,8 +224,8 @@ def crossing_scan(
 
 @kernel
 def overlap_scan(
-    rows: RegionRows, spaces: Int64s, lows: OrderedList, width: int, queries: QueryBatch, at: int, asked: Asked,
-    out: Int64s, found: int,
+    rows: RegionRows, spaces: Int64s, lows: OrderedList, width: int, queries: QueryBatch, at: int,
+    asked: QueryConditions, out: Int64s, found: int,
 ) -> tuple[Int64s, int]:  # fmt: skip
     """Report the regions that begin to match query `at`, from one level of the chosen dimensions' lists.
 
@@ -266,7 +268,7 @@ def overlap_scan(
 
 @kernel
 def tail_scan(
-    index: IndexArrays, width: int, queries: QueryBatch, at: int, asked: Asked, out: Int64s, found: int
+    index: IndexArrays, width: int, queries: QueryBatch, at: int, asked: QueryConditions, out: Int64s, found: int
 ) -> tuple[Int64s, int]:
     """Report the regions in the tail that begin to match query `at`, each by one entry.
 
@@ -336,7 +338,7 @@ def _matched(rows: RegionRows, row: int, shared: int, bounds: Int64s, spaces: In
 
 @kernel
 def eliminate(
-    index: IndexArrays, row_count: int, queries: QueryBatch, at: int, asked: Asked, out: Int64s, found: int
+    index: IndexArrays, row_count: int, queries: QueryBatch, at: int, asked: QueryConditions, out: Int64s, found: int
 ) -> tuple[Int64s, int]:
     """Report all rows that no entry shows to be disjoint and that did not match before; clears the marks."""
     rows, tail, spaces, disjoint = index.rows, index.tail, index.dimensions.spaces, queries.disjoint

@@ -11,7 +11,7 @@ from whimbrel.lab.harness.contenders import ENGINE, plain
 from whimbrel.lab.harness.experiment import Experiment, Point, Timed, grid, per_subscription
 from whimbrel.lab.harness.measures import Row
 from whimbrel.lab.harness.panels import Panel
-from whimbrel.lab.measure.matching.paper_competitor import Member
+from whimbrel.lab.measure.matching.paper_competitor import PaperMatcher
 from whimbrel.lab.workloads import make
 from whimbrel.model.matcher import Matcher
 
@@ -30,7 +30,7 @@ def measure(point: Point) -> Iterator[Timed | Row]:
     index.add_many(workload.subscriptions)
     members: dict[str, Matcher] = {ENGINE: index}
     for title, (name, options) in plain("quarantine", "hanson").items():
-        member = Member(title, name, options)
+        member = PaperMatcher(title, name, options)
         member.load(workload.subscriptions, 0.0)
         members[title] = member.matcher
     for title, matcher in members.items():

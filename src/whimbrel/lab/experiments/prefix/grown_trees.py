@@ -29,7 +29,7 @@ NO_CLAIM = "No claim about this figure is known that could be tested; it is draw
 
 
 @dataclass(frozen=True, slots=True)
-class Grown:
+class GrownTree:
     """A version of a tree, and the depth of each of its nodes; the root has depth 0."""
 
     snapshot: TreeSnapshot
@@ -49,7 +49,7 @@ class Grown:
             yield self.depths[self.snapshot.match(event, limit).prefix.nodes]
 
 
-def grown(filters: Iterable[Filter]) -> Grown:
+def grown(filters: Iterable[Filter]) -> GrownTree:
     """The tree of these filters."""
     tree = RoutingTree()
     for filter in filters:
@@ -58,17 +58,17 @@ def grown(filters: Iterable[Filter]) -> Grown:
     return frozen(tree)
 
 
-def frozen(tree: RoutingTree) -> Grown:
+def frozen(tree: RoutingTree) -> GrownTree:
     """A version of the tree in its present state."""
     snapshot = TreeSnapshot(tree, (1, 1))
     depths = np.zeros(len(snapshot), np.int64)
     parents = snapshot.parent
     for node in range(1, len(snapshot)):  # parents come first
         depths[node] = depths[parents[node]] + 1
-    return Grown(snapshot, depths)
+    return GrownTree(snapshot, depths)
 
 
-def paper_tree(point: Point) -> tuple[Grown, list[Event]]:
+def paper_tree(point: Point) -> tuple[GrownTree, list[Event]]:
     """A tree of filters drawn from the distribution of a point, and events drawn from the same."""
     workload = PaperWorkload(Distribution(str(point["distribution"])), seed=1)
     tree = grown(workload.filter() for _ in range(int(point["n"])))

@@ -15,7 +15,7 @@ LOAD_SECONDS = 120.0
 """CPU time for filling one by one."""
 
 
-class Member(Rival):
+class PaperMatcher(Rival):
     """A matcher with its options, under a title. Those that cannot load in bulk are filled one by one."""
 
     group = "papers"
