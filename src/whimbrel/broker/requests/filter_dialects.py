@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 
 from whimbrel.broker.requests.errors import Unprocessable
 from whimbrel.model.expression import And, Contains, EndsWith, Expression, In, IsNull, Not, Or, StartsWith
-from whimbrel.model.filter import Filter
 from whimbrel.model.limits import FILTER_DEPTH
 from whimbrel.model.values import Value
 
@@ -32,15 +31,6 @@ def subscription_filter(
         terms.append(In("type", tuple(types)))
     terms += [_expression(item, True, f"$.filters[{place}]", 0) for place, item in enumerate(filters or ())]
     return terms
-
-
-def negatable(item: object) -> Filter:
-    """One filter object of the API as a Filter; for tests and tools.
-
-    >>> str(negatable({"not": {"exact": {"type": "order"}}}))
-    "type CONTAINS NONE ('order') OR type IS NULL"
-    """
-    return Filter(_expression(item, True, "$", 0))
 
 
 def _expression(item: object, positive: bool, path: str, depth: int) -> Expression:
