@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections import deque
 from typing import NamedTuple, Protocol
 
@@ -23,6 +24,8 @@ from whimbrel.log.reader import Row
 from whimbrel.model.errors import WhimbrelError
 from whimbrel.model.token_rules import Rules
 from whimbrel.overlay.tree.prefix import PREFIX_BYTES
+
+logger = logging.getLogger("whimbrel.overlay")
 
 WINDOW_EVENTS = 4_096
 WINDOW_BYTES = 16 << 20
@@ -264,6 +267,10 @@ class LinkSession:
                 rows = await self.owner.read_rows(position, _ROWS)
             except BelowFloor as error:
                 self.link.missed += error.floor - position
+                logger.warning(
+                    "%s was away too long: entries %d to %d of the log were deleted before it had them",
+                    self.link.label or self.link.peer, position, error.floor - 1,
+                )  # fmt: skip
                 position = error.floor
                 feed = LogFeed(log, position)
                 continue
