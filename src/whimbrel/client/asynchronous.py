@@ -181,15 +181,16 @@ class AsyncClient:
 
     async def subscribe(
         self, filter: str | None = None, *, id: str | None = None, after: str | int | None = None,
-        dialect: str | None = None, policy: str | None = None,
+        dialect: str | None = None, policy: str | None = None, on: str | None = None, leave: bool = False,
     ) -> AsyncIterator[Message]:  # fmt: skip
         """Follow messages for good: those of a filter from now on, or of a durable subscription.
 
         Reconnects by itself. A durable subscription resumes behind the last message that was yielded, which also
-        acknowledges it; a filter misses what was published while the connection was down. StreamEnded if the broker
-        ends the stream for good.
+        acknowledges it; a filter misses what was published while the connection was down. With `on="publications"` a
+        filter is about publications: each connection begins with those that match already, and with `leave` it is told
+        of those that cease to. StreamEnded if the broker ends the stream for good.
         """
-        following = Following(filter, id, after, {"dialect": dialect, "policy": policy})
+        following = Following(filter, id, after, {"dialect": dialect, "policy": policy, **calls.watched(on, leave)})
         while True:
             refused: Mapping[str, str] = {}
             try:

@@ -218,6 +218,11 @@ def put(path: str, body: Any) -> Call:
     return Call("PUT", path, msgspec.json.encode(body), _JSON)
 
 
+def watched(on: str | None, leave: bool) -> dict[str, str | None]:
+    """What a stream of a filter is about: events, or publications and whether it is told of leaves."""
+    return {"on": on, "leave": "true" if leave else None}
+
+
 def subscription_path(id: str) -> str:
     """The path of a subscription."""
     return f"/subscriptions/{quote(id, safe='')}"

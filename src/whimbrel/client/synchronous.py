@@ -177,10 +177,10 @@ class Client:
 
     def subscribe(
         self, filter: str | None = None, *, id: str | None = None, after: str | int | None = None,
-        dialect: str | None = None, policy: str | None = None,
+        dialect: str | None = None, policy: str | None = None, on: str | None = None, leave: bool = False,
     ) -> Iterator[Message]:  # fmt: skip
         """Follow messages for good, as `AsyncClient.subscribe` does."""
-        following = Following(filter, id, after, {"dialect": dialect, "policy": policy})
+        following = Following(filter, id, after, {"dialect": dialect, "policy": policy, **calls.watched(on, leave)})
         while True:
             refused: Mapping[str, str] = {}
             try:

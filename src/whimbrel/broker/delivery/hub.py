@@ -29,6 +29,7 @@ class Stream:
     numbers: set[int] = field(default_factory=set)
     caller: str = ""
     digest: DigestRequest | None = None
+    tenant: str = ""  # whose publications it is about
 
 
 class Hub:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterable
+from itertools import islice
 from typing import cast
 
 import msgspec
@@ -11,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from whimbrel.broker.delivery.framing import FRAMINGS
 from whimbrel.broker.delivery.hub import Stream
 from whimbrel.broker.delivery.outbox import EPHEMERAL_POLICIES, Policy
 from whimbrel.broker.delivery.streaming import Read, follow
@@ -29,6 +32,8 @@ from whimbrel.broker.service.broker import Broker
 from whimbrel.broker.store import Cursor
 from whimbrel.model.filter import Filter
 
+BEFORE_AT_ONCE = 100
+"""Messages about publications that match already, which are read at a time."""
 _HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
@@ -113,14 +118,26 @@ async def stream(request: Request) -> Response:
 
 
 async def ephemeral_stream(request: Request) -> Response:
-    """GET /stream?filter=: Server-Sent Events of what a filter matches from now on."""
+    """GET /stream?filter=: Server-Sent Events of what a filter matches from now on.
+
+    With `on=publications` the publications that it matches already come first, as enters.
+    """
     broker, principal = broker_of(request), principal_of(request, "subscribe")
     policy = request.query_params.get("policy", "drop-oldest")
     if policy not in EPHEMERAL_POLICIES:
         raise BadRequest(f"Expected a policy of {', '.join(EPHEMERAL_POLICIES)}, but got {policy[:40]!r}")
     text, dialect = request.query_params.get("filter", "TRUE"), request.query_params.get("dialect", "sql")
+    on, leave = (request.query_params.get(name, default) for name, default in (("on", "events"), ("leave", "false")))
+    if on not in ("events", "publications") or leave not in ("true", "false"):
+        raise BadRequest("Expected on=events or on=publications, and leave=true or leave=false")
+    if on == "events" and leave == "true":
+        raise BadRequest("Expected leave=true only with on=publications")
     filter = await broker.runtime.in_parser(_small_filter, text, dialect)
-    opened = await broker.delivery.open_ephemeral(filter, principal, "sse", cast("Policy", policy))
+    chosen = cast("Policy", policy)
+    if on == "publications":
+        opened, entered = await broker.delivery.open_watcher(filter, principal, "sse", chosen, leave == "true")
+        return EventStream(request, opened, None, Cursor(-1), entered)
+    opened = await broker.delivery.open_ephemeral(filter, principal, "sse", chosen)
     return EventStream(request, opened, None, Cursor(-1))
 
 
@@ -131,9 +148,19 @@ def _small_filter(text: str, dialect: str) -> Filter:
 
 
 class EventStream(Response):
-    """An open stream of Server-Sent Events. One of a durable subscription has `read`, and starts behind `after`."""
+    """An open stream of Server-Sent Events. One of a durable subscription has `read`, and starts behind `after`.
 
-    def __init__(self, request: Request, stream: Stream, read: Read | None, after: Cursor) -> None:
+    Messages of `before` are sent first.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        stream: Stream,
+        read: Read | None,
+        after: Cursor,
+        before: Iterable[tuple[Cursor, bytes]] = (),
+    ) -> None:
         super().__init__()
         self._broker: Broker = broker_of(request)
         self._delivered = request.app.state.metrics.delivered.labels("sse")
@@ -141,6 +168,7 @@ class EventStream(Response):
         self._stream = stream
         self._read = read
         self._after = after
+        self._before = iter(before)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the client is gone or the stream must end."""
@@ -150,6 +178,11 @@ class EventStream(Response):
             await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
             await self._body(send, b": whimbrel\n\n")
             told = 0
+            while chunk := await broker.runtime.in_thread(lambda: list(islice(self._before, BEFORE_AT_ONCE))):
+                await self._body(send, b"".join(FRAMINGS["sse"](cursor, event) for cursor, event in chunk))
+                self._delivered.inc(len(chunk))
+                if stream.outbox.closed is not None:
+                    break
 
             async def tell_gap(gap: Truncated) -> None:
                 self._gaps.inc()
@@ -244,6 +277,8 @@ OPERATIONS = [
         query={
             "filter": {"type": "string", "default": "TRUE"},
             "dialect": {"type": "string", "default": "sql"},
+            "on": {"enum": ["events", "publications"], "type": "string", "default": "events"},
+            "leave": {"enum": ["true", "false"], "type": "string", "default": "false"},
             "policy": {"enum": list(EPHEMERAL_POLICIES), "type": "string", "default": "drop-oldest"},
         },
     ),

@@ -14,6 +14,7 @@ from whimbrel.broker.delivery.message_reader import Render, StoredMessage
 from whimbrel.broker.publications.region_bodies import allows_regions
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.entries import DwellExpiry, PublicationChange, SubscriptionPut
+from whimbrel.broker.sequencing.request_group import Notice
 from whimbrel.broker.store import Cursor, Store, StoredSubscription
 from whimbrel.log import LogReader
 from whimbrel.log.errors import BelowFloor
@@ -54,6 +55,25 @@ def change_message(
         return None
     source = source_of(change.space)
     return notification(Cursor(offset), kinds[number], source, change.key, change.time, change.content)
+
+
+def watched_message(
+    offset: int,
+    change: PublicationChange,
+    kinds: Mapping[int, str],
+    constrained: Set[int],
+    durable: Notice | None,
+    number: int,
+) -> bytes | None:
+    """What an update means for a watcher; for others it is what `durable` says.
+
+    A watcher with rules is told of a leave without the new state, which may be somebody else's.
+    """
+    if number not in kinds:
+        return None if durable is None else durable(number)
+    is_hidden = kinds[number] == "leave" and number in constrained
+    state = None if is_hidden else change.content
+    return notification(Cursor(offset), kinds[number], source_of(change.space), change.key, change.time, state)
 
 
 def source_of(space: str) -> str:
@@ -106,6 +126,16 @@ class PublicationMessages:
                     seen = self._seen(state, subscription)
                     event = notification(Cursor(row[0], part), kind, source_of(space), key, row[1], seen)
                     yield StoredMessage(row[0], event, part)
+
+    def entered(self, offsets: list[int], tenant: str, time: int) -> Iterator[tuple[Cursor, bytes]]:
+        """Messages for a watcher that begins: the publications that entries at some offsets gave enter."""
+        for start in range(0, len(offsets), _CHUNK):
+            chunk = offsets[start : start + _CHUNK]
+            states = self._states(chunk, tenant, "")
+            for offset in chunk:
+                if offset in states:
+                    key, state = states[offset]
+                    yield Cursor(offset), notification(Cursor(offset), "enter", source_of(""), key, time, state)
 
     def _states(self, offsets: list[int], tenant: str, space: str) -> dict[int, tuple[str, bytes]]:
         """The keys and states that entries gave: from the log, or from the store where the log no longer has them."""

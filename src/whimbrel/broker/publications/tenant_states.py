@@ -187,6 +187,15 @@ class TenantStates:
         changed.clear()
         return found
 
+    def matching(self, filter: Filter, rules: Rules) -> list[int]:
+        """The offsets of the entries that gave the states which a filter matches, ascending."""
+        table = self._publications.current()
+        trial = LiveIndex(Index(self._timestamps), {})
+        trial.add(0, filter, "sql", rules)
+        rows = rows_of_pairs(trial.match(table[FIRST_OF_STATE].to_pylist()))
+        found: list[int] = np.sort(table[SEQUENCE].to_numpy()[rows]).tolist()
+        return found
+
     def evaluate(self, news: Sequence[tuple[StateFilter, StateFilter | None]], now: float) -> list[Evaluation]:
         """Match all publications with new versions, which were admitted, and with the versions before them."""
         table = self._publications.current()

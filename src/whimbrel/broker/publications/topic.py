@@ -15,9 +15,10 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from whimbrel.broker.publications.rendering import change_message
+from whimbrel.broker.publications.rendering import change_message, watched_message
 from whimbrel.broker.publications.tenant_states import Evaluation, HeldState, StateFilter, TenantStates, Transition
 from whimbrel.broker.publications.update_requests import PublicationUpdate, UpdateKind, check_version, merged
+from whimbrel.broker.publications.watchers import FIRST_NUMBER, WatchedUpdate, Watchers
 from whimbrel.broker.requests import entries
 from whimbrel.broker.requests.entries import DwellExpiry, PublicationChange, SubscriptionPut
 from whimbrel.broker.requests.errors import (
@@ -80,6 +81,8 @@ class PublicationTopic:
         self._now = 0.0
         self._new: dict[int, tuple[str, StateFilter, StateFilter | None]] = {}  # to be evaluated, by first
         self._evaluated: dict[int, Evaluation] = {}
+        self._watchers: dict[str, Watchers] = defaultdict(lambda: Watchers(self._timestamps))
+        self._watched = 0  # watchers so far
         self._load(store)
 
     @property
@@ -108,6 +111,19 @@ class PublicationTopic:
     def end(self, held: StoredSubscription) -> None:
         """Remove a subscription."""
         self._tenant(held.tenant).end(held.first)
+
+    def watch(self, tenant: str, filter: Filter, rules: Rules, leave: bool) -> tuple[int, list[int]]:
+        """Add a watcher: its number, and the offsets of the entries whose states it matches now."""
+        self._watched += 1
+        number = FIRST_NUMBER - self._watched
+        self._watchers[tenant].add(number, filter, rules, leave)
+        return number, self._tenant(tenant).matching(filter, rules)
+
+    def unwatch(self, tenant: str, number: int) -> None:
+        """Remove a watcher."""
+        self._watchers[tenant].remove(number)
+        if not len(self._watchers[tenant]):
+            del self._watchers[tenant]
 
     def complete(self, group: RequestGroup) -> None:
         """Evaluate the new versions of a group against all publications, and put what they are told into entries."""
@@ -175,7 +191,12 @@ class PublicationTopic:
             transitions = tenant.apply(updates, matched, self._now)
             self.notified += len(transitions)
             tenant.bytes += sum(len(state or b"") - len(held.state if held else b"") for _, state, held in good)
+            watched = [
+                WatchedUpdate(base + at, None if held is None else held.state, state)
+                for at, (_, state, held) in enumerate(good)
+            ]
             self._write(group, name, tenant, updates, transitions)
+            self._tell_watchers(group, name, watched)
         for at, (item, _, _) in enumerate(good):
             item.results[item.place] = Published(base + at)
         self.updated += len(good)
@@ -246,6 +267,22 @@ class PublicationTopic:
             group.rows.append(entries.encode(change, list_))
         group.numbers.append(np.array(numbers, np.int64))
         group.offsets.append(np.repeat(offsets, np.diff(ends)))
+
+    def _tell_watchers(self, group: RequestGroup, name: str, updates: list[WatchedUpdate]) -> None:
+        """Say which watchers are told of updates, whose entries are written."""
+        watchers = self._watchers.get(name)
+        told: dict[int, dict[int, str]] = defaultdict(dict)
+        for offset, number, kind in [] if watchers is None else watchers.transitions(updates):
+            told[offset][number] = kind
+        changes = dict(group.changes) if told else {}
+        for offset, kinds in told.items():
+            assert watchers is not None
+            change = changes[offset]
+            assert isinstance(change, PublicationChange)
+            durable = group.notices.get(offset)
+            group.notices[offset] = partial(watched_message, offset, change, kinds, watchers.constrained, durable)
+            group.numbers.append(np.fromiter(kinds, np.int64, len(kinds)))
+            group.offsets.append(np.full(len(kinds), offset, np.int64))
 
     def expire(self, group: RequestGroup, now: float) -> None:
         """Set the time, and append entries for publications whose dwell is over now."""

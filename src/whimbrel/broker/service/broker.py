@@ -139,8 +139,9 @@ class Broker:
         self._engine = WebhookEngine(settings, opened.reader.id, opened.store, opened.lists, self.messages)
         self.webhooks = Webhooks(self.runtime, self._registry, self._secrets, self._engine, opened.store, self.messages)
         self.delivery = Delivery(
-            self.runtime, live, self.hub, self.messages, self.subscriptions, self.tokens, opened.store, opened.reader
-        )
+            self.runtime, live, self.hub, self.messages, self.subscriptions, self.tokens, opened.store, opened.reader,
+            topics.publications, rendered,
+        )  # fmt: skip
         self.spaces = SpaceService(self.runtime, topics, self._registry, self.tokens, self.subscriptions, opened.store)
         self.spark: SparkProcess | None = None
         """The job on Spark that matches events, if it is ours; the server starts it."""
