@@ -137,3 +137,14 @@ def test_architecture_names_every_package_and_the_folders_of_the_large_ones() ->
         folders += [path.parent for path in (packages / large).glob("*/__init__.py")]
     named = [f"`{folder.relative_to(packages)}/`" for folder in folders]
     assert sorted(name for name in named if name not in text) == []
+
+
+def test_the_page_of_the_command_line_names_every_command() -> None:
+    import typer
+
+    from whimbrel.cli.main import app
+
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    table = page.partition("| --- | --- |")[2].partition("\n\n")[0]
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    assert [name for name in sorted(commands) if f"`{name}`" not in table] == []
