@@ -100,7 +100,6 @@ class BulkMatcher(BaseMatcher):
         self._changes += 1
 
     def remove(self, id: Id) -> None:
-        """Remove a subscription; UnknownId if it is not there."""
         place = self._place(id)
         if place in self._subscriptions:
             super().remove(id)
@@ -110,7 +109,6 @@ class BulkMatcher(BaseMatcher):
             self._changes += 1
 
     def replace(self, id: Id, filter: object, dialect: str = "sql") -> None:
-        """Give a subscription another filter; it keeps its place in the order."""
         place = self._place(id)
         if place in self._subscriptions:
             super().replace(id, filter, dialect)
@@ -120,7 +118,6 @@ class BulkMatcher(BaseMatcher):
             self._bulk.removed.add(place)
 
     def attributes(self) -> frozenset[str]:
-        """The attributes that some filter mentions."""
         return super().attributes() | self._bulk.attributes
 
     def __getitem__(self, id: Id) -> Subscription:

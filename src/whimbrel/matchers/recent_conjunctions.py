@@ -210,7 +210,6 @@ class CountingMatcher(FrozenMatcher):
         """An empty structure for new conjunctions, which finds and counts as the compiled one does."""
 
     def freeze(self) -> None:
-        """Compile everything that is stored."""
         super().freeze()
         self._recent = self._new_recent()
 

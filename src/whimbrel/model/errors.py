@@ -81,7 +81,6 @@ class LimitExceeded(RowError):
         super().__init__(f"Expected at most {maximum:,} {unit}, but got {size:,} (limit: {limit}){at}")
 
     def at_row(self, row: int | None) -> LimitExceeded:
-        """The same error in the event of that row; None: in a single event."""
         return LimitExceeded(self.limit, self.size, self.maximum, self.unit, self.where, row)
 
 
@@ -93,7 +92,6 @@ class EventError(RowError):
         super().__init__(f"Expected {expected}, but got {found} - at {_place(path, row)}")
 
     def at_row(self, row: int | None) -> EventError:
-        """The same error in the event of that row; None: in a single event."""
         return EventError(self.expected, self.found, self.path, row)
 
 

@@ -71,7 +71,6 @@ class JsonError(EventError):
         return None if self.place is None else self.place.byte
 
     def at_row(self, row: int | None) -> JsonError:
-        """The same error in the event of that row; None: in a single event."""
         return JsonError(self.problem, self.expected, self.message, self.path, row, self.place)
 
 

@@ -97,7 +97,6 @@ class IndexVersion:
         return self._rule_codes[1]
 
     def ids(self, codes: NDArray[np.integer]) -> pa.Array:
-        """The ids of codes."""
         if len(self._shards) == 1:
             return pa.array(self._shards[0].ids(codes)).cast(self.id_type)
         homes = np.searchsorted(self._firsts, codes, side="right") - 1
@@ -111,7 +110,6 @@ class IndexVersion:
         return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(places))))
 
     def translated(self, old: SubscriptionCodes, codes: Codes) -> Codes:
-        """Codes of an older version as codes of this one; `len(self)` for subscriptions that are gone."""
         known = self._translations.setdefault(old.number, np.full(len(old), -1, np.int32))
         new = np.unique(codes[known[codes] < 0])
         if len(new):
@@ -121,7 +119,6 @@ class IndexVersion:
         return out
 
     def match(self, states: pa.Table) -> Matches:
-        """Match every row of a table of attributes."""
         found = [self._matched(number, states) for number in range(len(self._shards))] if len(states) else []
         if len(found) == 1:
             return Matches.of_runs(*found[0], len(self))

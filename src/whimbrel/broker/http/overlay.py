@@ -37,7 +37,6 @@ class AcceptedConnection:
             raise ConnectionError(str(error)) from None
 
     async def receive(self) -> bytes:
-        """Wait for the next frame; ConnectionError if there is none."""
         message = await self._socket.receive()
         if message["type"] == "websocket.disconnect":
             raise ConnectionError(f"closed with {message.get('code')}")
@@ -47,7 +46,6 @@ class AcceptedConnection:
         return bytes(frame)
 
     async def close(self, reason: str) -> None:
-        """Close it."""
         with contextlib.suppress(WebSocketDisconnect, RuntimeError):
             await self._socket.close(1000, reason[:100])
 

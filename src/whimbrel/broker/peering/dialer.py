@@ -35,7 +35,6 @@ class DialedConnection:
             raise ConnectionError(str(error)) from None
 
     async def receive(self) -> bytes:
-        """Wait for the next frame; ConnectionError if there is none."""
         try:
             frame = await self._socket.recv()
         except ConnectionClosed as error:
@@ -45,7 +44,6 @@ class DialedConnection:
         return frame
 
     async def close(self, reason: str) -> None:
-        """Close it."""
         await self._socket.close(1000, reason[:100])
 
 

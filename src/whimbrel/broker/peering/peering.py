@@ -229,8 +229,6 @@ class Peering:
         return origin == self.id or any(former.id == origin for former in self.log.former)
 
     async def read_rows(self, start: int, limit: int) -> list[Row]:
-        """Entries of the log that are on disk; none if there are none yet."""
-
         def read() -> list[Row]:
             end = min(self.log.end, start + limit)
             return next(self.log.chunks(start, end, limit), []) if end > start else []
@@ -238,7 +236,6 @@ class Peering:
         return await self.runtime.in_thread(read)
 
     async def outgoing(self, link: Link, feed: LogFeed, rows: list[Row]) -> list[wire.ForwardedItem]:
-        """Return the events among some entries that a peer wants, as they are sent."""
         return await self.run(lambda router: router.outgoing(link.peer, feed.events(rows)))
 
     def take_events(

@@ -42,7 +42,10 @@ _ON_EVENTS = "\"on\" = 'events'"
 
 
 class SqliteStore:
-    """A `Store` in a file. One connection writes and one reads, each under its lock; reads do not wait for writes."""
+    """A `Store` in a file; the role says what its methods do.
+
+    One connection writes and one reads, each under its lock; reads do not wait for writes.
+    """
 
     def __init__(self, path: Path, log_id: str) -> None:
         self._path = path
@@ -63,12 +66,10 @@ class SqliteStore:
 
     @property
     def webhooks(self) -> SqliteWebhooks:
-        """What it knows of webhooks."""
         return self._webhooks
 
     @property
     def stamp(self) -> int:
-        """Every entry below this offset has been applied."""
         return self._stamp
 
     def apply(self, changes: Sequence[tuple[int, Change]], stamp: int) -> None:
@@ -88,7 +89,6 @@ class SqliteStore:
 
     @property
     def synced(self) -> int:
-        """Every entry below this offset has been applied, and that survives a loss of power."""
         return self._synced
 
     def sync(self, stamp: int) -> None:
@@ -108,38 +108,31 @@ class SqliteStore:
             connection.execute("DELETE FROM dead_letter WHERE time < ?", (time,))
 
     def numbers(self) -> list[int]:
-        """The numbers of all versions, ascending."""
         return [number for (number,) in self._rows("SELECT number FROM version ORDER BY number")]
 
     def ids_of(self, numbers: Sequence[int]) -> dict[int, str]:
-        """The ids of the subscriptions that some versions belong to, by the numbers of the versions."""
         given = to_json(list(numbers))
         return dict(
             self._rows("SELECT number, id FROM version WHERE number IN (SELECT value FROM json_each(?))", (given,))
         )
 
     def schema_extensions(self) -> list[tuple[int, SchemaExtension]]:
-        """The extensions of the schema with their offsets, in their order."""
         rows = self._rows('SELECT offset, definition, "by" FROM schema_extension ORDER BY offset')
         return [extension_of(row) for row in rows]
 
     def schema_base(self) -> SchemaBase | None:
-        """The schema that extensions extend, when it was last used; None if there was none."""
         found = self._rows("SELECT digest, document FROM schema_base")
         return SchemaBase(*found[0]) if found else None
 
     def set_schema_base(self, base: SchemaBase) -> None:
-        """Remember the schema that extensions extend."""
         with self._transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO schema_base VALUES (1, ?, ?)", base)
 
     def subscription(self, id: str) -> StoredSubscription | None:
-        """The subscription of that id; None if there is none or it has ended."""
         found = self._rows(f"SELECT {_FIELDS} FROM subscription WHERE id = ?", (id,))
         return StoredSubscription(*found[0]) if found else None
 
     def subscriptions(self, after: str, limit: int, owner: str | None = None) -> list[StoredSubscription]:
-        """A page of subscriptions with ids above `after`, in the order of their ids."""
         where, values = ("", (after, limit)) if owner is None else ("AND owner = ?", (after, owner, limit))
         rows = self._rows(f"SELECT {_FIELDS} FROM subscription WHERE id > ? {where} ORDER BY id LIMIT ?", values)
         return [StoredSubscription(*row) for row in rows]
@@ -155,15 +148,12 @@ class SqliteStore:
         return self._owned[owner]
 
     def versions(self, id: str) -> list[tuple[int, int | None]]:
-        """The (number, until) pairs of a subscription, oldest first; `until` is None for the newest."""
         return self._rows("SELECT number, until FROM version WHERE id = ? ORDER BY number", (id,))
 
     def live_filters(self) -> Iterable[tuple[int, str, str]]:
-        """The (number, text, dialect) of every subscription, in the order of numbers."""
         return self._rows(f"SELECT number, text, dialect FROM subscription WHERE {_ON_EVENTS} ORDER BY number")
 
     def changed_since(self, offset: int) -> tuple[list[tuple[int, str, str]], list[int]]:
-        """What an index saved at `offset` lacks: (number, text, dialect) of new versions, and numbers that ended."""
         new = self._rows(
             "SELECT s.number, s.text, s.dialect FROM version v JOIN subscription s USING (id, number)"
             f" WHERE v.number >= ? AND {_ON_EVENTS} ORDER BY v.number",
@@ -173,92 +163,74 @@ class SqliteStore:
         return new, [number for (number,) in ended]
 
     def constrained(self) -> Iterable[tuple[int, str]]:
-        """The (number, rules) of every subscription with rules."""
         return self._rows(f"SELECT number, rules FROM subscription WHERE rules != '{{}}' AND {_ON_EVENTS}")
 
     def subscriptions_on(self, on: str) -> list[StoredSubscription]:
-        """All subscriptions on publications, or on spaces (their `on` starts with the text), by their first numbers."""
         where = f'"on" != \'events\' AND substr("on", 1, {len(on)}) = ?'
         rows = self._rows(f"SELECT {_FIELDS} FROM subscription WHERE {where} ORDER BY first", (on,))
         return [StoredSubscription(*row) for row in rows]
 
     def publication(self, tenant: str, key: str, space: str = "") -> StoredPublication | None:
-        """A publication; None if there is none."""
         where = "tenant = ? AND space = ? AND key = ?"
         found = self._rows(f"SELECT {STATE} FROM publication WHERE {where}", (tenant, space, key))
         return StoredPublication(*found[0]) if found else None
 
     def publications(self, tenant: str, after: str, limit: int, space: str = "") -> list[StoredPublication]:
-        """A page of publications with keys above `after`, in the order of their keys."""
         where = "tenant = ? AND space = ? AND key > ? ORDER BY key LIMIT ?"
         rows = self._rows(f"SELECT {STATE} FROM publication WHERE {where}", (tenant, space, after, limit))
         return [StoredPublication(*row) for row in rows]
 
     def publications_below(self, tenant: str, space: str, offset: int) -> list[StoredPublication]:
-        """The publications whose states are from entries below an offset."""
         where = "tenant = ? AND space = ? AND offset < ?"
         rows = self._rows(f"SELECT {STATE} FROM publication WHERE {where}", (tenant, space, offset))
         return [StoredPublication(*row) for row in rows]
 
     def all_publications(self) -> Iterable[tuple[str, str, str, int, bytes]]:
-        """The (tenant, space, key, offset, state) of every publication."""
         return self._rows("SELECT tenant, space, key, offset, state FROM publication ORDER BY tenant, space")
 
     def spaces(self, tenant: str | None = None) -> list[tuple[str, str, int, str]]:
-        """The (tenant, name, offset, dimensions as JSON) of the spaces of a tenant, or of all."""
         where, values = ("", ()) if tenant is None else ("WHERE tenant = ?", (tenant,))
         return self._rows(f"SELECT tenant, name, offset, dimensions FROM space {where} ORDER BY tenant, name", values)
 
     def pairs(self) -> Iterable[tuple[int, str, float | None]]:
-        """The remembered pairs: the first number of the subscription, the key, and when it leaves."""
         return self._rows("SELECT first, key, due FROM publication_pair")
 
     def expired(self, time: int, limit: int) -> list[str]:
-        """The ids of at most `limit` subscriptions that expire at `time` or before."""
         rows = self._rows("SELECT id FROM subscription WHERE expires <= ? ORDER BY expires LIMIT ?", (time, limit))
         return [id for (id,) in rows]
 
     def cursor(self, id: str) -> Cursor | None:
-        """The acknowledged cursor of a subscription."""
         found = self._rows("SELECT offset, part FROM cursor WHERE id = ?", (id,))
         return Cursor(*found[0]) if found else None
 
     def acknowledge(self, id: str, cursor: Cursor) -> Cursor:
-        """Move the cursor forward, never back, and return where it is."""
         with self._transaction() as connection:
             return move_cursor(connection, id, cursor)
 
     def tokens(self) -> list[Token]:
-        """All tokens."""
         return [
             Token(*row) for row in self._rows("SELECT name, digest, scopes, tenant, rules FROM token ORDER BY name")
         ]
 
     def origins(self) -> dict[str, int]:
-        """The last offset that was received of every other log."""
         return dict(self._rows("SELECT id, offset FROM origin"))
 
     def links(self) -> list[StoredLink]:
-        """The links that have not ended."""
         rows = self._rows(f"SELECT {LINK_FIELDS} FROM link ORDER BY since, peer")
         return [StoredLink(peer, name, bool(dialed), *rest) for peer, name, dialed, *rest in rows]
 
     def peer_filters(self, peer: str) -> list[tuple[str, str]]:
-        """The filters of a peer, as tenant and text."""
         return self._rows("SELECT tenant, text FROM peer_filter WHERE peer = ? ORDER BY key", (peer,))
 
     def move_link(self, peer: str, cursor: int) -> None:
-        """Note that a peer has our log up to the offset `cursor`."""
         with self._transaction() as connection:
             connection.execute("UPDATE link SET cursor = ? WHERE peer = ?", (cursor, peer))
 
     def set_region(self, peer: str, region: bytes) -> None:
-        """Store what lies behind a peer."""
         with self._transaction() as connection:
             connection.execute("UPDATE link SET region = ? WHERE peer = ?", (region, peer))
 
     def add_dead_letters(self, letters: Sequence[DeadLetter], keep: int) -> None:
-        """Add refused events (their numbers are ignored). The oldest are deleted when there are more than `keep`."""
         with self._transaction() as connection:
             connection.executemany(
                 "INSERT INTO dead_letter (time, owner, reason, event) VALUES (?, ?, ?, ?)",
@@ -269,7 +241,6 @@ class SqliteStore:
             )
 
     def dead_letters(self, after: int, limit: int, owner: str | None = None) -> list[DeadLetter]:
-        """A page of refused events with numbers above `after`."""
         where, values = ("", (after, limit)) if owner is None else ("AND owner = ?", (after, owner, limit))
         rows = self._rows(
             f"SELECT number, time, owner, reason, event FROM dead_letter WHERE number > ? {where}"
@@ -279,7 +250,6 @@ class SqliteStore:
         return [DeadLetter(*row) for row in rows]
 
     def close(self) -> None:
-        """Close it; no call may follow."""
         with self._reading:
             self._reader.close()
         with self._writing:

@@ -62,11 +62,9 @@ class NatsJetStream(RivalBroker):
     name, program = "NATS JetStream", "nats-server"
 
     def command(self, directory: Path, port: int) -> list[str]:
-        """See `RivalBroker`."""
         return [self.program, "-js", "-sd", str(directory), "-a", "127.0.0.1", "-p", str(port)]
 
     async def prepare(self, connection: Streams, number: int) -> None:
-        """See `RivalBroker`."""
         reader, writer = connection
         await reader.readline()
         writer.write(b'CONNECT {"verbose":false}\r\nSUB acks.%d 1\r\n' % number)
@@ -76,15 +74,12 @@ class NatsJetStream(RivalBroker):
             await reader.readuntil(b"}\r\n")
 
     def publish(self, number: int, event: bytes) -> bytes:
-        """See `RivalBroker`."""
         return b"PUB bench acks.%d %d\r\n%b\r\n" % (number, len(event), event)
 
     def acknowledged(self, piece: bytes) -> int:
-        """See `RivalBroker`."""
         return piece.count(b'"seq":')
 
     async def listen(self, connection: Streams, count: int, times: list[float]) -> None:
-        """See `RivalBroker`."""
         reader, writer = connection
         await reader.readline()
         writer.write(b'CONNECT {"verbose":false}\r\nSUB bench 1\r\n')
@@ -103,7 +98,6 @@ class RedisStreams(RivalBroker):
     name, program = "Redis Streams", "redis-server"
 
     def command(self, directory: Path, port: int) -> list[str]:
-        """See `RivalBroker`."""
         flags = {"port": port, "bind": "127.0.0.1", "dir": directory, "appendonly": "yes", "appendfsync": "always"}
         chosen = [text for name, value in flags.items() for text in (f"--{name}", str(value))]
         return [self.program, *chosen, "--save", ""]
@@ -112,15 +106,12 @@ class RedisStreams(RivalBroker):
         """See `RivalBroker`."""
 
     def publish(self, number: int, event: bytes) -> bytes:
-        """See `RivalBroker`."""
         return _resp(b"XADD", b"bench", b"*", b"e", event)
 
     def acknowledged(self, piece: bytes) -> int:
-        """See `RivalBroker`."""
         return piece.count(b"$")
 
     async def listen(self, connection: Streams, count: int, times: list[float]) -> None:
-        """See `RivalBroker`."""
         reader, writer = connection
         last, seen = b"0", 0
         while seen < count:

@@ -88,7 +88,6 @@ class EqualityTree(FrozenMatcher):
         return tuple(self._rows.dictionary.names[level] for level in self._tree.levels)
 
     def freeze(self) -> None:
-        """Compile everything that is stored."""
         super().freeze()
         self._overlay = GeneralTree()
         self._late: dict[int, Conjunction] = {}  # of what is not compiled, that which is not yet in the overlay

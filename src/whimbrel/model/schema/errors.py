@@ -82,7 +82,6 @@ class InvalidEvent(RowError):
             super().__init__(f"Expected a valid event{place}, but got {len(self.violations)} violations:{lines}")
 
     def at_row(self, row: int | None) -> InvalidEvent:
-        """The same error in the event of that row; None: in a single event."""
         return InvalidEvent(self.violations, row)
 
 
