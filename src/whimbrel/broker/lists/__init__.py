@@ -3,7 +3,7 @@
 They answer "which entries belong to this key" without reading the log, and can be made anew from it.
 """
 
-from whimbrel.broker.lists.run import Run
 from whimbrel.broker.lists.run_set import RunSet
+from whimbrel.broker.lists.sorted_run import Run
 
 __all__ = ["Run", "RunSet"]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from whimbrel.broker.lists.run import Run
+from whimbrel.broker.lists.sorted_run import Run
 from whimbrel.storage.array_file import open_file, write_file
 from whimbrel.storage.errors import MissingIndex
 

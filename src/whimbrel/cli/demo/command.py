@@ -73,7 +73,7 @@ def demo(
         _show_broker(console, broker, json)
         _go_on(console)
         return
-    from whimbrel.cli.demo.stream import SparkInBackground, play
+    from whimbrel.cli.demo.spark_chapter import SparkInBackground, play
 
     background = SparkInBackground()
     try:
@@ -90,7 +90,7 @@ def demo(
 def _show_broker(console: Console, wanted: bool, json: bool) -> None:
     """Show the chapter about a broker, if it is wanted."""
     if wanted:
-        from whimbrel.cli.demo.broker import play
+        from whimbrel.cli.demo.broker_chapter import play
 
         counts = play(console)
         if json:

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from whimbrel.cli.demo.stream import play
+from whimbrel.cli.demo.spark_chapter import play
 from whimbrel.lab.quote_stream import StreamSizes
 
 pytestmark = pytest.mark.spark
